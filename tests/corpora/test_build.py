@@ -15,7 +15,7 @@ from quit.corpora.protocols import Documents
 from quit.corpora.sources import parse_corpus_source
 from quit.errors import InputError, SettingsError
 from quit.settings import Corpora
-from tests.corpora.worlds import kill_when, musique_record, write_lines
+from tests.corpora.worlds import musique_record, write_lines
 from tests.release import small
 
 NILE, CAIRO, LIMA = ("Nile", "A river."), ("Cairo", "A city on the Nile."), ("Lima", "A capital.")
@@ -214,35 +214,6 @@ def test_progress_counts_each_record_once_also_after_it_goes_on(tmp_path: Path) 
     resumed, _ = build(refs, tmp_path / "C", Corpora(block=2), messages.append)
     assert messages == ["musique: resuming after 4 records", "musique: 6 records", "musique: 7 records"]
     assert resumed.manifest == _build(tmp_path / "D", f"musique:{path}").manifest
-
-
-@pytest.mark.slow
-def test_killed_in_the_middle_it_goes_on_and_ends_alike(tmp_path: Path) -> None:
-    rows = [
-        musique_record(f"2hop__{n}", [(f"t{n % 700}", "same " * 50), (f"t{n}", "x " * 50)], [0, 1]) for n in range(6000)
-    ]
-    path = write_lines(tmp_path / "many.jsonl", rows)
-    steps = tmp_path / "C" / "partial" / "steps"
-    arguments = ["corpus", "build", "-s", f"musique:{path}", "-o", str(tmp_path / "C"), "--set", "corpora.block=50"]
-    kill_when(arguments, lambda: (steps / "00005").is_dir())
-    done = len([one for one in steps.iterdir() if not one.name.startswith(".")])
-    assert 6 <= done < 120
-    with pytest.raises(InputError, match="unfinished"):
-        BuiltCorpus.open(tmp_path / "C")
-    first = {one.name: one.stat().st_mtime_ns for one in steps.iterdir()}
-    said: list[str] = []
-    seen: dict[str, int] = {}
-
-    def progress(text: str) -> None:
-        said.append(text)
-        if len(said) == 3:
-            seen.update({one.name: one.stat().st_mtime_ns for one in steps.iterdir()})
-
-    resumed, _ = build([parse_corpus_source(f"musique:{path}")], tmp_path / "C", Corpora(block=50), progress)
-    assert said[0] == f"musique: resuming after {done * 50:,} records"
-    assert {name: seen[name] for name in first if name in seen} == {n: t for n, t in first.items() if n in seen}
-    assert resumed.manifest == _build(tmp_path / "D", f"musique:{path}").manifest
-    assert not (tmp_path / "C" / "partial").exists()
 
 
 def test_the_real_files(data: Path, tmp_path: Path) -> None:

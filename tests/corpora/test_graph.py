@@ -16,7 +16,7 @@ from quit.corpora.graph import NeighbourhoodGraph, build_graph
 from quit.corpora.protocols import NeighbourGraph
 from quit.errors import InputError, MissingDependency, SettingsError
 from quit.settings import FirstStages, Graph
-from tests.corpora.worlds import Given, corpus_of, kill_when, unit, use
+from tests.corpora.worlds import Given, corpus_of, unit, use
 
 WORDS = "river city king song film lake war duke ship tree"
 
@@ -249,37 +249,3 @@ def test_stopped_at_any_move_or_removal_it_goes_on_and_ends_alike(tmp_path: Path
         _graph(corpus, tmp_path / f"{stop}")
         assert files(tmp_path / f"{stop}") == whole, stop
         assert len(given.seen) <= once + 16, stop  # a block of vectors at most is made twice
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("encoder", ["minilm", "bm25"])
-def test_killed_in_the_middle_it_goes_on_and_ends_alike(encoder: str, tmp_path: Path) -> None:
-    """MiniLM is killed while it encodes, BM25 while it searches."""
-    words = WORDS.split()
-    texts = [f"{words[row % 10]} {words[row // 10 % 10]} {words[row // 100 % 10]} {row}" for row in range(900)]
-    corpus = corpus_of(texts, tmp_path)
-    out = tmp_path / "G"
-    partial, last = (out / "vectors" / "partial", "vectors") if encoder == "minilm" else (out / "partial", "weights")
-    step = 16 if encoder == "minilm" else 4
-    sizes = {"first_stages.block": 16, "graph.checkpoint": 4, "first_stages.threads": 1}
-    overrides = [part for key, value in sizes.items() for part in ("--set", f"{key}={value}")]
-    arguments = ["graph", "build", "-c", str(corpus.path), "-o", str(out), "-e", encoder, "-k", "10", *overrides]
-
-    def rows() -> int:
-        return min(900, step * len(list(partial.glob(f"0*.{last}.npy"))))
-
-    kill_when(arguments, lambda: rows() >= 32)
-    done = rows()
-    assert 32 <= done < 900
-    with pytest.raises(InputError, match="unfinished"):
-        NeighbourhoodGraph.open(out)
-    said: list[str] = []
-    stages = FirstStages(block=16, threads=1)
-    resumed, new = build_graph(corpus, encoder, 10, out, Graph(checkpoint=4), stages, said.append)
-    what = "vectors" if encoder == "minilm" else "neighbours"
-    assert new and f"{what}: resuming after {done:,} documents" in said
-    whole, _ = build_graph(corpus, encoder, 10, tmp_path / "W", Graph(checkpoint=4), stages)
-    assert resumed.facts == whole.facts
-    for name in ("edges.u32.np", "weights.f16.np", "docnos.npids", "edges.parquet"):
-        assert (out / name).read_bytes() == (tmp_path / "W" / name).read_bytes()
-    assert not (out / "partial").exists()

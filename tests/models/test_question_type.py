@@ -7,7 +7,7 @@ import json
 import pytest
 
 from quit.errors import InputError
-from quit.models.question_type import COARSE, FINE, WEIGHTS, QuestionType, QuestionTypeClassifier, from_trec
+from quit.models.question_type import COARSE, FINE, QuestionType, QuestionTypeClassifier, from_trec
 
 CASES = [
     ("Which city is the capital of France ?", "LOC:city"),
@@ -64,10 +64,6 @@ def test_company_and_order_do_not_matter(classifier, encoder):
 def test_strange_questions_get_a_type(classifier):
     for typed in classifier.classify(["", "?", "東京", "word " * 2000]):
         assert isinstance(typed, QuestionType) and typed.coarse in COARSE.values()
-
-
-def test_weights_stay_under_ten_megabytes():
-    assert WEIGHTS.stat().st_size < 10_000_000
 
 
 def test_the_spelling_is_that_of_the_sources(data):

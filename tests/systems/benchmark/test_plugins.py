@@ -17,8 +17,6 @@ from quit.systems.benchmark.plugins import (
     available,
     checked,
     checked_scores,
-    make_reader,
-    make_reranker,
     make_retriever,
 )
 
@@ -97,15 +95,6 @@ def installed(tmp_path: Path, monkeypatch):
 
     yield install
     sys.modules.pop("quit_plugin_of_a_test", None)
-
-
-def test_a_plugin_is_used_by_its_name(world, installed) -> None:
-    installed("quit_plugin_of_a_test", ENTRIES)
-    context = world.context()
-    [found] = make_retriever("first-rows:2", context).search(["q"], 10)
-    assert found.rows.tolist() == [0, 1]
-    assert make_reranker("longest", context).score("q", ["a", "bcd"]).tolist() == [1, 3]
-    assert make_reader("echo", context).name == "echo"
 
 
 def test_a_run_of_plugins_alone_has_the_values_computed_by_hand(release, installed, tmp_path: Path) -> None:
