@@ -71,14 +71,8 @@ def test_upr_over_an_encoder_decoder_is_the_mean_log_probability_of_the_question
 
 
 def test_upr_over_a_causal_model_counts_the_question_alone(world, tmp_path: Path) -> None:
-    from transformers import GPT2Config, GPT2LMHeadModel
-
     folder = tmp_path / "gpt"
-    tokenizer = tiny.tokenizer(folder, "who flows it north is long he malaga")
-    torch.manual_seed(2)
-    config = GPT2Config(vocab_size=len(tokenizer), n_embd=16, n_layer=1, n_head=2, n_positions=64)
-    model = GPT2LMHeadModel(config).eval()
-    model.save_pretrained(folder)
+    model, tokenizer = tiny.model(folder, "GPT2LMHeadModel", "who flows it north is long he malaga", seed=2)
     context = world.context("benchmark.batch=2", "benchmark.upr_prompt={passage} is")
     asked = [*tokenizer(QUESTION)["input_ids"], tokenizer.eos_token_id]
     for text, score in zip(TEXTS, make_reranker(f"upr:{folder}", context).score(QUESTION, TEXTS), strict=True):
@@ -110,29 +104,6 @@ def test_a_model_without_the_words_of_its_kind_is_refused(world, t5, name: str, 
     tiny.tokenizer(folder, words)
     with pytest.raises(InputError, match=message):
         make_reranker(f"{name}:{folder}", world.context()).score("who", TEXTS)
-
-
-def test_a_cross_encoder_gives_its_logits(world, tmp_path: Path) -> None:
-    from transformers import BertConfig, BertForSequenceClassification
-
-    tokenizer = tiny.tokenizer(tmp_path / "ce", "who flows it north is long he malaga came from very")
-    torch.manual_seed(1)
-    config = BertConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=32,
-        num_labels=1,
-    )
-    model = BertForSequenceClassification(config).eval()
-    model.save_pretrained(tmp_path / "ce")
-    found = make_reranker(f"cross-encoder:{tmp_path / 'ce'}", world.context()).score("who", TEXTS)
-    for text, score in zip(TEXTS, found, strict=True):
-        given = tokenizer("who", text, return_tensors="pt")
-        with torch.inference_mode():
-            expected = float(model(**given).logits[0, 0])
-        assert score == pytest.approx(expected, abs=1e-5)
 
 
 def test_models_that_cannot_rerank_are_refused(world, tmp_path: Path) -> None:
