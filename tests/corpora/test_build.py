@@ -15,14 +15,10 @@ from quit.corpora.protocols import Documents
 from quit.corpora.sources import parse_corpus_source
 from quit.errors import InputError, SettingsError
 from quit.settings import Corpora
-from tests.corpora.worlds import musique_record, write_lines
+from tests.corpora.worlds import built, musique_record, write_lines
 from tests.release import small
 
 NILE, CAIRO, LIMA = ("Nile", "A river."), ("Cairo", "A city on the Nile."), ("Lima", "A capital.")
-
-
-def _build(out: Path, *sources: str, **settings) -> BuiltCorpus:
-    return build([parse_corpus_source(text) for text in sources], out, Corpora(**settings))[0]
 
 
 @pytest.fixture
@@ -34,7 +30,7 @@ def two(tmp_path: Path) -> Path:
 
 
 def test_duplicates_are_merged_and_the_first_wins(two: Path, tmp_path: Path) -> None:
-    corpus = _build(tmp_path / "C", f"musique:{two}")
+    corpus = built(tmp_path / "C", f"musique:{two}")
     assert isinstance(corpus, Documents)
     assert corpus.titles([0, 1, 2]) == ["Nile", "Cairo", "Lima"] and len(corpus) == 3
     assert corpus.texts([1, 0]) == ["Cairo A city on the Nile.", "Nile A river."]
@@ -44,7 +40,7 @@ def test_duplicates_are_merged_and_the_first_wins(two: Path, tmp_path: Path) -> 
 
 
 def test_queries_sub_questions_and_qrels_by_hand(two: Path, tmp_path: Path) -> None:
-    corpus = _build(tmp_path / "C", f"musique:{two}")
+    corpus = built(tmp_path / "C", f"musique:{two}")
     rows = {row["query_id"]: row for row in corpus.queries.to_pylist()}
     assert list(rows) == [f"musique-2hop_{n}{tail}" for n in (1, 2) for tail in ("", "-s1", "-s2")]
     whole, second = rows["musique-2hop_1"], rows["musique-2hop_1-s2"]
@@ -61,17 +57,16 @@ def test_queries_sub_questions_and_qrels_by_hand(two: Path, tmp_path: Path) -> N
 
 
 def test_all_context_is_an_option_and_sub_questions_too(two: Path, tmp_path: Path) -> None:
-    corpus = _build(tmp_path / "C", f"musique:{two}", all_context=True, sub_questions=False)
-    assert {query: len(found) for query, found in corpus.relevant_rows().items()} == {
-        "musique-2hop_1": 3,
-        "musique-2hop_2": 2,
-    }
+    corpus = built(tmp_path / "C", f"musique:{two}", all_context=True, sub_questions=False)
+    assert {query: len(found) for query, found in corpus.relevant_rows().items()} == dict(
+        zip(("musique-2hop_1", "musique-2hop_2"), (3, 2), strict=True)
+    )
 
 
 def test_ids_follow_from_content_whatever_else_is_there(two: Path, tmp_path: Path) -> None:
-    alone = _build(tmp_path / "A", f"musique:{two}")
+    alone = built(tmp_path / "A", f"musique:{two}")
     other = write_lines(tmp_path / "other.jsonl", [{"id": "x", "title": "Oslo", "text": "A fjord."}])
-    more = _build(tmp_path / "B", f"jsonl:{other}", f"musique:{two}")
+    more = built(tmp_path / "B", f"jsonl:{other}", f"musique:{two}")
     assert more.ids([1, 2, 3]) == alone.ids([0, 1, 2]) and more.titles([0]) == ["Oslo"]
     assert more.identity != alone.identity
     assert more.qrels.equals(alone.qrels) and more.queries.equals(alone.queries)
@@ -85,8 +80,8 @@ def test_steps_of_any_size_give_the_same_bytes(block: int, tmp_path: Path) -> No
         tmp_path / "many.jsonl",
         [musique_record(f"2hop__{n}", [(f"t{n % 5}", "same"), (f"t{n}", "x")], [0, 1]) for n in range(10)],
     )
-    whole = _build(tmp_path / "A", f"musique:{path}", block=1000)
-    parts = _build(tmp_path / "B", f"musique:{path}", block=block)
+    whole = built(tmp_path / "A", f"musique:{path}", block=1000)
+    parts = built(tmp_path / "B", f"musique:{path}", block=block)
     assert parts.manifest == whole.manifest  # with the checksums of all files
 
 
@@ -102,10 +97,10 @@ def test_what_is_there_is_not_built_again_and_settings_matter(two: Path, tmp_pat
 
 
 def test_the_next_run_removes_what_a_killed_one_was_writing(two: Path, tmp_path: Path) -> None:
-    made = _build(tmp_path / "c", f"musique:{two}")
+    made = built(tmp_path / "c", f"musique:{two}")
     temporary_of(tmp_path / "c" / "queries.parquet").write_text("half")
     BuiltCorpus.open(tmp_path / "c")
-    again = _build(tmp_path / "c", f"musique:{two}")
+    again = built(tmp_path / "c", f"musique:{two}")
     assert again.identity == made.identity and not list((tmp_path / "c").glob(".*.tmp"))
 
 
@@ -123,18 +118,13 @@ def test_what_is_left_out_is_named(tmp_path: Path) -> None:
     )
     with path.open("a") as file:
         file.write("{broken\n")
-    corpus = _build(tmp_path / "C", f"musique:{path}")
+    corpus = built(tmp_path / "C", f"musique:{path}")
     found = [(row["position"], row["kind"], row["reason"]) for row in corpus.rejects.to_pylist()]
     assert found == [
-        (0, "document", "no_text"),
-        (1, "record", "no_support"),
-        (1, "document", "no_text"),
-        (2, "record", "unanswerable"),
-        (3, "record", "duplicate_id"),
-        (4, "record", "missing_field"),
-        (5, "record", "no_support"),
-        (6, "record", "not_json"),
-    ]
+        (0, "document", "no_text"), (1, "record", "no_support"), (1, "document", "no_text"),
+        (2, "record", "unanswerable"), (3, "record", "duplicate_id"), (4, "record", "missing_field"),
+        (5, "record", "no_support"), (6, "record", "not_json"),
+    ]  # fmt: skip
     details = [row["detail"] for row in corpus.rejects.to_pylist()]
     assert "did you mean 'paragraphs'" in details[5] and "line 7" in details[7]
     assert corpus.queries.filter(corpus.queries["parent_id"].is_null())["query_id"].to_pylist() == ["musique-a"]
@@ -144,7 +134,7 @@ def test_what_is_left_out_is_named(tmp_path: Path) -> None:
 def test_strict_ends_at_the_first_reject(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "bad.jsonl", [musique_record("a", [("Blank", ""), NILE], [1])])
     with pytest.raises(InputError, match=r"bad\.jsonl, line 1: The paragraph 0 \('Blank'\) has no text"):
-        _build(tmp_path / "C", f"musique:{path}", strict=True)
+        built(tmp_path / "C", f"musique:{path}", strict=True)
 
 
 def test_jsonl_ids_with_two_texts(tmp_path: Path) -> None:
@@ -152,7 +142,7 @@ def test_jsonl_ids_with_two_texts(tmp_path: Path) -> None:
         tmp_path / "own.jsonl",
         [{"id": "1", "text": "one"}, {"id": "1", "text": "two"}, {"id": "2", "text": "one"}, {"id": "3", "text": ""}],
     )
-    corpus = _build(tmp_path / "C", f"jsonl:{path}")
+    corpus = built(tmp_path / "C", f"jsonl:{path}")
     assert corpus.texts(range(len(corpus))) == ["one"]
     assert [(row["reason"], row["record_id"]) for row in corpus.rejects.to_pylist()] == [
         ("duplicate_id", "1"),
@@ -180,17 +170,17 @@ def test_a_file_that_is_no_2wiki(content: str, tmp_path: Path) -> None:
     path = tmp_path / "w.json"
     path.write_text(content)
     with pytest.raises(InputError, match=r"w\.json"):
-        _build(tmp_path / "C", f"2wiki:{path}")
+        built(tmp_path / "C", f"2wiki:{path}")
 
 
 def test_a_folder_with_something_else_is_left_alone(two: Path, tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "letter.txt").write_text("dear")
     with pytest.raises(SettingsError, match="holds no corpus"):
-        _build(tmp_path / "home", f"musique:{two}")
+        built(tmp_path / "home", f"musique:{two}")
     with pytest.raises(InputError, match="holds no corpus"):
         BuiltCorpus.open(tmp_path / "home")
-    _build(tmp_path / "C", f"musique:{two}")
+    built(tmp_path / "C", f"musique:{two}")
     with (tmp_path / "C" / "qrels.parquet").open("ab") as file:
         file.write(b"x")
     with pytest.raises(InputError, match=r"qrels\.parquet was altered"):
@@ -213,12 +203,12 @@ def test_progress_counts_each_record_once_also_after_it_goes_on(tmp_path: Path) 
     messages.clear()
     resumed, _ = build(refs, tmp_path / "C", Corpora(block=2), messages.append)
     assert messages == ["musique: resuming after 4 records", "musique: 6 records", "musique: 7 records"]
-    assert resumed.manifest == _build(tmp_path / "D", f"musique:{path}").manifest
+    assert resumed.manifest == built(tmp_path / "D", f"musique:{path}").manifest
 
 
 def test_the_real_files(data: Path, tmp_path: Path) -> None:
     musique, wiki = data / "musique" / "musique_ans.jsonl", data / "2wikimultihopqa" / "train500.json"
-    corpus = _build(tmp_path / "C", f"musique:{musique}", f"2wiki:{wiki}")
+    corpus = built(tmp_path / "C", f"musique:{musique}", f"2wiki:{wiki}")
     # Counted apart from the code under test.
     rows = [json.loads(line) for line in musique.open()]
     texts = {
@@ -243,7 +233,7 @@ def test_a_release_as_a_corpus(tmp_path: Path) -> None:
     labels = pq.read_table(tmp_path / "v1" / "tables" / "labels.parquet").to_pylist()
     questions = len({row["question_id"] for row in labels})
     for granularity, each in (("hint", 2), ("subset", 3), ("permutation", 4)):
-        corpus = _build(tmp_path / granularity, f"quit:{tmp_path / 'v1'}", granularity=granularity)
+        corpus = built(tmp_path / granularity, f"quit:{tmp_path / 'v1'}", granularity=granularity)
         assert corpus.manifest["counts"]["paragraphs"] == questions * each
         best: dict[tuple[str, str], int] = {}
         for row in labels:

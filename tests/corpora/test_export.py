@@ -8,19 +8,16 @@ from pathlib import Path
 import ir_measures
 import pytest
 
-from quit.corpora.build import build
 from quit.corpora.export import FORMATS, export
-from quit.corpora.sources import parse_corpus_source
 from quit.errors import SettingsError
-from quit.settings import Corpora
-from tests.corpora.worlds import musique_record, write_lines
+from tests.corpora.worlds import built, musique_record, write_lines
 
 
 @pytest.fixture
 def corpus(tmp_path: Path):
     paragraphs = [("Nile", "A river."), ('Say "x"\u2028', "tab\there"), ("", "No title.")]
     path = write_lines(tmp_path / "m.jsonl", [musique_record("2hop__1", paragraphs, [0, 1])])
-    return build([parse_corpus_source(f"musique:{path}")], tmp_path / "C", Corpora())[0]
+    return built(tmp_path / "C", f"musique:{path}")
 
 
 def test_all_formats_hold_the_same(corpus, tmp_path: Path) -> None:
@@ -51,12 +48,6 @@ def test_all_formats_hold_the_same(corpus, tmp_path: Path) -> None:
     assert queries[1]["metadata"]["parent_id"] == "musique-2hop_1"
     manifest = json.loads((folders["beir"] / "manifest.json").read_text())
     assert manifest["sources"][0]["licence"] == "CC BY 4.0" and manifest["counts"]["documents"] == 3
-
-
-def test_the_export_is_a_corpus_again_with_the_same_ids(corpus, tmp_path: Path) -> None:
-    [folder] = export(corpus, ["beir"], tmp_path / "X")
-    again = build([parse_corpus_source(f"jsonl:{folder}")], tmp_path / "D", Corpora())[0]
-    assert again.all_ids() == corpus.all_ids() and again.identity == corpus.identity
 
 
 def test_targets_are_protected(corpus, tmp_path: Path) -> None:

@@ -59,13 +59,8 @@ def test_the_files_are_what_the_format_says(tmp_path: Path, monkeypatch) -> None
     corpus, encoder, _ = _world(tmp_path)
     use(monkeypatch, encoder)
     _graph(corpus, tmp_path / "G")
-    assert json.loads((tmp_path / "G" / "pt_meta.json").read_text()) == {
-        "type": "corpus_graph",
-        "format": "np_topk",
-        "package_hint": "pyterrier-adaptive",
-        "doc_count": 40,
-        "k": 5,
-    }
+    facts = {"type": "corpus_graph", "format": "np_topk", "package_hint": "pyterrier-adaptive", "doc_count": 40, "k": 5}
+    assert json.loads((tmp_path / "G" / "pt_meta.json").read_text()) == facts
     assert (tmp_path / "G" / "edges.u32.np").stat().st_size == 40 * 5 * 4
     assert (tmp_path / "G" / "weights.f16.np").stat().st_size == 40 * 5 * 2
 

@@ -6,14 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from quit.corpora.build import build
 from quit.corpora.graph import NeighbourhoodGraph
 from quit.corpora.protocols import Ranking
 from quit.corpora.reach import hops, reach, reach_lines
 from quit.corpora.report import write_report
-from quit.corpora.sources import parse_corpus_source
-from quit.settings import Corpora, Graph
-from tests.corpora.worlds import musique_record, write_lines
+from quit.settings import Graph
+from tests.corpora.worlds import built, musique_record, write_lines
 
 # 0 -> 1, 2; 1 -> 3, 0; 2 -> 0, 1; 3 -> 4, 1; 4 has no neighbour (padding); 5 -> 4, 3
 EDGES = np.array([[1, 2], [3, 0], [0, 1], [4, 1], [4, 4], [4, 3]], dtype=np.uint32)
@@ -39,7 +37,7 @@ def _corpus(tmp_path: Path):
     paragraphs = [(f"t{row}", "x") for row in range(6)]
     record = musique_record("2hop__1", paragraphs, [3, 0])
     path = write_lines(tmp_path / "m.jsonl", [record])
-    return build([parse_corpus_source(f"musique:{path}")], tmp_path / "C", Corpora())[0]
+    return built(tmp_path / "C", f"musique:{path}")
 
 
 def test_hops_by_hand() -> None:

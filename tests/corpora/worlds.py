@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -23,21 +19,13 @@ ROOT = Path(__file__).parents[2]
 def musique_record(name: str, paragraphs: Sequence[tuple[str, str]], support: Sequence[int], **more) -> dict:
     """Return a record in MuSiQue's format, with one step a supporting paragraph."""
     steps = [
-        {
-            "id": 1,
-            "question": f"step {hop} of {name}" + (" after #1" if hop else ""),
-            "answer": f"a{hop}",
-            "paragraph_support_idx": row,
-        }
+        {"id": 1, "question": f"step {hop} of {name}" + (" after #1" if hop else ""), "answer": f"a{hop}",
+         "paragraph_support_idx": row}
         for hop, row in enumerate(support)
-    ]
+    ]  # fmt: skip
     return {
-        "id": name,
-        "question": f"What of {name}?",
-        "answer": f"a{len(support) - 1}",
-        "answer_aliases": ["alias"],
-        "answerable": True,
-        "question_decomposition": steps,
+        **{"id": name, "question": f"What of {name}?", "answer": f"a{len(support) - 1}", "answer_aliases": ["alias"]},
+        **{"answerable": True, "question_decomposition": steps},
         "paragraphs": [
             {"idx": row, "title": title, "paragraph_text": text, "is_supporting": row in support}
             for row, (title, text) in enumerate(paragraphs)
@@ -56,7 +44,12 @@ def write_lines(path: Path, rows: Sequence[dict]) -> Path:
 def corpus_of(texts: Sequence[str], folder: Path) -> BuiltCorpus:
     """Build a corpus of plain texts."""
     path = write_lines(folder / "texts.jsonl", [{"id": str(row), "text": text} for row, text in enumerate(texts)])
-    return build([parse_corpus_source(f"jsonl:{path}")], folder / "C", Corpora())[0]
+    return built(folder / "C", f"jsonl:{path}")
+
+
+def built(out: Path, *sources: str, **settings) -> BuiltCorpus:
+    """Build a corpus of sources."""
+    return build([parse_corpus_source(text) for text in sources], out, Corpora(**settings))[0]
 
 
 class Given:
@@ -91,16 +84,3 @@ def use(monkeypatch, encoder) -> None:
 
     monkeypatch.setattr("quit.corpora.neighbours.dense_encoder", found)
     monkeypatch.setattr("quit.corpora.first_stage.dense_encoder", found)
-
-
-def kill_when(arguments: Sequence[str], ready: Callable[[], bool], timeout: float = 180) -> None:
-    """Run the command line in a process of its own and kill it with SIGKILL as soon as ``ready()``."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen([sys.executable, "-m", "quit.cli", *arguments], cwd=ROOT, env=environment)
-    end = time.monotonic() + timeout
-    while not ready():
-        assert process.poll() is None, "it was finished before it could be killed"
-        assert time.monotonic() < end
-        time.sleep(0.002)
-    process.kill()
-    assert process.wait() == -9

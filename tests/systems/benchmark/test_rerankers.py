@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -210,12 +209,3 @@ def test_a_model_that_rambles_leaves_the_order_as_it_was(world, tmp_path: Path) 
 def test_listwise_needs_a_language_model_of_the_profile(world) -> None:
     with pytest.raises(SettingsError, match="This profile has none"):
         make_reranker("listwise:minilm-late", world.context())
-
-
-def test_the_prompt_lists_passages_with_numbers() -> None:
-    from quit.models.prompting import load_prompt
-    from quit.systems.benchmark.listwise import FIELDS
-
-    template = load_prompt("rank", FIELDS)
-    shown = json.dumps(template.messages({"count": "2", "passages": "[1] x\n[2] y", "question": "Who?"}))
-    assert "[2] y" in shown and "Who?" in shown

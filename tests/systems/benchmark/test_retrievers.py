@@ -10,7 +10,7 @@ import pytest
 
 from quit.corpora.encoders import TokenVectors
 from quit.corpora.protocols import FirstStage
-from quit.errors import InputError, SettingsError
+from quit.errors import InputError
 from quit.stages.passages import permutations
 from quit.systems.benchmark.dense import DenseRetriever, SentenceRetriever
 from quit.systems.benchmark.late import LateRetriever
@@ -171,14 +171,6 @@ def test_oracles(world) -> None:
     relevance = world.task.relevance
     found = relevance.oracle(1)
     assert found.rows.tolist() == [4, 5, 6, 7] and set(found.scores.tolist()) == {1.0}
-
-
-@pytest.mark.parametrize(
-    ("name", "message"), [("bm52", "Did you mean 'bm25'"), ("nothing-like-it", "Known: bm25, minilm, dense, late")]
-)
-def test_unknown_retrievers(world, name: str, message: str) -> None:
-    with pytest.raises(SettingsError, match=message):
-        make_retriever(name, world.context())
 
 
 def test_a_dense_retriever_needs_a_model_that_is_there(world, tmp_path) -> None:
