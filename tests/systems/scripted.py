@@ -9,8 +9,10 @@ import pyarrow as pa
 
 from quit.corpora.protocols import Ranking
 from quit.evaluate.normalize import words
+from quit.models.factory import Models
 from quit.models.generation import CachedGenerator
 from quit.models.generation.base import ChatRequest, Completion, Done
+from quit.settings import Settings, parse
 
 
 class Scripted:
@@ -31,6 +33,23 @@ class Scripted:
 def scripted(reply: Callable[[ChatRequest], str]) -> CachedGenerator:
     """Return a generator that answers each request with ``reply(request)``; nothing is kept."""
     return CachedGenerator(Scripted(reply), None)
+
+
+def settings(**sections: dict) -> Settings:
+    """Return settings with a reader ``tiny``, a language model of a server that is not there."""
+    reader = {"name": "tiny", "role": "reader", "kind": "server", "server": "s", "model": "m"}
+    return parse({"servers": [{"name": "s", "base_urls": ["http://127.0.0.1:9/v1"]}], "readers": [reader], **sections})
+
+
+class Talks(Models):
+    """Models whose language model answers each request with ``reply(request)``."""
+
+    def __init__(self, settings: Settings, reply: Callable[[ChatRequest], str]) -> None:
+        super().__init__(settings)
+        self._reply = reply
+
+    def generator(self, spec) -> CachedGenerator:
+        return scripted(self._reply)
 
 
 class SmallCollection:

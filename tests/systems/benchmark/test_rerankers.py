@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,13 +12,13 @@ import torch
 
 from quit.corpora.protocols import Scorer
 from quit.errors import InputError, SettingsError
-from quit.models.generation import CachedGenerator
-from quit.models.generation.base import Completion
-from quit.settings import load
+from quit.models.generation import ChatRequest
 from quit.systems.benchmark.late import LateReranker
 from quit.systems.benchmark.listwise import ListwiseReranker, read_order, windows
 from quit.systems.benchmark.plugins import make_reranker
 from tests.systems.benchmark import tiny
+from tests.systems.scripted import Talks
+from tests.systems.scripted import settings as talking
 
 TEXTS = ["it flows north", "he came from malaga", "it is very long"]
 
@@ -163,44 +164,32 @@ def test_windows_cover_everything_from_the_end() -> None:
 
 
 class Sorter:
-    """A language model that sorts its passages by the number they begin with, and rambles when it is told to."""
+    """A language model that sorts its passages by the number they begin with."""
 
-    name, identity = "sorter", "sorter@1"
+    asked = 0
 
-    def __init__(self, rambles: bool = False) -> None:
-        self.rambles, self.asked = rambles, 0
-
-    def generate(self, requests, done) -> None:
-        for place, request in enumerate(requests):
-            self.asked += 1
-            listed = [line.split(" ") for line in request.fields["passages"].splitlines()]
-            order = sorted(listed, key=lambda line: -int(line[1]))
-            reply = "What a question! Let me think about it." if self.rambles else " > ".join(line[0] for line in order)
-            done(place, Completion(reply, "stop"))
+    def __call__(self, request) -> str:
+        self.asked += 1
+        listed = [line.split(" ") for line in request.fields["passages"].splitlines()]
+        return " > ".join(line[0] for line in sorted(listed, key=lambda line: -int(line[1])))
 
 
-def _listwise(world, tmp_path: Path, generator: Sorter) -> ListwiseReranker:
-    profile = tmp_path / "p.toml"
-    profile.write_text(
-        '[[readers]]\nname = "llm"\nrole = "labeler"\nkind = "server"\nmodel = "m"\nserver = "s"\n'
-        '[[servers]]\nname = "s"\nbase_urls = ["http://127.0.0.1:9/v1"]\n'
-    )
-    settings = load(str(profile), ["benchmark.window=4", "benchmark.stride=2"]).settings
-    models = SimpleNamespace(generator=lambda spec: CachedGenerator(generator, None))
-    return make_reranker("listwise:llm", world.context(settings=settings, models=models))
+def _listwise(world, model: Callable[[ChatRequest], str]) -> ListwiseReranker:
+    settings = talking(benchmark={"window": 4, "stride": 2})
+    return make_reranker("listwise:tiny", world.context(settings=settings, models=Talks(settings, model)))
 
 
-def test_a_listwise_reranker_brings_the_best_to_the_front(world, tmp_path: Path) -> None:
+def test_a_listwise_reranker_brings_the_best_to_the_front(world) -> None:
     generator = Sorter()
     texts = [f"{number} passage" for number in (3, 1, 4, 1, 5, 9, 2, 6)]
-    scores = _listwise(world, tmp_path, generator).score("q", texts)
+    scores = _listwise(world, generator).score("q", texts)
     ranked = [int(texts[i].split()[0]) for i in np.argsort(-scores)]
     # Windows 4-7, 2-5, 0-3 with half of each carried on: the two best of all are in front.
     assert generator.asked == 3 and ranked[:2] == [9, 6] and sorted(ranked) == [1, 1, 2, 3, 4, 5, 6, 9]
 
 
-def test_a_model_that_rambles_leaves_the_order_as_it_was(world, tmp_path: Path) -> None:
-    reranker = _listwise(world, tmp_path, Sorter(rambles=True))
+def test_a_model_that_rambles_leaves_the_order_as_it_was(world) -> None:
+    reranker = _listwise(world, lambda request: "What a question! Let me think about it.")
     assert np.argsort(-reranker.score("q", ["3 a", "1 b", "4 c"])).tolist() == [0, 1, 2]
     assert reranker.counts == {"windows": 1, "permutation": 0, "unread": 1, "cut": 0}
     assert len(reranker.score("q", [])) == 0

@@ -11,7 +11,7 @@ from quit.corpora.graph import build_graph
 from quit.corpora.sources import parse_corpus_source
 from quit.errors import SettingsError
 from quit.models.factory import Models
-from quit.models.generation import CachedGenerator, ChatRequest
+from quit.models.generation import ChatRequest
 from quit.models.prompting import load_prompt
 from quit.settings import Settings, Sunar, load, parse
 from quit.systems.sunar import mer, planners
@@ -21,7 +21,8 @@ from quit.systems.sunar.reading import ANSWER_FIELDS
 from quit.systems.sunar.show import lines
 from quit.systems.sunar.variants import VARIANTS, effective
 from tests.conftest import call_quit
-from tests.systems.scripted import scripted
+from tests.systems.scripted import Talks
+from tests.systems.scripted import settings as talking
 
 
 @pytest.fixture(scope="module")
@@ -184,7 +185,7 @@ def test_a_prompt_of_ones_own_comes_before_the_set() -> None:
 
 
 def test_a_language_model_of_the_profile_plans_answers_and_reasons(place: Place) -> None:
-    settings = parse({**TALKING, "sunar": {"language_model": "tiny", "scorer": "cross-encoder", "entailment": "nli"}})
+    settings = talking(sunar={"language_model": "tiny", "scorer": "cross-encoder", "entailment": "nli"})
     assembly = Assembly(settings, Models(settings))
     library = assembly.library(place.corpus, place.first_stage, place.graph)
     _, identity = assembly.system(library, effective(settings.sunar, "as-set"))
@@ -193,44 +194,31 @@ def test_a_language_model_of_the_profile_plans_answers_and_reasons(place: Place)
         assert part in identity
 
 
-class Talks(Models):
-    """Models whose language model is scripted: it asks one question in each planner's words, then answers it."""
-
-    def generator(self, spec) -> CachedGenerator:
-        return scripted(self._reply)
-
-    @staticmethod
-    def _reply(request: ChatRequest) -> str:
-        shown = request.messages()[-1]["content"]
-        return {
-            "react": "I know now. Finish[Leith]"
-            if "Observation 1: a sub-answer" in shown
-            else "Search[Who was Henry Baring?]",
-            "searchain": "[Query 1]: Who was Henry Baring?\n[Answer 1]: in Fife"
-            + ("\n[Final Answer]: Leith" if "[Answer 1]: a sub-answer" in shown else ""),
-            "decomp": "(select) [multihop titleqa] Where?\n[Final Answer]: Leith"
-            if '"answer": ["a sub-answer"]' in shown
-            else "(select) [retrieve odqa] Who was Henry Baring?",
-            "sub_answer": "a sub-answer",
-            "zero_shot": "Henry Baring lived in Fife.\n[Final Answer]: Fife",
-            "ircot_musique": "Henry Baring was a banker."
-            if shown.endswith("Reasoning:")
-            else "So the answer is Fife, perhaps.",
-            "chain_of_thought_musique": "[Answer]: one by one.\n[Final Answer]: Leith",
-            "meta_reasoner_musique": "[Answer]: by all that.\n[Final Answer]: Edinburgh",
-        }[request.template.name]
+def _reply(request: ChatRequest) -> str:
+    """Ask one question in each planner's words, then answer it."""
+    shown = request.messages()[-1]["content"]
+    ended = '"answer": ["a sub-answer"]' in shown
+    return {
+        "react": "I know now. Finish[Leith]" if "Observation 1: a sub-answer" in shown else f"Search[{ASKED}]",
+        "searchain": f"[Query 1]: {ASKED}\n[Answer 1]: in Fife"
+        + ("\n[Final Answer]: Leith" if "[Answer 1]: a sub-answer" in shown else ""),
+        "decomp": "(select) [multihop titleqa] Where?\n[Final Answer]: Leith" if ended
+        else f"(select) [retrieve odqa] {ASKED}",
+        "sub_answer": "a sub-answer",
+        "zero_shot": "Henry Baring lived in Fife.\n[Final Answer]: Fife",
+        "ircot_musique": "Henry Baring was a banker." if shown.endswith("Reasoning:")
+        else "So the answer is Fife, perhaps.",
+        "chain_of_thought_musique": "[Answer]: one by one.\n[Final Answer]: Leith",
+        "meta_reasoner_musique": "[Answer]: by all that.\n[Final Answer]: Edinburgh",
+    }[request.template.name]  # fmt: skip
 
 
-TALKING = {
-    "sunar": {"language_model": "tiny", "b": 2, "c": 4, "neighbours": 2, "m": 1},
-    "servers": [{"name": "s", "base_urls": ["http://127.0.0.1:9/v1"]}],
-    "readers": [{"name": "tiny", "role": "reader", "kind": "server", "server": "s", "model": "m"}],
-}
+ASKED = "Who was Henry Baring?"
 
 
 def _talked(place: Place, name: str, out: Path) -> dict:
-    settings = parse(TALKING)
-    _run(settings, place, [name], out, models=Talks(settings))
+    settings = talking(sunar={"language_model": "tiny", "b": 2, "c": 4, "neighbours": 2, "m": 1})
+    _run(settings, place, [name], out, models=Talks(settings, _reply))
     [trace] = [json.loads(path.read_text()) for path in (out / name / "traces").iterdir()]
     return trace
 
