@@ -10,6 +10,7 @@ import numpy as np
 
 from quit.corpora.build import build
 from quit.corpora.built import BuiltCorpus
+from quit.corpora.protocols import Ranking
 from quit.corpora.sources import parse_corpus_source
 from quit.settings import Corpora, FirstStages
 
@@ -50,6 +51,17 @@ def corpus_of(texts: Sequence[str], folder: Path) -> BuiltCorpus:
 def built(out: Path, *sources: str, **settings) -> BuiltCorpus:
     """Build a corpus of sources."""
     return build([parse_corpus_source(text) for text in sources], out, Corpora(**settings))[0]
+
+
+class Fixed:
+    """A first stage that always finds the same rows, scored by their place."""
+
+    def __init__(self, rows: Sequence[int]) -> None:
+        self.identity, self._rows = f"fixed {rows}", np.array(rows)
+
+    def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
+        rows = self._rows[:depth]
+        return [Ranking(rows, -np.arange(len(rows), dtype=np.float32)) for _ in queries]
 
 
 class Given:

@@ -41,13 +41,6 @@ def identities(folder: Path) -> list[str]:
     return [ModelOptions(str(folder)).identity, checkpoint_identity(str(folder), ""), first_stage]
 
 
-def test_a_change_anywhere_in_a_file_is_another_model(folder: Path) -> None:
-    first = identities(folder)
-    change(folder)
-    for before, after in zip(first, identities(folder), strict=True):
-        assert before != after
-
-
 def test_a_change_that_keeps_size_and_time_is_another_model(folder: Path) -> None:
     first, state = folder_checksum(folder), (folder / "model.safetensors").stat()
     change(folder)

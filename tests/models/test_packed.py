@@ -107,10 +107,6 @@ def test_few_positions_are_computed_that_are_no_token(monkeypatch: pytest.Monkey
     assert tokens <= sum(positions) <= 1.1 * tokens
 
 
-def test_nothing_is_computed_of_no_texts() -> None:
-    assert states([]) == []
-
-
 def test_other_threads_keep_their_number_of_torch_threads() -> None:
     before = torch.get_num_threads()
     states([((5, 6),)])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from quit.errors import MissingDependency
-from quit.models.generation import ChatRequest, Completion
+from quit.models.generation import CachedGenerator, ChatRequest
 from quit.models.generation.base import ModelOptions
 from quit.models.generation.in_process import VllmGenerator
 from quit.models.generation.local import TransformersGenerator
@@ -63,11 +63,11 @@ def test_replies_are_those_of_transformers_of_one_engine_after_the_other(tmp_pat
     [line] = [line for line in done.stdout.splitlines() if line.startswith("REPLIES")] or [done.stderr[-3000:]]
     first, second = json.loads(line.removeprefix("REPLIES"))
     plain = TransformersGenerator("t", ModelOptions(models[0], template_options={"enable_thinking": False}))
-    expected: dict[int, Completion] = {}
     template = load_prompt(str(prompt))
-    plain.generate([ChatRequest(template, {"question": question}, 8) for question in questions], expected.__setitem__)
+    requests = [ChatRequest(template, {"question": question}, 8) for question in questions]
+    expected = CachedGenerator(plain, None).complete(requests)
     (*replies, constrained), alive, left = first
-    assert replies == [[expected[row].text, expected[row].prompt_tokens] for row in range(4)]
+    assert replies == [[reply.text, reply.prompt_tokens] for reply in expected]
     assert constrained[0] in ("Yes", "No")
     assert [text for text, _ in second[0][:4]] == ["Paris"] * 4
     assert alive > 0 and (left, second[2]) == (0, 0)  # an engine's processes, and what is left once released

@@ -18,22 +18,13 @@ from quit.settings import load
 
 NAMES = tuple(EMBEDDED_READERS)
 QUESTIONS = {
-    "Which country has Lima as its capital?": (
-        "It borders Brazil, Chile and Ecuador.",
-        "The ruins of Machu Picchu are found there.",
-        "Its people once were ruled by the Incas.",
-    ),
-    "Who developed the theory of relativity?": (
-        "He was a physicist born in Ulm.",
-        "He was given the Nobel Prize for the photoelectric effect.",
-        "His hair was famously untidy.",
-    ),
-    "Which planet is known for its rings?": (
-        "It is a gas giant.",
-        "Its largest moon is Titan.",
-        "The Cassini spacecraft studied it.",
-    ),
-}
+    "Which country has Lima as its capital?": ("It borders Brazil, Chile and Ecuador.",
+        "The ruins of Machu Picchu are found there.", "Its people once were ruled by the Incas."),
+    "Who developed the theory of relativity?": ("He was a physicist born in Ulm.",
+        "He was given the Nobel Prize for the photoelectric effect.", "His hair was famously untidy."),
+    "Which planet is known for its rings?": ("It is a gas giant.", "Its largest moon is Titan.",
+        "The Cassini spacecraft studied it."),
+}  # fmt: skip
 PLACES = "Peru Bolivia Ecuador Chile Brazil Spain Germany France Japan Saturn Jupiter Mars Venus Neptune Uranus Mercury"
 PEOPLE = ("Albert Einstein", "Isaac Newton", "Marie Curie", "Niels Bohr", "Galileo Galilei", "Charles Darwin")
 ANSWERS = (*PLACES.split(), *PEOPLE)
@@ -149,9 +140,7 @@ def test_identity_follows_method_settings_encoder_and_pool(encoder, pool):
     readers = [embedded_reader(name, encoder, pool) for name in NAMES]
     assert len({reader.identity for reader in readers}) == len(NAMES)
     first = readers[0]
-    assert isinstance(first, Reader)
-    assert encoder.identity in first.identity
-    assert pool.identity in first.identity
+    assert isinstance(first, Reader) and encoder.identity in first.identity and pool.identity in first.identity
     assert embedded_reader(NAMES[0], encoder, pool, no_answer_margin=0.5).identity != first.identity
     assert embedded_reader(NAMES[0], encoder, pool).identity == first.identity
 
@@ -193,10 +182,8 @@ def test_accuracy_on_wikihint(encoder, wikihint):
         reader = embedded_reader(name, encoder, pool, no_answer_margin=0.0, thin_evidence=0.0)
         closed[name] = _share_right(reader.answer([prompt for prompt, _ in wikihint]), wikihint)
         wide[name] = _share_right(reader.answer([replace(prompt, choices=None) for prompt, _ in wikihint]), wikihint)
-    assert max(closed.values()) >= 0.6
-    assert max(wide.values()) >= 0.4
-    assert min(closed.values()) >= 0.5
-    assert min(wide.values()) >= 0.3
+    assert max(closed.values()) >= 0.6 and max(wide.values()) >= 0.4
+    assert min(closed.values()) >= 0.5 and min(wide.values()) >= 0.3
 
 
 @pytest.mark.slow
@@ -215,9 +202,7 @@ def test_readers_differ_feel_order_and_abstain_less_with_more_hints(encoder, wik
         replies[name] = answers
         single = np.mean([a == NO_ANSWER for a, p in zip(answers, passages, strict=True) if len(p.hints) == 1])
         full = np.mean([a == NO_ANSWER for a, p in zip(answers, passages, strict=True) if len(p.hints) == 5])
-        assert 0.05 <= single <= 0.5
-        assert full <= 0.4
-        assert full < single
+        assert 0.05 <= single <= 0.5 and full <= 0.4 and full < single
         by_order = {p.question_id: set() for p in passages}
         for answer, passage in zip(answers, passages, strict=True):
             if len(passage.hints) == 5:

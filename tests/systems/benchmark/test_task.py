@@ -13,14 +13,7 @@ from quit.corpora.protocols import Documents
 from quit.corpora.sources import parse_corpus_source
 from quit.errors import InputError
 from quit.settings import Corpora
-from quit.systems.benchmark.task import (
-    DocumentPassages,
-    expand,
-    mean_words,
-    open_documents,
-    ranking,
-    release_task,
-)
+from quit.systems.benchmark.task import DocumentPassages, expand, mean_words, open_documents, ranking, release_task
 
 
 def test_the_passages_of_a_release(world) -> None:
