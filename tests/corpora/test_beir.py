@@ -1,7 +1,5 @@
 """Other people's data in BEIR's layout: questions with answers and relevance, and clear words about bad lines."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

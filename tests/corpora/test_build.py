@@ -1,7 +1,5 @@
 """Corpora: merging, ids, relevance, going on after a kill, and clear words about bad input."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

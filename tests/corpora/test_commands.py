@@ -1,8 +1,6 @@
 """The commands as a user runs them: from files to a corpus, an index, a graph, a report, and one clean line for an
 error."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from subprocess import CompletedProcess

@@ -1,7 +1,5 @@
 """Retrieval complexity's formulas by hand, its edge cases, and the heads."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Encoders by name, over real sentence-transformers models made or found here."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

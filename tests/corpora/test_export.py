@@ -1,7 +1,5 @@
 """Exports, read back by the tools they are for."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

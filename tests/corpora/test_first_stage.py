@@ -1,7 +1,5 @@
 """First stages on disk: what is found, that it is found again after opening, and what is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Graphs: opened by the package they are made for, resumable, incremental, and clear about bad input."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

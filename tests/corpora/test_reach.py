@@ -1,7 +1,5 @@
 """Recall and hops, counted by hand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Small corpora by hand, and encoders whose vectors are known: nothing of the code under test makes them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -5,8 +5,6 @@ in the working folder. Checkpoints are tiny ones of the same classes; the profil
 asks a scripted server.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

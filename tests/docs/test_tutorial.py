@@ -1,7 +1,5 @@
 """The tutorial, run from top to bottom as a reader does, with what it prints compared to what it shows."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shlex

@@ -1,7 +1,5 @@
 """The embedded convergence model: sense, independence of company, and the arithmetic against a hand calculation."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Notes on texts that the embedded instruments were not trained to read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

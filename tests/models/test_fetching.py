@@ -1,7 +1,5 @@
 """A model from PyPI: what is fetched is what was published, and every fault is one line. pip is the real one."""
 
-from __future__ import annotations
-
 import json
 import zipfile
 from dataclasses import replace

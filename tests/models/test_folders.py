@@ -1,7 +1,5 @@
 """What a folder of model files is known by."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

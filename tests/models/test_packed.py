@@ -1,8 +1,6 @@
 """Texts packed without padding: the same bits whatever they are computed with, and hardly a position that is no
 token."""
 
-from __future__ import annotations
-
 import random
 import subprocess
 import sys

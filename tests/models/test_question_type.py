@@ -1,7 +1,5 @@
 """The question type classifier: the sources' spelling, the taxonomy, and answers that a person would give."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The report's figures against those counted by hand from a tiny workspace."""
 
-from __future__ import annotations
-
 import json
 import os
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """A workspace by hand: the three questions of tests/release/small.py, one more that leaks, and two people's reviews."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

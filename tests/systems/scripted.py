@@ -1,7 +1,5 @@
 """A language model that says what a function of the request says, and small corpora."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

@@ -1,8 +1,6 @@
 """``quit bandits`` and ``quit complexity`` on real questions, from the command line; a language model behind a real
 HTTP server."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

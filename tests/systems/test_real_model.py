@@ -3,8 +3,6 @@
 What it says may differ between machines; counts that add up, shapes, and that a second run asks nothing may not.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,8 +1,6 @@
 """``quit complexity``: ratings follow the formulas, agreement is found where it is and not where it is not, bad input
 is named."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,8 +1,6 @@
 """The encoder that remembers: the wrapped encoder's own bits, each text encoded once, by whatever process and
 workspace."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

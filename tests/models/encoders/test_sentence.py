@@ -1,7 +1,5 @@
 """How checkpoints become encoders of one vector a text: against transformers itself."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """BEM reads ``[CLS] candidate [SEP] reference [SEP] question [SEP]`` and gives the probability of class 1."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

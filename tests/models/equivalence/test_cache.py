@@ -1,7 +1,5 @@
 """Probabilities kept on disk: the model's own values, each paid for once, by however many at a time."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The embedded equivalence against what a person would say of short pairs, and against its own promises."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

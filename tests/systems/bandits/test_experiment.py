@@ -1,7 +1,5 @@
 """The grid of policies and budgets: what it averages, what it leaves out, what it writes."""
 
-from __future__ import annotations
-
 import csv
 import json
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The vectorised runs: against Algorithms 1 and 2 written out for one run, and by what must hold for any policy."""
 
-from __future__ import annotations
-
 import math
 from functools import cache
 

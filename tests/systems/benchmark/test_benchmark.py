@@ -1,7 +1,5 @@
 """Whole runs over the small release: files, other tools on the run files, resuming, bad input."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from itertools import pairwise

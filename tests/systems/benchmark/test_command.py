@@ -1,7 +1,5 @@
 """The command line: one clean line for what is wrong, a table for what is right."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Fine-tuning: examples from the train split alone, models that are made once and learn, rows beside their base."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The grid of alpha and beta, worked by hand: which hint comes first depends on their ratio."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow.parquet as pq

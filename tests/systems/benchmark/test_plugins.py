@@ -1,8 +1,6 @@
 """Systems of other packages: an entry point of an installed distribution, found by importlib.metadata as pip leaves
 it."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Rerankers: tiny random checkpoints against transformers itself, and a language model that rambles."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Retrievers against other tools and brute force over every passage."""
 
-from __future__ import annotations
-
 import zlib
 
 import bm25s

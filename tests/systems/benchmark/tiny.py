@@ -1,7 +1,5 @@
 """Tiny checkpoints of random weights, made by transformers itself."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What SUNAR's tests share: a graph by hand, an asker, rankings."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
