@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from quit.corpora.built import BuiltCorpus
 from quit.corpora.export import export
 from quit.errors import InputError
-from tests.corpora.worlds import built, musique_record, write_lines
+from tests.corpora.worlds import built, musique_record, relevant_titles, write_lines
 
 NILE, CAIRO, LIMA = ("Nile", "A river."), ("Cairo", "A city on the Nile."), ("Lima", "A capital.")
 
@@ -19,13 +18,6 @@ def _folder(path: Path, queries: list[dict], qrels: str) -> Path:
     (path / "qrels").mkdir()
     (path / "qrels" / "test.tsv").write_text(qrels, encoding="utf-8")
     return path
-
-
-def _relevant(corpus: BuiltCorpus) -> dict[str, dict[str, int]]:
-    return {
-        query: {corpus.titles([row])[0]: relevance for row, relevance in found.items()}
-        for query, found in corpus.relevant_rows().items()
-    }
 
 
 def test_questions_answers_and_relevance_by_hand(tmp_path: Path) -> None:
@@ -44,7 +36,11 @@ def test_questions_answers_and_relevance_by_hand(tmp_path: Path) -> None:
         "Which river?", ["Nile"], "place",
     )  # fmt: skip
     assert rows["beir-2"]["answers"] == ["Cairo", "Al-Qahira"] and rows["beir-1-s1"]["parent_id"] == "beir-1"
-    assert _relevant(corpus) == {"beir-1": {"Cairo": 1, "Nile": 2}, "beir-1-s1": {"Cairo": 1}, "beir-2": {"Cairo": 1}}
+    assert relevant_titles(corpus) == {
+        "beir-1": {"Cairo": 1, "Nile": 2},
+        "beir-1-s1": {"Cairo": 1},
+        "beir-2": {"Cairo": 1},
+    }
 
 
 def test_what_export_writes_comes_back(tmp_path: Path) -> None:
@@ -56,7 +52,7 @@ def test_what_export_writes_comes_back(tmp_path: Path) -> None:
     kept = ("text", "answers", "hop", "kind")
     for before, after in zip(first.queries.to_pylist(), again.queries.to_pylist(), strict=True):
         assert {name: before[name] for name in kept} == {name: after[name] for name in kept}
-    assert list(_relevant(again).values()) == list(_relevant(first).values())
+    assert list(relevant_titles(again).values()) == list(relevant_titles(first).values())
 
 
 def test_lines_that_cannot_be_used_are_rejects_with_file_and_line(tmp_path: Path) -> None:
@@ -79,7 +75,7 @@ def test_lines_that_cannot_be_used_are_rejects_with_file_and_line(tmp_path: Path
         ("test.tsv", "no_document", "line 2: corpus.jsonl has no usable document 'd7'"),
         ("test.tsv", "no_question", "line 3: there is no query '8'"),
     ]
-    assert _relevant(corpus) == {"beir-1": {"Nile": 1}}
+    assert relevant_titles(corpus) == {"beir-1": {"Nile": 1}}
     with pytest.raises(InputError, match=r"queries.jsonl, line 2: an earlier query"):
         built(tmp_path / "S", f"beir:{folder}", strict=True)
 

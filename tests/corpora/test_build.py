@@ -13,7 +13,7 @@ from quit.corpora.protocols import Documents
 from quit.corpora.sources import parse_corpus_source
 from quit.errors import InputError, SettingsError
 from quit.settings import Corpora
-from tests.corpora.worlds import built, musique_record, write_lines
+from tests.corpora.worlds import built, musique_record, relevant_titles, write_lines
 from tests.release import small
 
 NILE, CAIRO, LIMA = ("Nile", "A river."), ("Cairo", "A city on the Nile."), ("Lima", "A capital.")
@@ -45,10 +45,7 @@ def test_queries_sub_questions_and_qrels_by_hand(two: Path, tmp_path: Path) -> N
     assert (whole["answers"], whole["parent_id"], whole["hop"], whole["kind"]) == (["a1", "alias"], None, None, "2hop")
     assert second["text"] == "step 1 of 2hop__1 after a0" and second["hop"] == 2
     assert second["parent_id"] == "musique-2hop_1" and second["answers"] == ["a1"]
-    titles = {
-        query: {corpus.titles([row])[0]: relevance for row, relevance in found.items()}
-        for query, found in corpus.relevant_rows().items()
-    }
+    titles = relevant_titles(corpus)
     assert titles["musique-2hop_1"] == {"Nile": 1, "Cairo": 1}
     assert titles["musique-2hop_1-s1"] == {"Cairo": 1} and titles["musique-2hop_1-s2"] == {"Nile": 1}
     assert titles["musique-2hop_2"] == {"Lima": 1, "Nile": 1}

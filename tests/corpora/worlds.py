@@ -51,6 +51,12 @@ def built(out: Path, *sources: str, **settings) -> BuiltCorpus:
     return build([parse_corpus_source(text) for text in sources], out, Corpora(**settings))[0]
 
 
+def relevant_titles(corpus: BuiltCorpus) -> dict[str, dict[str, int]]:
+    """Return query -> title of a document -> relevance."""
+    found = corpus.relevant_rows().items()
+    return {query: {corpus.titles([row])[0]: value for row, value in rows.items()} for query, rows in found}
+
+
 class Fixed:
     """A first stage that always finds the same rows, scored by their place."""
 

@@ -1,11 +1,9 @@
 """Embedded readers over the real MiniLM: what they must do on any data, and how good they are on real questions."""
 
-import json
 import random
 from dataclasses import replace
 from itertools import permutations
 
-import ftfy
 import numpy as np
 import pytest
 
@@ -15,6 +13,7 @@ from quit.models.protocols import NO_ANSWER, Prompt, Reader
 from quit.models.readers import EMBEDDED_READERS, AnswerPool, embedded_reader
 from quit.models.readers.methods import names_in
 from quit.settings import load
+from quit.sources import parse_source, read_sources
 
 NAMES = tuple(EMBEDDED_READERS)
 QUESTIONS = {
@@ -47,25 +46,15 @@ def prompts():
 
 @pytest.fixture(scope="module")
 def wikihint(data):
-    return [_wikihint_record(record) for record in json.loads((data / "wikihint" / "test_first50.json").read_text())]
+    """Prompts of fifty real questions, the most convergent hint first, and their answers."""
+    records = read_sources([parse_source(f"wikihint:{data / 'wikihint' / 'test_first50.json'}")])
+    return [_asked(record.question) for record in records if record.question]
 
 
-def _wikihint_record(record):
-    kind = record["question"]["question_type"]
-    hints = sorted(record["hints"], key=lambda hint: -hint["metrics"]["convergence"])
-    prompt = Prompt(
-        record["id"],
-        _repaired(record["question"]["question"]),
-        tuple(_repaired(hint["hint"]) for hint in hints),
-        kind["major"],
-        kind["minor"],
-        tuple(_repaired(answer) for answer in record["question"]["candidate_answers"]),
-    )
-    return prompt, _repaired(record["answer"]["answer"])
-
-
-def _repaired(text):
-    return " ".join(ftfy.fix_text(text).split())
+def _asked(raw):
+    hints = sorted(raw.hints, key=lambda hint: -hint.convergence)
+    texts = tuple(hint.text for hint in hints)
+    return Prompt(raw.record_id, raw.question, texts, raw.coarse, raw.fine, raw.candidates), raw.answers[0]
 
 
 @pytest.mark.parametrize("name", NAMES)
