@@ -1,24 +1,14 @@
 """Other people's data in BEIR's layout: questions with answers and relevance, and clear words about bad lines."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
 
-from quit.corpora.build import build
 from quit.corpora.export import export
-from quit.corpora.sources import parse_corpus_source
 from quit.errors import InputError
-from quit.retrieval.built import BuiltCorpus
-from quit.settings import Corpora
-from tests.corpora.worlds import musique_record, write_lines
+from tests.corpora.worlds import built, musique_record, relevant_titles, write_lines
 
 NILE, CAIRO, LIMA = ("Nile", "A river."), ("Cairo", "A city on the Nile."), ("Lima", "A capital.")
-
-
-def _build(out: Path, source: str, **settings) -> BuiltCorpus:
-    return build([parse_corpus_source(source)], out, Corpora(**settings))[0]
 
 
 def _folder(path: Path, queries: list[dict], qrels: str) -> Path:
@@ -30,13 +20,6 @@ def _folder(path: Path, queries: list[dict], qrels: str) -> Path:
     return path
 
 
-def _relevant(corpus: BuiltCorpus) -> dict[str, dict[str, int]]:
-    return {
-        query: {corpus.titles([row])[0]: relevance for row, relevance in found.items()}
-        for query, found in corpus.relevant_rows().items()
-    }
-
-
 def test_questions_answers_and_relevance_by_hand(tmp_path: Path) -> None:
     queries = [
         {"_id": "1", "text": "Which  river?", "metadata": {"answer": "Nile", "kind": "place"}},
@@ -45,7 +28,7 @@ def test_questions_answers_and_relevance_by_hand(tmp_path: Path) -> None:
         {"_id": "3", "text": "Unjudged?"},
     ]
     qrels = "query-id\tcorpus-id\tscore\n1\td1\t1\n1\td0\t2\n2\td1\t1\n2\td0\t0\n1a\td1\t1\n"
-    corpus = _build(tmp_path / "C", f"beir:{_folder(tmp_path / 'b', queries, qrels)}", strict=True)
+    corpus = built(tmp_path / "C", f"beir:{_folder(tmp_path / 'b', queries, qrels)}", strict=True)
     assert corpus.titles([0, 1]) == ["Nile", "Cairo"] and len(corpus) == 2
     rows = {row["query_id"]: row for row in corpus.queries.to_pylist()}
     assert list(rows) == ["beir-1", "beir-1-s1", "beir-2", "beir-3"]
@@ -53,19 +36,23 @@ def test_questions_answers_and_relevance_by_hand(tmp_path: Path) -> None:
         "Which river?", ["Nile"], "place",
     )  # fmt: skip
     assert rows["beir-2"]["answers"] == ["Cairo", "Al-Qahira"] and rows["beir-1-s1"]["parent_id"] == "beir-1"
-    assert _relevant(corpus) == {"beir-1": {"Cairo": 1, "Nile": 2}, "beir-1-s1": {"Cairo": 1}, "beir-2": {"Cairo": 1}}
+    assert relevant_titles(corpus) == {
+        "beir-1": {"Cairo": 1, "Nile": 2},
+        "beir-1-s1": {"Cairo": 1},
+        "beir-2": {"Cairo": 1},
+    }
 
 
 def test_what_export_writes_comes_back(tmp_path: Path) -> None:
     source = write_lines(tmp_path / "m.jsonl", [musique_record("2hop__1", [NILE, CAIRO, LIMA], [1, 0])])
-    first = _build(tmp_path / "C", f"musique:{source}")
+    first = built(tmp_path / "C", f"musique:{source}")
     export(first, ["beir"], tmp_path / "out")
-    again = _build(tmp_path / "D", f"beir:{tmp_path / 'out' / 'beir'}", strict=True)
+    again = built(tmp_path / "D", f"beir:{tmp_path / 'out' / 'beir'}", strict=True)
     assert again.all_ids() == first.all_ids() and again.texts([0, 1, 2]) == first.texts([0, 1, 2])
     kept = ("text", "answers", "hop", "kind")
     for before, after in zip(first.queries.to_pylist(), again.queries.to_pylist(), strict=True):
         assert {name: before[name] for name in kept} == {name: after[name] for name in kept}
-    assert list(_relevant(again).values()) == list(_relevant(first).values())
+    assert list(relevant_titles(again).values()) == list(relevant_titles(first).values())
 
 
 def test_lines_that_cannot_be_used_are_rejects_with_file_and_line(tmp_path: Path) -> None:
@@ -78,7 +65,7 @@ def test_lines_that_cannot_be_used_are_rejects_with_file_and_line(tmp_path: Path
     ]
     qrels = "1\td0\t1\n1\td7\t1\n8\td0\t1\n"
     folder = _folder(tmp_path / "b", queries, qrels)
-    corpus = _build(tmp_path / "C", f"beir:{folder}")
+    corpus = built(tmp_path / "C", f"beir:{folder}")
     rejects = [(row["file"], row["reason"], row["detail"]) for row in corpus.rejects.to_pylist()]
     assert sorted(rejects) == [
         ("queries.jsonl", "duplicate_id", "line 2: an earlier query has the id '1'"),
@@ -88,9 +75,9 @@ def test_lines_that_cannot_be_used_are_rejects_with_file_and_line(tmp_path: Path
         ("test.tsv", "no_document", "line 2: corpus.jsonl has no usable document 'd7'"),
         ("test.tsv", "no_question", "line 3: there is no query '8'"),
     ]
-    assert _relevant(corpus) == {"beir-1": {"Nile": 1}}
+    assert relevant_titles(corpus) == {"beir-1": {"Nile": 1}}
     with pytest.raises(InputError, match=r"queries.jsonl, line 2: an earlier query"):
-        _build(tmp_path / "S", f"beir:{folder}", strict=True)
+        built(tmp_path / "S", f"beir:{folder}", strict=True)
 
 
 @pytest.mark.parametrize(
@@ -111,4 +98,4 @@ def test_files_that_cannot_be_read(file: str, text: str | None, message: str, tm
     else:
         (folder / file).write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=message):
-        _build(tmp_path / "C", f"beir:{folder}")
+        built(tmp_path / "C", f"beir:{folder}")

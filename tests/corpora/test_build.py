@@ -1,7 +1,5 @@
 """Corpora: merging, ids, relevance, going on after a kill, and clear words about bad input."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -15,14 +13,10 @@ from quit.errors import InputError, SettingsError
 from quit.retrieval.built import BuiltCorpus
 from quit.retrieval.protocols import Documents
 from quit.settings import Corpora
-from tests.corpora.worlds import kill_when, musique_record, write_lines
+from tests.corpora.worlds import built, musique_record, relevant_titles, write_lines
 from tests.release import small
 
 NILE, CAIRO, LIMA = ("Nile", "A river."), ("Cairo", "A city on the Nile."), ("Lima", "A capital.")
-
-
-def _build(out: Path, *sources: str, **settings) -> BuiltCorpus:
-    return build([parse_corpus_source(text) for text in sources], out, Corpora(**settings))[0]
 
 
 @pytest.fixture
@@ -34,7 +28,7 @@ def two(tmp_path: Path) -> Path:
 
 
 def test_duplicates_are_merged_and_the_first_wins(two: Path, tmp_path: Path) -> None:
-    corpus = _build(tmp_path / "C", f"musique:{two}")
+    corpus = built(tmp_path / "C", f"musique:{two}")
     assert isinstance(corpus, Documents)
     assert corpus.titles([0, 1, 2]) == ["Nile", "Cairo", "Lima"] and len(corpus) == 3
     assert corpus.texts([1, 0]) == ["Cairo A city on the Nile.", "Nile A river."]
@@ -44,34 +38,30 @@ def test_duplicates_are_merged_and_the_first_wins(two: Path, tmp_path: Path) -> 
 
 
 def test_queries_sub_questions_and_qrels_by_hand(two: Path, tmp_path: Path) -> None:
-    corpus = _build(tmp_path / "C", f"musique:{two}")
+    corpus = built(tmp_path / "C", f"musique:{two}")
     rows = {row["query_id"]: row for row in corpus.queries.to_pylist()}
     assert list(rows) == [f"musique-2hop_{n}{tail}" for n in (1, 2) for tail in ("", "-s1", "-s2")]
     whole, second = rows["musique-2hop_1"], rows["musique-2hop_1-s2"]
     assert (whole["answers"], whole["parent_id"], whole["hop"], whole["kind"]) == (["a1", "alias"], None, None, "2hop")
     assert second["text"] == "step 1 of 2hop__1 after a0" and second["hop"] == 2
     assert second["parent_id"] == "musique-2hop_1" and second["answers"] == ["a1"]
-    titles = {
-        query: {corpus.titles([row])[0]: relevance for row, relevance in found.items()}
-        for query, found in corpus.relevant_rows().items()
-    }
+    titles = relevant_titles(corpus)
     assert titles["musique-2hop_1"] == {"Nile": 1, "Cairo": 1}
     assert titles["musique-2hop_1-s1"] == {"Cairo": 1} and titles["musique-2hop_1-s2"] == {"Nile": 1}
     assert titles["musique-2hop_2"] == {"Lima": 1, "Nile": 1}
 
 
 def test_all_context_is_an_option_and_sub_questions_too(two: Path, tmp_path: Path) -> None:
-    corpus = _build(tmp_path / "C", f"musique:{two}", all_context=True, sub_questions=False)
-    assert {query: len(found) for query, found in corpus.relevant_rows().items()} == {
-        "musique-2hop_1": 3,
-        "musique-2hop_2": 2,
-    }
+    corpus = built(tmp_path / "C", f"musique:{two}", all_context=True, sub_questions=False)
+    assert {query: len(found) for query, found in corpus.relevant_rows().items()} == dict(
+        zip(("musique-2hop_1", "musique-2hop_2"), (3, 2), strict=True)
+    )
 
 
 def test_ids_follow_from_content_whatever_else_is_there(two: Path, tmp_path: Path) -> None:
-    alone = _build(tmp_path / "A", f"musique:{two}")
+    alone = built(tmp_path / "A", f"musique:{two}")
     other = write_lines(tmp_path / "other.jsonl", [{"id": "x", "title": "Oslo", "text": "A fjord."}])
-    more = _build(tmp_path / "B", f"jsonl:{other}", f"musique:{two}")
+    more = built(tmp_path / "B", f"jsonl:{other}", f"musique:{two}")
     assert more.ids([1, 2, 3]) == alone.ids([0, 1, 2]) and more.titles([0]) == ["Oslo"]
     assert more.identity != alone.identity
     assert more.qrels.equals(alone.qrels) and more.queries.equals(alone.queries)
@@ -85,8 +75,8 @@ def test_steps_of_any_size_give_the_same_bytes(block: int, tmp_path: Path) -> No
         tmp_path / "many.jsonl",
         [musique_record(f"2hop__{n}", [(f"t{n % 5}", "same"), (f"t{n}", "x")], [0, 1]) for n in range(10)],
     )
-    whole = _build(tmp_path / "A", f"musique:{path}", block=1000)
-    parts = _build(tmp_path / "B", f"musique:{path}", block=block)
+    whole = built(tmp_path / "A", f"musique:{path}", block=1000)
+    parts = built(tmp_path / "B", f"musique:{path}", block=block)
     assert parts.manifest == whole.manifest  # with the checksums of all files
 
 
@@ -102,10 +92,10 @@ def test_what_is_there_is_not_built_again_and_settings_matter(two: Path, tmp_pat
 
 
 def test_the_next_run_removes_what_a_killed_one_was_writing(two: Path, tmp_path: Path) -> None:
-    made = _build(tmp_path / "c", f"musique:{two}")
+    made = built(tmp_path / "c", f"musique:{two}")
     temporary_of(tmp_path / "c" / "queries.parquet").write_text("half")
     BuiltCorpus.open(tmp_path / "c")
-    again = _build(tmp_path / "c", f"musique:{two}")
+    again = built(tmp_path / "c", f"musique:{two}")
     assert again.identity == made.identity and not list((tmp_path / "c").glob(".*.tmp"))
 
 
@@ -123,18 +113,13 @@ def test_what_is_left_out_is_named(tmp_path: Path) -> None:
     )
     with path.open("a") as file:
         file.write("{broken\n")
-    corpus = _build(tmp_path / "C", f"musique:{path}")
+    corpus = built(tmp_path / "C", f"musique:{path}")
     found = [(row["position"], row["kind"], row["reason"]) for row in corpus.rejects.to_pylist()]
     assert found == [
-        (0, "document", "no_text"),
-        (1, "record", "no_support"),
-        (1, "document", "no_text"),
-        (2, "record", "unanswerable"),
-        (3, "record", "duplicate_id"),
-        (4, "record", "missing_field"),
-        (5, "record", "no_support"),
-        (6, "record", "not_json"),
-    ]
+        (0, "document", "no_text"), (1, "record", "no_support"), (1, "document", "no_text"),
+        (2, "record", "unanswerable"), (3, "record", "duplicate_id"), (4, "record", "missing_field"),
+        (5, "record", "no_support"), (6, "record", "not_json"),
+    ]  # fmt: skip
     details = [row["detail"] for row in corpus.rejects.to_pylist()]
     assert "did you mean 'paragraphs'" in details[5] and "line 7" in details[7]
     assert corpus.queries.filter(corpus.queries["parent_id"].is_null())["query_id"].to_pylist() == ["musique-a"]
@@ -144,7 +129,7 @@ def test_what_is_left_out_is_named(tmp_path: Path) -> None:
 def test_strict_ends_at_the_first_reject(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "bad.jsonl", [musique_record("a", [("Blank", ""), NILE], [1])])
     with pytest.raises(InputError, match=r"bad\.jsonl, line 1: The paragraph 0 \('Blank'\) has no text"):
-        _build(tmp_path / "C", f"musique:{path}", strict=True)
+        built(tmp_path / "C", f"musique:{path}", strict=True)
 
 
 def test_jsonl_ids_with_two_texts(tmp_path: Path) -> None:
@@ -152,7 +137,7 @@ def test_jsonl_ids_with_two_texts(tmp_path: Path) -> None:
         tmp_path / "own.jsonl",
         [{"id": "1", "text": "one"}, {"id": "1", "text": "two"}, {"id": "2", "text": "one"}, {"id": "3", "text": ""}],
     )
-    corpus = _build(tmp_path / "C", f"jsonl:{path}")
+    corpus = built(tmp_path / "C", f"jsonl:{path}")
     assert corpus.texts(range(len(corpus))) == ["one"]
     assert [(row["reason"], row["record_id"]) for row in corpus.rejects.to_pylist()] == [
         ("duplicate_id", "1"),
@@ -180,17 +165,17 @@ def test_a_file_that_is_no_2wiki(content: str, tmp_path: Path) -> None:
     path = tmp_path / "w.json"
     path.write_text(content)
     with pytest.raises(InputError, match=r"w\.json"):
-        _build(tmp_path / "C", f"2wiki:{path}")
+        built(tmp_path / "C", f"2wiki:{path}")
 
 
 def test_a_folder_with_something_else_is_left_alone(two: Path, tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "letter.txt").write_text("dear")
     with pytest.raises(SettingsError, match="holds no corpus"):
-        _build(tmp_path / "home", f"musique:{two}")
+        built(tmp_path / "home", f"musique:{two}")
     with pytest.raises(InputError, match="holds no corpus"):
         BuiltCorpus.open(tmp_path / "home")
-    _build(tmp_path / "C", f"musique:{two}")
+    built(tmp_path / "C", f"musique:{two}")
     with (tmp_path / "C" / "qrels.parquet").open("ab") as file:
         file.write(b"x")
     with pytest.raises(InputError, match=r"qrels\.parquet was altered"):
@@ -213,41 +198,12 @@ def test_progress_counts_each_record_once_also_after_it_goes_on(tmp_path: Path) 
     messages.clear()
     resumed, _ = build(refs, tmp_path / "C", Corpora(block=2), messages.append)
     assert messages == ["musique: resuming after 4 records", "musique: 6 records", "musique: 7 records"]
-    assert resumed.manifest == _build(tmp_path / "D", f"musique:{path}").manifest
-
-
-@pytest.mark.slow
-def test_killed_in_the_middle_it_goes_on_and_ends_alike(tmp_path: Path) -> None:
-    rows = [
-        musique_record(f"2hop__{n}", [(f"t{n % 700}", "same " * 50), (f"t{n}", "x " * 50)], [0, 1]) for n in range(6000)
-    ]
-    path = write_lines(tmp_path / "many.jsonl", rows)
-    steps = tmp_path / "C" / "partial" / "steps"
-    arguments = ["corpus", "build", "-s", f"musique:{path}", "-o", str(tmp_path / "C"), "--set", "corpora.block=50"]
-    kill_when(arguments, lambda: (steps / "00005").is_dir())
-    done = len([one for one in steps.iterdir() if not one.name.startswith(".")])
-    assert 6 <= done < 120
-    with pytest.raises(InputError, match="unfinished"):
-        BuiltCorpus.open(tmp_path / "C")
-    first = {one.name: one.stat().st_mtime_ns for one in steps.iterdir()}
-    said: list[str] = []
-    seen: dict[str, int] = {}
-
-    def progress(text: str) -> None:
-        said.append(text)
-        if len(said) == 3:
-            seen.update({one.name: one.stat().st_mtime_ns for one in steps.iterdir()})
-
-    resumed, _ = build([parse_corpus_source(f"musique:{path}")], tmp_path / "C", Corpora(block=50), progress)
-    assert said[0] == f"musique: resuming after {done * 50:,} records"
-    assert {name: seen[name] for name in first if name in seen} == {n: t for n, t in first.items() if n in seen}
-    assert resumed.manifest == _build(tmp_path / "D", f"musique:{path}").manifest
-    assert not (tmp_path / "C" / "partial").exists()
+    assert resumed.manifest == built(tmp_path / "D", f"musique:{path}").manifest
 
 
 def test_the_real_files(data: Path, tmp_path: Path) -> None:
     musique, wiki = data / "musique" / "musique_ans.jsonl", data / "2wikimultihopqa" / "train500.json"
-    corpus = _build(tmp_path / "C", f"musique:{musique}", f"2wiki:{wiki}")
+    corpus = built(tmp_path / "C", f"musique:{musique}", f"2wiki:{wiki}")
     # Counted apart from the code under test.
     rows = [json.loads(line) for line in musique.open()]
     texts = {
@@ -272,7 +228,7 @@ def test_a_release_as_a_corpus(tmp_path: Path) -> None:
     labels = pq.read_table(tmp_path / "v1" / "tables" / "labels.parquet").to_pylist()
     questions = len({row["question_id"] for row in labels})
     for granularity, each in (("hint", 2), ("subset", 3), ("permutation", 4)):
-        corpus = _build(tmp_path / granularity, f"quit:{tmp_path / 'v1'}", granularity=granularity)
+        corpus = built(tmp_path / granularity, f"quit:{tmp_path / 'v1'}", granularity=granularity)
         assert corpus.manifest["counts"]["paragraphs"] == questions * each
         best: dict[tuple[str, str], int] = {}
         for row in labels:

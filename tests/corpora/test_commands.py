@@ -1,34 +1,21 @@
 """The commands as a user runs them: from files to a corpus, an index, a graph, a report, and one clean line for an
 error."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
-from typing import NamedTuple
+from subprocess import CompletedProcess
 
-import pytest
-
-from quit.cli import main
 from quit.corpora.graph import NeighbourhoodGraph
 from quit.retrieval.built import BuiltCorpus
+from tests.conftest import call_quit
 from tests.corpora.worlds import musique_record, write_lines
 
 
-class Done(NamedTuple):
-    """How a command ended."""
-
-    returncode: int
-    stdout: str
-    stderr: str
+def quit_(*arguments: object) -> CompletedProcess[str]:
+    return call_quit(*map(str, arguments))
 
 
-def test_from_files_to_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def quit_(*arguments: object) -> Done:
-        with pytest.raises(SystemExit) as ended:
-            main([str(argument) for argument in arguments])
-        return Done(int(ended.value.code or 0), *capsys.readouterr())
-
+def test_from_files_to_a_report(tmp_path: Path) -> None:
     rivers = [(name, f"{name} flows through {city}.") for name, city in (("Nile", "Cairo"), ("Tiber", "Rome"))]
     cities = [(city, f"{city} has a river.") for city in ("Cairo", "Rome", "Oslo")]
     source = write_lines(tmp_path / "m.jsonl", [musique_record("2hop__1", rivers + cities, [0, 2])])

@@ -1,7 +1,5 @@
 """Every file of a corpus, an index and a graph, damaged in every way: named when it is opened, and made again."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

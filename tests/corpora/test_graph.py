@@ -1,7 +1,5 @@
 """Graphs: opened by the package they are made for, resumable, incremental, and clear about bad input."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -16,15 +14,18 @@ from quit.errors import InputError, MissingDependency, SettingsError
 from quit.retrieval.built import BuiltCorpus
 from quit.retrieval.protocols import NeighbourGraph
 from quit.settings import FirstStages, Graph
-from tests.corpora.worlds import Given, corpus_of, kill_when, unit, use
+from tests.corpora.worlds import Given, corpus_of, unit, use
 
 WORDS = "river city king song film lake war duke ship tree"
 
 
-def _world(folder: Path, count: int = 40, seed: int = 1) -> tuple[BuiltCorpus, Given, np.ndarray]:
+def _world(folder: Path, monkeypatch, count: int = 40) -> tuple[BuiltCorpus, Given, np.ndarray]:
+    """Return a corpus, the encoder that every name now means, and its vectors."""
     texts = [f"document {row}" for row in range(count)]
-    matrix = unit(count, 8, seed)
-    return corpus_of(texts, folder), Given(dict(zip(texts, matrix, strict=True))), matrix
+    matrix = unit(count, 8, 1)
+    encoder = Given(dict(zip(texts, matrix, strict=True)))
+    use(monkeypatch, encoder)
+    return corpus_of(texts, folder), encoder, matrix
 
 
 def _graph(corpus: BuiltCorpus, out: Path, k: int = 5, encoder: str = "given", stages=None, **settings):
@@ -33,8 +34,7 @@ def _graph(corpus: BuiltCorpus, out: Path, k: int = 5, encoder: str = "given", s
 
 def test_pyterrier_adaptive_opens_it_and_names_the_same_neighbours(tmp_path: Path, monkeypatch) -> None:
     adaptive = pytest.importorskip("pyterrier_adaptive", reason="pyterrier-adaptive is not installed")
-    corpus, encoder, matrix = _world(tmp_path)
-    use(monkeypatch, encoder)
+    corpus, _, matrix = _world(tmp_path, monkeypatch)
     ours, new = _graph(corpus, tmp_path / "G")
     theirs = adaptive.NpTopKCorpusGraph.load(str(tmp_path / "G"))
     assert new and isinstance(ours, NeighbourGraph) and isinstance(theirs, adaptive.NpTopKCorpusGraph)
@@ -56,24 +56,17 @@ def test_pyterrier_adaptive_opens_it_and_names_the_same_neighbours(tmp_path: Pat
 
 
 def test_the_files_are_what_the_format_says(tmp_path: Path, monkeypatch) -> None:
-    corpus, encoder, _ = _world(tmp_path)
-    use(monkeypatch, encoder)
+    corpus, _, _ = _world(tmp_path, monkeypatch)
     _graph(corpus, tmp_path / "G")
-    assert json.loads((tmp_path / "G" / "pt_meta.json").read_text()) == {
-        "type": "corpus_graph",
-        "format": "np_topk",
-        "package_hint": "pyterrier-adaptive",
-        "doc_count": 40,
-        "k": 5,
-    }
+    facts = {"type": "corpus_graph", "format": "np_topk", "package_hint": "pyterrier-adaptive", "doc_count": 40, "k": 5}
+    assert json.loads((tmp_path / "G" / "pt_meta.json").read_text()) == facts
     assert (tmp_path / "G" / "edges.u32.np").stat().st_size == 40 * 5 * 4
     assert (tmp_path / "G" / "weights.f16.np").stat().st_size == 40 * 5 * 2
 
 
 def test_short_rows_end_with_the_row_itself_and_weight_0(tmp_path: Path, monkeypatch) -> None:
     """Documents 0..29 belong to one question, the rest to none: with k = 15 the former have only ten neighbours."""
-    corpus, encoder, _ = _world(tmp_path)
-    use(monkeypatch, encoder)
+    corpus, _, _ = _world(tmp_path, monkeypatch)
     monkeypatch.setattr(BuiltCorpus, "groups", lambda self: [list(range(30))])
     graph, _ = _graph(corpus, tmp_path / "G", k=15, cross_question_only=True)
     edges = np.fromfile(tmp_path / "G" / "edges.u32.np", dtype="<u4").reshape(40, 15)
@@ -86,8 +79,7 @@ def test_short_rows_end_with_the_row_itself_and_weight_0(tmp_path: Path, monkeyp
 
 
 def test_new_documents_alone_are_encoded(tmp_path: Path, monkeypatch) -> None:
-    _, encoder, _ = _world(tmp_path / "all", 40)
-    use(monkeypatch, encoder)
+    _, encoder, _ = _world(tmp_path / "all", monkeypatch)
     texts = [f"document {row}" for row in range(40)]
     small = corpus_of(texts[10:30], tmp_path / "small")
     _graph(small, tmp_path / "G")
@@ -105,8 +97,7 @@ def test_new_documents_alone_are_encoded(tmp_path: Path, monkeypatch) -> None:
 
 
 def test_nan_names_the_document_and_what_was_encoded_stays(tmp_path: Path, monkeypatch) -> None:
-    corpus, encoder, _ = _world(tmp_path)
-    use(monkeypatch, encoder)
+    corpus, encoder, _ = _world(tmp_path, monkeypatch)
     good = encoder.vectors["document 20"]
     encoder.vectors["document 20"] = np.full(8, np.nan)
     with pytest.raises(InputError, match=rf"NaN or infinity for '{corpus.ids([20])[0]}' \(1 of 16 texts"):
@@ -122,16 +113,14 @@ def test_nan_names_the_document_and_what_was_encoded_stays(tmp_path: Path, monke
 
 @pytest.mark.parametrize("k", [0, 40, 100])
 def test_k_that_the_corpus_cannot_fill(k: int, tmp_path: Path, monkeypatch) -> None:
-    corpus, encoder, _ = _world(tmp_path)
-    use(monkeypatch, encoder)
+    corpus, encoder, _ = _world(tmp_path, monkeypatch)
     with pytest.raises(SettingsError, match="40 documents: k must be 1 to 39"):
         _graph(corpus, tmp_path / "G", k=k)
     assert not encoder.seen
 
 
 def test_what_a_graph_is_not(tmp_path: Path, monkeypatch) -> None:
-    corpus, encoder, _ = _world(tmp_path)
-    use(monkeypatch, encoder)
+    corpus, _, _ = _world(tmp_path, monkeypatch)
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "letter.txt").write_text("dear")
     with pytest.raises(SettingsError, match="holds no graph"):
@@ -151,8 +140,7 @@ def test_what_a_graph_is_not(tmp_path: Path, monkeypatch) -> None:
 
 def test_faiss_is_measured_against_exact_search(tmp_path: Path, monkeypatch) -> None:
     pytest.importorskip("faiss", reason="faiss is not installed")
-    corpus, encoder, _ = _world(tmp_path, 400)
-    use(monkeypatch, encoder)
+    corpus, _, _ = _world(tmp_path, monkeypatch, 400)
     exact, _ = _graph(corpus, tmp_path / "E", k=10)
     near, _ = _graph(corpus, tmp_path / "F", k=10, exact_up_to=100, recall_sample=400)
     assert exact.facts["plan"]["method"] == "exact" and near.facts["plan"]["method"] == "faiss"
@@ -163,8 +151,7 @@ def test_faiss_is_measured_against_exact_search(tmp_path: Path, monkeypatch) -> 
 
 
 def test_without_faiss_its_absence_is_told_before_encoding(tmp_path: Path, monkeypatch) -> None:
-    corpus, encoder, _ = _world(tmp_path)
-    use(monkeypatch, encoder)
+    corpus, encoder, _ = _world(tmp_path, monkeypatch)
     monkeypatch.setitem(__import__("sys").modules, "faiss", None)
     with pytest.raises(MissingDependency, match="needs faiss"):
         _graph(corpus, tmp_path / "G", method="faiss")
@@ -216,8 +203,7 @@ def test_late_interaction_is_maxsim(tmp_path: Path, monkeypatch) -> None:
 
 def test_stopped_at_any_move_or_removal_it_goes_on_and_ends_alike(tmp_path: Path, monkeypatch) -> None:
     """The last steps move file after file into place; no state between two of them may need a person."""
-    corpus, given, _ = _world(tmp_path)
-    use(monkeypatch, given)
+    corpus, given, _ = _world(tmp_path, monkeypatch)
     calls, last = 0, 0
 
     class Killed(BaseException):
@@ -249,37 +235,3 @@ def test_stopped_at_any_move_or_removal_it_goes_on_and_ends_alike(tmp_path: Path
         _graph(corpus, tmp_path / f"{stop}")
         assert files(tmp_path / f"{stop}") == whole, stop
         assert len(given.seen) <= once + 16, stop  # a block of vectors at most is made twice
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("encoder", ["minilm", "bm25"])
-def test_killed_in_the_middle_it_goes_on_and_ends_alike(encoder: str, tmp_path: Path) -> None:
-    """MiniLM is killed while it encodes, BM25 while it searches."""
-    words = WORDS.split()
-    texts = [f"{words[row % 10]} {words[row // 10 % 10]} {words[row // 100 % 10]} {row}" for row in range(900)]
-    corpus = corpus_of(texts, tmp_path)
-    out = tmp_path / "G"
-    partial, last = (out / "vectors" / "partial", "vectors") if encoder == "minilm" else (out / "partial", "weights")
-    step = 16 if encoder == "minilm" else 4
-    sizes = {"first_stages.block": 16, "graph.checkpoint": 4, "first_stages.threads": 1}
-    overrides = [part for key, value in sizes.items() for part in ("--set", f"{key}={value}")]
-    arguments = ["graph", "build", "-c", str(corpus.path), "-o", str(out), "-e", encoder, "-k", "10", *overrides]
-
-    def rows() -> int:
-        return min(900, step * len(list(partial.glob(f"0*.{last}.npy"))))
-
-    kill_when(arguments, lambda: rows() >= 32)
-    done = rows()
-    assert 32 <= done < 900
-    with pytest.raises(InputError, match="unfinished"):
-        NeighbourhoodGraph.open(out)
-    said: list[str] = []
-    stages = FirstStages(block=16, threads=1)
-    resumed, new = build_graph(corpus, encoder, 10, out, Graph(checkpoint=4), stages, said.append)
-    what = "vectors" if encoder == "minilm" else "neighbours"
-    assert new and f"{what}: resuming after {done:,} documents" in said
-    whole, _ = build_graph(corpus, encoder, 10, tmp_path / "W", Graph(checkpoint=4), stages)
-    assert resumed.facts == whole.facts
-    for name in ("edges.u32.np", "weights.f16.np", "docnos.npids", "edges.parquet"):
-        assert (out / name).read_bytes() == (tmp_path / "W" / name).read_bytes()
-    assert not (out / "partial").exists()

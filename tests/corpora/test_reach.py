@@ -1,19 +1,14 @@
 """Recall and hops, counted by hand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
 
-from quit.corpora.build import build
 from quit.corpora.graph import NeighbourhoodGraph
 from quit.corpora.reach import hops, reach, reach_lines
 from quit.corpora.report import write_report
-from quit.corpora.sources import parse_corpus_source
-from quit.retrieval.protocols import Ranking
-from quit.settings import Corpora, Graph
-from tests.corpora.worlds import musique_record, write_lines
+from quit.settings import Graph
+from tests.corpora.worlds import Fixed, built, musique_record, write_lines
 
 # 0 -> 1, 2; 1 -> 3, 0; 2 -> 0, 1; 3 -> 4, 1; 4 has no neighbour (padding); 5 -> 4, 3
 EDGES = np.array([[1, 2], [3, 0], [0, 1], [4, 1], [4, 4], [4, 3]], dtype=np.uint32)
@@ -21,14 +16,7 @@ WEIGHTS = np.array([[0.9, 0.8], [0.7, 0.6], [0.5, 0.4], [0.3, 0.2], [0, 0], [0.9
 FACTS = {"identity": "g", "plan": {"encoder": "by hand"}}
 
 
-class Fixed:
-    """The first stage always finds 0, 2, 5, 1, 3, 4, in this order."""
-
-    identity = "fixed"
-
-    def search(self, queries, depth):
-        rows = np.array([0, 2, 5, 1, 3, 4])[:depth]
-        return [Ranking(rows, -np.arange(len(rows), dtype=np.float32)) for _ in queries]
+FIXED = Fixed([0, 2, 5, 1, 3, 4])
 
 
 def _graph() -> NeighbourhoodGraph:
@@ -39,7 +27,7 @@ def _corpus(tmp_path: Path):
     paragraphs = [(f"t{row}", "x") for row in range(6)]
     record = musique_record("2hop__1", paragraphs, [3, 0])
     path = write_lines(tmp_path / "m.jsonl", [record])
-    return build([parse_corpus_source(f"musique:{path}")], tmp_path / "C", Corpora())[0]
+    return built(tmp_path / "C", f"musique:{path}")
 
 
 def test_hops_by_hand() -> None:
@@ -50,7 +38,7 @@ def test_hops_by_hand() -> None:
 
 
 def test_recall_by_hand(tmp_path: Path) -> None:
-    whole, steps = reach(_corpus(tmp_path), "fixed", Fixed(), _graph(), Graph(depth=2, hop_width=2))
+    whole, steps = reach(_corpus(tmp_path), "fixed", FIXED, _graph(), Graph(depth=2, hop_width=2))
     assert (whole["dataset"], whole["queries"], steps["dataset"], steps["queries"]) == (
         "musique", 1, "musique/sub-questions", 2,
     )  # fmt: skip
@@ -63,7 +51,7 @@ def test_recall_by_hand(tmp_path: Path) -> None:
     # Ranks 1 and 5 of the list are relevant: (1 + 1 / log2 6) / (1 + 1 / log2 3).
     assert whole["nDCG@10"] == 0.8503
     graph = Graph(depth=2, hop_width=2)
-    assert [len(reach(_corpus(tmp_path), "fixed", Fixed(), None, graph, kind)) for kind in ("2hop", "3hop1")] == [2, 0]
+    assert [len(reach(_corpus(tmp_path), "fixed", FIXED, None, graph, kind)) for kind in ("2hop", "3hop1")] == [2, 0]
     lines = reach_lines([whole, steps])
     assert len(lines) == 4 and lines[2].startswith("| musique | fixed | 1 |")
 
@@ -71,7 +59,7 @@ def test_recall_by_hand(tmp_path: Path) -> None:
 def test_the_report_holds_the_numbers_of_its_plots(tmp_path: Path) -> None:
     import json
 
-    files = write_report(_corpus(tmp_path), _graph(), {"fixed": Fixed()}, tmp_path / "R", Graph(depth=2, hop_width=2))
+    files = write_report(_corpus(tmp_path), _graph(), {"fixed": FIXED}, tmp_path / "R", Graph(depth=2, hop_width=2))
     assert [file.name for file in files] == ["report.json", "graph.png", "reach.png"]
     numbers = json.loads(files[0].read_text())
     assert sum(numbers["in_degree"]["documents"]) == 6 and numbers["in_degree"]["mean"] == 10 / 6
@@ -79,5 +67,5 @@ def test_the_report_holds_the_numbers_of_its_plots(tmp_path: Path) -> None:
     assert numbers["reach"][0]["recall@2+2"] == 1.0
     first = [file.read_bytes() for file in files]
     assert [file[:4] for file in first[1:]] == [b"\x89PNG"] * 2
-    write_report(_corpus(tmp_path), _graph(), {"fixed": Fixed()}, tmp_path / "R", Graph(depth=2, hop_width=2))
+    write_report(_corpus(tmp_path), _graph(), {"fixed": FIXED}, tmp_path / "R", Graph(depth=2, hop_width=2))
     assert [file.read_bytes() for file in files] == first

@@ -1,13 +1,7 @@
 """Small corpora by hand, and encoders whose vectors are known: nothing of the code under test makes them."""
 
-from __future__ import annotations
-
 import json
-import os
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +9,7 @@ import numpy as np
 from quit.corpora.build import build
 from quit.corpora.sources import parse_corpus_source
 from quit.retrieval.built import BuiltCorpus
+from quit.retrieval.protocols import Ranking
 from quit.settings import Corpora, FirstStages
 
 ROOT = Path(__file__).parents[2]
@@ -23,21 +18,13 @@ ROOT = Path(__file__).parents[2]
 def musique_record(name: str, paragraphs: Sequence[tuple[str, str]], support: Sequence[int], **more) -> dict:
     """Return a record in MuSiQue's format, with one step a supporting paragraph."""
     steps = [
-        {
-            "id": 1,
-            "question": f"step {hop} of {name}" + (" after #1" if hop else ""),
-            "answer": f"a{hop}",
-            "paragraph_support_idx": row,
-        }
+        {"id": 1, "question": f"step {hop} of {name}" + (" after #1" if hop else ""), "answer": f"a{hop}",
+         "paragraph_support_idx": row}
         for hop, row in enumerate(support)
-    ]
+    ]  # fmt: skip
     return {
-        "id": name,
-        "question": f"What of {name}?",
-        "answer": f"a{len(support) - 1}",
-        "answer_aliases": ["alias"],
-        "answerable": True,
-        "question_decomposition": steps,
+        **{"id": name, "question": f"What of {name}?", "answer": f"a{len(support) - 1}", "answer_aliases": ["alias"]},
+        **{"answerable": True, "question_decomposition": steps},
         "paragraphs": [
             {"idx": row, "title": title, "paragraph_text": text, "is_supporting": row in support}
             for row, (title, text) in enumerate(paragraphs)
@@ -56,7 +43,29 @@ def write_lines(path: Path, rows: Sequence[dict]) -> Path:
 def corpus_of(texts: Sequence[str], folder: Path) -> BuiltCorpus:
     """Build a corpus of plain texts."""
     path = write_lines(folder / "texts.jsonl", [{"id": str(row), "text": text} for row, text in enumerate(texts)])
-    return build([parse_corpus_source(f"jsonl:{path}")], folder / "C", Corpora())[0]
+    return built(folder / "C", f"jsonl:{path}")
+
+
+def built(out: Path, *sources: str, **settings) -> BuiltCorpus:
+    """Build a corpus of sources."""
+    return build([parse_corpus_source(text) for text in sources], out, Corpora(**settings))[0]
+
+
+def relevant_titles(corpus: BuiltCorpus) -> dict[str, dict[str, int]]:
+    """Return query -> title of a document -> relevance."""
+    found = corpus.relevant_rows().items()
+    return {query: {corpus.titles([row])[0]: value for row, value in rows.items()} for query, rows in found}
+
+
+class Fixed:
+    """A first stage that always finds the same rows, scored by their place."""
+
+    def __init__(self, rows: Sequence[int]) -> None:
+        self.identity, self._rows = f"fixed {rows}", np.array(rows)
+
+    def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
+        rows = self._rows[:depth]
+        return [Ranking(rows, -np.arange(len(rows), dtype=np.float32)) for _ in queries]
 
 
 class Given:
@@ -91,16 +100,3 @@ def use(monkeypatch, encoder) -> None:
 
     monkeypatch.setattr("quit.corpora.neighbours.dense_encoder", found)
     monkeypatch.setattr("quit.retrieval.first_stage.dense_encoder", found)
-
-
-def kill_when(arguments: Sequence[str], ready: Callable[[], bool], timeout: float = 180) -> None:
-    """Run the command line in a process of its own and kill it with SIGKILL as soon as ``ready()``."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen([sys.executable, "-m", "quit.cli", *arguments], cwd=ROOT, env=environment)
-    end = time.monotonic() + timeout
-    while not ready():
-        assert process.poll() is None, "it was finished before it could be killed"
-        assert time.monotonic() < end
-        time.sleep(0.002)
-    process.kill()
-    assert process.wait() == -9

@@ -1,8 +1,6 @@
 """What a person does in Label Studio during the tutorial, done through the server's interface: ``python -m
 tests.docs.annotator W``."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -6,8 +6,6 @@ commands before it print: its lines have to appear in order; ``...`` stands for 
 and a number may be off by a tenth (models on another processor round otherwise) unless it is below ten.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

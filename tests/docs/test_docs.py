@@ -1,7 +1,5 @@
 """What the docs say is what the code does."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import importlib.util

@@ -6,8 +6,6 @@ names one, else the one in the file's path, else QUIT. Our own figures and table
 taken for a paper's. A section is listed where one of its subsections is.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections.abc import Iterator

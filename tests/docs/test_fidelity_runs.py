@@ -5,8 +5,6 @@ in the working folder. Checkpoints are tiny ones of the same classes; the profil
 asks a scripted server.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
@@ -18,10 +16,8 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-import torch
 
 from quit.models.encoders.sentence import load_encoder
-from quit.models.minilm_weights import model_folder
 from quit.settings import Settings, load
 from quit.settings.loading import PROFILES
 from tests.conftest import ROOT, call_quit
@@ -113,40 +109,24 @@ def _questions(path: Path) -> None:
                        for row, topic in enumerate(TOPICS[:4])])  # fmt: skip
 
 
-def _bert(kind: str, **options: Any) -> Callable[[Path], None]:
-    def make(path: Path) -> None:
-        import transformers
-
-        tokens = transformers.AutoTokenizer.from_pretrained(model_folder())
-        tokens.save_pretrained(path)
-        torch.manual_seed(0)
-        sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
-        config = transformers.BertConfig(vocab_size=len(tokens), **sizes, **options)
-        getattr(transformers, kind)(config).save_pretrained(path)
-
-    return make
+def _model(architecture: str, words: str | None = None, **options: Any) -> Callable[[Path], object]:
+    return lambda path: tiny.model(path, architecture, words, **options)
 
 
 def _contriever(path: Path) -> None:
-    _bert("BertModel")(path)
+    tiny.model(path, "BertModel")
     config = json.loads((path / "config.json").read_text())
     (path / "config.json").write_text(json.dumps({**config, "architectures": ["Contriever"]}))
 
 
 def _late(path: Path) -> None:
-    from sentence_transformers import MultiVectorEncoder
-
-    _bert("BertModel")(path.with_name(f"{path.name}-bert"))
-    made = MultiVectorEncoder(str(path.with_name(f"{path.name}-bert")), device="cpu")
-    made.save_pretrained(str(path))
+    bert = path.with_name(f"{path.name}-bert")
+    tiny.model(bert, "BertModel")
+    tiny.late(path, bert)
 
 
 def _dense(path: Path) -> None:
     tiny.encoder(path.with_name(f"{path.name}-made"), WORDS, "cosine").rename(path)
-
-
-def _dpr(kind: str) -> Callable[[Path], object]:
-    return lambda path: tiny.dpr(path, WORDS, kind)
 
 
 def _t5(path: Path) -> None:
@@ -158,13 +138,13 @@ INPUTS: dict[str, Callable[[Path], object]] = {
     "TRIVIAHG": _triviahg, "WIKIHINT": _wikihint, "CORPUS": _documents, "QUIT": _published, "R": _release,
     "MSMARCO": _documents, "WIKIPEDIA": _documents, "MUSIQUE": _musique, "WIKI": _twowiki, "BEIR": _beir,
     "ARMS": _arms, "QUESTIONS": _questions, "MODEL": _dense,
-    "facebook/dpr-question_encoder-single-nq-base": _dpr("DPRQuestionEncoder"),
-    "facebook/dpr-ctx_encoder-single-nq-base": _dpr("DPRContextEncoder"),
+    "facebook/dpr-question_encoder-single-nq-base": _model("DPRQuestionEncoder", WORDS),
+    "facebook/dpr-ctx_encoder-single-nq-base": _model("DPRContextEncoder", WORDS),
     "facebook/contriever": _contriever, "BAAI/bge-large-en-v1.5": _dense, "colbert-ir/colbertv2.0": _late,
-    "bert-base-uncased": _bert("BertModel"), "t5-large": _t5, "Soyoung97/RankT5-3b": _t5, "bigscience/T0_3B": _t5,
-    "castorini/monot5-3b-msmarco-10k": _t5, "naver/splade_v2_max": _bert("BertForMaskedLM"),
-    "nreimers/mmarco-mMiniLMv2-L12-H384-v1": _bert("BertForSequenceClassification", num_labels=1),
-    "FacebookAI/roberta-large-mnli": _bert("BertForSequenceClassification", num_labels=3, **NLI),
+    "bert-base-uncased": _model("BertModel"), "t5-large": _t5, "Soyoung97/RankT5-3b": _t5, "bigscience/T0_3B": _t5,
+    "castorini/monot5-3b-msmarco-10k": _t5, "naver/splade_v2_max": _model("BertForMaskedLM"),
+    "nreimers/mmarco-mMiniLMv2-L12-H384-v1": _model("BertForSequenceClassification", num_labels=1),
+    "FacebookAI/roberta-large-mnli": _model("BertForSequenceClassification", num_labels=3, **NLI),
 }  # fmt: skip
 """What the page names -> what lies there: it is called with the path."""
 MADE = {"FT_DPR": "dpr/models/*/", "FT_COLBERT": "colbert/models/*/", "FT_MONOT5": "monot5/models/*/"}

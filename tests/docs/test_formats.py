@@ -1,7 +1,5 @@
 """The page of formats says what the readers do."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,8 +1,6 @@
 """Commands that pages show, run over a finished workspace: each must end well and print what it is for. Builds and
 servers: the tutorial's test."""
 
-from __future__ import annotations
-
 import io
 import os
 import re

@@ -1,7 +1,5 @@
 """Make what is frozen again and print what differs: ``python -m tests.frozen [PART ...] [--freeze ENTRY ...]``."""
 
-from __future__ import annotations
-
 import argparse
 import fnmatch
 import os

@@ -1,8 +1,6 @@
 """Answers and verdicts that are the same wherever they are made, each drawn by a hash from a question's own texts, and
 what labels, updates and exports make of them: seconds, no model."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 """What is frozen, in parts. Each makes everything in an empty folder, mostly through the command line, and returns
 entry -> value."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from itertools import islice

@@ -1,7 +1,5 @@
 """Tables and files in short: a checksum a column, means of floats a question, and what has to be read, in words."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Frozen values: files of named entries, and the places at which two entries differ."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json

@@ -8,72 +8,36 @@ import pytest
 from quit.models.cleaning import clean_answer, is_sentence
 from quit.models.protocols import NO_ANSWER
 
-
-@pytest.mark.parametrize(
-    ("raw", "answer"),
-    [
-        ("Paris", "Paris"),
-        ("  Paris \n", "Paris"),
-        ("Let me see.\n\nParis\n\n", "Paris"),
-        ("(Paris", "Paris"),
-        ("(Paris)", "Paris"),
-        ("Georgia (country)", "Georgia (country)"),
-        ('"Paris"', "Paris"),
-        ("“Paris”", "Paris"),
-        ("*China*", "China"),
-        ("**Barack Obama**", "Barack Obama"),
-        ("Answer: Paris", "Paris"),
-        ("1. Answer: Paris", "Paris"),
-        ("The answer: Paris", "Paris"),
-        ("A: Paris", "Paris"),
-        ("A Tale of Two Cities", "A Tale of Two Cities"),
-        ("", "NO ANSWER"),
-        (" \n ", "NO ANSWER"),
-        ("NO ANSWER", "NO ANSWER"),
-        ("NO  ANSWER", "NO ANSWER"),
-        ("No\u00a0answer", "NO ANSWER"),
-        ("ＮＯ　ＡＮＳＷＥＲ", "NO ANSWER"),
-        ("NO_ANSWER", "NO ANSWER"),
-        ("(no-answer)", "NO ANSWER"),
-        ("N/A", "NO ANSWER"),
-        ("n/a.", "NO ANSWER"),
-        ("Ｎ／Ａ", "NO ANSWER"),
-        ("N/A Ltd", "N/A Ltd"),
-        ("Nona", "Nona"),
-        ("\x1b[2J\x1b[31mOWNED\x1b]8;;http://evil\x07 link\x1b]8;;\x1b\\", "OWNED link"),
-        ("\x1b\x00\x7f\x9b\u202ePar\x08is\u2069", "Paris"),
-        ("Curaçao\tÅland – 東京 👩‍🚀", "Curaçao\tÅland – 東京 👩‍🚀"),
-        ("می\u200cخواهم", "می\u200cخواهم"),
-        ("\x07\x1b[0m", "NO ANSWER"),
-        ("no answer.", "NO ANSWER"),
-        ("(No answer)", "NO ANSWER"),
-        ("There is no answer in the context", "NO ANSWER"),
-        ("...", "NO ANSWER"),
-        ("42", "42"),
-        ("5.5", "5.5"),
+ANSWERS = {
+    "Paris": [
+        "Paris", "  Paris \n", "Let me see.\n\nParis\n\n", "(Paris", "(Paris)", '"Paris"', "“Paris”", "Answer: Paris",
+        "1. Answer: Paris", "The answer: Paris", "A: Paris", "\x1b\x00\x7f\x9b\u202ePar\x08is\u2069",
     ],
-)
+    "NO ANSWER": [
+        "", " \n ", "NO ANSWER", "NO  ANSWER", "No\u00a0answer", "ＮＯ　ＡＮＳＷＥＲ", "NO_ANSWER", "(no-answer)",
+        "N/A", "n/a.", "Ｎ／Ａ", "\x07\x1b[0m", "no answer.", "(No answer)", "There is no answer in the context", "...",
+    ],
+    "Georgia (country)": ["Georgia (country)"], "China": ["*China*"], "Barack Obama": ["**Barack Obama**"],
+    "A Tale of Two Cities": ["A Tale of Two Cities"], "N/A Ltd": ["N/A Ltd"], "Nona": ["Nona"],
+    "OWNED link": ["\x1b[2J\x1b[31mOWNED\x1b]8;;http://evil\x07 link\x1b]8;;\x1b\\"],
+    "Curaçao\tÅland – 東京 👩‍🚀": ["Curaçao\tÅland – 東京 👩‍🚀"], "می\u200cخواهم": ["می\u200cخواهم"], "42": ["42"],
+    "5.5": ["5.5"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("raw", "answer"), [(raw, answer) for answer in ANSWERS for raw in ANSWERS[answer]])
 @pytest.mark.parametrize("sentences", ["drop", "judge"])
 def test_replies_become_answers(raw: str, answer: str, sentences: str) -> None:
     assert clean_answer(raw, "stop", sentences) == answer
 
 
 SENTENCES = [
-    "The answer is Paris",
-    "The capital of France is Paris",
-    "Paris is the capital of",
-    "It is located in the city of",
-    "It is Paris",
-    "He was the first president of his country",
-    "I don't know who that was",
-    "It's impossible to say from this",
-    "Based on the passage, Paris",
-    "According to the context, the country must lie in",
-    "Unfortunately, the passage does not say which",
-    "The passage says that it lies between",
-    "The band that plays in the film is known as",
-    "Blake Lively played Adaline in The Age of",
-    "Who was the first president of",
+    "The answer is Paris", "The capital of France is Paris", "Paris is the capital of",
+    "It is located in the city of", "It is Paris", "He was the first president of his country",
+    "I don't know who that was", "It's impossible to say from this", "Based on the passage, Paris",
+    "According to the context, the country must lie in", "Unfortunately, the passage does not say which",
+    "The passage says that it lies between", "The band that plays in the film is known as",
+    "Blake Lively played Adaline in The Age of", "Who was the first president of",
     # SmolLM2-135M-Instruct, cut at 32 tokens
     "The creature that lies dormant beneath the Pacific Ocean in the sunken city of R'lyeh is a sea serpent, a giant "
     "squid, and it is a creature",
@@ -85,19 +49,12 @@ SENTENCES = [
     "Mount Sinai. He is often depicted as the leader who",
     "The Rebel Alliance's infamous warrior, Kirakka, played a crucial role in the Battle of Endor, where the Galactic "
     "Empire was defeated by",
-]
+]  # fmt: skip
 PHRASES = [
-    "Washington D.C.",
-    "Martin Luther King Jr.",
-    "Who Wants to Be a Millionaire?",
-    "That Thing You Do!",
-    "The Lord of the Rings: The Return of the King",
-    "to be or not to be",
-    "Paris, Lyon, Marseille, Toulouse, Nice, Nantes, and",
-    "Paris, Paris, Paris, Paris, Paris, Paris, Par",
-    "the man who was king",
-    "a novel written by Herman Melville about the",
-    "the country where he was born and",
+    "Washington D.C.", "Martin Luther King Jr.", "Who Wants to Be a Millionaire?", "That Thing You Do!",
+    "The Lord of the Rings: The Return of the King", "to be or not to be",
+    "Paris, Lyon, Marseille, Toulouse, Nice, Nantes, and", "Paris, Paris, Paris, Paris, Paris, Paris, Par",
+    "the man who was king", "a novel written by Herman Melville about the", "the country where he was born and",
     # SmolLM2-135M-Instruct: cut at 32 tokens, and whole
     "Marcus Furius Calpurninus, a Roman general and statesman, who was assassinated in 49 BC, marking the beginning of "
     "the Roman Civil War",
@@ -107,7 +64,7 @@ PHRASES = [
     "Dead in the",
     "The Japanese God of the Sea and the Japanese God of the Sea.",
     "The planet of Zorvath in the underworld of the ocean of Akak.",
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", SENTENCES)

@@ -1,14 +1,12 @@
 """The embedded convergence model: sense, independence of company, and the arithmetic against a hand calculation."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from quit.models.convergence import WEIGHTS, EmbeddedConvergence, KernelRidge
+from quit.models.convergence import EmbeddedConvergence, KernelRidge
 from quit.models.convergence_features import NAMES, features
 from quit.models.protocols import ConvergenceModel, HintSet
 
@@ -93,7 +91,3 @@ def test_the_prediction_is_the_weighted_sum_of_likenesses() -> None:
     expected = 0.4 + 0.5 * 3 - 0.25 * (math.exp(-4) + math.exp(-4) + math.exp(-6))
     got = KernelRidge(arrays).predict(np.array([[12.0]]), np.array([[1.0, 0.0]]), np.array([[1.0, 0.0]]))
     assert got[0] == pytest.approx(expected, abs=1e-12)
-
-
-def test_the_weights_are_small() -> None:
-    assert WEIGHTS.stat().st_size < 8_000_000

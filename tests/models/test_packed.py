@@ -1,8 +1,6 @@
 """Texts packed without padding: the same bits whatever they are computed with, and hardly a position that is no
 token."""
 
-from __future__ import annotations
-
 import random
 import subprocess
 import sys
@@ -105,10 +103,6 @@ def test_few_positions_are_computed_that_are_no_token(monkeypatch: pytest.Monkey
     states(texts)
     tokens = sum(len(text[0]) for text in texts)
     assert tokens <= sum(positions) <= 1.1 * tokens
-
-
-def test_nothing_is_computed_of_no_texts() -> None:
-    assert states([]) == []
 
 
 def test_other_threads_keep_their_number_of_torch_threads() -> None:

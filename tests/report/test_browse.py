@@ -1,7 +1,5 @@
 """The browser view: what its pages hold, that it only reads, and that it works in a real browser."""
 
-from __future__ import annotations
-
 import json
 import re
 import socket

@@ -1,7 +1,5 @@
 """The report's figures against those counted by hand from a tiny workspace."""
 
-from __future__ import annotations
-
 import json
 import os
 from datetime import UTC, datetime
@@ -26,25 +24,15 @@ def facts(tmp_path_factory) -> dict:
 
 def test_the_funnel_and_what_was_left_out(facts) -> None:
     assert dict(facts["funnel"]) == {
-        "questions in the sources": 5,  # one had too few hints to be collected
-        "questions collected": 4,
-        "without answer leakage": 3,
-        "with five ranked hints": 3,
-        "in train": 1,
-        "in dev": 1,
-        "in test": 1,
-    }
+        "questions in the sources": 5, "questions collected": 4,  # one had too few hints to be collected
+        "without answer leakage": 3, "with five ranked hints": 3, "in train": 1, "in dev": 1, "in test": 1,
+    }  # fmt: skip
     assert facts["counts"]["records"] == 4
-    assert facts["rejects"] == [
-        {"stage": "collect", "kind": "question", "reason": "too_few_hints", "count": 1, "example": "1 hint"},
-        {"stage": "collect", "kind": "record", "reason": "no_answer", "count": 1, "example": "no answer"},
-        {
-            "stage": "filter",
-            "kind": "question",
-            "reason": "answer_leak",
-            "count": 1,
-            "example": "1 of 1 hints leak",
-        },
+    columns = ("stage", "kind", "reason", "count", "example")
+    assert [tuple(row[name] for name in columns) for row in facts["rejects"]] == [
+        ("collect", "question", "too_few_hints", 1, "1 hint"),
+        ("collect", "record", "no_answer", 1, "no answer"),
+        ("filter", "question", "answer_leak", 1, "1 of 1 hints leak"),
     ]
     assert facts["sources"] == [{"source": "jsonl", "questions": 3}, {"source": "wikihint", "questions": 1}]
 
@@ -59,73 +47,46 @@ def test_convergence_falls_into_the_right_bars(facts) -> None:
 
 def test_leakage_types_and_difficulty(facts) -> None:
     assert facts["leakage"]["by_question"] == [{"leaking": 0, "questions": 3}, {"leaking": 1, "questions": 1}]
-    assert facts["leakage"]["methods"] == [
-        {"method": "exact", "findings": 1, "hints": 1, "questions": 1, "overridden": 0}
-    ]
+    [method] = facts["leakage"]["methods"]
+    assert method == {"method": "exact", "findings": 1, "hints": 1, "questions": 1, "overridden": 0}
     assert [row["findings"] for row in facts["leakage"]["bars"]] == [0, 0, 0, 1]
     [kind] = facts["types"]
     assert kind == {"coarse": tiny.TYPE, "questions": 3, "train": 1, "dev": 1, "test": 1, "fine": 1}
-    assert [(row["bin"], row["questions"], row["test"]) for row in facts["difficulty"]["bins"]] == [
-        ("easy", 2, 0),
-        ("hard", 1, 1),
-    ]
+    bins = [(row["bin"], row["questions"], row["test"]) for row in facts["difficulty"]["bins"]]
+    assert bins == [("easy", 2, 0), ("hard", 1, 1)]
     assert [(row["easy"], row["hard"]) for row in facts["difficulty"]["bars"]] == [(2, 0), (0, 0), (0, 0), (0, 1)]
 
 
 def test_labels_by_hints_and_readers(facts) -> None:
     # One hint: 0 is right, 1 is wrong, for three questions. Two: 01 is right, and 10 is for q1 alone.
-    shares = {
-        row["n_hints"]: row["share"]
-        for row in facts["statistics"]["by_hints"]
-        if (row["split"], row["label"]) == ("all", 2)
-    }
+    rows = [row for row in facts["statistics"]["by_hints"] if (row["split"], row["label"]) == ("all", 2)]
+    shares = {row["n_hints"]: row["share"] for row in rows}
     assert shares == {1: pytest.approx(1 / 2), 2: pytest.approx(4 / 6)}
-    assert facts["readers_by_hints"] == [
-        {"reader": "one", "hints": 1, "passages": 6, "no_answer": 0, "correct": 3, "cut": 0, "sentences": 0},
-        {"reader": "one", "hints": 2, "passages": 6, "no_answer": 0, "correct": 4, "cut": 0, "sentences": 0},
-        {"reader": "two", "hints": 1, "passages": 6, "no_answer": 6, "correct": 0, "cut": 0, "sentences": 0},
-        {"reader": "two", "hints": 2, "passages": 6, "no_answer": 6, "correct": 0, "cut": 0, "sentences": 0},
-    ]
-    assert facts["counts"] == {
-        "questions": 3,
-        "passages": 12,
-        "fully": 7,
-        "parametric": 1,
-        "valid_answers": 3,
-        "records": 4,
-    }
+    columns = ("reader", "hints", "passages", "no_answer", "correct", "cut", "sentences")
+    assert [tuple(row[name] for name in columns) for row in facts["readers_by_hints"]] == [
+        ("one", 1, 6, 0, 3, 0, 0), ("one", 2, 6, 0, 4, 0, 0), ("two", 1, 6, 6, 0, 0, 0), ("two", 2, 6, 6, 0, 0, 0),
+    ]  # fmt: skip
+    counts = {"questions": 3, "passages": 12, "fully": 7, "parametric": 1, "valid_answers": 3, "records": 4}
+    assert facts["counts"] == counts
 
 
 def test_people_among_themselves_and_against_the_judge(facts) -> None:
     # The judge had to decide "wrong" of q2 and q3 (it said no twice); people accept the first and reject the second.
     people = {**facts["people"]}
     kinds = people.pop("kinds")
-    assert [(kind["blind"], kind["answers"], kind["only_people"], kind["both_no"]) for kind in kinds] == [
-        (True, 1, 1, 0),
-        (False, 1, 0, 1),
-    ]
+    found = [(kind["blind"], kind["answers"], kind["only_people"], kind["both_no"]) for kind in kinds]
+    assert found == [(True, 1, 1, 0), (False, 1, 0, 1)]
     assert people == {
-        "answers": 2,
-        "both_yes": 0,
-        "only_judge": 0,
-        "only_people": 1,
-        "both_no": 1,
-        "unread": 0,
-        "agreement": 0.5,
+        "answers": 2, "both_yes": 0, "only_judge": 0, "only_people": 1, "both_no": 1, "unread": 0, "agreement": 0.5,
         "kappa": 0.0,
-    }
+    }  # fmt: skip
     told = facts["review"]
     # Values yy yy yn nn: 5 yes and 3 no, observed disagreement 2, expected 2*5*3/7; alpha = 1 - 2 / (30/7).
     assert told["alpha"] == pytest.approx(1 - 14 / 30)
     assert (told["items"], told["decided"], told["open"], told["questions"]) == (4, 3, 1, 2)
-    assert told["splits"] == [
-        {"split": "dev", "asked": 1, "reviewed": 1},
-        {"split": "test", "asked": 1, "reviewed": 1},
-    ]
-    assert [(kind["blind"], kind["annotations"], kind["items"], kind["alike"]) for kind in told["kinds"]] == [
-        (True, 2, 2, 1.0),
-        (False, 2, 2, 0.5),
-    ]
+    assert told["splits"] == [{"split": split, "asked": 1, "reviewed": 1} for split in ("dev", "test")]
+    found = [(kind["blind"], kind["annotations"], kind["items"], kind["alike"]) for kind in told["kinds"]]
+    assert found == [(True, 2, 2, 1.0), (False, 2, 2, 0.5)]
     [pair] = told["pairs"]
     assert (pair["items"], pair["agreement"]) == (4, 0.75)
     assert pair["kappa"] == pytest.approx((0.75 - 0.5) / 0.5)  # ada 3 of 4 yes, bob 2 of 4: chance 0.5
@@ -198,14 +159,11 @@ def test_leaks_by_question_say_what_came_of_them(tmp_path, facts) -> None:
     rows = tiny.rows()
     [finding] = rows["leak_findings"]
     for question, overridden in (("q1", True), ("q2", False)):
-        rows["leak_findings"].append(
-            {**finding, "question_id": question, "hint_id": f"{question}-h00", "overridden": overridden}
-        )
+        more = {"question_id": question, "hint_id": f"{question}-h00", "overridden": overridden}
+        rows["leak_findings"].append({**finding, **more})
     leakage = gather(tiny.workspace(tmp_path / "W", rows), tiny.settings(rows=2))["leakage"]
-    assert [(row["question_id"], row["outcome"]) for row in leakage["questions"]] == [
-        ("q1", "kept: a person overruled it"),
-        ("q2", "kept without these hints"),
-    ]
+    outcomes = {row["question_id"]: row["outcome"] for row in leakage["questions"]}
+    assert outcomes == {"q1": "kept: a person overruled it", "q2": "kept without these hints"}
     assert leakage["leaking"] == 3
 
 

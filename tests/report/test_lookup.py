@@ -1,7 +1,5 @@
 """Searching a workspace's questions."""
 
-from __future__ import annotations
-
 import pytest
 
 from quit.report.lookup import Lookup

@@ -1,7 +1,5 @@
 """The report's page: complete in itself, everything from data escaped, the same bytes twice."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """A workspace by hand: the three questions of tests/release/small.py, one more that leaks, and two people's reviews."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path
@@ -20,9 +18,8 @@ MARKUP = '<script>alert("x")</script> & <img src="http://evil.example/x" onerror
 TYPE = "LOC:<b>$x$</b> #0072B2 url(#a)"
 """A type that plots would draw in bold, as mathematics, or in another colour, where text were not text."""
 CONVERGENCE = {"q1": (1.0, 0.25), "q2": (0.5, 0.49), "q3": (0.0, 1.0)}
-NUMBERS = {"collect": 1, "filter": 2, "rank": 3, "describe": 4, "probe": 5, "split": 6, "enumerate": 7, "read": 8,
-    "judge": 9,
-           "label": 10, "update": 11}  # fmt: skip
+STAGES = ("collect", "filter", "rank", "describe", "probe", "split", "enumerate", "read", "judge", "label", "update")
+NUMBERS = {name: number for number, name in enumerate(STAGES, start=1)}
 
 
 def rows() -> small.Rows:
@@ -43,53 +40,27 @@ def rows() -> small.Rows:
     for row in made["descriptions"]:
         row |= {"coarse": TYPE, "difficulty": {"q1": 0.1, "q2": 0.2, "q3": 0.9}[row["question_id"]]}
         row["difficulty_bin"] = "hard" if row["question_id"] == "q3" else "easy"
-    made["questions"].append(
-        {
-            "question_id": "q4",
-            "question": "Which city?",
-            "answers": ["Rome"],
-            "source": "wikihint",
-            "content_key": "q4",
-        }
-    )
+    q4 = {"question_id": "q4", "source": "wikihint"}
+    made["questions"].append({**q4, "question": "Which city?", "answers": ["Rome"], "content_key": "q4"})
     made["origins"] = [
         {"question_id": row["question_id"], "source": row["source"], "file": "f", "position": place,
          "record_id": str(place)}
         for place, row in enumerate(made["questions"])
     ]  # fmt: skip
-    made["hints"].append(
-        {
-            "hint_id": "q4-h00",
-            "question_id": "q4",
-            "position": 0,
-            "hint": "It is Rome.",
-            "source": "wikihint",
-            "file": "f",
-        }
-    )
+    made["hints"].append({**q4, "hint_id": "q4-h00", "position": 0, "hint": "It is Rome.", "file": "f"})
     made["leak_findings"] = [
-        {
-            "hint_id": "q4-h00",
-            "question_id": "q4",
-            "span": "Rome",
-            "answer": "Rome",
-            "probability": 1.0,
-            "method": "exact",
-            "producer": "rules",
-            "overridden": False,
-        }
-    ]
+        {"hint_id": "q4-h00", "question_id": "q4", "span": "Rome", "answer": "Rome", "probability": 1.0,
+         "method": "exact", "producer": "rules", "overridden": False}
+    ]  # fmt: skip
     made["usable_hints"] = [{"hint_id": row["hint_id"], "question_id": row["question_id"]} for row in made["hints"][:6]]
+    columns = ("stage", "kind", "reason", "detail", "question_id")
     made["rejects"] = [
-        {"stage": "collect", "kind": "record", "reason": "no_answer", "detail": "no answer", "question_id": "q0"},
-        {"stage": "collect", "kind": "question", "reason": "too_few_hints", "detail": "1 hint", "question_id": "q0"},
-        {
-            "stage": "filter",
-            "kind": "question",
-            "reason": "answer_leak",
-            "detail": "1 of 1 hints leak",
-            "question_id": "q4",
-        },
+        dict(zip(columns, values, strict=True))
+        for values in (
+            ("collect", "record", "no_answer", "no answer", "q0"),
+            ("collect", "question", "too_few_hints", "1 hint", "q0"),
+            ("filter", "question", "answer_leak", "1 of 1 hints leak", "q4"),
+        )
     ]
     return made
 
@@ -107,9 +78,8 @@ def reviews() -> list[dict]:
     for number, ((annotator, question), answers) in enumerate(said.items(), start=1):
         common = {"review_id": f"r{number}", "question_id": question, "state": "submitted", "annotator": annotator,
                   "created": "2026-01-01", "updated": "2026-01-01", "lead_seconds": 60.0, "project": "p",
-                  "task": number, "annotation": number,
-                  "version": 1,
-                  "blind": question == "q2", "digest": str(number), "sync": 1}  # fmt: skip
+                  "task": number, "annotation": number, "version": 1, "blind": question == "q2",
+                  "digest": str(number), "sync": 1}  # fmt: skip
         made.append({**common, "kind": "annotation"})
         made += [
             {**common, "kind": "answer", "answer_key": key, "answer": key.title(), "correct": correct}
@@ -136,10 +106,8 @@ def workspace(folder: Path, made: small.Rows | None = None, shards: int = 1, peo
         for shard in parts:
             mine = {}
             for table, whole in runs[run].items():
-                inside = [
-                    question_id is None or shard.holds(question_id, question_id)
-                    for question_id in whole.column("question_id").to_pylist()
-                ]
+                owners = whole.column("question_id").to_pylist()
+                inside = [question_id is None or shard.holds(question_id, question_id) for question_id in owners]
                 mine[table] = whole.filter(pa.array(inside, pa.bool_()))
             opened.write_part(target, shard, mine)
         opened.finish(target, list(runs[run]), len(parts), {"stage": run})
@@ -148,8 +116,8 @@ def workspace(folder: Path, made: small.Rows | None = None, shards: int = 1, peo
     if people:
         ReviewStore(opened).append(reviews())
     usage = {"run": "read:one", "model": "one", "requests": 30, "cached": 10, "retries": 1, "empty": 0,
-        "prompt_tokens": 2_000_000,
-             "completion_tokens": 1_000_000, "cached_tokens": 1_000_000, "seconds": 10.0}  # fmt: skip
+             "prompt_tokens": 2_000_000, "completion_tokens": 1_000_000, "cached_tokens": 1_000_000,
+             "seconds": 10.0}  # fmt: skip
     (folder / "usage.jsonl").write_text(json.dumps(usage) + "\n", encoding="utf-8")
     return opened
 
@@ -158,14 +126,7 @@ def settings(**pages: int) -> Settings:
     """Return settings with the two readers of the tables, the labeler priced, and four bars a histogram."""
     server = {"kind": "server", "server": "s", "model": "m"}
     priced = {"price_prompt": 2.0, "price_cached": 0.5, "price_completion": 4.0}
-    return parse(
-        {
-            "convergence": {"hints": 2},
-            "servers": [{"name": "s", "base_urls": ["http://localhost:1"]}],
-            "readers": [
-                {"name": "one", "role": "labeler", **server, **priced},
-                {"name": "two", "role": "reader", **server},
-            ],
-            "pages": {"bins": 4, **pages},
-        }
-    )
+    readers = [{"name": "one", "role": "labeler", **server, **priced}, {"name": "two", "role": "reader", **server}]
+    servers = [{"name": "s", "base_urls": ["http://localhost:1"]}]
+    sections = {"convergence": {"hints": 2}, "pages": {"bins": 4, **pages}}
+    return parse({"servers": servers, "readers": readers, **sections})

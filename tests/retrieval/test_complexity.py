@@ -1,7 +1,5 @@
 """Retrieval complexity's formulas by hand, its edge cases, and the heads."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 
@@ -12,7 +10,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from quit.errors import SettingsError
-from quit.models.minilm_weights import model_folder
 from quit.retrieval.complexity import (
     ContainedOrNear,
     LateInteraction,
@@ -24,6 +21,7 @@ from quit.retrieval.complexity import (
     token_head,
 )
 from quit.settings import FirstStages
+from tests.systems.benchmark import tiny
 
 
 def test_entropy_by_hand() -> None:
@@ -83,16 +81,8 @@ def test_preparing_changes_no_bit(encoder) -> None:
 
 def test_a_colbert_checkpoint_as_head(tmp_path: Path) -> None:
     import sentence_transformers
-    import torch
-    from transformers import AutoTokenizer, BertConfig, BertModel
 
-    torch.manual_seed(1)
-    tokenizer = AutoTokenizer.from_pretrained(model_folder())
-    config = BertConfig(
-        vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32
-    )
-    BertModel(config).save_pretrained(tmp_path / "bert")
-    tokenizer.save_pretrained(tmp_path / "bert")
+    tiny.model(tmp_path / "bert", "BertModel", seed=1, hidden_size=32)
     model = sentence_transformers.MultiVectorEncoder(str(tmp_path / "bert"), device="cpu")
     model[0].query_expansion = {"strategy": "fixed", "attend": False, "length": 16}
     model.save_pretrained(str(tmp_path / "late"))
@@ -116,16 +106,8 @@ def test_a_colbert_checkpoint_as_head(tmp_path: Path) -> None:
 
 def test_a_sequence_to_sequence_head_is_the_probability_of_each_token(tmp_path: Path) -> None:
     import torch
-    from transformers import AutoTokenizer, T5Config, T5ForConditionalGeneration
 
-    torch.manual_seed(2)
-    tokenizer = AutoTokenizer.from_pretrained(model_folder())
-    config = T5Config(
-        vocab_size=len(tokenizer), d_model=32, d_kv=16, d_ff=32, num_layers=1, num_heads=2, decoder_start_token_id=0
-    )
-    model = T5ForConditionalGeneration(config).eval()
-    model.save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
+    model, tokenizer = tiny.model(tmp_path, "T5ForConditionalGeneration", seed=2)
     head = token_head("seq2seq", str(tmp_path), None, FirstStages(device="cpu"))
     texts = ["Lesotho lies inside South Africa.", "Bread is made of flour.", ""]
     made = head.relevance("Which country?", texts)
@@ -152,14 +134,6 @@ def test_a_head_without_its_model_is_refused(encoder, kind: str, model: str, sai
 
 def test_measure_without_documents(encoder) -> None:
     vectors = np.zeros((0, encoder.dimension), dtype=np.float32)
-    made = measure(
-        "Q?",
-        ["a"],
-        [],
-        vectors,
-        encoder.encode(["Q?"])[0],
-        ContainedOrNear(encoder, 0, 1),
-        LateInteraction(encoder),
-        0.5,
-    )
+    heads = ContainedOrNear(encoder, 0, 1), LateInteraction(encoder)
+    made = measure("Q?", ["a"], [], vectors, encoder.encode(["Q?"])[0], *heads, 0.5)
     assert made == Retrieved(0.0, 0.0, 0.0, 0.0, 0)

@@ -1,7 +1,5 @@
 """Documents of JSONL files: which count, what they say, what is left out."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """First stages on disk: what is found, that it is found again after opening, and what is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +8,9 @@ import pytest
 from quit.common.files import temporary_of
 from quit.errors import InputError, SettingsError
 from quit.retrieval.first_stage import FusedStage, build_first_stage, open_first_stage
-from quit.retrieval.protocols import FirstStage, Ranking
+from quit.retrieval.protocols import FirstStage
 from quit.settings import FirstStages
-from tests.corpora.worlds import Given, corpus_of, unit, use
+from tests.corpora.worlds import Fixed, Given, corpus_of, unit, use
 from tests.retrieval.test_hybrid import TEXTS, _bm25
 
 SETTINGS = FirstStages(block=2)
@@ -89,13 +87,6 @@ def test_a_sparse_index_is_the_dot_product(tmp_path: Path, monkeypatch) -> None:
 
 
 def test_fusion_by_hand() -> None:
-    class Fixed:
-        def __init__(self, rows):
-            self.identity, self.rows = str(rows), np.array(rows)
-
-        def search(self, queries, depth):
-            return [Ranking(self.rows[:depth], np.ones(len(self.rows[:depth]), np.float32)) for _ in queries]
-
     [found] = FusedStage([Fixed([4, 2, 9]), Fixed([2, 7])], 60).search(["q"], 3)
     assert found.rows.tolist() == [2, 4, 7]  # 1/62 + 1/61; 1/61; 1/62 (9: 1/63)
     assert found.scores == pytest.approx([1 / 62 + 1 / 61, 1 / 61, 1 / 62])

@@ -1,7 +1,5 @@
 """The first stage against formulas worked out here, and against a search that sorts everything."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Exact search against one that sorts everything."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

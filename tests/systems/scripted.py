@@ -1,32 +1,69 @@
 """A language model that says what a function of the request says, and small corpora."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
 
+from quit.models.factory import Models
 from quit.models.generation import CachedGenerator
 from quit.models.generation.base import ChatRequest, Completion, Done
+from quit.models.protocols import Prompt, Reply
 from quit.retrieval.protocols import Ranking
+from quit.settings import Settings, parse
 from quit.text.normalize import words
 
 
-class _Scripted:
+class Scripted:
+    """A language model whose replies are a function of the request; keeps what it is asked."""
+
     name = identity = "scripted"
 
     def __init__(self, reply: Callable[[ChatRequest], str]) -> None:
         self._reply = reply
+        self.requests: list[ChatRequest] = []
 
     def generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
         for place, request in enumerate(requests):
+            self.requests.append(request)
             done(place, Completion(self._reply(request), "stop"))
 
 
 def scripted(reply: Callable[[ChatRequest], str]) -> CachedGenerator:
     """Return a generator that answers each request with ``reply(request)``; nothing is kept."""
-    return CachedGenerator(_Scripted(reply), None)
+    return CachedGenerator(Scripted(reply), None)
+
+
+def settings(**sections: dict) -> Settings:
+    """Return settings with a reader ``tiny``, a language model of a server that is not there."""
+    reader = {"name": "tiny", "role": "reader", "kind": "server", "server": "s", "model": "m"}
+    return parse({"servers": [{"name": "s", "base_urls": ["http://127.0.0.1:9/v1"]}], "readers": [reader], **sections})
+
+
+class Talks(Models):
+    """Models whose language model answers each request with ``reply(request)``."""
+
+    def __init__(self, settings: Settings, reply: Callable[[ChatRequest], str]) -> None:
+        super().__init__(settings)
+        self._reply = reply
+
+    def generator(self, spec) -> CachedGenerator:
+        return scripted(self._reply)
+
+
+class Reads:
+    """A reader whose answer follows from the hints; ``asked``: question ids and hints."""
+
+    name, identity = "scripted", "scripted@1"
+
+    def __init__(self, answer: Callable[[tuple[str, ...]], str]) -> None:
+        self._answer = answer
+        self.asked: list[tuple[str, tuple[str, ...]]] = []
+
+    def answer(self, prompts: Sequence[Prompt], sample: int = 0) -> list[Reply]:
+        self.asked += [(prompt.question_id, prompt.hints) for prompt in prompts]
+        answers = [self._answer(prompt.hints) for prompt in prompts]
+        return [Reply(answer, answer) for answer in answers]
 
 
 class SmallCollection:
@@ -60,21 +97,34 @@ class SmallCollection:
         return self._qrels
 
 
+def plain(texts: Sequence[str]) -> SmallCollection:
+    """Return a corpus of texts without titles and questions."""
+    return SmallCollection([("", text) for text in texts], [], {})
+
+
 class WordOverlap:
-    """A first stage: documents by the number of words they share with the query, ties by row; none shared, not
-    found."""
+    """A first stage and scorer: documents by the number of words they share with the query, ties by row; none shared,
+    not found. ``scored``: the queries that it scored for."""
 
     identity = "word-overlap"
 
     def __init__(self, collection: SmallCollection) -> None:
-        self._words = [{word.casefold() for word in words(text)} for text in collection.texts(range(len(collection)))]
+        self._texts = collection.texts(range(len(collection)))
+        self.scored: set[str] = set()
+
+    def score(self, query: str, texts: Sequence[str]) -> np.ndarray:
+        self.scored.add(query)
+        return self._shared(query, texts)
+
+    def _shared(self, query: str, texts: Sequence[str]) -> np.ndarray:
+        asked, *own = ({word.casefold() for word in words(text)} for text in (query, *texts))
+        return np.array([float(len(asked & one)) for one in own])
 
     def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
         made = []
         for query in queries:
-            asked = {word.casefold() for word in words(query)}
-            scores = np.array([len(asked & own) for own in self._words], dtype=np.float32)
+            scores = self._shared(query, self._texts)
             rows = np.argsort(-scores, kind="stable")[:depth]
             rows = rows[scores[rows] > 0]
-            made.append(Ranking(rows.astype(np.int64), scores[rows]))
+            made.append(Ranking(rows.astype(np.int64), scores[rows].astype(np.float32)))
         return made

@@ -3,8 +3,6 @@
 What it says may differ between machines; counts that add up, shapes, and that a second run asks nothing may not.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -36,8 +34,7 @@ from quit.systems.sunar.scores import scores
 from quit.systems.sunar.variants import effective
 from tests.servers.vllm import VllmServer
 from tests.systems.bandits.test_arms import DOCUMENTS, QRELS, QUERIES
-from tests.systems.scripted import SmallCollection, WordOverlap
-from tests.systems.sunar.small import Shared, Texts
+from tests.systems.scripted import SmallCollection, WordOverlap, plain
 from tests.systems.sunar.test_system import TEXTS
 
 pytestmark = pytest.mark.slow
@@ -65,7 +62,7 @@ def test_sunar(real_model: VllmServer, variant: str, tmp_path: Path) -> None:
 
     def trace(folder: Path) -> bytes:
         assembly = Assembly(settings, Models(settings))
-        system, identity = assembly.system(assembly.library(Texts(TEXTS), Shared(TEXTS), None), how)
+        system, identity = assembly.system(assembly.library(plain(TEXTS), WordOverlap(plain(TEXTS)), None), how)
         run = Run(folder, {"identity": identity})
         run.work(system, [query], 1, lambda done: None)
         return trace_path(run.path, "q").read_bytes()

@@ -1,7 +1,5 @@
 """Reports: citations are read as written, scores follow from single verdicts, and a rambling model breaks nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,8 +1,6 @@
 """``quit complexity``: ratings follow the formulas, agreement is found where it is and not where it is not, bad input
 is named."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -14,16 +12,17 @@ from scipy import stats
 
 from quit.errors import InputError
 from quit.models.factory import Models
-from quit.models.generation import CachedGenerator, ChatRequest
+from quit.models.generation import ChatRequest
 from quit.models.protocols import Verdict
 from quit.retrieval.complexity import Retrieved
-from quit.settings import Settings, parse
+from quit.settings import Settings
 from quit.settings.complexity import Complexity
 from quit.systems import retrieval_complexity as rrcp
 from quit.systems.collection import questions
 from quit.systems.complexity_models import Opinions
 from quit.systems.relevance import JudgedAnswers
-from tests.systems.scripted import SmallCollection, WordOverlap, scripted
+from tests.systems.scripted import SmallCollection, Talks, WordOverlap
+from tests.systems.scripted import settings as talking
 
 DOCUMENTS = [
     ("Lesotho", "lies inside South Africa"),
@@ -31,22 +30,13 @@ DOCUMENTS = [
     ("Bread", "is baked of flour"),
 ]
 QUERIES = [
-    {
-        "query_id": "q",
-        "text": "Who is king of the land inside South Africa?",
-        "answers": ["Moshoeshoe"],
-        "kind": "2hop",
-    },
-    {
-        "query_id": "q-s1",
-        "text": "Which land lies inside South Africa?",
-        "answers": ["Lesotho"],
-        "parent_id": "q",
-        "hop": 1,
-    },
+    {"query_id": "q", "text": "Who is king of the land inside South Africa?", "answers": ["Moshoeshoe"],
+     "kind": "2hop"},
+    {"query_id": "q-s1", "text": "Which land lies inside South Africa?", "answers": ["Lesotho"], "parent_id": "q",
+     "hop": 1},
     {"query_id": "q-s2", "text": "xyzzy", "answers": ["nothing"], "parent_id": "q", "hop": 2},
     {"query_id": "open", "text": "Why?", "answers": []},
-]
+]  # fmt: skip
 SETTINGS = Complexity(documents=2, resamples=200)
 
 
@@ -71,26 +61,17 @@ def rated_of(encoder) -> list[rrcp.Rated]:
     collection = SmallCollection(DOCUMENTS, QUERIES, {})
     stage = WordOverlap(collection)
     asked = rrcp.asked_of(questions(collection))
-    return rrcp.rate(
-        asked,
-        collection,
-        lambda texts: [ranking.rows for ranking in stage.search(texts, 3)],
-        lambda rows: encoder.encode(collection.texts(rows.tolist())),
-        encoder,
-        Answers(),
-        Tokens(),
-        SETTINGS,
-    )
+    found = (lambda texts: [ranking.rows for ranking in stage.search(texts, 3)],
+             lambda rows: encoder.encode(collection.texts(rows.tolist())))  # fmt: skip
+    return rrcp.rate(asked, collection, *found, encoder, Answers(), Tokens(), SETTINGS)
 
 
 def test_ratings(encoder, tmp_path: Path) -> None:
     rated = rated_of(encoder)
     assert [(one.asked.query_id, one.asked.hops) for one in rated] == [("q", 2), ("q-s1", 1), ("q-s2", 1)]
     whole, step, nothing = rated
-    assert (whole.retrieved.documents, whole.retrieved.completeness) == (
-        2,
-        0.5,
-    )  # one document of two speaks of both tokens
+    # One document of two speaks of both tokens.
+    assert (whole.retrieved.documents, whole.retrieved.completeness) == (2, 0.5)
     assert (whole.answerable, whole.complete, whole.complex) == (False, False, True)
     assert whole.margin == pytest.approx(min(0.5 - 0.0, SETTINGS.t_com - 0.5))
     assert step.answerable and not step.complex and step.margin == pytest.approx(-0.5)
@@ -98,11 +79,8 @@ def test_ratings(encoder, tmp_path: Path) -> None:
     made = rrcp.write(rated, tmp_path, {}, SETTINGS)
     assert (made["questions"], made["complex"], made["without_documents"]) == (3, 2, 1)
     table = pq.read_table(tmp_path / "complexity.parquet")
-    assert table["query_id"].to_pylist() == ["q", "q-s1", "q-s2"] and table["complex"].to_pylist() == [
-        True,
-        False,
-        True,
-    ]
+    decisions = table["query_id"].to_pylist(), table["complex"].to_pylist()
+    assert decisions == (["q", "q-s1", "q-s2"], [True, False, True])
     first = (tmp_path / "complexity.parquet").read_bytes(), (tmp_path / "complexity.json").read_bytes()
     rrcp.write(rated_of(encoder), tmp_path, {}, SETTINGS)
     assert first == ((tmp_path / "complexity.parquet").read_bytes(), (tmp_path / "complexity.json").read_bytes())
@@ -127,9 +105,8 @@ def drawn(informative: bool) -> list[rrcp.Rated]:
     made = []
     for number in range(120):
         hops = int(rng.integers(1, 5))
-        answerability = (
-            float(np.clip(1 - 0.25 * hops * informative + 0.1 * rng.normal(), 0, 1)) if informative else rng.random()
-        )
+        falling = np.clip(1 - 0.25 * hops + 0.1 * rng.normal(), 0, 1) if informative else None
+        answerability = float(falling) if informative else rng.random()
         complete = float(rng.random())
         got = Retrieved(answerability, 0.5, complete, 0.1, 3)
         asked = rrcp.Asked(str(number), "q", ("a",), hops, f"{hops}hop", str(number // 2))
@@ -181,18 +158,8 @@ def test_opinions_of_language_models() -> None:
             return {"Who?": "Yes", "What?": "no."}.get(request.fields["question"], "Well,")
         return "Letsie III" if request.fields["question"] == "Who?" else "NO ANSWER"
 
-    class Talks(Models):
-        def generator(self, spec) -> CachedGenerator:
-            return scripted(reply)
-
-    settings = parse(
-        {
-            "complexity": {"baseline_model": "tiny", "answer_model": "tiny"},
-            "servers": [{"name": "s", "base_urls": ["http://127.0.0.1:9/v1"]}],
-            "readers": [{"name": "tiny", "role": "reader", "kind": "server", "server": "s", "model": "m"}],
-        }
-    )
-    opinions = Opinions(Talks(settings), settings)
+    settings = talking(complexity={"baseline_model": "tiny", "answer_model": "tiny"})
+    opinions = Opinions(Talks(settings, reply), settings)
     got = Retrieved(0.1, 0.0, 0.5, 0.1, 3)
     rated = [rrcp.Rated(rrcp.Asked(text, text, ("Letsie III",)), got, 0.5, 0.9) for text in ("Who?", "What?", "Why?")]
     opined = opinions.added_to(rated)

@@ -1,8 +1,6 @@
 """The encoder that remembers: the wrapped encoder's own bits, each text encoded once, by whatever process and
 workspace."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -85,11 +83,3 @@ def test_encoders_share_no_vectors(store: ContentStore) -> None:
         model = Counting("a" * 100 + str(number))
         CachingEncoder(model, store=store).encode(["b"])
         assert model.encoded == ["b"]
-
-
-def test_a_damaged_store_costs_time_only(store: ContentStore) -> None:
-    store.path.write_bytes(b"no database at all" * 500)
-    for _ in range(2):
-        model = Counting()
-        same(CachingEncoder(model, store=store), Counting())
-        assert model.encoded

@@ -1,7 +1,5 @@
 """How checkpoints become encoders of one vector a text: against transformers itself."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -9,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from transformers import AutoTokenizer, BertModel, DPRContextEncoder, DPRQuestionEncoder
+from transformers import AutoTokenizer, BertModel
 
 from quit.errors import InputError
 from quit.models.encoders.sentence import load_encoder
@@ -25,10 +23,9 @@ def _tokens(folder: Path, text: str) -> Any:
 
 @pytest.mark.parametrize("architecture", ["DPRQuestionEncoder", "DPRContextEncoder"])
 def test_both_checkpoints_of_dpr_take_the_first_token_and_inner_products(architecture: str, tmp_path: Path) -> None:
-    folder = tiny.dpr(tmp_path / "dpr", WORDS, architecture)
+    folder = tmp_path / "dpr"
+    theirs, _ = tiny.model(folder, architecture, WORDS)
     made = load_encoder(str(folder), device="cpu")
-    model = {"DPRQuestionEncoder": DPRQuestionEncoder, "DPRContextEncoder": DPRContextEncoder}[architecture]
-    theirs = model.from_pretrained(folder).eval()
     with torch.inference_mode():
         expected = [theirs(_tokens(folder, text)["input_ids"]).pooler_output[0].numpy() for text in TEXTS]
     assert made.encode(TEXTS) == pytest.approx(np.stack(expected), abs=1e-5)
@@ -69,8 +66,8 @@ def test_a_model_of_sentence_transformers_says_itself_how(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda folder: tiny.dpr(folder, WORDS, "DPRReader"), "it is a DPRReader"),
-        (lambda folder: tiny.dpr(folder, WORDS, "DPRContextEncoder", projection_dim=8), "projected to 8 numbers"),
+        (lambda folder: tiny.model(folder, "DPRReader", WORDS), "it is a DPRReader"),
+        (lambda folder: tiny.model(folder, "DPRContextEncoder", WORDS, projection_dim=8), "projected to 8 numbers"),
         (lambda folder: folder.mkdir(), "cannot be loaded"),
     ],
 )

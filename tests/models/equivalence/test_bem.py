@@ -1,7 +1,5 @@
 """BEM reads ``[CLS] candidate [SEP] reference [SEP] question [SEP]`` and gives the probability of class 1."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -65,12 +63,6 @@ def test_reads_candidate_reference_question_in_this_order(checkpoint):
     assert np.ptp(expected) > 0.05, "the toy checkpoint must tell the pairs apart, or the order is not tested"
 
 
-def test_the_order_matters(checkpoint):
-    bem = BemEquivalence(str(checkpoint), device="cpu")
-    there, back = bem.probability([Pair("who ?", "paul anka", "paris"), Pair("who ?", "paris", "paul anka")])
-    assert abs(there - back) > 1e-4
-
-
 @pytest.mark.parametrize("batch", [1, 2, 64])
 def test_batch_size_and_order_do_not_change_a_probability(checkpoint, batch):
     bem = BemEquivalence(str(checkpoint), device="cpu", batch=batch)
@@ -80,28 +72,9 @@ def test_batch_size_and_order_do_not_change_a_probability(checkpoint, batch):
     np.testing.assert_allclose(forwards, [_by_hand(checkpoint, pair) for pair in PAIRS + PAIRS[:2]], atol=1e-5)
 
 
-def test_nothing_asked_nothing_answered(checkpoint):
-    assert BemEquivalence(str(checkpoint), device="cpu").probability([]).shape == (0,)
-
-
 def test_a_text_longer_than_the_model_is_cut_not_refused(checkpoint):
     long = Pair("who wrote it ?", "paul anka", " ".join(["paul"] * 300))
     assert 0.0 <= BemEquivalence(str(checkpoint), device="cpu").probability([long])[0] <= 1.0
-
-
-def test_identity_follows_the_weights_and_not_the_folder(checkpoint, tmp_path):
-    import shutil
-
-    from safetensors.torch import load_file, save_file
-
-    copy = tmp_path / checkpoint.name
-    shutil.copytree(checkpoint, copy)
-    first = BemEquivalence(str(checkpoint), device="cpu").identity
-    assert BemEquivalence(str(copy), device="cpu").identity == first
-    state = load_file(str(copy / "model.safetensors"))
-    state["classifier.bias"] += 1
-    save_file(state, str(copy / "model.safetensors"), metadata={"format": "pt"})
-    assert BemEquivalence(str(copy), device="cpu").identity != first
 
 
 def test_a_missing_checkpoint_says_what_to_do(tmp_path):

@@ -1,7 +1,5 @@
 """Probabilities kept on disk: the model's own values, each paid for once, by however many at a time."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -57,22 +55,6 @@ def test_no_two_pairs_share_a_key(store: ContentStore, other: Pair) -> None:
     model = Counting()
     CachedEquivalence(model, store).probability([other])
     assert model.asked == 1
-
-
-def test_strange_texts_have_keys(store: ContentStore) -> None:
-    strange = [Pair("\x00", "\ud800", "'; DROP TABLE probabilities; --"), Pair("", "", "")]
-    cached = CachedEquivalence(Counting(), store)
-    assert cached.probability(strange).tolist() == cached.probability(strange).tolist()
-
-
-def test_a_damaged_store_costs_time_only(store: ContentStore) -> None:
-    store.path.parent.mkdir()
-    store.path.write_bytes(b"no database at all" * 500)
-    model = Counting()
-    cached = CachedEquivalence(model, store)
-    for _ in range(2):
-        assert cached.probability(PAIRS).tobytes() == Counting().probability(PAIRS).tobytes()
-    assert model.asked == 100
 
 
 def test_a_fault_of_the_model_is_not_taken_for_one_of_the_file(store: ContentStore) -> None:

@@ -40,13 +40,6 @@ def _request(question: str, **more) -> ChatRequest:
     return ChatRequest(PROMPT, {"question": question}, more.pop("max_tokens", 32), **more)
 
 
-def test_what_was_added_is_found_by_another_reader(tmp_path: Path) -> None:
-    with GenerationCache(tmp_path / "g.sqlite") as cache:
-        cache.add(_entry(1, "été")).result()
-        with GenerationCache(tmp_path / "g.sqlite") as other:
-            assert other.find([_entry(1).key, _entry(2).key]) == {_entry(1).key: Completion("été", "stop", 10, 2)}
-
-
 def _bits(path: Path) -> list[int]:
     """Return the positions of the bits of the only reply's row in a cache file."""
     raw = path.read_bytes()
@@ -106,13 +99,6 @@ def test_replies_of_the_table_without_checksums_are_copied_once(tmp_path: Path) 
                 row[0]: Completion(row[5], "stop", 1, 2, origin="unknown") for row in rows
             }
             assert cache.export(tmp_path / "out.jsonl") == 2
-
-
-def test_the_first_reply_stays(tmp_path: Path) -> None:
-    with GenerationCache(tmp_path / "g.sqlite") as cache:
-        for text in ("first", "second"):
-            cache.add(_entry(1, text)).result()
-        assert cache.find([_entry(1).key])[_entry(1).key].text == "first"
 
 
 def test_a_reply_that_counts_survives_kill_9(tmp_path: Path) -> None:

@@ -44,11 +44,6 @@ def _complete(url: str, folder: Path, count: int = 1, **more) -> list[Completion
         return CachedGenerator(ServerGenerator("r", ModelOptions("rude"), settings), cache).complete(requests)
 
 
-def test_there_are_thirty_five_faults() -> None:
-    assert len(FAULTS) == 35
-    assert set(FAULTS) >= FOR_GOOD | SHOWN
-
-
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_ends_in_one_clear_error_without_the_key(
     name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]

@@ -9,24 +9,14 @@ from quit.models.prompting import load_prompt
 from quit.models.protocols import JudgeItem
 from tests.systems.scripted import scripted
 
+VERDICTS = {
+    True: ["Yes", "yes.", '"Yes"', "**Yes**, it is.", "YES\n"],
+    False: ["No", " no, it is not"],
+    None: ["Not sure", "Yesterday", "None", "The candidate is correct", ""],
+}
 
-@pytest.mark.parametrize(
-    ("reply", "verdict"),
-    [
-        ("Yes", True),
-        ("yes.", True),
-        ('"Yes"', True),
-        ("**Yes**, it is.", True),
-        ("YES\n", True),
-        ("No", False),
-        (" no, it is not", False),
-        ("Not sure", None),
-        ("Yesterday", None),
-        ("None", None),
-        ("The candidate is correct", None),
-        ("", None),
-    ],
-)
+
+@pytest.mark.parametrize(("reply", "verdict"), [(reply, each) for each in VERDICTS for reply in VERDICTS[each]])
 def test_only_what_starts_with_yes_or_no_is_a_verdict(reply: str, verdict: bool | None) -> None:
     assert parse_verdict(reply) is verdict
 

@@ -1,11 +1,9 @@
 """Embedded readers over the real MiniLM: what they must do on any data, and how good they are on real questions."""
 
-import json
 import random
 from dataclasses import replace
 from itertools import permutations
 
-import ftfy
 import numpy as np
 import pytest
 
@@ -14,26 +12,18 @@ from quit.models.protocols import NO_ANSWER, Prompt, Reader
 from quit.models.readers import EMBEDDED_READERS, AnswerPool, embedded_reader
 from quit.models.readers.methods import names_in
 from quit.settings import load
+from quit.sources import parse_source, read_sources
 from quit.text.normalize import normalize_answer
 
 NAMES = tuple(EMBEDDED_READERS)
 QUESTIONS = {
-    "Which country has Lima as its capital?": (
-        "It borders Brazil, Chile and Ecuador.",
-        "The ruins of Machu Picchu are found there.",
-        "Its people once were ruled by the Incas.",
-    ),
-    "Who developed the theory of relativity?": (
-        "He was a physicist born in Ulm.",
-        "He was given the Nobel Prize for the photoelectric effect.",
-        "His hair was famously untidy.",
-    ),
-    "Which planet is known for its rings?": (
-        "It is a gas giant.",
-        "Its largest moon is Titan.",
-        "The Cassini spacecraft studied it.",
-    ),
-}
+    "Which country has Lima as its capital?": ("It borders Brazil, Chile and Ecuador.",
+        "The ruins of Machu Picchu are found there.", "Its people once were ruled by the Incas."),
+    "Who developed the theory of relativity?": ("He was a physicist born in Ulm.",
+        "He was given the Nobel Prize for the photoelectric effect.", "His hair was famously untidy."),
+    "Which planet is known for its rings?": ("It is a gas giant.", "Its largest moon is Titan.",
+        "The Cassini spacecraft studied it."),
+}  # fmt: skip
 PLACES = "Peru Bolivia Ecuador Chile Brazil Spain Germany France Japan Saturn Jupiter Mars Venus Neptune Uranus Mercury"
 PEOPLE = ("Albert Einstein", "Isaac Newton", "Marie Curie", "Niels Bohr", "Galileo Galilei", "Charles Darwin")
 ANSWERS = (*PLACES.split(), *PEOPLE)
@@ -56,25 +46,15 @@ def prompts():
 
 @pytest.fixture(scope="module")
 def wikihint(data):
-    return [_wikihint_record(record) for record in json.loads((data / "wikihint" / "test_first50.json").read_text())]
+    """Prompts of fifty real questions, the most convergent hint first, and their answers."""
+    records = read_sources([parse_source(f"wikihint:{data / 'wikihint' / 'test_first50.json'}")])
+    return [_asked(record.question) for record in records if record.question]
 
 
-def _wikihint_record(record):
-    kind = record["question"]["question_type"]
-    hints = sorted(record["hints"], key=lambda hint: -hint["metrics"]["convergence"])
-    prompt = Prompt(
-        record["id"],
-        _repaired(record["question"]["question"]),
-        tuple(_repaired(hint["hint"]) for hint in hints),
-        kind["major"],
-        kind["minor"],
-        tuple(_repaired(answer) for answer in record["question"]["candidate_answers"]),
-    )
-    return prompt, _repaired(record["answer"]["answer"])
-
-
-def _repaired(text):
-    return " ".join(ftfy.fix_text(text).split())
+def _asked(raw):
+    hints = sorted(raw.hints, key=lambda hint: -hint.convergence)
+    texts = tuple(hint.text for hint in hints)
+    return Prompt(raw.record_id, raw.question, texts, raw.coarse, raw.fine, raw.candidates), raw.answers[0]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -149,9 +129,7 @@ def test_identity_follows_method_settings_encoder_and_pool(encoder, pool):
     readers = [embedded_reader(name, encoder, pool) for name in NAMES]
     assert len({reader.identity for reader in readers}) == len(NAMES)
     first = readers[0]
-    assert isinstance(first, Reader)
-    assert encoder.identity in first.identity
-    assert pool.identity in first.identity
+    assert isinstance(first, Reader) and encoder.identity in first.identity and pool.identity in first.identity
     assert embedded_reader(NAMES[0], encoder, pool, no_answer_margin=0.5).identity != first.identity
     assert embedded_reader(NAMES[0], encoder, pool).identity == first.identity
 
@@ -193,10 +171,8 @@ def test_accuracy_on_wikihint(encoder, wikihint):
         reader = embedded_reader(name, encoder, pool, no_answer_margin=0.0, thin_evidence=0.0)
         closed[name] = _share_right(reader.answer([prompt for prompt, _ in wikihint]), wikihint)
         wide[name] = _share_right(reader.answer([replace(prompt, choices=None) for prompt, _ in wikihint]), wikihint)
-    assert max(closed.values()) >= 0.6
-    assert max(wide.values()) >= 0.4
-    assert min(closed.values()) >= 0.5
-    assert min(wide.values()) >= 0.3
+    assert max(closed.values()) >= 0.6 and max(wide.values()) >= 0.4
+    assert min(closed.values()) >= 0.5 and min(wide.values()) >= 0.3
 
 
 @pytest.mark.slow
@@ -215,9 +191,7 @@ def test_readers_differ_feel_order_and_abstain_less_with_more_hints(encoder, wik
         replies[name] = answers
         single = np.mean([a == NO_ANSWER for a, p in zip(answers, passages, strict=True) if len(p.hints) == 1])
         full = np.mean([a == NO_ANSWER for a, p in zip(answers, passages, strict=True) if len(p.hints) == 5])
-        assert 0.05 <= single <= 0.5
-        assert full <= 0.4
-        assert full < single
+        assert 0.05 <= single <= 0.5 and full <= 0.4 and full < single
         by_order = {p.question_id: set() for p in passages}
         for answer, passage in zip(answers, passages, strict=True):
             if len(passage.hints) == 5:

@@ -1,7 +1,5 @@
 """Requests for tests: relevance by hand, or drawn."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Relevance by rank, fitted by hand and by SciPy; the search of a tree's n, tau and lambda."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

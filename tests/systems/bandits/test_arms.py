@@ -1,7 +1,5 @@
 """Arms and requests of a small corpus: sub-questions, two levels, written ones; what is relevant, and to whom."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Precision, recall and alpha-nDCG: by hand, and against ir_measures."""
 
-from __future__ import annotations
-
 import math
 from itertools import permutations
 

@@ -1,7 +1,5 @@
 """Updates and expansion by hand; tabulated quantiles against scipy's."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

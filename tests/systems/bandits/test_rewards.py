@@ -1,7 +1,5 @@
 """Table 1, by hand."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

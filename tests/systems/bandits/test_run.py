@@ -1,7 +1,5 @@
 """Runs of policies for reports: which documents they pick, and how far their means differ."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The vectorised runs: against Algorithms 1 and 2 written out for one run, and by what must hold for any policy."""
 
-from __future__ import annotations
-
 import math
 from functools import cache
 
@@ -131,16 +129,9 @@ def apart(ours: np.ndarray, theirs: np.ndarray) -> float:
 
 
 WRITTEN_OUT = (
-    "bernoulli",
-    "bernoulli-ucb",
-    "bernoulli-top-5",
-    "bernoulli-rank-aware",
-    "gaussian",
-    "gaussian-ing",
-    "diversity",
-    "diversity-concave",
-    "top-k-ucb-diversity",
-)
+    "bernoulli", "bernoulli-ucb", "bernoulli-top-5", "bernoulli-rank-aware", "gaussian", "gaussian-ing", "diversity",
+    "diversity-concave", "top-k-ucb-diversity",
+)  # fmt: skip
 ENOUGH = 4.0  # standard errors: seeds are fixed, so what is nearer today is nearer tomorrow
 
 
@@ -164,11 +155,8 @@ TREES = ("bernoulli", "bernoulli-top-5", "diversity", "gaussian", "gaussian-ing"
 
 @pytest.mark.parametrize("name", [*TREES, "random", "random-rank-aware", "epsilon-greedy"])
 def test_trees_too(name: str) -> None:
-    good = request_of(
-        [[1, 1, 1, 1, 0, 1], [0, 1, 0, 0, 0, 0], [1, 1, 0, 1], [0, 0, 0, 0, 1, 0], [1, 1, 1, 0]],
-        parents=TREE,
-        vectors=np.eye(26),
-    )
+    lists = [[1, 1, 1, 1, 0, 1], [0, 1, 0, 0, 0, 0], [1, 1, 0, 1], [0, 0, 0, 0, 1, 0], [1, 1, 1, 0]]
+    good = request_of(lists, parents=TREE, vectors=np.eye(26))
     ours, flat = (good.relevant.reshape(-1)[run(good, name, runs=6000, hierarchical=tree)] for tree in (True, False))
     theirs = written_out(good, name, 600, hierarchical=True)
     assert apart(ours, theirs) < ENOUGH < apart(flat, theirs)
@@ -235,9 +223,8 @@ def test_exploitation_reads_lists_to_their_end_and_exploration_one_rank_at_a_tim
 
 
 def test_equal_documents_bring_no_reward_to_diversity() -> None:
-    same = np.ones(
-        (6, 1)
-    )  # all documents alike: after the first, novelty is 0, so the good arm looks as bad as the other
+    # All documents are alike: after the first, novelty is 0, so the good arm looks as bad as the other.
+    same = np.ones((6, 1))
     request = request_of([[1, 1, 1], [0, 0, 0]], vectors=same)
     plain, diverse = (
         request.relevant.reshape(-1)[run(request, name, runs=4000)][:, :4].mean() for name in ("bernoulli", "diversity")

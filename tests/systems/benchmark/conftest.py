@@ -1,7 +1,5 @@
 """A small release (three questions, two hints each) and what plugins are made from."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """Whole runs over the small release: files, other tools on the run files, resuming, bad input."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from itertools import pairwise
@@ -15,7 +13,7 @@ import pytest
 from quit.contracts.benchmark import COMPARISONS, FIGURES, RELABELLED, RESULTS
 from quit.errors import InputError, SettingsError, WorkspaceError
 from quit.evaluate.metrics import Measure
-from quit.models.protocols import NO_ANSWER, Reply, Verdict
+from quit.models.protocols import NO_ANSWER, Verdict
 from quit.retrieval.corpus import Corpus
 from quit.retrieval.protocols import Ranking
 from quit.settings import load
@@ -29,32 +27,21 @@ from quit.systems.benchmark.results import Scores, falling, file_name
 from quit.systems.benchmark.run import System, reordered
 from quit.systems.benchmark.stages import Stages
 from quit.systems.benchmark.task import DocumentPassages, Query
+from tests.systems.scripted import Reads
 
 QUICK = ["benchmark.resamples=200"]
 
 
-class Scripted:
-    """A reader that says what it is told for a context and counts what it is asked."""
-
-    name, identity = "scripted", "scripted@1"
-
-    def __init__(self, replies: dict[str, str]) -> None:
-        self.replies, self.asked = replies, []
-
-    def answer(self, prompts, sample=0):
-        self.asked += [(prompt.question_id, prompt.hints) for prompt in prompts]
-        given = [self.replies.get(" ".join(prompt.hints), "Wrong") for prompt in prompts]
-        return [Reply(one, one) for one in given]
+def _reads(replies: dict[str, str]) -> Reads:
+    return Reads(lambda hints: replies.get(" ".join(hints), "Wrong"))
 
 
 @pytest.fixture
-def reader(monkeypatch) -> Scripted:
-    made = Scripted({"It lies on the Pacific. Pizarro founded it.": "It is Lima", "Pizarro founded it.": "lima!"})
+def reader(monkeypatch) -> Reads:
+    made = _reads({"It lies on the Pacific. Pizarro founded it.": "It is Lima", "Pizarro founded it.": "lima!"})
     real = plugins.make_reader
-    monkeypatch.setattr(
-        "quit.systems.benchmark.run.make_reader",
-        lambda name, context: made if name == "scripted" else real(name, context),
-    )
+    by_name = "quit.systems.benchmark.run.make_reader"
+    monkeypatch.setattr(by_name, lambda name, context: made if name == "scripted" else real(name, context))
     monkeypatch.setattr(module, "check", lambda request, settings: None)
     return made
 
@@ -64,7 +51,7 @@ def _values(outcome) -> dict[tuple, float]:
     return {tuple(row[key] for key in keys): row["value"] for row in outcome.results.to_pylist()}
 
 
-def test_a_run_and_its_files(release: Path, tmp_path: Path, reader: Scripted) -> None:
+def test_a_run_and_its_files(release: Path, tmp_path: Path, reader: Reads) -> None:
     out = tmp_path / "out"
     request = Request(release, "all", ("bm25",), (), ("scripted",))
     outcome = run_benchmark(request, load("embedded", QUICK).settings, out)
@@ -79,11 +66,9 @@ def test_a_run_and_its_files(release: Path, tmp_path: Path, reader: Scripted) ->
     assert found["release", "oracle", "", "scripted", "norm", 1, "cover-EM"] == 0.0
     described = json.loads((out / "run.json").read_text())
     assert described["runs"] == {
-        "release-bm25.run": "release: bm25",
-        "release-bm25-oracle.run": "release: bm25 + oracle",
-        "release-oracle.run": "release: oracle",
-        "release-oracle-oracle.run": "release: oracle + oracle",
-    }
+        "release-bm25.run": "release: bm25", "release-bm25-oracle.run": "release: bm25 + oracle",
+        "release-oracle.run": "release: oracle", "release-oracle-oracle.run": "release: oracle + oracle",
+    }  # fmt: skip
     assert pq.read_table(out / "results.parquet").equals(outcome.results)
     assert json.loads((out / "results.json").read_text()) == outcome.results.to_pylist()
     values = pq.read_table(out / "values.parquet")
@@ -110,10 +95,8 @@ def test_trec_tools_find_the_same_values_in_the_run_files(release: Path, tmp_pat
         expected = ir_measures.calc_aggregate(list(measures.values()), qrels, run)
         expected |= ir_measures.calc_aggregate(list(paper.values()), qrels, run)
         for ours, measure in (measures | paper).items():
-            assert found["release", retriever, reranker, "", "", 0, ours] == pytest.approx(expected[measure]), (
-                file,
-                ours,
-            )
+            value = found["release", retriever, reranker, "", "", 0, ours]
+            assert value == pytest.approx(expected[measure]), (file, ours)
 
 
 def test_scores_of_run_files_fall_strictly() -> None:
@@ -123,7 +106,7 @@ def test_scores_of_run_files_fall_strictly() -> None:
     assert made[0] == 2.0 and made[3] == 1.0 and falling(np.array([])) == []
 
 
-def test_a_second_run_asks_nothing_and_writes_the_same_bytes(release: Path, tmp_path: Path, reader: Scripted) -> None:
+def test_a_second_run_asks_nothing_and_writes_the_same_bytes(release: Path, tmp_path: Path, reader: Reads) -> None:
     out = tmp_path / "out"
     request = Request(release, "all", ("bm25",), (), ("scripted",))
     said: list[str] = []
@@ -210,7 +193,7 @@ def test_the_counts_of_other_plugins_are_not_ours(world, tmp_path: Path, monkeyp
     assert len(system.rankings) == 3 and not runner.replies
 
 
-def test_an_empty_ranking_is_no_answer_and_nobody_is_asked(world, tmp_path: Path, reader: Scripted) -> None:
+def test_an_empty_ranking_is_no_answer_and_nobody_is_asked(world, tmp_path: Path, reader: Reads) -> None:
     settings = load("embedded", QUICK).settings
     runner = make_runner(world.dataset, world.task, settings, tmp_path / "out")
     empty = Ranking(np.zeros(0, dtype=np.int64), np.zeros(0))
@@ -258,10 +241,10 @@ def test_passages_of_another_corpus_are_relabelled(tmp_path: Path) -> None:
     path.write_text("".join(json.dumps({"id": str(i), "text": text}) + "\n" for i, text in enumerate(texts)))
     passages = DocumentPassages(Corpus(path))
     queries = [Query("q3", "Capital of Peru?", ("Lima",), ("Lima",)), Query("q4", "Other?", ("x",), ("x",))]
-    one = Scripted(
+    one = _reads(
         {texts[0]: "LIMA", texts[2]: "La Lima", texts[3]: "Perhaps", texts[4]: "Reviewed", texts[5]: NO_ANSWER}
     )
-    two = Scripted({texts[1]: "la lima", texts[5]: NO_ANSWER})
+    two = _reads({texts[1]: "la lima", texts[5]: NO_ANSWER})
     judge = Verdicts()
     known = {("q3", "reviewed"): True}
     rows = [np.arange(6), np.array([], dtype=np.int64)]

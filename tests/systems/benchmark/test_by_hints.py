@@ -1,7 +1,5 @@
 """The table by number of hints: budgets against exact expectations, columns of a small release by hand."""
 
-from __future__ import annotations
-
 from math import factorial
 
 import numpy as np

@@ -1,15 +1,11 @@
 """The command line: one clean line for what is wrong, a table for what is right."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
-import pytest
 from typer.testing import CliRunner
 
 from quit.cli import app
-from quit.errors import QuitError
 
 runner = CliRunner()
 QUICK = ["--set", "benchmark.resamples=100"]
@@ -49,21 +45,6 @@ def test_what_can_be_named_is_listed() -> None:
     found = json.loads(done.stdout)
     assert set(found) == {"retrievers", "rerankers", "readers"} and "bm25" in found["retrievers"]
     assert found["readers"]["minilm-late"] == "profile embedded"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["run", "-r", "absent"], "is not a release"),
-        (["run", "-r", "absent", "--retriever", "bm52"], "Did you mean 'bm25'"),
-        (["run", "-r", "absent", "--set", "benchmark.k=[]"], "benchmark.k"),
-        (["finetune", "-r", "absent", "--positives", "300"], "must be 1 to 200"),
-    ],
-)
-def test_errors_are_errors_of_ours(arguments: list[str], message: str, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    done = runner.invoke(app, ["benchmark", *arguments])
-    assert isinstance(done.exception, QuitError) and message in str(done.exception)
 
 
 def test_the_grid_prints_the_best_weights_first(release: Path, tmp_path: Path) -> None:

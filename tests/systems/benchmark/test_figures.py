@@ -1,7 +1,5 @@
 """Figures 4 to 6, worked by hand over the small release (labels of permutations 0, 01, 1, 10: 2, 2, 1, 1)."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,9 +1,6 @@
 """Fine-tuning: examples from the train split alone, models that are made once and learn, rows beside their base."""
 
-from __future__ import annotations
-
 import json
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +10,6 @@ from quit.dataset.dataset import Dataset
 from quit.dataset.release_tables import export_tables_of_release
 from quit.errors import InputError, SettingsError
 from quit.export.training import FineTuning
-from quit.models.minilm_weights import model_folder
 from quit.retrieval.encoders import SentenceEncoder
 from quit.settings import FineTune, FirstStages, load
 from quit.systems.benchmark.finetune import TuningRequest, finetune, run_finetune, triples
@@ -65,29 +61,6 @@ def test_bad_requests(release: Path, tmp_path: Path, changes, error, message: st
         run_finetune(TuningRequest(**given), load("embedded").settings, tmp_path / "out")
 
 
-@pytest.mark.slow
-def test_a_bi_encoder_learns_what_it_is_shown(tmp_path: Path) -> None:
-    from sentence_transformers import SentenceTransformer
-
-    words = ["apple", "tractor", "violin", "glacier"]
-    pairs = list(zip(words, ["seven", "purple", "north", "quick"], strict=True))
-    examples = [(f"the {a} question", b, pairs[(i + 1) % 4][1]) for i, (a, b) in enumerate(pairs)]
-    train(
-        "bi-encoder",
-        "minilm",
-        examples,
-        FineTune(epochs=12, batch=4, learning_rate=2e-4),
-        "cpu",
-        tmp_path / "m",
-    )
-
-    def right(model) -> int:
-        asked, given = model.encode([q for q, _, _ in examples]), model.encode([b for _, b in pairs])
-        return int((np.argmax(asked @ given.T, axis=1) == np.arange(4)).sum())
-
-    assert right(SentenceTransformer(str(tmp_path / "m"))) == 4 > right(SentenceTransformer(str(model_folder())))
-
-
 FLOWERS = {"rose": "red", "lily": "white", "iris": "blue", "tulip": "pink"}
 WORDS = " ".join([*FLOWERS, *FLOWERS.values(), "colour of"])
 
@@ -111,14 +84,13 @@ def test_monot5_learns_to_say_true_and_false(world, tmp_path: Path) -> None:
     assert min(margins(tmp_path / "tuned")) > 0.5 > max(map(abs, margins(base)))
 
 
-@pytest.mark.parametrize("similarity", ["dot", "cosine"])
-def test_two_towers_learn_apart(tmp_path: Path, similarity: str) -> None:
-    """Questions and passages have an encoder each, and are searched with the similarity that training used."""
+@pytest.mark.parametrize(("kind", "similarity"), [("two-tower", "dot"), ("two-tower", "cosine"), ("bi-encoder", "dot")])
+def test_encoders_learn_what_they_are_shown(tmp_path: Path, kind: str, similarity: str) -> None:
+    """They are searched with the similarity that training used; of two towers questions and passages have one each."""
     from sentence_transformers import SentenceTransformer
 
     base = tiny.encoder(tmp_path, WORDS, similarity)
-    settings = FineTune(epochs=60, batch=4, learning_rate=0.01)
-    train("two-tower", str(base), flowers(), settings, "cpu", tmp_path / "tuned")
+    train(kind, str(base), flowers(), FineTune(epochs=60, batch=4, learning_rate=0.01), "cpu", tmp_path / "tuned")
     tuned = SentenceEncoder(str(tmp_path / "tuned"), FirstStages(device="cpu"))
     colours = list(FLOWERS.values())
     scores = tuned.queries([question for question, _, _ in flowers()]) @ tuned.documents(colours).T
@@ -126,25 +98,33 @@ def test_two_towers_learn_apart(tmp_path: Path, similarity: str) -> None:
     assert tuned.model.similarity_fn_name == similarity
     assert (np.linalg.norm(tuned.documents(colours), axis=1).round(3) == 1).all() == (similarity == "cosine")
     before = SentenceTransformer(str(base), device="cpu").encode(["red"], normalize_embeddings=similarity == "cosine")
-    vectors = (before, tuned.queries(["red"]), tuned.documents(["red"]))
-    assert min(np.abs(a - b).max() for a, b in combinations(vectors, 2)) > 0.05
+    asked, found = tuned.queries(["red"]), tuned.documents(["red"])
+    assert min(np.abs(before - asked).max(), np.abs(before - found).max()) > 0.05
+    assert (np.abs(asked - found).max() > 0.05) == (kind == "two-tower")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["two-tower", "monot5"])
+@pytest.mark.parametrize("kind", ["two-tower", "monot5", "multi-vector"])
 def test_tuned_models_have_their_rows_beside_the_base(release: Path, tmp_path: Path, kind: str) -> None:
-    """Tables 4 and 11 for two towers, tables 6, 7 and 12 for MonoT5: also where the base names both towers."""
+    """Tables 4 and 11 for two towers, tables 6, 7 and 12 for MonoT5: also where the base names both towers. MiniLM,
+    the base of the multi-vector model, is none."""
     words = " ".join(" ".join((*small.HINTS[one], small.ASKED[one])) for one in small.SPLIT)
-    base = str(tiny.t5(tmp_path / "t5", words)[0]) if kind == "monot5" else str(tiny.encoder(tmp_path, words, "dot"))
-    base = base if kind == "monot5" else f"{base},{base}"
+    if kind == "monot5":
+        base = str(tiny.t5(tmp_path / "t5", words)[0])
+    else:
+        base = ",".join([str(tiny.encoder(tmp_path, words, "dot"))] * 2) if kind == "two-tower" else "minilm"
     settings = load("embedded", ["finetune.max_steps=2", "benchmark.resamples=100"]).settings
     outcome, [tuned] = run_finetune(TuningRequest(release, kind, base, (2,), "all"), settings, tmp_path / "out")
-    rows = {(row["retriever"], row["reranker"]) for row in outcome.results.to_pylist()}
+    values = {(row["retriever"], row["reranker"], row["metric"]): row["value"] for row in outcome.results.to_pylist()}
+    rows = {key[:2] for key in values}
     if kind == "monot5":
         models = {f"monot5:{base}", f"monot5:{tuned.folder}"}
         assert {(retriever, model) for retriever in ("bm25", "oracle") for model in models} <= rows
-    else:
+    elif kind == "two-tower":
         assert {(f"dense:{base}", ""), (f"dense:{tuned.folder}", "")} == rows
+    else:
+        name = f"late:{tuned.folder}"
+        assert values[name, "", "Hit@50"] == 1.0 and {retriever for retriever, _ in rows} == {name}
 
 
 @pytest.mark.slow
@@ -176,18 +156,3 @@ def test_a_cross_encoder_is_made_once_and_has_its_rows(release: Path, tmp_path: 
     )  # fmt: skip
     assert made.folder == tuned[0].folder and said[-1].startswith("finetune")
     assert (made.folder / "model.safetensors").read_bytes() == weights
-
-
-@pytest.mark.slow
-def test_a_multi_vector_model_is_made_and_retrieves(release: Path, tmp_path: Path) -> None:
-    settings = load("embedded", ["finetune.max_steps=1", "benchmark.resamples=100"]).settings
-    request = TuningRequest(release, "multi-vector", positives=(1,), split="all")
-    outcome, [tuned] = run_finetune(request, settings, tmp_path / "out")
-    found = {
-        row["metric"]: row["value"]
-        for row in outcome.results.to_pylist()
-        if row["retriever"].endswith(tuned.folder.name)
-    }
-    assert found["Hit@50"] == 1.0 and {row["retriever"] for row in outcome.results.to_pylist()} == {
-        f"late:{tuned.folder}"
-    }

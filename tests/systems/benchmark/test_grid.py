@@ -1,57 +1,33 @@
 """The grid of alpha and beta, worked by hand: which hint comes first depends on their ratio."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from quit.errors import QuitError, SettingsError
-from quit.models.protocols import NO_ANSWER, Reply
-from quit.retrieval.protocols import Ranking
+from quit.models.protocols import NO_ANSWER
 from quit.settings import load
 from quit.systems.benchmark.benchmark import Request
 from quit.systems.benchmark.grid import means, run_grid
-
-
-class Ranked:
-    """q3's passages "Pacific", "Pizarro Pacific", "Pizarro", in this order."""
-
-    identity = "ranked@1"
-
-    def search(self, queries, depth):
-        return [Ranking(np.array([8, 11, 10]), np.array([3.0, 2.0, 1.0])) for _ in queries]
-
-
-class PizarroFirst:
-    """Right where the context begins with Pizarro."""
-
-    name, identity = "first", "first@1"
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[str, ...]] = []
-
-    def answer(self, prompts, sample=0):
-        self.asked += [prompt.hints for prompt in prompts]
-        answers = ["Lima" if prompt.hints[0] == "Pizarro founded it." else NO_ANSWER for prompt in prompts]
-        return [Reply(answer, answer) for answer in answers]
+from tests.corpora.worlds import Fixed
+from tests.systems.scripted import Reads
 
 
 @pytest.fixture
-def reader(monkeypatch) -> PizarroFirst:
-    made = PizarroFirst()
+def reader(monkeypatch) -> Reads:
+    """Right where the context begins with Pizarro; q3's passages are ranked Pacific, Pizarro Pacific, Pizarro."""
+    made = Reads(lambda hints: "Lima" if hints[0] == "Pizarro founded it." else NO_ANSWER)
     monkeypatch.setattr("quit.systems.benchmark.run.make_reader", lambda name, context: made)
-    monkeypatch.setattr("quit.systems.benchmark.run.make_retriever", lambda name, context: Ranked())
+    monkeypatch.setattr("quit.systems.benchmark.run.make_retriever", lambda name, context: Fixed([8, 11, 10]))
     monkeypatch.setattr("quit.systems.benchmark.benchmark.check", lambda request, settings: None)
     return made
 
 
-def test_the_weights_that_put_the_right_hint_first_win(release: Path, tmp_path: Path, reader: PizarroFirst) -> None:
+def test_the_weights_that_put_the_right_hint_first_win(release: Path, tmp_path: Path, reader: Reads) -> None:
     # k = 3: Pacific at ranks 1, 2 and positions 1, 2: 1.5 alpha + 1.5 beta. Pizarro at ranks 2, 3 and positions 1, 1:
     # 0.8333 alpha + 2 beta, greater where beta > 4/3 alpha: alpha < 3/7. k = 2: 1.5 against 0.5 alpha + beta, never.
-    request = Request(release, "test", ("ranked",), (), ("first",), bounds=False)
+    request = Request(release, "test", ("ranked",), (), ("scripted",), bounds=False)
     settings = load("embedded", ["benchmark.k=[1,2,3]"]).settings
     table = run_grid(request, settings, tmp_path / "out")
     assert table["k"].to_pylist() == [2] * 11 + [3] * 11
@@ -60,7 +36,7 @@ def test_the_weights_that_put_the_right_hint_first_win(release: Path, tmp_path: 
     assert [row["beta"] for row in table.to_pylist()[:3]] == [1.0, 0.9, 0.8]
     best = means(table)
     assert [(row["alpha"], row["EM"]) for row in best[:6]] == [*((n / 10, 0.5) for n in range(5)), (0.5, 0.0)]
-    assert sorted(reader.asked) == [
+    assert sorted(hints for _, hints in reader.asked) == [
         ("It lies on the Pacific.", "Pizarro founded it."), ("Pizarro founded it.", "It lies on the Pacific.")
     ]  # fmt: skip  # two contexts, read once
     assert pq.read_table(tmp_path / "out" / "grid.parquet").equals(table)

@@ -1,7 +1,5 @@
 """NAR over subsets of hints: passages against brute force, a walk by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

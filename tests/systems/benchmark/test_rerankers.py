@@ -1,8 +1,6 @@
 """Rerankers: tiny random checkpoints against transformers itself, and a language model that rambles."""
 
-from __future__ import annotations
-
-import json
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,14 +9,14 @@ import pytest
 import torch
 
 from quit.errors import InputError, SettingsError
-from quit.models.generation import CachedGenerator
-from quit.models.generation.base import Completion
+from quit.models.generation import ChatRequest
 from quit.retrieval.protocols import Scorer
-from quit.settings import load
 from quit.systems.benchmark.late import LateReranker
 from quit.systems.benchmark.listwise import ListwiseReranker, read_order, windows
 from quit.systems.benchmark.plugins import make_reranker
 from tests.systems.benchmark import tiny
+from tests.systems.scripted import Talks
+from tests.systems.scripted import settings as talking
 
 TEXTS = ["it flows north", "he came from malaga", "it is very long"]
 
@@ -71,14 +69,8 @@ def test_upr_over_an_encoder_decoder_is_the_mean_log_probability_of_the_question
 
 
 def test_upr_over_a_causal_model_counts_the_question_alone(world, tmp_path: Path) -> None:
-    from transformers import GPT2Config, GPT2LMHeadModel
-
     folder = tmp_path / "gpt"
-    tokenizer = tiny.tokenizer(folder, "who flows it north is long he malaga")
-    torch.manual_seed(2)
-    config = GPT2Config(vocab_size=len(tokenizer), n_embd=16, n_layer=1, n_head=2, n_positions=64)
-    model = GPT2LMHeadModel(config).eval()
-    model.save_pretrained(folder)
+    model, tokenizer = tiny.model(folder, "GPT2LMHeadModel", "who flows it north is long he malaga", seed=2)
     context = world.context("benchmark.batch=2", "benchmark.upr_prompt={passage} is")
     asked = [*tokenizer(QUESTION)["input_ids"], tokenizer.eos_token_id]
     for text, score in zip(TEXTS, make_reranker(f"upr:{folder}", context).score(QUESTION, TEXTS), strict=True):
@@ -110,29 +102,6 @@ def test_a_model_without_the_words_of_its_kind_is_refused(world, t5, name: str, 
     tiny.tokenizer(folder, words)
     with pytest.raises(InputError, match=message):
         make_reranker(f"{name}:{folder}", world.context()).score("who", TEXTS)
-
-
-def test_a_cross_encoder_gives_its_logits(world, tmp_path: Path) -> None:
-    from transformers import BertConfig, BertForSequenceClassification
-
-    tokenizer = tiny.tokenizer(tmp_path / "ce", "who flows it north is long he malaga came from very")
-    torch.manual_seed(1)
-    config = BertConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=32,
-        num_labels=1,
-    )
-    model = BertForSequenceClassification(config).eval()
-    model.save_pretrained(tmp_path / "ce")
-    found = make_reranker(f"cross-encoder:{tmp_path / 'ce'}", world.context()).score("who", TEXTS)
-    for text, score in zip(TEXTS, found, strict=True):
-        given = tokenizer("who", text, return_tensors="pt")
-        with torch.inference_mode():
-            expected = float(model(**given).logits[0, 0])
-        assert score == pytest.approx(expected, abs=1e-5)
 
 
 def test_models_that_cannot_rerank_are_refused(world, tmp_path: Path) -> None:
@@ -193,44 +162,32 @@ def test_windows_cover_everything_from_the_end() -> None:
 
 
 class Sorter:
-    """A language model that sorts its passages by the number they begin with, and rambles when it is told to."""
+    """A language model that sorts its passages by the number they begin with."""
 
-    name, identity = "sorter", "sorter@1"
+    asked = 0
 
-    def __init__(self, rambles: bool = False) -> None:
-        self.rambles, self.asked = rambles, 0
-
-    def generate(self, requests, done) -> None:
-        for place, request in enumerate(requests):
-            self.asked += 1
-            listed = [line.split(" ") for line in request.fields["passages"].splitlines()]
-            order = sorted(listed, key=lambda line: -int(line[1]))
-            reply = "What a question! Let me think about it." if self.rambles else " > ".join(line[0] for line in order)
-            done(place, Completion(reply, "stop"))
+    def __call__(self, request) -> str:
+        self.asked += 1
+        listed = [line.split(" ") for line in request.fields["passages"].splitlines()]
+        return " > ".join(line[0] for line in sorted(listed, key=lambda line: -int(line[1])))
 
 
-def _listwise(world, tmp_path: Path, generator: Sorter) -> ListwiseReranker:
-    profile = tmp_path / "p.toml"
-    profile.write_text(
-        '[[readers]]\nname = "llm"\nrole = "labeler"\nkind = "server"\nmodel = "m"\nserver = "s"\n'
-        '[[servers]]\nname = "s"\nbase_urls = ["http://127.0.0.1:9/v1"]\n'
-    )
-    settings = load(str(profile), ["benchmark.window=4", "benchmark.stride=2"]).settings
-    models = SimpleNamespace(generator=lambda spec: CachedGenerator(generator, None))
-    return make_reranker("listwise:llm", world.context(settings=settings, models=models))
+def _listwise(world, model: Callable[[ChatRequest], str]) -> ListwiseReranker:
+    settings = talking(benchmark={"window": 4, "stride": 2})
+    return make_reranker("listwise:tiny", world.context(settings=settings, models=Talks(settings, model)))
 
 
-def test_a_listwise_reranker_brings_the_best_to_the_front(world, tmp_path: Path) -> None:
+def test_a_listwise_reranker_brings_the_best_to_the_front(world) -> None:
     generator = Sorter()
     texts = [f"{number} passage" for number in (3, 1, 4, 1, 5, 9, 2, 6)]
-    scores = _listwise(world, tmp_path, generator).score("q", texts)
+    scores = _listwise(world, generator).score("q", texts)
     ranked = [int(texts[i].split()[0]) for i in np.argsort(-scores)]
     # Windows 4-7, 2-5, 0-3 with half of each carried on: the two best of all are in front.
     assert generator.asked == 3 and ranked[:2] == [9, 6] and sorted(ranked) == [1, 1, 2, 3, 4, 5, 6, 9]
 
 
-def test_a_model_that_rambles_leaves_the_order_as_it_was(world, tmp_path: Path) -> None:
-    reranker = _listwise(world, tmp_path, Sorter(rambles=True))
+def test_a_model_that_rambles_leaves_the_order_as_it_was(world) -> None:
+    reranker = _listwise(world, lambda request: "What a question! Let me think about it.")
     assert np.argsort(-reranker.score("q", ["3 a", "1 b", "4 c"])).tolist() == [0, 1, 2]
     assert reranker.counts == {"windows": 1, "permutation": 0, "unread": 1, "cut": 0}
     assert len(reranker.score("q", [])) == 0
@@ -239,12 +196,3 @@ def test_a_model_that_rambles_leaves_the_order_as_it_was(world, tmp_path: Path) 
 def test_listwise_needs_a_language_model_of_the_profile(world) -> None:
     with pytest.raises(SettingsError, match="This profile has none"):
         make_reranker("listwise:minilm-late", world.context())
-
-
-def test_the_prompt_lists_passages_with_numbers() -> None:
-    from quit.models.prompting import load_prompt
-    from quit.systems.benchmark.listwise import FIELDS
-
-    template = load_prompt("rank", FIELDS)
-    shown = json.dumps(template.messages({"count": "2", "passages": "[1] x\n[2] y", "question": "Who?"}))
-    assert "[2] y" in shown and "Who?" in shown

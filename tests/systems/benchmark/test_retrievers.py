@@ -1,14 +1,12 @@
 """Retrievers against other tools and brute force over every passage."""
 
-from __future__ import annotations
-
 import zlib
 
 import bm25s
 import numpy as np
 import pytest
 
-from quit.errors import InputError, SettingsError
+from quit.errors import InputError
 from quit.retrieval.encoders import TokenVectors
 from quit.retrieval.protocols import FirstStage
 from quit.stages.labelling.passages import permutations
@@ -171,14 +169,6 @@ def test_oracles(world) -> None:
     relevance = world.task.relevance
     found = relevance.oracle(1)
     assert found.rows.tolist() == [4, 5, 6, 7] and set(found.scores.tolist()) == {1.0}
-
-
-@pytest.mark.parametrize(
-    ("name", "message"), [("bm52", "Did you mean 'bm25'"), ("nothing-like-it", "Known: bm25, minilm, dense, late")]
-)
-def test_unknown_retrievers(world, name: str, message: str) -> None:
-    with pytest.raises(SettingsError, match=message):
-        make_retriever(name, world.context())
 
 
 def test_a_dense_retriever_needs_a_model_that_is_there(world, tmp_path) -> None:

@@ -1,7 +1,5 @@
 """Somebody's run file is scored as the benchmark and as TREC's tools score it; a bad line is named."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

@@ -13,14 +13,7 @@ from quit.retrieval.corpus import Corpus
 from quit.retrieval.lexical import best_with_ties
 from quit.retrieval.protocols import Documents
 from quit.settings import Corpora
-from quit.systems.benchmark.task import (
-    DocumentPassages,
-    expand,
-    mean_words,
-    open_documents,
-    ranking,
-    release_task,
-)
+from quit.systems.benchmark.task import DocumentPassages, expand, mean_words, open_documents, ranking, release_task
 
 
 def test_the_passages_of_a_release(world) -> None:

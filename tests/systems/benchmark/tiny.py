@@ -1,65 +1,68 @@
 """Tiny checkpoints of random weights, made by transformers itself."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
 import torch
+import transformers
+
+from quit.models.encoders.minilm import model_folder
+
+_BERT = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+SIZES = {
+    "BertConfig": _BERT,
+    "DPRConfig": _BERT,
+    "GPT2Config": {"n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 64},
+    "T5Config": {"d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 1, "num_heads": 2, "decoder_start_token_id": 0},
+}
 
 
 def tokenizer(folder: Path, words: str) -> Any:
     """Save a tokenizer of whole words."""
     from tokenizers import Tokenizer, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
 
     vocabulary = {word: place for place, word in enumerate(["<pad>", "</s>", "<unk>", *dict.fromkeys(words.split())])}
     made = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
     made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    fast = PreTrainedTokenizerFast(
+    fast = transformers.PreTrainedTokenizerFast(
         tokenizer_object=made, pad_token="<pad>", eos_token="</s>", unk_token="<unk>", model_max_length=64
     )
     fast.save_pretrained(folder)
     return fast
 
 
+def model(folder: Path, architecture: str, words: str | None = None, seed: int = 0, **options: Any) -> tuple[Any, Any]:
+    """Save a checkpoint of a class of transformers; return it and its tokenizer, of ``words`` or MiniLM's."""
+    tokens = tokenizer(folder, words) if words else transformers.AutoTokenizer.from_pretrained(model_folder())
+    tokens.save_pretrained(folder)
+    kind = getattr(transformers, architecture)
+    config = kind.config_class
+    torch.manual_seed(seed)
+    made = kind(config(**{"vocab_size": len(tokens), **SIZES[config.__name__], **options})).eval()
+    made.save_pretrained(folder)
+    return made, tokens
+
+
 def t5(folder: Path, words: str) -> tuple[Path, Any, Any]:
     """Save an encoder-decoder that knows MonoT5's words and ``words``; return folder, model and tokenizer."""
-    from transformers import T5Config, T5ForConditionalGeneration
-
-    made = tokenizer(folder, f"true false Query: Document: Relevant: {words}")
-    torch.manual_seed(0)
-    config = T5Config(
-        vocab_size=len(made), d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2, decoder_start_token_id=0
-    )
-    model = T5ForConditionalGeneration(config).eval()
-    model.save_pretrained(folder)
-    return folder, model, made
+    known = f"true false Query: Document: Relevant: {words}"
+    return folder, *model(folder, "T5ForConditionalGeneration", known)
 
 
 def encoder(folder: Path, words: str, similarity: str) -> Path:
     """Save an encoder of sentence-transformers over a tiny BERT, without a head."""
     from sentence_transformers import SentenceTransformer
-    from transformers import BertConfig, BertModel
 
-    made = tokenizer(folder / "bert", words)
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=len(made), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32
-    )
-    BertModel(config).save_pretrained(folder / "bert")
-    model = SentenceTransformer(str(folder / "bert"), device="cpu", similarity_fn_name=similarity)
-    model.save_pretrained(str(folder / "encoder"), create_model_card=False)
+    model(folder / "bert", "BertModel", words)
+    made = SentenceTransformer(str(folder / "bert"), device="cpu", similarity_fn_name=similarity)
+    made.save_pretrained(str(folder / "encoder"), create_model_card=False)
     return folder / "encoder"
 
 
-def dpr(folder: Path, words: str, architecture: str, **options: Any) -> Path:
-    """Save an encoder of DPR (``DPRQuestionEncoder``, ``DPRContextEncoder``) or its reader."""
-    import transformers
+def late(folder: Path, bert: Path) -> Any:
+    """Save a multi-vector model over a BERT, and return it."""
+    from sentence_transformers import MultiVectorEncoder
 
-    made = tokenizer(folder, words)
-    torch.manual_seed(0)
-    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
-    config = transformers.DPRConfig(vocab_size=len(made), **sizes, **options)
-    getattr(transformers, architecture)(config).save_pretrained(folder)
-    return folder
+    made = MultiVectorEncoder(str(bert), device="cpu")
+    made.save_pretrained(str(folder))
+    return made

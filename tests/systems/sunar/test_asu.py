@@ -89,10 +89,6 @@ def test_equal_answers_need_no_model() -> None:
     assert entailment.asked == []
 
 
-def test_no_answers_are_no_sets() -> None:
-    assert semantic_sets("q", [], Pairs()) == []
-
-
 @given(st.lists(st.sampled_from("abcdef"), max_size=10), st.sets(st.sampled_from(["ab", "bc", "cd", "ef"])))
 def test_sets_are_a_partition_of_one_to_m(answers: list[str], pairs: set[str]) -> None:
     sets = semantic_sets("q", answers, Pairs(*pairs))

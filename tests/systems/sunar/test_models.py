@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from quit.errors import InputError
-from quit.models.minilm_weights import model_folder
 from quit.retrieval.scorers import CrossEncoderScorer, LateScorer
 from quit.systems.sunar.entailment import NaturalLanguageInference
+from tests.systems.benchmark import tiny
 
 TEXTS = ["Paris is the capital of France.", "The cat sat.", "Lyon lies in France."]
 
@@ -43,23 +43,9 @@ def test_late_interaction_ranks_by_meaning(encoder) -> None:
 
 
 def _tiny(folder: Path, labels: dict[int, str]) -> Path:
-    import torch
-    from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
-
-    torch.manual_seed(5)
-    tokenizer = AutoTokenizer.from_pretrained(model_folder())
-    config = BertConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=32,
-        initializer_range=0.5,
-        id2label=labels,
-        label2id={name: number for number, name in labels.items()},
-    )
-    BertForSequenceClassification(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    numbers = {name: number for number, name in labels.items()}
+    more = {"hidden_size": 32, "initializer_range": 0.5, "id2label": labels, "label2id": numbers}
+    tiny.model(folder, "BertForSequenceClassification", seed=5, **more)
     return folder
 
 

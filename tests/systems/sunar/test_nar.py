@@ -197,32 +197,18 @@ def test_the_documents_scores_and_batches_are_those_of_gar(gar_graph, b: int, c:
     def scorer(batch):
         return batch.assign(score=[scores[int(name[1:])] for name in batch.docno])
 
-    initial = pd.DataFrame(
-        {
-            "qid": "1",
-            "query": "q",
-            "docno": [f"d{row}" for row in rows],
-            "score": np.arange(40, 0, -1.0),
-            "rank": np.arange(40),
-        }
-    )
+    names = [f"d{row}" for row in rows]
+    places = {"score": np.arange(40, 0, -1.0), "rank": np.arange(40)}
+    initial = pd.DataFrame({"qid": "1", "query": "q", "docno": names, **places})
     theirs = adaptive.GAR(scorer, graph.to_limit_k(k), num_results=c, batch_size=b, backfill=False).transform(initial)
-    pool = nar(
-        ranking(*rows),
-        Edges(dict(enumerate(edges)), len(edges)),
-        lambda rows: scores[list(rows)],
-        b=b,
-        c=c,
-        neighbours=k,
-    )
+    same = Edges(dict(enumerate(edges)), len(edges))
+    pool = nar(ranking(*rows), same, lambda rows: scores[list(rows)], b=b, c=c, neighbours=k)
     ours = pool.ranked(_ids)
     assert [f"d{one.row}" for one in ours] == theirs.docno.tolist()
     assert [one.score for one in ours] == theirs.score.tolist()
     # GAR counts skipped turns too; its even numbers are R, its odd ones N.
     assert [one.pool for one in ours] == ["RN"[number % 2] for number in theirs.iteration]
-    if (
-        b == 1
-    ):  # GAR adds no neighbours once N could fill the budget: of two that tie, the later of ours can be its first
+    if b == 1:  # GAR adds no neighbours once N could fill the budget: of two that tie, our later can be its first
         return
     order = sorted(set(theirs.iteration))
     assert [one.iteration for one in ours] == [order.index(number) for number in theirs.iteration]

@@ -16,43 +16,61 @@ def _move(planner, prompt: str, reply: str, path=()):
     return planner(made).next(QUERY, list(path)), model
 
 
-@pytest.mark.parametrize(
-    ("reply", "asks"),
-    [
+ASKS = {
+    SelfAsk: [
         ("Yes.\nFollow up: Who founded X?", "Who founded X?"),
         ("Follow up: Who founded X?\nIntermediate Answer: Ada Byron\nFollow up: Where was she born?", "Who founded X?"),
         ("Follow up: one?\nFollow up: two?\nand more words", "two?"),
         ("follow-up: Who founded X?\n\nSome rambling", "Who founded X?"),
         ("Yes.\nFollow up: Who founded X?\n\nQuestion: Who?\nFollow up: The country is Africa.", "Who founded X?"),
     ],
-)
-def test_self_ask_takes_the_last_follow_up_before_an_intermediate_answer(reply: str, asks: str) -> None:
-    move, _ = _move(SelfAsk, "self_ask_musique", reply)
-    assert move == Ask(asks, reply)
-
-
-@pytest.mark.parametrize(
-    ("reply", "reason", "answer"),
-    [
+    ReAct: [
+        ("I need it.\nAction 1: Search[Who founded X?]\nObservation 1: Search[no]", "Who founded X?"),
+        ("Action 1: Search[Who founded X?\nbroken", "Who founded X?"),
+        ("Action 1: Lookup[birthplace]", "birthplace"),
+    ],
+    SearChain: [
+        ("[Query 1]: Who founded X?\n[Answer 1]: Bob\n[Query 2]: Where was Bob born?\n[Final Answer]: Rome",
+         "Who founded X?"),
+    ],
+}  # fmt: skip
+NO_FOLLOW_UP = "no follow-up question in the reply"
+UNREAD = "neither a sub-question nor a final answer in the reply"
+ENDS = {
+    SelfAsk: [
         ("[Final Answer]: London\nFollow up: no", "final answer", "London"),
         ("So the final answer: London.", "final answer", "London."),
-        ("[Final Answer]:", "no follow-up question in the reply", None),
-        ("Once upon a time there was a city.", "no follow-up question in the reply", None),
-        ("Follow up:   \n", "no follow-up question in the reply", None),
-        ("", "no follow-up question in the reply", None),
-        ("Intermediate Answer: x\n[Final Answer]: y", "no follow-up question in the reply", None),
+        ("[Final Answer]:", NO_FOLLOW_UP, None),
+        ("Once upon a time there was a city.", NO_FOLLOW_UP, None),
+        ("Follow up:   \n", NO_FOLLOW_UP, None),
+        ("", NO_FOLLOW_UP, None),
+        ("Intermediate Answer: x\n[Final Answer]: y", NO_FOLLOW_UP, None),
         # SmolLM2-135M answers, then makes up another question
-        (
-            "It is located at the island of Bansa.\n\nQuestion: Which country has the largest population of which "
-            "animal?\nAre follow up questions needed here: Yes.\nFollow up: The country is Africa.",
-            "no follow-up question in the reply",
-            None,
-        ),
+        ("It is located at the island of Bansa.\n\nQuestion: Which country has the largest population of which "
+         "animal?\nAre follow up questions needed here: Yes.\nFollow up: The country is Africa.", NO_FOLLOW_UP, None),
     ],
-)
-def test_self_ask_ends(reply: str, reason: str, answer: str | None) -> None:
-    move, _ = _move(SelfAsk, "self_ask_musique", reply)
-    assert move == Stop(reason, answer, reply)
+    ReAct: [
+        ("Action 3: Finish[London]", "final answer", "London"),
+        ("Finish[]", "an empty Finish in the reply", None),
+        ("Search[ ]", "an empty Search in the reply", None),
+        ("Observation: I act on my own", "no action in the reply", None),
+        ("[Final Answer]: London", "final answer", "London"),
+    ],
+    SearChain: [("no idea", "no new query in the reply", None)],
+    Decomp: [(reply, UNREAD, None) for reply in ("(select) [multihop titleqa] Where?", "[retrieve odqa]\n", "Well.")],
+}  # fmt: skip
+PROMPTS = {SelfAsk: "self_ask_musique", ReAct: "react", SearChain: "searchain", Decomp: "decomp"}
+
+
+@pytest.mark.parametrize(("planner", "reply", "asks"), [(key, *case) for key in ASKS for case in ASKS[key]])
+def test_a_sub_question_is_read(planner, reply: str, asks: str) -> None:
+    """Self-Ask: the last follow-up before an intermediate answer."""
+    assert _move(planner, PROMPTS[planner], reply)[0] == Ask(asks, reply)
+
+
+@pytest.mark.parametrize(("planner", "reply", "reason", "answer"), [(key, *end) for key in ENDS for end in ENDS[key]])
+def test_an_end_is_read(planner, reply: str, reason: str, answer: str | None) -> None:
+    assert _move(planner, PROMPTS[planner], reply)[0] == Stop(reason, answer, reply)
 
 
 def test_self_ask_shows_the_path_and_asks_greedily_with_a_stop_string() -> None:
@@ -64,35 +82,6 @@ def test_self_ask_shows_the_path_and_asks_greedily_with_a_stop_string() -> None:
     )
     assert request.stop == ("Intermediate Answer:",) and request.temperature == 0.0
     assert (request.frequency_penalty, request.presence_penalty, request.max_tokens) == (0.8, 0.6, 50)
-
-
-@pytest.mark.parametrize(
-    ("reply", "path", "expected"),
-    [
-        ("I need it.\nAction 1: Search[Who founded X?]\nObservation 1: Search[no]", (), "Who founded X?"),
-        ("Action 1: Search[Who founded X?\nbroken", (), "Who founded X?"),
-        ("Action 1: Lookup[birthplace]", (), "birthplace"),
-    ],
-)
-def test_react_asks(reply: str, path, expected: str) -> None:
-    move, model = _move(ReAct, "react", reply, path)
-    assert move == Ask(expected, reply)
-    assert model.requests[0].stop == ("Observation",)
-    assert model.requests[0].messages()[-1]["content"].endswith(f"Thought {len(path) + 1}:")
-
-
-@pytest.mark.parametrize(
-    ("reply", "reason", "answer"),
-    [
-        ("Action 3: Finish[London]", "final answer", "London"),
-        ("Finish[]", "an empty Finish in the reply", None),
-        ("Search[ ]", "an empty Search in the reply", None),
-        ("Observation: I act on my own", "no action in the reply", None),
-        ("[Final Answer]: London", "final answer", "London"),
-    ],
-)
-def test_react_ends(reply: str, reason: str, answer: str | None) -> None:
-    assert _move(ReAct, "react", reply)[0] == Stop(reason, answer, reply)
 
 
 SEARCHED = Hop(
@@ -119,6 +108,9 @@ def test_react_looks_up_sentence_after_sentence_in_what_was_found_last() -> None
 
 
 def test_react_keeps_thoughts_and_look_ups_and_shows_the_documents_of_the_last_search() -> None:
+    _, first = _move(ReAct, "react", "Finish[Leith]")
+    assert first.requests[0].stop == ("Observation",)
+    assert first.requests[0].messages()[-1]["content"].endswith("Thought 1:")
     looked_up = Hop("Lookup[born]", "(Result 1 / 2) She was born in Leith.", "Where?\nAction 2: Lookup[born]")
     _, model = _move(ReAct, "react", "Finish[Leith]", [SEARCHED, looked_up])
     shown = model.requests[0].messages()[-1]["content"]
@@ -138,13 +130,9 @@ def test_ircot_retrieves_for_the_question_and_then_for_each_sentence() -> None:
     path.append(Hop("X is old.", "", texts=("two",)))
     move = planner.next(QUERY, path)
     assert move == Ask("X was founded by Ada Byron.", "X was founded by Ada Byron. She was born in Leith.")
-    assert (
-        model.requests[0]
-        .messages()[-1]["content"]
-        .endswith(
-            "Evidence:\n[1] one\n[2] two\nQuestion: Where was the founder of X born?\nReasoning: X is a club. X is old."
-        )
-    )
+    shown = model.requests[0].messages()[-1]["content"]
+    evidence, reasoning = "Evidence:\n[1] one\n[2] two\n", "Reasoning: X is a club. X is old."
+    assert shown.endswith(f"{evidence}Question: Where was the founder of X born?\n{reasoning}")
     assert planner.collected([*path, Hop("More.", "", texts=("three",))]) == ["one", "two"]
 
 
@@ -172,14 +160,10 @@ def test_decomp_asks_shows_answers_and_documents_and_ends() -> None:
     )
     done = "(select) [multihop titleqa] Where was the founder of X born?\n[Final Answer]: Leith\n\n[Question]: Who?"
     assert _move(Decomp, "decomp", done, [SEARCHED])[0] == Stop("final answer", "Leith", done)
-    for unread in ("(select) [multihop titleqa] Where?", "[retrieve odqa]\n", "I do not know."):
-        said = "neither a sub-question nor a final answer in the reply"
-        assert _move(Decomp, "decomp", unread)[0] == Stop(said, None, unread)
 
 
 def test_searchain_retrieves_for_the_first_query_that_was_not_retrieved_for() -> None:
     chain = "[Query 1]: Who founded X?\n[Answer 1]: Bob\n[Query 2]: Where was Bob born?\n[Final Answer]: Rome"
-    assert _move(SearChain, "searchain", chain)[0] == Ask("Who founded X?", chain)
     move, model = _move(SearChain, "searchain", chain, PATH)
     assert move == Ask("Where was Bob born?", chain)
     assert "[Query 1]: Who founded X?\n[Answer 1]: Ada Byron" in model.requests[0].messages()[-1]["content"]
@@ -188,7 +172,6 @@ def test_searchain_retrieves_for_the_first_query_that_was_not_retrieved_for() ->
 def test_searchain_ends_when_every_query_was_retrieved_for() -> None:
     done = "[Query 1]: who founded X\n[Unsolved Query]: Who founded X?\n[Final Answer]: London"
     assert _move(SearChain, "searchain", done, PATH)[0] == Stop("final answer", "London", done)
-    assert _move(SearChain, "searchain", "no idea", PATH)[0] == Stop("no new query in the reply", None, "no idea")
 
 
 def test_the_gold_plan_is_the_corpus_own_and_then_ends() -> None:
