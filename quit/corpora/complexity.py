@@ -24,6 +24,9 @@ from quit.models.loading import load_pretrained
 from quit.models.protocols import Encoder
 from quit.settings.corpora import FirstStages
 
+UNRELATED, TELLING = 0.1, 0.6
+"""Cosines of a text and an answer. MiniLM on TriviaHG: a hint retrieved by chance is at about 0.1 from an answer, one
+that speaks of it at 0.5 and more."""
 MOST_TOKENS = 512
 """Tokens of a document that a sequence-to-sequence head reads: T5 was trained on as many."""
 
@@ -40,19 +43,19 @@ class AnswerHead(Protocol):
 
 
 class ContainedOrNear:
-    """1 for a text that contains an answer, else its cosine to one, linear from ``unrelated`` to ``telling``."""
+    """1 for a text that contains an answer, else its cosine to one, linear from 0 at :data:`UNRELATED` to 1 at
+    :data:`TELLING`."""
 
-    def __init__(self, encoder: Encoder, unrelated: float, telling: float) -> None:
+    def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
-        self._unrelated, self._telling = unrelated, telling
-        self.identity = f"contained-or-near/{unrelated:g}-{telling:g}+{encoder.identity}"
+        self.identity = f"contained-or-near/{UNRELATED:g}-{TELLING:g}+{encoder.identity}"
 
     def scores(self, question: str, answers: Sequence[str], texts: Sequence[str], vectors: np.ndarray) -> np.ndarray:
         """Return s_i of each text; without answers all are 0."""
         if not answers or not len(texts):
             return np.zeros(len(texts))
         near = (vectors @ self._encoder.encode(list(answers)).T).max(axis=1)
-        scores = np.clip((near - self._unrelated) / max(self._telling - self._unrelated, 1e-9), 0.0, 1.0)
+        scores = np.clip((near - UNRELATED) / (TELLING - UNRELATED), 0.0, 1.0)
         return np.where(contains_answer(texts, answers), 1.0, scores)
 
 

@@ -23,7 +23,7 @@ from quit.common.ids import content_hash
 from quit.common.manifests import fault, write_manifest
 from quit.corpora.built import BuiltCorpus, building
 from quit.corpora.encoders import DenseEncoder, SparseEncoder, dense_encoder, device_of, sparse_encoder
-from quit.corpora.lexical import Bm25, best, fused
+from quit.corpora.lexical import FUSION, Bm25, best, fused
 from quit.corpora.postings import Postings, build_postings
 from quit.corpora.protocols import FirstStage, Ranking
 from quit.corpora.search import TopK
@@ -89,17 +89,14 @@ class DenseStage:
 class FusedStage:
     """Several first stages, joined by reciprocal rank (Cormack et al. 2009)."""
 
-    def __init__(self, stages: Sequence[FirstStage], constant: int) -> None:
-        self._stages, self._constant = tuple(stages), constant
-        self.identity = f"rrf/{constant}({', '.join(stage.identity for stage in stages)})"
+    def __init__(self, stages: Sequence[FirstStage]) -> None:
+        self._stages = tuple(stages)
+        self.identity = f"rrf/{FUSION}({', '.join(stage.identity for stage in stages)})"
 
     def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
         """Return at most ``depth`` documents a query; each stage gives its best ``depth``."""
         rankings = [stage.search(queries, depth) for stage in self._stages]
-        return [
-            Ranking(*fused([ranking.rows for ranking in row], self._constant, depth))
-            for row in zip(*rankings, strict=True)
-        ]
+        return [Ranking(*fused([ranking.rows for ranking in row], depth)) for row in zip(*rankings, strict=True)]
 
 
 def build_first_stage(

@@ -20,6 +20,8 @@ from quit.settings import FirstStages, Graph
 LANES = 16
 """Columns of which one maximum is taken before selection: the k best lie in the k lanes with the highest maxima."""
 MOST_ROWS = 2048
+SCORE_MB, SCORE_MB_GPU = 512, 4096
+"""Memory of one block of similarities, on a CPU and on a GPU."""
 QUERY_ROWS = 32
 """Queries of one product, padded: a product of one fixed shape treats each query alike."""
 CORPUS_ROWS = 65_536
@@ -178,8 +180,8 @@ class ExactSearch:
         k: int,
         *,
         precision: str = "bf16",
-        rescored: int = 100,
-        score_mb: int = 96,
+        rescored: int = 30,
+        score_mb: int = 0,
         device: str = "cpu",
         excluded: Exclusions | None = None,
     ) -> None:
@@ -190,7 +192,7 @@ class ExactSearch:
         self._exact = torch.from_numpy(np.array(matrix, dtype=np.float32)).to(device)
         self._fast = self._exact.to(torch.bfloat16) if precision == "bf16" else self._exact
         self._want = min(k + (rescored if precision == "bf16" else 0), self._n)
-        self._bytes = score_mb << 20
+        self._bytes = (score_mb or (SCORE_MB if device == "cpu" else SCORE_MB_GPU)) << 20
         width = self._n * self._fast.element_size()
         self.step = int(max(16, min(MOST_ROWS, self._bytes // width)))
         # Written over by every block: memory that the system has to hand out anew costs a fifth of the product's time.

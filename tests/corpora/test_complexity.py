@@ -59,7 +59,7 @@ def test_answers_are_found_on_word_boundaries() -> None:
 def test_embedded_heads(encoder) -> None:
     texts = ["Lesotho lies inside South Africa.", "Bread is made of flour."]
     vectors = encoder.encode(texts)
-    head = ContainedOrNear(encoder, 0.1, 0.6)
+    head = ContainedOrNear(encoder)
     made = head.scores("Which country?", ["Lesotho"], texts, vectors)
     near = float(vectors[1] @ encoder.encode(["Lesotho"])[0])
     assert made.tolist() == [1.0, pytest.approx(min(1.0, max(0.0, (near - 0.1) / 0.5)))]
@@ -158,7 +158,7 @@ def test_measure_without_documents(encoder) -> None:
         [],
         vectors,
         encoder.encode(["Q?"])[0],
-        ContainedOrNear(encoder, 0, 1),
+        ContainedOrNear(encoder),
         LateInteraction(encoder),
         0.5,
     )

@@ -96,7 +96,7 @@ def test_fusion_by_hand() -> None:
         def search(self, queries, depth):
             return [Ranking(self.rows[:depth], np.ones(len(self.rows[:depth]), np.float32)) for _ in queries]
 
-    [found] = FusedStage([Fixed([4, 2, 9]), Fixed([2, 7])], 60).search(["q"], 3)
+    [found] = FusedStage([Fixed([4, 2, 9]), Fixed([2, 7])]).search(["q"], 3)
     assert found.rows.tolist() == [2, 4, 7]  # 1/62 + 1/61; 1/61; 1/62 (9: 1/63)
     assert found.scores == pytest.approx([1 / 62 + 1 / 61, 1 / 61, 1 / 62])
 

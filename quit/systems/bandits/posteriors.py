@@ -50,10 +50,10 @@ class Belief(Protocol):
 
 
 class BetaBelief:
-    """Beta(alpha, beta), algorithm 1. State: alpha, beta."""
+    """Beta(alpha, beta), algorithm 1: both are 1 at first. State: alpha, beta."""
 
     def __init__(self, settings: Bandits) -> None:
-        self._prior = np.array([settings.prior_alpha, settings.prior_beta])
+        self._prior = np.ones(2)
 
     def prior(self) -> np.ndarray:
         """See :class:`Belief`."""
@@ -82,7 +82,8 @@ class BetaBelief:
 
 
 class GaussianBelief:
-    """N(mu, sigma^2) with unit noise, algorithm 2. State: precision 1 / sigma^2, and precision times mu.
+    """N(mu, sigma^2) with unit noise, algorithm 2. State: precision 1 / sigma^2, and precision times mu;
+    the prior is N(0, 1).
 
     After n rewards sigma^2 = 1 / (1 / sigma_0^2 + n), mu = sigma^2 (mu_0 / sigma_0^2 + sum r). The paper prints a
     square root around the first, which would make it a standard deviation. What a child inherits is ours: the paper
@@ -90,7 +91,7 @@ class GaussianBelief:
     """
 
     def __init__(self, settings: Bandits) -> None:
-        self._prior = np.array([1.0, settings.prior_mean]) / settings.prior_variance
+        self._prior = np.array([1.0, 0.0])
 
     def prior(self) -> np.ndarray:
         """See :class:`Belief`."""
@@ -126,8 +127,7 @@ class GaussianIngBelief:
     """
 
     def __init__(self, settings: Bandits) -> None:
-        kappa, mean = 1.0 / settings.prior_variance, settings.prior_mean
-        self._prior = np.array([kappa, mean, settings.prior_shape, settings.prior_rate])
+        self._prior = np.array([1.0, 0.0, settings.prior_shape, settings.prior_rate])
 
     def prior(self) -> np.ndarray:
         """See :class:`Belief`."""
@@ -179,7 +179,7 @@ class QuantileTable:
     ``levels``: quantiles a row, a power of two. A draw is exact up to 1 / levels in probability.
     """
 
-    def __init__(self, levels: int) -> None:
+    def __init__(self, levels: int = 4096) -> None:
         self.levels = levels
         self._at = (np.arange(levels) + 0.5) / levels
         self._normal = ndtri(self._at)

@@ -76,7 +76,7 @@ def decomposed(
 def judge_of_documents(settings: Settings, encoder: Encoder, generator: CachedGenerator | None) -> AnswerHead:
     """Return what judges a document: a language model, else whether it contains an answer or is near one."""
     if generator is None:
-        return ContainedOrNear(encoder, settings.complexity.unrelated, settings.complexity.telling)
+        return ContainedOrNear(encoder)
     prompt = load_prompt(settings.bandits.relevance_prompt, RELEVANCE_FIELDS)
     return JudgedRelevance(YesNo(generator, prompt, attempts=settings.bandits.attempts))
 
@@ -90,8 +90,7 @@ def picked(request: Request, policy: Policy | None, budget: float, settings: Set
         [steps] = budget_documents(request.size, [budget])
         again = [str(repeat)] if repeat else []
         rng = stream(settings.bandits.seed, request.stream, policy.name, "report", *again)
-        table = QuantileTable(settings.bandits.quantiles)
-        order = simulate(request, policy, settings.bandits, table, rng, runs=1, steps=steps)[0]
+        order = simulate(request, policy, settings.bandits, QuantileTable(), rng, runs=1, steps=steps)[0]
         rows = request.documents.reshape(-1)[order]
     return list(dict.fromkeys(rows.tolist()))
 
@@ -115,7 +114,7 @@ def reports(
     given = settings.reports
     writer = ReportWriter(generator, load_prompt(given.prompt, REPORT_FIELDS), given)
     asks = [
-        YesNo(generator, load_prompt(name, fields), max_tokens=given.verdict_tokens, attempts=given.attempts)
+        YesNo(generator, load_prompt(name, fields), attempts=settings.bandits.attempts)
         for name, fields in ((given.support_prompt, SUPPORT_FIELDS), (given.nugget_prompt, NUGGET_FIELDS))
     ]
     judge = ReportJudge(asks[0], asks[1], given)

@@ -23,7 +23,7 @@ _FIGURES = {
 _COMPARED = ("corpus", "metric", "reader", "a", "b", "a - b, points", "p, randomisation", "p, t test", "p, Holm")
 
 
-def page(facts: Mapping[str, str], results: pa.Table, comparisons: pa.Table, figures: pa.Table, level: float) -> str:
+def page(facts: Mapping[str, str], results: pa.Table, comparisons: pa.Table, figures: pa.Table) -> str:
     """Return the page. ``facts``: what was run, in words; the other three: the tables of these names."""
     tables: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in results.to_pylist():
@@ -32,7 +32,6 @@ def page(facts: Mapping[str, str], results: pa.Table, comparisons: pa.Table, fig
     templates.filters["shown"] = shown
     return templates.get_template("leaderboard.html").render(
         facts=facts,
-        level=f"{level:.0%}",
         tables=[_table(*names, rows) for names, rows in tables.items()],
         figures=list(_drawn(figures.to_pylist())),
         compared=_compared(comparisons.to_pylist()),

@@ -76,7 +76,7 @@ def _recall_at_10(run: Path, place: Place) -> float:
 
 
 def _settings(**more) -> Settings:
-    return parse({"sunar": {"b": 4, "c": 12, "neighbours": 5, "m": 2, "extract_sentences": 4, **more}})
+    return parse({"sunar": {"b": 4, "c": 12, "neighbours": 5, "m": 2, **more}})
 
 
 @pytest.mark.slow
@@ -230,7 +230,7 @@ def test_a_language_model_of_the_profile_plans_answers_and_reasons(place: Place)
         "cross-encoder/nreimers/",
     ):
         assert part in identity
-    assert "temperature 0.3, top_p 1, penalties 0.8/0.6, 1000 tokens" in identity
+    assert "temperature 0.3, penalties 0.8/0.6, 1000 tokens" in identity
 
 
 class Talks(Models):
