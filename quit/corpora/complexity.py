@@ -78,22 +78,15 @@ class LateInteraction:
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
-        self._near: dict[str, np.ndarray] = {}
         self.identity = f"late-interaction+{encoder.identity}"
 
     def prepare(self, texts: Sequence[str]) -> None:
-        """Encode texts together: batches of fixed shapes are several times faster on many texts than on few."""
-        missing = list(dict.fromkeys(text for text in texts if text not in self._near))
-        known = {text: self._near[text] for text in texts if text in self._near}
-        self._near = known | dict(zip(missing, self._encoder.encode_tokens(missing), strict=True))
+        """Encode texts together, which is several times faster than few at a time; the encoder remembers them."""
+        self._encoder.encode_tokens(texts)
 
     def relevance(self, question: str, texts: Sequence[str]) -> np.ndarray:
         """Return shape (len(texts), tokens of the question); a text without tokens is relevant to none of them."""
-        wanted = [question, *texts]
-        if all(text in self._near for text in wanted):
-            asked, *passages = [self._near[text] for text in wanted]
-        else:
-            asked, *passages = self._encoder.encode_tokens(wanted)
+        asked, *passages = self._encoder.encode_tokens([question, *texts])
         return np.clip(maxsim(asked, passages), 0.0, None)
 
 

@@ -12,7 +12,7 @@ All implement :class:`quit.corpora.protocols.FirstStage`.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +26,15 @@ from quit.corpora.encoders import DenseEncoder, SparseEncoder, dense_encoder, de
 from quit.corpora.lexical import FUSION, Bm25, best, fused
 from quit.corpora.postings import Postings, build_postings
 from quit.corpora.protocols import FirstStage, Ranking
-from quit.corpora.search import TopK
+from quit.corpora.search import nearest
 from quit.corpora.vectors import Vectors, check_finite, encode_corpus, open_vectors
 from quit.errors import InputError, SettingsError
 from quit.settings import FirstStages
 
 VERSION = 1
 MANIFEST = "index.json"
+QUERY_ROWS, CORPUS_ROWS = 32, 65_536
+"""Queries and documents of one product of a search: few queries come at a time."""
 Progress = Callable[[str], None]
 
 
@@ -68,13 +70,14 @@ class SparseStage:
 
 
 class DenseStage:
-    """A dense encoder's vectors, searched exactly."""
+    """A dense encoder's vectors, searched exactly; a GPU holds them all."""
 
     def __init__(self, vectors: Vectors, encoder: DenseEncoder, settings: FirstStages, identity: str) -> None:
         self.identity = identity
         self.vectors = vectors
         self._encoder = encoder
-        self._search = TopK(vectors.matrix, device=device_of(settings))
+        self._matrix: Any = vectors.matrix
+        self._device = device_of(settings)
 
     def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
         """Return the ``depth`` nearest documents of each query. Raises ``InputError`` when the encoder returns NaN."""
@@ -82,8 +85,16 @@ class DenseStage:
             return []
         asked = self._encoder.queries(queries)
         check_finite(asked, self._encoder.name, lambda row: queries[row])
-        rows, scores = self._search(asked, depth)
-        return [Ranking(*pair) for pair in zip(rows, scores, strict=True)]
+        return [Ranking(*pair) for pair in nearest(asked, self._pieces, depth, QUERY_ROWS)]
+
+    def _pieces(self) -> Iterator[Any]:
+        import torch
+
+        if self._device != "cpu" and not isinstance(self._matrix, torch.Tensor):
+            self._matrix = torch.from_numpy(np.array(self._matrix)).to(self._device)
+        for low in range(0, len(self._matrix), CORPUS_ROWS):
+            piece = self._matrix[low : low + CORPUS_ROWS]
+            yield piece if isinstance(piece, torch.Tensor) else torch.from_numpy(np.array(piece))
 
 
 class FusedStage:
