@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from quit.common.files import write_json, write_lines
+from quit.corpora.built import BuiltCorpus
 from quit.corpora.complexity import AnswerHead, ContainedOrNear
 from quit.corpora.protocols import FirstStage
 from quit.models.generation import CachedGenerator
@@ -24,7 +25,7 @@ from quit.systems.bandits.policies import Policy
 from quit.systems.bandits.posteriors import QuantileTable
 from quit.systems.bandits.request import Request
 from quit.systems.bandits.simulate import simulate
-from quit.systems.collection import Collection, Question
+from quit.systems.collection import Question
 from quit.systems.relevance import RELEVANCE_FIELDS, JudgedRelevance, YesNo
 from quit.systems.reports import (
     NUGGET_FIELDS,
@@ -45,7 +46,7 @@ _log = logging.getLogger(__name__)
 def decomposed(
     kind: str,
     questions: Sequence[Question],
-    collection: Collection,
+    collection: BuiltCorpus,
     first_stage: FirstStage,
     settings: Settings,
     generator: Callable[[], CachedGenerator],
@@ -98,7 +99,7 @@ def picked(request: Request, policy: Policy | None, budget: float, settings: Set
 def reports(
     requests: Sequence[Request],
     questions: Sequence[Question],
-    collection: Collection,
+    collection: BuiltCorpus,
     policies: Sequence[Policy | None],
     budget: float,
     settings: Settings,
@@ -130,7 +131,7 @@ def reports(
     return scored
 
 
-def _task(request: Request, question: Question, rows: list[int], collection: Collection) -> ReportTask:
+def _task(request: Request, question: Question, rows: list[int], collection: BuiltCorpus) -> ReportTask:
     parts = question.steps or (question,)
     nuggets = tuple(Nugget(part.text, part.answers[0]) for part in parts if part.answers)
     documents = tuple(zip(collection.ids(rows), collection.texts(rows), strict=True))
