@@ -113,6 +113,16 @@ class Generator(Protocol):
         ...
 
 
+class Completing(Protocol):
+    """What an LLM reader or judge asks: :class:`quit.models.generation.CachedGenerator`."""
+
+    identity: str
+
+    def complete(self, requests: Sequence[ChatRequest]) -> list[Completion]:
+        """Return one completion a request, in order."""
+        ...
+
+
 @dataclass(frozen=True)
 class ModelOptions:
     """What decides replies beside the request: ``template_options`` go to the chat template, ``extra`` to the server.
