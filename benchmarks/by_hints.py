@@ -60,7 +60,7 @@ def spent(name: str, rankings: Sequence[Ranking], relevant: Sequence[np.ndarray]
     request = Request(name, name, names, documents, scores, flags.astype(float), flags, parents, gold, nuggets)
     shares = []
     for policy in policies(settings.bandits, tuple(BANDITS)):
-        table, rng = QuantileTable(settings.bandits.quantiles), stream(settings.bandits.seed, name, policy.name)
+        table, rng = QuantileTable(), stream(settings.bandits.seed, name, policy.name)
         order = simulate(request, policy, settings.bandits, table, rng, runs=settings.bandits.runs)
         judged = first_seen(order, request.places, len(request.pool)).argsort(axis=1)[:, :BUDGET]
         shares.append(float(np.isin(request.pool, gold)[judged].sum(axis=1).mean() / BUDGET))
@@ -124,7 +124,7 @@ def row(name: str, values: dict[str, np.ndarray], chosen: np.ndarray, settings: 
     """Return a row of the table: means of the chosen questions with bootstrap intervals over questions."""
     matrix = np.stack([column[chosen] for column in values.values()], axis=1)
     own = settings.benchmark
-    bounds = intervals(matrix, own.resamples, own.level, own.seed)
+    bounds = intervals(matrix, own.resamples, own.seed)
     cells = [
         f"{mean:.2f} ({low:.2f}, {high:.2f})" for mean, (low, high) in zip(matrix.mean(axis=0), bounds, strict=True)
     ]

@@ -40,10 +40,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     given = parser.parse_args()
     matrix, settings = vectors(given.nodes), Graph()
-    memory = settings.score_mb if given.device == "cpu" else settings.score_mb_gpu
-    search = ExactSearch(
-        matrix, given.k, precision=settings.precision, rescored=settings.rescored, score_mb=memory, device=given.device
-    )
+    search = ExactSearch(matrix, given.k, precision=settings.precision, device=given.device)
     neighbours, figures = [], dict[str, float]()
     with timed(figures, "seconds"):
         for start in range(0, given.nodes, settings.checkpoint):

@@ -56,9 +56,9 @@ def test_a_wrong_override_is_named_with_what_would_be_right(override: str, named
 @pytest.mark.parametrize(
     "override",
     [
-        "bandits.prior_mean=nan",
+        "bandits.prior_shape=nan",
         "labels.temperature=inf",
-        "difficulty.bm25_k1=-inf",
+        "first_stages.bm25_k1=-inf",
         "serving.limit=99999999999999999999",
         "convergence.candidate_cap=99999999999999999999",
     ],

@@ -53,6 +53,7 @@ def run(
     """
     from quit.models.factory import Models
     from quit.retrieval.complexity import AnswerHead, ContainedOrNear, token_head
+    from quit.retrieval.hybrid import DEPTH
     from quit.systems import retrieval_complexity as rrcp
     from quit.systems.collection import chosen
     from quit.systems.complexity_models import Opinions
@@ -71,14 +72,10 @@ def run(
     else:
         asked = rrcp.read_asked(queries)[:limit]
     own = settings.complexity
-    head: AnswerHead = (
-        JudgedAnswers(models.judge)
-        if own.answer_head == "judge"
-        else ContainedOrNear(models.encoder, own.unrelated, own.telling)
-    )
+    head: AnswerHead = JudgedAnswers(models.judge) if own.answer_head == "judge" else ContainedOrNear(models.encoder)
 
     def search(texts: Any) -> Any:
-        return [ranking.rows for ranking in opened.first_stage.search(texts, max(own.depth, own.documents))]
+        return [ranking.rows for ranking in opened.first_stage.search(texts, max(DEPTH, own.documents))]
 
     rated = rrcp.rate(asked, opened.corpus, search, opened.vectors, models.encoder, head, tokens, own)
     rated = opinions.added_to(rated)

@@ -201,7 +201,7 @@ def print_disagreements(agreement: JudgeAgreement | None, rows: Sequence[dict[st
 def print_run_scores(scores: RunScores, split: str, settings: Benchmark) -> None:
     """Print a run's metrics with their intervals, and what to know about them."""
     _OUT.print(f"{escape(scores.name)}: {counted(scores.split, 'question')} of {escape(split)}, values in percent")
-    table = _table("metric<", "value", f"{settings.level:.0%} interval")
+    table = _table("metric<", "value", "95% interval")
     for row in scores.results.to_pylist():
         value, low, high = (f"{100 * row[name]:.2f}" for name in ("value", "low", "high"))
         table.add_row(row["metric"], value, f"{low} to {high}")

@@ -146,7 +146,7 @@ def index_evaluate(
     walked = NeighbourhoodGraph.open(graph, opened) if graph else None
     stages = {folder.name: open_first_stage(folder, opened, settings.first_stages) for folder in folders}
     if len(stages) > 1:
-        stages[" + ".join(stages)] = FusedStage(list(stages.values()), settings.first_stages.fusion_constant)
+        stages[" + ".join(stages)] = FusedStage(list(stages.values()))
     rows = [row for name, stage in stages.items() for row in reach(opened, name, stage, walked, settings.graph, kind)]
     show(rows, as_json, reach_lines(rows))
 

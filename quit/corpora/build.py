@@ -43,6 +43,8 @@ from quit.version import __version__
 VERSION = 1
 """Raised when the same sources would give another corpus."""
 PARTIAL = "partial"
+ROWS = 16_384
+"""Documents a row group and a batch of the memory-mapped file."""
 Rows = dict[str, list[dict[str, Any]]]
 Progress = Callable[[str], None]
 
@@ -245,14 +247,13 @@ def _finish(out: Path, work: _Work, fingerprint: str, sources: list[dict[str, An
     (out / MANIFEST).unlink(missing_ok=True)
     remove_leftovers(out, "*")
     identity = hashlib.blake2b(f"corpus/{VERSION}".encode(), digest_size=16)
-    rows = work.settings.memory_rows
     for name in CORPUS_TABLES:
         if name == "documents":
             with replacing(out / "documents.parquet") as parquet, replacing(out / ARROW) as arrow:
-                _write_documents(work, parquet, arrow, rows, identity)
+                _write_documents(work, parquet, arrow, identity)
         else:
             with replacing(out / f"{name}.parquet") as parquet:
-                _write(work.tables(name), parquet, name, rows)
+                _write(work.tables(name), parquet, name)
     manifest: dict[str, Any] = {
         "made_by": MADE_BY,
         "layout": LAYOUT,
@@ -273,33 +274,33 @@ def _finish(out: Path, work: _Work, fingerprint: str, sources: list[dict[str, An
     shutil.rmtree(out / PARTIAL)
 
 
-def _write_documents(work: _Work, parquet: Path, arrow: Path, rows: int, identity: Any) -> None:
+def _write_documents(work: _Work, parquet: Path, arrow: Path, identity: Any) -> None:
     schema = corpus_table("documents").schema
     with (
         pq.ParquetWriter(parquet, schema, compression="zstd") as whole,
         pa.OSFile(str(arrow), "wb") as file,
         ipc.new_file(file, schema) as mapped,
     ):
-        for piece in _even(work.tables("documents"), rows):
+        for piece in _even(work.tables("documents")):
             identity.update("".join(piece["doc_id"].to_pylist()).encode())
-            whole.write_table(piece, row_group_size=rows)
+            whole.write_table(piece, row_group_size=ROWS)
             mapped.write_table(piece)
 
 
-def _write(pieces: Iterator[pa.Table], target: Path, name: str, rows: int) -> None:
+def _write(pieces: Iterator[pa.Table], target: Path, name: str) -> None:
     with pq.ParquetWriter(target, corpus_table(name).schema, compression="zstd") as writer:
-        for piece in _even(pieces, rows):
-            writer.write_table(piece, row_group_size=rows)
+        for piece in _even(pieces):
+            writer.write_table(piece, row_group_size=ROWS)
 
 
-def _even(pieces: Iterator[pa.Table], rows: int) -> Iterator[pa.Table]:
+def _even(pieces: Iterator[pa.Table]) -> Iterator[pa.Table]:
     """Yield the rows of ``pieces`` in batches of fixed size, so that files do not depend on the size of a step."""
     held: pa.Table | None = None
     for piece in pieces:
         held = piece if held is None else pa.concat_tables([held, piece])
-        while len(held) >= rows:
-            yield held.slice(0, rows).combine_chunks()
-            held = held.slice(rows)
+        while len(held) >= ROWS:
+            yield held.slice(0, ROWS).combine_chunks()
+            held = held.slice(ROWS)
     if held is not None and len(held):
         yield held.combine_chunks()
 

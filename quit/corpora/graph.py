@@ -42,6 +42,8 @@ META, FACTS = "pt_meta.json", "graph.json"
 HIGHEST_HALF = 65504.0
 """The largest float16: BM25's weights are cut there."""
 ROWS_A_GROUP = 16_384
+RECALL_SAMPLE = 500
+"""Documents whose neighbours are compared with the true ones; late interaction takes fewer."""
 Progress = Callable[[str], None]
 
 
@@ -181,8 +183,8 @@ def _finish(
     edges, weights = _mapped(out, len(corpus), k)
     # The sample is drawn by a keyed hash of the ids: the same documents whatever their order.
     ids = corpus.all_ids()
-    size = min(neighbours.most_sampled or settings.recall_sample, settings.recall_sample, len(corpus))
-    sample = np.sort(np.argsort([draw(identity, settings.seed) for identity in ids], kind="stable")[:size])
+    size = min(neighbours.most_sampled or RECALL_SAMPLE, len(corpus))
+    sample = np.sort(np.argsort([draw(identity, "quit") for identity in ids], kind="stable")[:size])
     given = np.array(edges[sample], dtype=np.int64)
     recall = neighbours.recall(sample, np.where(given == sample[:, None], -1, given))
     with replacing(out / IDS_FILE) as temporary:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from quit.retrieval.encoders import LateEncoder, device_of
-from quit.retrieval.search import ExactSearch, Neighbours
+from quit.retrieval.search import SCORE_MB, ExactSearch, Neighbours
 from quit.retrieval.vectors import check_finite, id_of, in_steps
 
 SAMPLE = 20
@@ -60,7 +60,6 @@ class LateNeighbours(Neighbours):
             means,
             min(self.k * self.settings.late_candidates, count - 1),
             precision="fp32",
-            score_mb=self.settings.score_mb,
             device=device_of(self.stages),
             excluded=self.excluded,
         )
@@ -99,7 +98,7 @@ class LateNeighbours(Neighbours):
         device = device_of(self.stages)
         asked = torch.from_numpy(self._tokens(row)).to(device)
         parts = []
-        step = max(1, (self.settings.score_mb << 20) // (4 * max(1, len(asked)) * 512))
+        step = max(1, (SCORE_MB << 20) // (4 * max(1, len(asked)) * 512))
         for low in range(0, len(others), step):
             tokens = [self._tokens(int(other)) for other in others[low : low + step]]
             owner = torch.from_numpy(np.repeat(np.arange(len(tokens)), [len(vectors) for vectors in tokens])).to(device)

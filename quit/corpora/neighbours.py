@@ -18,6 +18,10 @@ from quit.retrieval.vectors import encode_corpus
 from quit.settings import FirstStages, Graph
 
 Say = Callable[[str], None]
+EXACT_UP_TO = 600_000
+"""Documents up to which the method ``auto`` searches exactly."""
+HNSW_LINKS, HNSW_BUILD, HNSW_SEARCH = 32, 200, 256
+"""faiss: links a node, efConstruction, efSearch."""
 
 
 def make_neighbours(
@@ -55,11 +59,8 @@ class _FromVectors(Neighbours):
         self._encoder = dense_encoder(self.encoder, self.stages)
         self._method = settings.method
         if self._method == "auto":
-            self._method = "exact" if len(self.corpus) <= settings.exact_up_to else "faiss"
-        numbers = ("precision", "rescored") if self._method == "exact" else ("hnsw_links", "hnsw_build", "hnsw_search")
-        chosen = {name: getattr(settings, name) for name in numbers}
-        if chosen.get("precision") == "fp32":
-            del chosen["rescored"]
+            self._method = "exact" if len(self.corpus) <= EXACT_UP_TO else "faiss"
+        chosen = {"precision": settings.precision} if self._method == "exact" else {}
         self.facts |= {"identity": self._encoder.identity, "method": self._method, **chosen}
         if self._method == "faiss":
             _faiss()  # a missing package is reported before hours of encoding
@@ -67,19 +68,16 @@ class _FromVectors(Neighbours):
     def prepare(self, say: Say) -> None:
         settings = self.settings
         self._matrix = encode_corpus(self.corpus, self._encoder, self.out / "vectors", self.stages.block, say).matrix
-        device = device_of(self.stages)
         self._exact = ExactSearch(
             self._matrix,
             self.k,
             precision=settings.precision if self._method == "exact" else "fp32",
-            rescored=settings.rescored,
-            score_mb=settings.score_mb if device == "cpu" else settings.score_mb_gpu,
-            device=device,
+            device=device_of(self.stages),
             excluded=self.excluded,
         )
         if self._method == "faiss":
             say(f"faiss: indexing {len(self._matrix):,} documents")
-            self._index = _hnsw(self._matrix, settings)
+            self._index = _hnsw(self._matrix)
 
     def rows(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         if self._method == "exact":
@@ -103,13 +101,13 @@ def _faiss() -> Any:
     return faiss
 
 
-def _hnsw(matrix: np.ndarray, settings: Graph) -> Any:
+def _hnsw(matrix: np.ndarray) -> Any:
     faiss = _faiss()
-    index = faiss.IndexHNSWFlat(matrix.shape[1], settings.hnsw_links, faiss.METRIC_INNER_PRODUCT)
-    index.hnsw.efConstruction = settings.hnsw_build
+    index = faiss.IndexHNSWFlat(matrix.shape[1], HNSW_LINKS, faiss.METRIC_INNER_PRODUCT)
+    index.hnsw.efConstruction = HNSW_BUILD
     for start in range(0, len(matrix), 16_384):
         index.add(np.array(matrix[start : start + 16_384]))
-    index.hnsw.efSearch = settings.hnsw_search
+    index.hnsw.efSearch = HNSW_SEARCH
     return index
 
 

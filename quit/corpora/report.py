@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from quit.common.files import replacing, write_json, writing
+from quit.common.files import write_json
 from quit.corpora.graph import NeighbourhoodGraph, in_degrees
+from quit.corpora.pictures import picture
 from quit.corpora.reach import reach
-from quit.errors import MissingDependency
 from quit.retrieval.built import BuiltCorpus
 from quit.retrieval.protocols import FirstStage
 from quit.settings import Graph
@@ -28,13 +28,8 @@ def write_report(
     """Write ``report.json``, ``graph.png`` (degrees, similarities) and, with first stages, ``reach.png``; return the
     files.
 
-    Raises :class:`MissingDependency` without matplotlib, :class:`quit.errors.WorkspaceError` when the disk refuses.
+    Raises as :func:`quit.corpora.pictures.picture`.
     """
-    try:
-        import matplotlib
-    except ImportError:
-        raise MissingDependency("Plots need matplotlib. Run: pip install -c constraints.txt -e '.[plots]'") from None
-    matplotlib.use("Agg")
     numbers: dict[str, Any] = {
         "graph": graph.facts,
         "in_degree": _degrees(graph),
@@ -43,11 +38,10 @@ def write_report(
         "hop_width": min(settings.hop_width, graph.k),
     }
     files = [out / "report.json"]
-    with writing(out):
-        write_json(files[0], numbers)
-        files.append(_plot_graph(numbers, graph, out / "graph.png"))
-        if numbers["reach"]:
-            files.append(_plot_reach(numbers["reach"], settings.depth, out / "reach.png"))
+    files.append(_plot_graph(numbers, graph, out / "graph.png"))
+    if numbers["reach"]:
+        files.append(_plot_reach(numbers["reach"], settings.depth, out / "reach.png"))
+    write_json(files[0], numbers)
     return files
 
 
@@ -80,56 +74,51 @@ def _by_rank(graph: NeighbourhoodGraph) -> dict[str, Any]:
 
 
 def _plot_graph(numbers: dict[str, Any], graph: NeighbourhoodGraph, target: Path) -> Path:
-    from matplotlib import pyplot
+    degrees, similarity = numbers["in_degree"], numbers["similarity_by_rank"]
+    with picture(target, 11, 4.2, 2) as (left, right):
+        from matplotlib import colormaps
 
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
-    degrees = numbers["in_degree"]
-    left.stairs(degrees["documents"], degrees["bins"], fill=True, color=_INK)
-    left.axvline(degrees["mean"], color="black", linestyle=":", label=f"mean {degrees['mean']:.0f}")
-    left.set(
-        xlabel="in-degree: lists that a document is in", ylabel="documents", title="How often documents are neighbours"
-    )
-    left.legend(frameon=False)
-    similarity = numbers["similarity_by_rank"]
-    shades = pyplot.get_cmap("viridis")(np.linspace(0, 0.9, max(1, len(similarity["documents"]))))
-    for shade, (rank, counts) in zip(shades, similarity["documents"].items(), strict=False):
-        right.stairs(
-            counts, similarity["bins"], color=shade, label=f"neighbour {rank} (median {similarity['median'][rank]:.2f})"
+        left.stairs(degrees["documents"], degrees["bins"], fill=True, color=_INK)
+        left.axvline(degrees["mean"], color="black", linestyle=":", label=f"mean {degrees['mean']:.0f}")
+        left.set(
+            xlabel="in-degree: lists that a document is in",
+            ylabel="documents",
+            title="How often documents are neighbours",
         )
-    right.set(
-        xlabel="similarity", ylabel="documents", title=f"How near neighbours are: {numbers['graph']['plan']['encoder']}"
-    )
-    right.legend(frameon=False, fontsize=8)
-    return _save(figure, target)
+        left.legend(frameon=False)
+        shades = colormaps["viridis"](np.linspace(0, 0.9, max(1, len(similarity["documents"]))))
+        for shade, (rank, counts) in zip(shades, similarity["documents"].items(), strict=False):
+            right.stairs(
+                counts,
+                similarity["bins"],
+                color=shade,
+                label=f"neighbour {rank} (median {similarity['median'][rank]:.2f})",
+            )
+        right.set(
+            xlabel="similarity",
+            ylabel="documents",
+            title=f"How near neighbours are: {numbers['graph']['plan']['encoder']}",
+        )
+        right.legend(frameon=False, fontsize=8)
+    return target
 
 
 def _plot_reach(rows: list[dict[str, Any]], depth: int, target: Path) -> Path:
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(max(6.0, 1.5 * len(rows)), 4.4), layout="constrained")
     width = 0.27
-    for hop, (key, label, colour) in enumerate(_STEPS):
-        values = [row[f"recall{key.format(d=depth)}"] for row in rows]
-        at = np.arange(len(rows)) + (hop - 1) * width
-        axes.bar(at, values, width, color=colour, label=label)
-        for x, value, row in zip(at, values, rows, strict=True):
-            pool = row[f"pool{key.format(d=depth)}"]
-            if hop:  # the control: the same number of documents, all from the first stage
-                same = row[f"recall@same+{hop}"]
-                axes.hlines(same, x - width / 2, x + width / 2, color="black", linewidth=1.5)
-            axes.annotate(f"{value:.2f}\n{pool:,.0f}", (x, value + 0.015), ha="center", va="bottom", fontsize=7)
-    axes.set_xticks(np.arange(len(rows)), [f"{row['dataset']}\n{row['stage']}" for row in rows], fontsize=8)
-    axes.set(ylim=(0, 1.25), ylabel=f"gold documents reachable from the top {depth}")
-    axes.set_title("How far hops raise the ceiling (share; below it, documents in the pool)", fontsize=10)
-    axes.hlines([], 0, 0, color="black", linewidth=1.5, label="first stage, a list as long")
-    axes.legend(frameon=False, ncols=4, loc="upper left", fontsize=8)
-    return _save(figure, target)
-
-
-def _save(figure: Any, target: Path) -> Path:
-    from matplotlib import pyplot
-
-    with replacing(target) as temporary:
-        figure.savefig(temporary, format="png", dpi=130, metadata={"Software": None})
-    pyplot.close(figure)
+    with picture(target, max(6.0, 1.5 * len(rows)), 4.4) as axes:
+        for hop, (key, label, colour) in enumerate(_STEPS):
+            values = [row[f"recall{key.format(d=depth)}"] for row in rows]
+            at = np.arange(len(rows)) + (hop - 1) * width
+            axes.bar(at, values, width, color=colour, label=label)
+            for x, value, row in zip(at, values, rows, strict=True):
+                pool = row[f"pool{key.format(d=depth)}"]
+                if hop:  # the control: the same number of documents, all from the first stage
+                    same = row[f"recall@same+{hop}"]
+                    axes.hlines(same, x - width / 2, x + width / 2, color="black", linewidth=1.5)
+                axes.annotate(f"{value:.2f}\n{pool:,.0f}", (x, value + 0.015), ha="center", va="bottom", fontsize=7)
+        axes.set_xticks(np.arange(len(rows)), [f"{row['dataset']}\n{row['stage']}" for row in rows], fontsize=8)
+        axes.set(ylim=(0, 1.25), ylabel=f"gold documents reachable from the top {depth}")
+        axes.set_title("How far hops raise the ceiling (share; below it, documents in the pool)", fontsize=10)
+        axes.hlines([], 0, 0, color="black", linewidth=1.5, label="first stage, a list as long")
+        axes.legend(frameon=False, ncols=4, loc="upper left", fontsize=8)
     return target

@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 
 from quit.common.cache import select_keys
 from quit.errors import QuitError, WorkspaceError
-from quit.models.generation.cache import COLUMNS, UNKNOWN, GenerationCache, insert, is_fit, open_cache
+from quit.models.generation.cache import COLUMNS, GenerationCache, insert, is_fit, open_cache
 from quit.store.objects import Objects
 
 _LOG = logging.getLogger(__name__)
@@ -67,10 +67,7 @@ class Replies:
             fresh = sorted(set(self._objects.listing(UNDER)) - known, reverse=True)  # what replaced a reply comes first
             for key in fresh:
                 try:
-                    rows = pq.read_table(io.BytesIO(self._objects.read(key) or b""))
-                    if "origin" not in rows.column_names:
-                        rows = rows.append_column("origin", pa.array([UNKNOWN] * len(rows)))
-                    rows = rows.cast(_SCHEMA)
+                    rows = pq.read_table(io.BytesIO(self._objects.read(key) or b"")).cast(_SCHEMA)
                 except (pa.ArrowException, OSError) as error:
                     raise WorkspaceError(
                         f"{self._objects.url}/{key} cannot be read: {error}. Delete it; its replies are asked for "

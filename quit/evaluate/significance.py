@@ -29,8 +29,8 @@ class Comparison:
     holm: float = 1.0
 
 
-def intervals(values: np.ndarray, resamples: int, level: float, seed: int) -> np.ndarray:
-    """Return percentile bootstrap intervals of the means of columns, shape (columns, 2).
+def intervals(values: np.ndarray, resamples: int, seed: int) -> np.ndarray:
+    """Return 95% percentile bootstrap intervals of the means of columns, shape (columns, 2).
 
     ``values``: shape (questions, columns). All columns share their resamples, so intervals of different systems go
     together. Without questions the interval is (0, 0).
@@ -43,13 +43,10 @@ def intervals(values: np.ndarray, resamples: int, level: float, seed: int) -> np
     for start in range(0, resamples, _AT_ONCE):
         drawn = generator.multinomial(questions, np.full(questions, 1 / questions), min(_AT_ONCE, resamples - start))
         means.append(drawn.astype(np.float64) @ values / questions)
-    tail = (1 - level) / 2
-    return np.quantile(np.concatenate(means), [tail, 1 - tail], axis=0).T
+    return np.quantile(np.concatenate(means), [0.025, 0.975], axis=0).T
 
 
-def compare(
-    pairs: Sequence[tuple[np.ndarray, np.ndarray]], resamples: int, level: float, seed: int
-) -> list[Comparison]:
+def compare(pairs: Sequence[tuple[np.ndarray, np.ndarray]], resamples: int, seed: int) -> list[Comparison]:
     """Compare two systems on the same questions, pair by pair: values of shape (questions,), in the same order in all
     pairs.
 
@@ -60,7 +57,7 @@ def compare(
     if not pairs:
         return []
     differences = np.stack([np.subtract(a, b, dtype=np.float64) for a, b in pairs], axis=1)
-    bounds = intervals(differences, resamples, level, seed)
+    bounds = intervals(differences, resamples, seed)
     p_randomisation = _randomisation(differences, resamples, seed)
     comparisons = []
     for column, (a, b), (low, high), p, adjusted in zip(

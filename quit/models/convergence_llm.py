@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -49,40 +50,37 @@ class LLMHintScorer:
         return np.array([np.nan if refers is None else float(refers) for refers, _ in replies])
 
 
+@dataclass(eq=False)
 class LLMCandidates:
     """Writes wrong answers of the right kind; what equals or is equivalent to a gold answer is left out."""
 
-    def __init__(
-        self,
-        generator: CachedGenerator,
-        prompt: PromptTemplate,
-        encoder: Encoder,
-        equivalence: Equivalence,
-        settings: Convergence,
-    ) -> None:
-        self.identity = f"written-{VERSION}/{generator.identity}|{prompt.identity}+{equivalence.identity}"
-        self._generator = generator
-        self._prompt = prompt
-        self._encoder = encoder
-        self._equivalence = equivalence
-        self._settings = settings
+    generator: CachedGenerator
+    prompt: PromptTemplate
+    encoder: Encoder
+    equivalence: Equivalence
+    settings: Convergence
+
+    @property
+    def identity(self) -> str:
+        """What its candidates depend on."""
+        return f"written-{VERSION}/{self.generator.identity}|{self.prompt.identity}+{self.equivalence.identity}"
 
     def draw(self, questions: Sequence[Mapping[str, Any]]) -> list[list[Drawn]]:
         """Return at most ``candidate_cap - 1`` candidates for each row of ``questions``, in the order written.
 
         Each has its cosine to the nearest gold answer.
         """
-        wanted = self._settings.candidate_cap - 1
+        wanted = self.settings.candidate_cap - 1
         requests = [
             ChatRequest(
-                self._prompt,
+                self.prompt,
                 {"question": question["question"], "answer": question["answers"][0], "count": str(wanted)},
                 _TOKENS_A_CANDIDATE * wanted,
                 group=question["question_id"],
             )
             for question in questions
         ]
-        replies = self._generator.complete(requests)
+        replies = self.generator.complete(requests)
         return [
             self._drawn(question["question"], question["answers"], reply.text)[:wanted]
             for question, reply in zip(questions, replies, strict=True)
@@ -100,8 +98,8 @@ class LLMCandidates:
         if not others:
             return []
         pairs = [Pair(question, answer, other) for other in others for answer in answers]
-        equal = self._equivalence.probability(pairs).reshape(len(others), len(answers)).max(axis=1)
-        near = (self._encoder.encode(others) @ self._encoder.encode(answers).T).max(axis=1)
+        equal = self.equivalence.probability(pairs).reshape(len(others), len(answers)).max(axis=1)
+        near = (self.encoder.encode(others) @ self.encoder.encode(answers).T).max(axis=1)
         kept = zip(others, equal.tolist(), near.tolist(), strict=True)
-        limit = self._settings.candidate_equivalence
+        limit = self.settings.candidate_equivalence
         return [Drawn(other, "", similarity) for other, same, similarity in kept if same < limit]

@@ -17,7 +17,7 @@ from quit.models.encoders.minilm import minilm_identity
 from quit.models.generation import CachedGenerator, GenerationCache, Meter
 from quit.models.language import (
     generator_identity,
-    judge_prompt,
+    language_judge,
     language_judge_identity,
     language_reader,
     language_reader_identity,
@@ -72,19 +72,12 @@ class Models:
     @once
     def judge(self) -> Judge:
         """The judge of the readers' answers."""
-        from quit.models.judges import EquivalenceJudge, GptEvalJudge
+        from quit.models.judges import EquivalenceJudge
 
         settings = self._settings.judge
         if settings.kind == "equivalence":
             return EquivalenceJudge(settings.name, self.equivalence, settings.threshold)
-        return GptEvalJudge(
-            settings.name,
-            self.generator(settings),
-            judge_prompt(settings),
-            max_tokens=settings.max_new_tokens,
-            attempts=settings.attempts,
-            constrained=settings.constrained,
-        )
+        return language_judge(settings, self.generator(settings))
 
     @once
     def second_judge(self) -> Judge | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from quit.models.generation.base import ChatRequest, Completion, Generator, ModelOptions
+from quit.models.generation.base import ChatRequest, Completing, Completion, Generator, ModelOptions
 from quit.models.generation.meter import Meter
-from quit.models.judges.gpt_eval import JUDGE_FIELDS, gpt_eval_identity
+from quit.models.judges.gpt_eval import JUDGE_FIELDS, GptEvalJudge
 from quit.models.prompting import PromptTemplate, load_prompt
-from quit.models.readers.llm import PROBE_FIELDS, READER_FIELDS, Completing, LLMReader
+from quit.models.readers.llm import PROBE_FIELDS, READER_FIELDS, LLMReader
 from quit.settings import Judge, ReaderSettings, Settings
 
 if TYPE_CHECKING:
@@ -53,6 +53,11 @@ def judge_prompt(spec: Judge) -> PromptTemplate:
     return load_prompt(spec.prompt, JUDGE_FIELDS)
 
 
+def language_judge(spec: Judge, generator: Completing) -> GptEvalJudge:
+    """Return an LLM judge that asks ``generator``."""
+    return GptEvalJudge(spec.name, generator, judge_prompt(spec), spec.max_new_tokens, spec.attempts, spec.constrained)
+
+
 class Unasked:
     """Takes the place of a generator where requests and identities are made and nothing is asked."""
 
@@ -86,6 +91,4 @@ def language_reader_identity(spec: ReaderSettings, settings: Settings) -> str:
 
 def language_judge_identity(spec: Judge) -> str:
     """Return the identity of an LLM judge."""
-    return gpt_eval_identity(
-        generator_identity(spec), judge_prompt(spec), spec.max_new_tokens, spec.attempts, spec.constrained
-    )
+    return language_judge(spec, Unasked(generator_identity(spec))).identity

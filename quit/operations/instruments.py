@@ -40,27 +40,24 @@ def equivalence(path: Path, models: Models) -> Figures:
     """
     labels, sizes, pairs, questions = [], [], [], []
     exact, contained = [], []
-    for number, row in _rows(path, ("question", "answers", "candidate", "label")):
-        answers = [row["answers"]] if isinstance(row["answers"], str) else row["answers"]
-        if not answers or not all(isinstance(text, str) for text in (*answers, row["candidate"])):
-            raise InputError(f"{path}, line {number}: answers must be texts (at least one), candidate a text.")
-        labels.append(_truth(row["label"], path, number))
-        sizes.append(len(answers))
-        questions.append(str(row["question"]))
-        candidate, golds = normalize_answer(row["candidate"]), {normalize_answer(answer) for answer in answers}
+    for item, truth in _judged(path):
+        labels.append(truth)
+        sizes.append(len(item.gold_answers))
+        questions.append(item.question)
+        candidate, golds = normalize_answer(item.candidate), set(map(normalize_answer, item.gold_answers))
         exact.append(candidate in golds)
         contained.append(any(gold and f" {gold} " in f" {candidate} " for gold in golds))
-        pairs += [Pair(str(row["question"]), answer, row["candidate"]) for answer in answers]
+        pairs += [Pair(item.question, answer, item.candidate) for answer in item.gold_answers]
     values = models.equivalence.probability(pairs)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(int)
-    truth, best = np.array(labels), np.maximum.reduceat(values, starts)
+    wanted, best = np.array(labels), np.maximum.reduceat(values, starts)
     return {
         "n": len(labels),
         "questions": len(set(questions)),
-        **_binary(best, truth),
-        "accuracy_interval": _interval((best >= 0.5) == truth, questions),
-        "exact_match_accuracy": float((np.array(exact) == truth).mean()),
-        "containment_accuracy": float((np.array(contained) == truth).mean()),
+        **_binary(best, wanted),
+        "accuracy_interval": _interval((best >= 0.5) == wanted, questions),
+        "exact_match_accuracy": float((np.array(exact) == wanted).mean()),
+        "containment_accuracy": float((np.array(contained) == wanted).mean()),
     }
 
 
@@ -73,14 +70,8 @@ def judge(path: Path, models: Models) -> Figures:
     unread reply is an error), equivalence_accuracy on the readable ones, agreement of the two judges there, and
     unreadable: up to ten replies that are no verdict.
     """
-    labels, items, questions = [], [], []
-    for number, row in _rows(path, ("question", "answers", "candidate", "label")):
-        answers = (row["answers"],) if isinstance(row["answers"], str) else tuple(row["answers"])
-        if not answers or not all(isinstance(text, str) for text in (*answers, row["candidate"])):
-            raise InputError(f"{path}, line {number}: answers must be texts (at least one), candidate a text.")
-        labels.append(_truth(row["label"], path, number))
-        questions.append(str(row["question"]))
-        items.append(JudgeItem(questions[-1], questions[-1], answers, row["candidate"]))
+    items, labels = zip(*_judged(path), strict=True)
+    questions = [item.question for item in items]
     verdicts = models.judge.verdicts(items)
     second = models.second_judge.verdicts(items) if models.second_judge else verdicts
     read = np.array([verdict.correct is not None for verdict in verdicts])
@@ -347,6 +338,16 @@ def _rows(path: Path, needed: Iterable[str]) -> Iterator[tuple[int, dict[str, An
         yield number, row
     if empty:
         raise InputError(f"{path} is empty.")
+
+
+def _judged(path: Path) -> Iterator[tuple[JudgeItem, bool]]:
+    """Yield what is judged and people's verdict of each line of {question, answers, candidate, label}."""
+    for number, row in _rows(path, ("question", "answers", "candidate", "label")):
+        answers = (row["answers"],) if isinstance(row["answers"], str) else tuple(row["answers"])
+        if not answers or not all(isinstance(text, str) for text in (*answers, row["candidate"])):
+            raise InputError(f"{path}, line {number}: answers must be texts (at least one), candidate a text.")
+        question = str(row["question"])
+        yield JudgeItem(question, question, answers, row["candidate"]), _truth(row["label"], path, number)
 
 
 def _truth(value: Any, path: Path, number: int) -> bool:

@@ -11,7 +11,6 @@ from quit.common.progress import note
 from quit.engine.damage import discard_to_compare
 from quit.engine.pipeline import Pipeline, StageRun
 from quit.errors import ServerError
-from quit.models.generation.cache import UNKNOWN
 from quit.models.language import Unasked, generator_identity, language_reader
 from quit.models.serving import listed
 from quit.operations.plan import cached_replies, is_current, passage_paths, planned_questions
@@ -69,7 +68,7 @@ def _asked(pipeline: Pipeline, run: StageRun) -> Iterator[ReaderSettings | Judge
 def _tell_origins(pipeline: Pipeline, models: dict[str, ReaderSettings | Judge]) -> None:
     for row in pipeline.models.cache.statistics() if pipeline.models.cache else ():
         spec = models.get(row["model"])
-        if spec is None or row["origin"] == UNKNOWN:
+        if spec is None:
             continue
         address = row["origin"].partition(" ")[0]
         if address not in [shown(url.rstrip("/")) for url in pipeline.settings.server(spec.server or "").urls()]:

@@ -23,6 +23,9 @@ from quit.retrieval.scorers import maxsim
 from quit.settings.corpora import FirstStages
 from quit.text.normalize import normalize_answer
 
+UNRELATED, TELLING = 0.1, 0.6
+"""Cosines of a text and an answer. MiniLM on TriviaHG: a hint retrieved by chance is at about 0.1 from an answer, one
+that speaks of it at 0.5 and more."""
 MOST_TOKENS = 512
 """Tokens of a document that a sequence-to-sequence head reads: T5 was trained on as many."""
 
@@ -39,19 +42,19 @@ class AnswerHead(Protocol):
 
 
 class ContainedOrNear:
-    """1 for a text that contains an answer, else its cosine to one, linear from ``unrelated`` to ``telling``."""
+    """1 for a text that contains an answer, else its cosine to one, linear from 0 at :data:`UNRELATED` to 1 at
+    :data:`TELLING`."""
 
-    def __init__(self, encoder: Encoder, unrelated: float, telling: float) -> None:
+    def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
-        self._unrelated, self._telling = unrelated, telling
-        self.identity = f"contained-or-near/{unrelated:g}-{telling:g}+{encoder.identity}"
+        self.identity = f"contained-or-near/{UNRELATED:g}-{TELLING:g}+{encoder.identity}"
 
     def scores(self, question: str, answers: Sequence[str], texts: Sequence[str], vectors: np.ndarray) -> np.ndarray:
         """Return s_i of each text; without answers all are 0."""
         if not answers or not len(texts):
             return np.zeros(len(texts))
         near = (vectors @ self._encoder.encode(list(answers)).T).max(axis=1)
-        scores = np.clip((near - self._unrelated) / max(self._telling - self._unrelated, 1e-9), 0.0, 1.0)
+        scores = np.clip((near - UNRELATED) / (TELLING - UNRELATED), 0.0, 1.0)
         return np.where(contains_answer(texts, answers), 1.0, scores)
 
 
@@ -74,22 +77,15 @@ class LateInteraction:
 
     def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
-        self._near: dict[str, np.ndarray] = {}
         self.identity = f"late-interaction+{encoder.identity}"
 
     def prepare(self, texts: Sequence[str]) -> None:
-        """Encode texts together: batches of fixed shapes are several times faster on many texts than on few."""
-        missing = list(dict.fromkeys(text for text in texts if text not in self._near))
-        known = {text: self._near[text] for text in texts if text in self._near}
-        self._near = known | dict(zip(missing, self._encoder.encode_tokens(missing), strict=True))
+        """Encode texts together, which is several times faster than few at a time; the encoder remembers them."""
+        self._encoder.encode_tokens(texts)
 
     def relevance(self, question: str, texts: Sequence[str]) -> np.ndarray:
         """Return shape (len(texts), tokens of the question); a text without tokens is relevant to none of them."""
-        wanted = [question, *texts]
-        if all(text in self._near for text in wanted):
-            asked, *passages = [self._near[text] for text in wanted]
-        else:
-            asked, *passages = self._encoder.encode_tokens(wanted)
+        asked, *passages = self._encoder.encode_tokens([question, *texts])
         return np.clip(maxsim(asked, passages), 0.0, None)
 
 

@@ -12,7 +12,7 @@ All implement :class:`quit.retrieval.protocols.FirstStage`.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +24,17 @@ from quit.common.manifests import fault, write_manifest
 from quit.errors import InputError, SettingsError
 from quit.retrieval.built import BuiltCorpus, building
 from quit.retrieval.encoders import DenseEncoder, SparseEncoder, dense_encoder, device_of, sparse_encoder
-from quit.retrieval.lexical import Bm25, best, fused
+from quit.retrieval.lexical import FUSION, Bm25, best, fused
 from quit.retrieval.postings import Postings, build_postings
 from quit.retrieval.protocols import FirstStage, Ranking
-from quit.retrieval.search import TopK
+from quit.retrieval.search import nearest
 from quit.retrieval.vectors import Vectors, check_finite, encode_corpus, open_vectors
 from quit.settings import FirstStages
 
 VERSION = 1
 MANIFEST = "index.json"
+QUERY_ROWS, CORPUS_ROWS = 32, 65_536
+"""Queries and documents of one product of a search: few queries come at a time."""
 Progress = Callable[[str], None]
 
 
@@ -68,13 +70,14 @@ class SparseStage:
 
 
 class DenseStage:
-    """A dense encoder's vectors, searched exactly."""
+    """A dense encoder's vectors, searched exactly; a GPU holds them all."""
 
     def __init__(self, vectors: Vectors, encoder: DenseEncoder, settings: FirstStages, identity: str) -> None:
         self.identity = identity
         self.vectors = vectors
         self._encoder = encoder
-        self._search = TopK(vectors.matrix, device=device_of(settings))
+        self._matrix: Any = vectors.matrix
+        self._device = device_of(settings)
 
     def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
         """Return the ``depth`` nearest documents of each query. Raises ``InputError`` when the encoder returns NaN."""
@@ -82,24 +85,29 @@ class DenseStage:
             return []
         asked = self._encoder.queries(queries)
         check_finite(asked, self._encoder.name, lambda row: queries[row])
-        rows, scores = self._search(asked, depth)
-        return [Ranking(*pair) for pair in zip(rows, scores, strict=True)]
+        return [Ranking(*pair) for pair in nearest(asked, self._pieces, depth, QUERY_ROWS)]
+
+    def _pieces(self) -> Iterator[Any]:
+        import torch
+
+        if self._device != "cpu" and not isinstance(self._matrix, torch.Tensor):
+            self._matrix = torch.from_numpy(np.array(self._matrix)).to(self._device)
+        for low in range(0, len(self._matrix), CORPUS_ROWS):
+            piece = self._matrix[low : low + CORPUS_ROWS]
+            yield piece if isinstance(piece, torch.Tensor) else torch.from_numpy(np.array(piece))
 
 
 class FusedStage:
     """Several first stages, joined by reciprocal rank (Cormack et al. 2009)."""
 
-    def __init__(self, stages: Sequence[FirstStage], constant: int) -> None:
-        self._stages, self._constant = tuple(stages), constant
-        self.identity = f"rrf/{constant}({', '.join(stage.identity for stage in stages)})"
+    def __init__(self, stages: Sequence[FirstStage]) -> None:
+        self._stages = tuple(stages)
+        self.identity = f"rrf/{FUSION}({', '.join(stage.identity for stage in stages)})"
 
     def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
         """Return at most ``depth`` documents a query; each stage gives its best ``depth``."""
         rankings = [stage.search(queries, depth) for stage in self._stages]
-        return [
-            Ranking(*fused([ranking.rows for ranking in row], self._constant, depth))
-            for row in zip(*rankings, strict=True)
-        ]
+        return [Ranking(*fused([ranking.rows for ranking in row], depth)) for row in zip(*rankings, strict=True)]
 
 
 def build_first_stage(

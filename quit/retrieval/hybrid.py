@@ -18,6 +18,8 @@ from quit.retrieval.lexical import Bm25, fused
 from quit.retrieval.search import nearest
 from quit.retrieval.vectors import stored_array
 
+DEPTH = 100
+"""Documents that BM25 and the encoder each give to the fusion."""
 CHUNK = 8192
 """Documents encoded, stored and searched at a time: bounds memory."""
 
@@ -35,27 +37,13 @@ class Texts(Protocol):
 class HybridIndex:
     """First stage over texts.
 
-    ``k1``, ``b``: BM25 (Lucene's form). ``depth``: documents that each ranking gives to the fusion. ``constant``: added
-    to every
-    rank (60 in the paper). ``cache``: a folder in which encodings are kept by content, one file a chunk (None: memory).
+    ``cache``: a folder in which encodings are kept by content, one file a chunk (None: memory).
     """
 
-    def __init__(
-        self,
-        texts: Texts,
-        encoder: Encoder,
-        *,
-        k1: float,
-        b: float,
-        depth: int,
-        constant: int,
-        cache: Path | None = None,
-    ) -> None:
+    def __init__(self, texts: Texts, encoder: Encoder, cache: Path | None = None) -> None:
         self.texts = texts
         self._encoder = encoder
-        self._depth = depth
-        self._constant = constant
-        self._bm25 = Bm25.of(texts, k1=k1, b=b)
+        self._bm25 = Bm25.of(texts)
         self._chunks = [self._encoded(part, cache) for part in _chunks(texts, CHUNK)]
 
     def __len__(self) -> int:
@@ -67,17 +55,16 @@ class HybridIndex:
             return [np.zeros(0, dtype=np.int64) for _ in questions]
         dense = self.dense(questions)
         return [
-            fused((self.lexical(question), near), self._constant, count)[0]
-            for question, near in zip(questions, dense, strict=True)
+            fused((self.lexical(question), near), count)[0] for question, near in zip(questions, dense, strict=True)
         ]
 
     def lexical(self, question: str) -> np.ndarray:
         """Return the rows with the highest BM25 scores, best first; a text that shares no term is not among them."""
-        return self._bm25.search(question, self._depth)[0]
+        return self._bm25.search(question, DEPTH)[0]
 
     def dense(self, questions: Sequence[str]) -> list[np.ndarray]:
         """Return for each question the rows of the nearest texts, best first."""
-        return [rows for rows, _ in nearest(self._encoder.encode(questions), lambda: self._chunks, self._depth)]
+        return [rows for rows, _ in nearest(self._encoder.encode(questions), lambda: self._chunks, DEPTH)]
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         """Return the unit vectors of some texts, shape (len(rows), dimension), float32."""

@@ -12,6 +12,9 @@ import numpy as np
 
 from quit.text.normalize import STOP_WORDS, stem, words
 
+FUSION = 60
+"""Added to every rank in reciprocal rank fusion, as in the paper."""
+
 
 class Bm25:
     """BM25 over texts, scored as in Lucene; a text without a term of the query is never found; ties by row."""
@@ -21,7 +24,7 @@ class Bm25:
         self._vocabulary = vocabulary
 
     @classmethod
-    def of(cls, texts: Iterable[str], *, k1: float, b: float) -> Bm25:
+    def of(cls, texts: Iterable[str], *, k1: float = 1.2, b: float = 0.75) -> Bm25:
         """Index texts, one at a time: memory holds 4 bytes a term of the collection, then bm25s's own arrays."""
         vocabulary: dict[str, int] = {"": 0}
         ids = _Ids()
@@ -102,15 +105,15 @@ def best_with_ties(scores: np.ndarray, count: int) -> np.ndarray:
     return places[np.argsort(-scores[places], kind="stable")]
 
 
-def fused(rankings: Iterable[np.ndarray], constant: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+def fused(rankings: Iterable[np.ndarray], count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return rows (int64) and scores (float32) of rankings joined by reciprocal rank (Cormack et al. 2009), ties by
     row.
 
-    ``rankings``: rows, best first. ``constant``: added to every rank (60 in the paper).
+    ``rankings``: rows, best first.
     """
     score: dict[int, float] = {}
     for ranking in rankings:
         for rank, row in enumerate(ranking.tolist(), start=1):
-            score[row] = score.get(row, 0.0) + 1.0 / (constant + rank)
+            score[row] = score.get(row, 0.0) + 1.0 / (FUSION + rank)
     rows = sorted(score, key=lambda row: (-score[row], row))[:count]
     return np.array(rows, dtype=np.int64), np.array([score[row] for row in rows], dtype=np.float32)

@@ -20,6 +20,8 @@ from quit.settings import FirstStages, Graph
 LANES = 16
 """Columns of which one maximum is taken before selection: the k best lie in the k lanes with the highest maxima."""
 MOST_ROWS = 2048
+SCORE_MB, SCORE_MB_GPU = 512, 4096
+"""Memory of one block of similarities, on a CPU and on a GPU."""
 QUERY_ROWS = 32
 """Queries of one product, padded: a product of one fixed shape treats each query alike."""
 CORPUS_ROWS = 65_536
@@ -31,70 +33,34 @@ BLOCK = 64
 
 
 def nearest(
-    queries: np.ndarray, chunks: Callable[[], Iterable[np.ndarray]], depth: int
+    queries: np.ndarray, chunks: Callable[[], Iterable[Any]], depth: int, rows: int = 0
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield for each query the rows (int64) and dot products (float32) of its ``depth`` best vectors, best first, ties
     by the lower row.
 
     ``queries``: float32, shape (n, d). ``chunks``: called for each block of queries, gives all vectors in pieces of
-    shape (m, d), of which one is in memory at a time.
+    shape (m, d), arrays or torch's tensors on a GPU, of which one is in memory at a time. ``rows``: queries of a block
+    (0: :data:`BLOCK`).
     """
-    for start in range(0, len(queries), BLOCK):
-        part = queries[start : start + BLOCK]
-        block = np.zeros((BLOCK, queries.shape[1]), dtype=np.float32)
+    rows = rows or BLOCK
+    for start in range(0, len(queries), rows):
+        part = queries[start : start + rows]
+        block = np.zeros((rows, queries.shape[1]), dtype=np.float32)
         block[: len(part)] = part
         top = [(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32))] * len(part)
         first = 0
         for chunk in chunks():
-            for query, products in enumerate((block @ np.asarray(chunk).T)[: len(part)]):
+            product = (
+                block @ chunk.T if isinstance(chunk, np.ndarray) else (chunk.new_tensor(block) @ chunk.T).cpu().numpy()
+            )
+            for query, products in enumerate(product[: len(part)]):
                 columns = best(products, depth)
-                rows = np.concatenate([top[query][0], columns + first])
+                owners = np.concatenate([top[query][0], columns + first])
                 scores = np.concatenate([top[query][1], products[columns]])
                 kept = best(scores, depth)
-                top[query] = rows[kept], scores[kept]
+                top[query] = owners[kept], scores[kept]
             first += len(chunk)
         yield from top
-
-
-class TopK:
-    """Searches the rows of a matrix for the highest dot products with given vectors.
-
-    ``matrix``: float32, shape (n, d); on a CPU it stays memory-mapped, on a GPU it is copied there.
-    """
-
-    def __init__(self, matrix: np.ndarray, device: str = "cpu") -> None:
-        import torch
-
-        self._torch, self._device = torch, device
-        self._matrix = matrix
-        self._held = torch.from_numpy(np.array(matrix)).to(device) if device != "cpu" else None
-
-    def __call__(self, queries: np.ndarray, depth: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Return rows (int64) and scores (float32) of the best ``depth`` rows of each query, ties by the lower row."""
-        torch = self._torch
-        rows: list[np.ndarray] = []
-        scores: list[np.ndarray] = []
-        depth = min(depth, len(self._matrix))
-        for start in range(0, len(queries), QUERY_ROWS):
-            real = len(queries[start : start + QUERY_ROWS])
-            block = torch.zeros((QUERY_ROWS, queries.shape[1]), dtype=torch.float32)
-            block[:real] = torch.from_numpy(np.ascontiguousarray(queries[start : start + real]))
-            block = block.to(self._device)
-            top = torch.empty((QUERY_ROWS, 0), device=self._device)
-            owners = torch.empty((QUERY_ROWS, 0), dtype=torch.int64, device=self._device)
-            for low in range(0, len(self._matrix), CORPUS_ROWS):
-                products = block @ self._piece(low).T
-                values, places = torch.topk(products, min(depth, products.shape[1]), dim=1)
-                top, owners = torch.cat([top, values], 1), torch.cat([owners, places + low], 1)
-                top, owners = _ordered(torch, top, owners, depth)
-            rows += list(owners[:real].cpu().numpy())
-            scores += list(top[:real].cpu().numpy())
-        return rows, scores
-
-    def _piece(self, low: int) -> Any:
-        if self._held is not None:
-            return self._held[low : low + CORPUS_ROWS]
-        return self._torch.from_numpy(np.array(self._matrix[low : low + CORPUS_ROWS]))
 
 
 class Exclusions:
@@ -178,8 +144,8 @@ class ExactSearch:
         k: int,
         *,
         precision: str = "bf16",
-        rescored: int = 100,
-        score_mb: int = 96,
+        rescored: int = 30,
+        score_mb: int = 0,
         device: str = "cpu",
         excluded: Exclusions | None = None,
     ) -> None:
@@ -190,7 +156,7 @@ class ExactSearch:
         self._exact = torch.from_numpy(np.array(matrix, dtype=np.float32)).to(device)
         self._fast = self._exact.to(torch.bfloat16) if precision == "bf16" else self._exact
         self._want = min(k + (rescored if precision == "bf16" else 0), self._n)
-        self._bytes = score_mb << 20
+        self._bytes = (score_mb or (SCORE_MB if device == "cpu" else SCORE_MB_GPU)) << 20
         width = self._n * self._fast.element_size()
         self.step = int(max(16, min(MOST_ROWS, self._bytes // width)))
         # Written over by every block: memory that the system has to hand out anew costs a fifth of the product's time.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pydantic import Field, field_validator
 
 from quit.settings.section import Section
@@ -26,10 +24,6 @@ class Bandits(Section):
     ucb_c: float = Field(0.1, ge=0, description="c of the UCB term; the paper lets it go to 0.")
     concave_a: float = Field(5.0, ge=0, description="a of the concave diversity reward.")
     concave_b: float = Field(15.0, ge=0, description="b of the concave diversity reward.")
-    prior_alpha: float = Field(1.0, ge=1, description="alpha of every arm's Beta prior (algorithm 1).")
-    prior_beta: float = Field(1.0, ge=1, description="beta of every arm's Beta prior (algorithm 1).")
-    prior_mean: float = Field(0.0, description="mu_0 of every arm's Gaussian prior (algorithm 2).")
-    prior_variance: float = Field(1.0, gt=0, description="sigma_0^2 of every arm's Gaussian prior (algorithm 2).")
     prior_shape: float = Field(1.0, gt=0, description="alpha_0 of the prior of `gaussian-ing`; ours.")
     prior_rate: float = Field(1.0, gt=0, description="beta_0 of the prior of `gaussian-ing`; ours.")
     expand_after: int = Field(4, ge=1, description="n: pulls from which an arm may be expanded (3.5).")
@@ -42,9 +36,6 @@ class Bandits(Section):
     trials: int = Field(
         50, ge=1, description="`--tune`: trials of n, tau and lambda, the first with the three settings above."
     )
-    relevant_from: float = Field(
-        0.5, ge=0, le=1, description="Observed relevance from which a document counts as relevant."
-    )
     alpha: float = Field(0.5, ge=0, lt=1, description="alpha of alpha-nDCG: what a nugget loses each time it is seen.")
     cutoffs: tuple[int, ...] = Field(
         (5, 10, 20, 40, 50), description="Documents after which alpha-nDCG is taken (table 3)."
@@ -55,9 +46,6 @@ class Bandits(Section):
         le=1,
         description="Requests with a smaller share of relevant documents among those retrieved are left out (the "
         "paper: 0.1 on ResearchyQuestions).",
-    )
-    quantiles: Literal[256, 1024, 4096, 16384] = Field(
-        4096, description="A belief is drawn from as one of this many equally probable quantiles."
     )
     language_model: str | None = Field(
         None,
@@ -80,8 +68,9 @@ class Bandits(Section):
     context_documents: int = Field(
         5, ge=0, description="Documents of the request's own ranking that the decomposition prompts see."
     )
-    query_tokens: int = Field(32, ge=1, description="Reply tokens allowed a sub-query.")
-    attempts: int = Field(3, ge=1, description="How often a reply that cannot be read is asked for again.")
+    attempts: int = Field(
+        3, ge=1, description="How often a reply that cannot be read is asked for again, a report's verdicts too."
+    )
 
     @field_validator("budgets")
     @classmethod
@@ -105,6 +94,4 @@ class Reports(Section):
     support_prompt: str = Field("report_support", description="Prompt of the judge of citations, or a .txt file.")
     nugget_prompt: str = Field("report_nugget", description="Prompt of the judge of nuggets, or a .txt file.")
     max_new_tokens: int = Field(512, ge=1, description="Longest report, in tokens.")
-    verdict_tokens: int = Field(8, ge=1, description="Longest verdict, in tokens.")
-    attempts: int = Field(3, ge=1, description="How often a verdict is asked for until it reads as Yes or No.")
     document_words: int = Field(200, ge=1, description="Words of a document that writer and judge see.")

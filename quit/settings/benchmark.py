@@ -71,7 +71,6 @@ class Benchmark(Section):
         description="Questions without a relevant passage, in every metric: count as 0, or are left out.",
     )
     resamples: int = Field(10_000, ge=100, description="Resamples of intervals and of randomisation tests.")
-    level: float = Field(0.95, gt=0, lt=1, description="Level of the intervals.")
     seed: int = Field(0, ge=0, description="Seed of the resamples.")
     k1: float = Field(0.9, ge=0, description="BM25 (Pyserini's value).")
     b: float = Field(0.4, ge=0, le=1, description="BM25 (Pyserini's value).")

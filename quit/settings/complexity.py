@@ -14,10 +14,6 @@ class Complexity(Section):
     complexity`)."""
 
     documents: int = Field(10, ge=1, description="Documents retrieved for a question.")
-    depth: int = Field(100, ge=1, description="Documents that BM25 and the encoder each give to the fusion.")
-    fusion_constant: int = Field(60, ge=0, description="Added to every rank in reciprocal rank fusion.")
-    bm25_k1: float = Field(1.2, ge=0, description="BM25: how soon repetitions of a term stop counting.")
-    bm25_b: float = Field(0.75, ge=0, le=1, description="BM25: how far long documents are penalised.")
     t_ans: float = Field(0.5, ge=0, le=1, description="T_ans: s_i from which a document holds the answer.")
     t_com: float = Field(
         1.0,
@@ -52,8 +48,5 @@ class Complexity(Section):
     )
     answer_prompt: str = Field("probe", description="Prompt for these answers, or a .txt file.")
     answer_tokens: int = Field(64, ge=1, description="Longest such answer, in tokens.")
-    unrelated: float = Field(0.1, ge=-1, le=1, description="Cosine of document and answer up to which s_i is 0.")
-    telling: float = Field(0.6, ge=-1, le=1, description="Cosine of document and answer from which s_i is 1.")
-    folds: int = Field(5, ge=2, description="Parts in which thresholds are chosen on the others and tried on each.")
     resamples: int = Field(1000, ge=10, description="Resamples of intervals and permutation tests.")
     seed: int = Field(0, ge=0, description="Seed of these, and of the folds.")

@@ -103,15 +103,7 @@ class Difficulty(Section):
         "contains the answer or is near it by cosine.",
     )
     top_k: int = Field(10, ge=1, description="Passages retrieved for a question.")
-    depth: int = Field(100, ge=1, description="Passages that BM25 and the encoder each give to the fusion.")
-    fusion_constant: int = Field(60, ge=0, description="Added to every rank in reciprocal rank fusion.")
-    bm25_k1: float = Field(1.2, ge=0, description="BM25: how soon repetitions of a term stop counting.")
-    bm25_b: float = Field(0.75, ge=0, le=1, description="BM25: how far long passages are penalised.")
     answer_threshold: float = Field(0.5, ge=0, le=1, description="T_ans: s_i from which a passage is near the answer.")
-    unrelated: float = Field(0.1, ge=-1, le=1, description="Cosine of passage and answer up to which s_i is 0.")
-    telling: float = Field(
-        0.6, ge=-1, le=1, description="Cosine of passage and answer from which s_i is 1; linear between."
-    )
     medium_from: float = Field(0.55, ge=0, le=1, description="Difficulty from which the bin is `medium`.")
     hard_from: float = Field(0.7, ge=0, le=1, description="Difficulty from which the bin is `hard`.")
 

@@ -60,9 +60,6 @@ class Sunar(Section):
     max_hops: int = Field(6, ge=0, description="Sub-questions at most.")
     ircot_step: int = Field(4, ge=1, description="`ircot`: documents that each sentence adds to what is read.")
     ircot_most: int = Field(15, ge=1, description="`ircot`: documents that are read at most.")
-    keep_left: bool = Field(
-        False, description="Append the first stage's unscored documents below the scored ones; else they are dropped."
-    )
     feedback_documents: int = Field(
         3, ge=0, description="`prf`: first documents that expand the query; 0: the relevant ones among R (an oracle)."
     )
@@ -73,16 +70,11 @@ class Sunar(Section):
         "nreimers/mmarco-mMiniLMv2-L12-H384-v1", min_length=1, description="Cross-encoder: a hub name, or a folder."
     )
     scorer_revision: str = Field("", description="Cross-encoder: the hub's revision.")
-    late_slope: float = Field(
-        24.27, gt=0, description="`late`: log odds of relevance a unit of MaxSim; fitted on 2WikiMultihopQA."
-    )
-    late_centre: float = Field(0.63, description="`late`: MaxSim at which relevance is even.")
     entailment: Literal["equivalence", "nli"] = Field(
         "equivalence",
         description="What groups sampled answers: the equivalence model both ways, or entailment by `nli_model` both "
         "ways.",
     )
-    threshold: float = Field(0.5, ge=0, le=1, description="Equivalence probability from which two answers are one.")
     nli_model: str = Field("FacebookAI/roberta-large-mnli", min_length=1, description="NLI: a hub name, or a folder.")
     nli_revision: str = Field("", description="NLI: the hub's revision.")
     device: str = Field("cpu", description="Where cross-encoder and NLI model run: cpu, cuda, cuda:1.")
@@ -112,10 +104,7 @@ class Sunar(Section):
         "(`12` in *2012*), as in the authors' code.",
     )
     temperature: float = Field(0.3, ge=0, description="Temperature of sampled answers; everything else is greedy.")
-    top_p: float = Field(1.0, gt=0, le=1, description="Nucleus of sampled answers.")
     frequency_penalty: float = Field(0.8, ge=-2, le=2, description="Frequency penalty of every reply.")
     presence_penalty: float = Field(0.6, ge=-2, le=2, description="Presence penalty of every reply.")
     max_tokens: int = Field(1000, ge=1, description="Longest reply, in tokens.")
-    extract_sentences: int = Field(16, ge=1, description="Extractive reader: sentences that are looked at.")
-    extract_temperature: float = Field(0.5, gt=0, description="Extractive reader: temperature of sampled answers.")
     workers: int = Field(1, ge=1, description="Questions at a time; changes nothing in the result.")

@@ -1,35 +1,12 @@
-"""What systems ask of a corpus: documents, queries with their decomposition, and who is relevant to what."""
+"""The questions of a corpus, with their decomposition."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
-
-import pyarrow as pa
 
 from quit.errors import InputError
-from quit.retrieval.protocols import Documents
-
-
-@runtime_checkable
-class Collection(Documents, Protocol):
-    """A corpus with queries: what ``quit corpus build`` makes.
-
-    ``queries``: columns query_id, text, answers, parent_id (null for a whole question), hop (a sub-question's place,
-    from 1), kind, source.
-    """
-
-    @property
-    def queries(self) -> pa.Table: ...
-
-    def titles(self, rows: Sequence[int]) -> list[str]:
-        """Return the documents' titles, empty where there is none."""
-        ...
-
-    def relevant_rows(self) -> dict[str, dict[int, int]]:
-        """Return query id -> {row of a relevant document: relevance}."""
-        ...
+from quit.retrieval.built import BuiltCorpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +21,7 @@ class Question:
     steps: tuple[Question, ...] = ()
 
 
-def questions(collection: Collection) -> list[Question]:
+def questions(collection: BuiltCorpus) -> list[Question]:
     """Return the whole questions of a collection in order, each with its sub-questions by hop."""
     rows = collection.queries.to_pylist()
     steps: dict[str, list[dict]] = {}
@@ -60,7 +37,7 @@ def questions(collection: Collection) -> list[Question]:
 
 
 def chosen(
-    collection: Collection, source: str | None = None, kind: str | None = None, limit: int | None = None
+    collection: BuiltCorpus, source: str | None = None, kind: str | None = None, limit: int | None = None
 ) -> list[Question]:
     """Return the first ``limit`` whole questions, of one source and kind. Raises :class:`InputError` for none."""
     every = questions(collection)

@@ -65,7 +65,7 @@ def open_collection(
     own = [each for each in own if each.encoder == settings.models.encoder]
     if vectors and not own:
         raise SettingsError(f"{vectors} holds no vectors of {settings.models.encoder}, the profile's encoder.")
-    stage = stages[0] if len(stages) == 1 else FusedStage(stages, settings.first_stages.fusion_constant)
+    stage = stages[0] if len(stages) == 1 else FusedStage(stages)
     return Opened(opened, stage, models, own[0].matrix if own else None)
 
 

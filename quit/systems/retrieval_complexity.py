@@ -30,6 +30,8 @@ _log = logging.getLogger(__name__)
 _TOGETHER = 32
 """Questions whose documents are encoded together: token vectors of some 300 documents are in memory, about 70 MB."""
 SCORES = ("answerability", "answer_share", "completeness", "similarity")
+FOLDS = 5
+"""Parts of the questions: thresholds are chosen on the others and tried on each."""
 DECISIONS = ("answerable", "complete", "complex")
 SAID = ("said_complex", "correct")
 
@@ -367,10 +369,10 @@ def chosen_thresholds(
     Thresholds are tried at the deciles of each score; a group stays in one fold, drawn by a hash of its name.
     """
     keys = [hashlib.blake2b(f"{settings.seed}\0{group}".encode(), digest_size=8).digest() for group in groups]
-    fold = np.array([int.from_bytes(key, "big") % settings.folds for key in keys])
+    fold = np.array([int.from_bytes(key, "big") % FOLDS for key in keys])
     levels = np.linspace(0.0, 1.0, 11)
     decided = np.zeros(len(labels), dtype=bool)
-    for number in range(settings.folds):
+    for number in range(FOLDS):
         others, own = fold != number, fold == number
         if not own.any() or not others.any():
             continue

@@ -142,7 +142,7 @@ def test_faiss_is_measured_against_exact_search(tmp_path: Path, monkeypatch) -> 
     pytest.importorskip("faiss", reason="faiss is not installed")
     corpus, _, _ = _world(tmp_path, monkeypatch, 400)
     exact, _ = _graph(corpus, tmp_path / "E", k=10)
-    near, _ = _graph(corpus, tmp_path / "F", k=10, exact_up_to=100, recall_sample=400)
+    near, _ = _graph(corpus, tmp_path / "F", k=10, method="faiss")
     assert exact.facts["plan"]["method"] == "exact" and near.facts["plan"]["method"] == "faiss"
     same = np.mean([len(set(exact.edges[row]) & set(near.edges[row])) / 10 for row in range(400)])
     assert near.facts["recall"]["value"] == pytest.approx(same, abs=0.01)

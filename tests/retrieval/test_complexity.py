@@ -57,7 +57,7 @@ def test_answers_are_found_on_word_boundaries() -> None:
 def test_embedded_heads(encoder) -> None:
     texts = ["Lesotho lies inside South Africa.", "Bread is made of flour."]
     vectors = encoder.encode(texts)
-    head = ContainedOrNear(encoder, 0.1, 0.6)
+    head = ContainedOrNear(encoder)
     made = head.scores("Which country?", ["Lesotho"], texts, vectors)
     near = float(vectors[1] @ encoder.encode(["Lesotho"])[0])
     assert made.tolist() == [1.0, pytest.approx(min(1.0, max(0.0, (near - 0.1) / 0.5)))]
@@ -134,6 +134,6 @@ def test_a_head_without_its_model_is_refused(encoder, kind: str, model: str, sai
 
 def test_measure_without_documents(encoder) -> None:
     vectors = np.zeros((0, encoder.dimension), dtype=np.float32)
-    heads = ContainedOrNear(encoder, 0, 1), LateInteraction(encoder)
+    heads = ContainedOrNear(encoder), LateInteraction(encoder)
     made = measure("Q?", ["a"], [], vectors, encoder.encode(["Q?"])[0], *heads, 0.5)
     assert made == Retrieved(0.0, 0.0, 0.0, 0.0, 0)

@@ -87,7 +87,7 @@ def test_a_sparse_index_is_the_dot_product(tmp_path: Path, monkeypatch) -> None:
 
 
 def test_fusion_by_hand() -> None:
-    [found] = FusedStage([Fixed([4, 2, 9]), Fixed([2, 7])], 60).search(["q"], 3)
+    [found] = FusedStage([Fixed([4, 2, 9]), Fixed([2, 7])]).search(["q"], 3)
     assert found.rows.tolist() == [2, 4, 7]  # 1/62 + 1/61; 1/61; 1/62 (9: 1/63)
     assert found.scores == pytest.approx([1 / 62 + 1 / 61, 1 / 61, 1 / 62])
 

@@ -25,7 +25,6 @@ TERMS = {  # Snowball's stems of the words that are not stop words, by hand
     "A river flows to the sea.": "river flow sea",
     "Which river flows through Khartoum, the Nile?": "river flow khartoum nile",
 }
-NUMBERS = {"k1": 1.2, "b": 0.75, "depth": 4, "constant": 60}
 
 
 class Dice:
@@ -65,17 +64,17 @@ def _bm25(question: str, k1: float, b: float) -> list[float]:
     return scores
 
 
-@pytest.mark.parametrize("k1", [0.9, 2.0])
-def test_bm25_is_lucenes(k1: float) -> None:
-    index = HybridIndex(TEXTS, Dice(), **{**NUMBERS, "k1": k1, "depth": 6})
-    scores = _bm25("Which river flows through Khartoum, the Nile?", k1, 0.75)
+def test_bm25_is_lucenes() -> None:
+    index = HybridIndex(TEXTS, Dice())
+    scores = _bm25("Which river flows through Khartoum, the Nile?", 1.2, 0.75)
     expected = [row for row in np.argsort(-np.array(scores), kind="stable") if scores[row] > 0]
     assert index.lexical("Which river flows through Khartoum, the Nile?").tolist() == expected
     assert len(expected) == 5  # whales share no term, and are not found
 
 
-def test_fusion_by_hand() -> None:
-    index = HybridIndex(TEXTS, Dice(), **NUMBERS)
+def test_fusion_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hybrid, "DEPTH", 4)
+    index = HybridIndex(TEXTS, Dice())
     question = "Which river flows through Khartoum?"
     score: dict[int, float] = {}
     for ranking in (index.lexical(question).tolist(), index.dense([question])[0].tolist()):
@@ -89,10 +88,11 @@ def test_fusion_by_hand() -> None:
 @pytest.mark.parametrize("chunk", [1, 7, 1000])
 def test_dense_search_in_pieces_is_a_full_sort(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
     monkeypatch.setattr(hybrid, "CHUNK", chunk)
+    monkeypatch.setattr(hybrid, "DEPTH", 10)
     monkeypatch.setattr(search, "BLOCK", 3)
     encoder = Dice()
     texts = [f"text {number % 40}" for number in range(60)]  # a third of them equal: ties go to the earlier one
-    index = HybridIndex(texts, encoder, **{**NUMBERS, "depth": 10})
+    index = HybridIndex(texts, encoder)
     questions = [f"question {number}" for number in range(7)]
     similarity = encoder.encode(texts) @ encoder.encode(questions).T
     for place, found in enumerate(index.dense(questions)):
@@ -101,22 +101,22 @@ def test_dense_search_in_pieces_is_a_full_sort(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_nothing_to_find() -> None:
-    assert HybridIndex([], Dice(), **NUMBERS).search(["Who?"], 3)[0].tolist() == []
-    only = HybridIndex(["the of and"], Dice(), **NUMBERS)  # no term at all: the encoder still finds it
+    assert HybridIndex([], Dice()).search(["Who?"], 3)[0].tolist() == []
+    only = HybridIndex(["the of and"], Dice())  # no term at all: the encoder still finds it
     assert only.search(["Who?"], 3)[0].tolist() == [0]
 
 
 def test_encodings_are_kept_by_content(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hybrid, "CHUNK", 2)
     first, again, longer = Dice(), Dice(), Dice()
-    made = HybridIndex(TEXTS, first, **NUMBERS, cache=tmp_path)
-    kept = HybridIndex(TEXTS, again, **NUMBERS, cache=tmp_path)
+    made = HybridIndex(TEXTS, first, cache=tmp_path)
+    kept = HybridIndex(TEXTS, again, cache=tmp_path)
     assert (first.encoded, again.encoded) == (6, 0)
     assert made.search(["Who?"], 6)[0].tolist() == kept.search(["Who?"], 6)[0].tolist()
-    HybridIndex([*TEXTS, "more"], longer, **NUMBERS, cache=tmp_path)
+    HybridIndex([*TEXTS, "more"], longer, cache=tmp_path)
     assert longer.encoded == 1  # only what is new
     other = Dice()
     other.identity = "other dice"
-    HybridIndex(TEXTS, other, **NUMBERS, cache=tmp_path)
+    HybridIndex(TEXTS, other, cache=tmp_path)
     assert other.encoded == 6
     assert not list(tmp_path.glob("*.tmp"))

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+import torch
 
-from quit.retrieval.search import ExactSearch, Exclusions, TopK
+from quit.retrieval.search import ExactSearch, Exclusions, nearest
 from tests.corpora.worlds import unit
 
 
@@ -87,13 +88,16 @@ def test_equal_vectors_are_ordered_by_row() -> None:
     assert found[:4].tolist() == [[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]]
 
 
-def test_a_query_search_is_a_full_sort_and_knows_no_batches(monkeypatch) -> None:
-    monkeypatch.setattr("quit.retrieval.search.CORPUS_ROWS", 100)
+def test_a_query_search_is_a_full_sort_and_knows_no_batches() -> None:
     matrix, queries = unit(433, 12, 7), unit(40, 12, 8)
-    search = TopK(matrix)
-    rows, scores = search(queries, 9)
+
+    def search(asked: np.ndarray, depth: int) -> list[tuple[np.ndarray, np.ndarray]]:
+        pieces = [torch.from_numpy(matrix[low : low + 100]) for low in range(0, 433, 100)]
+        return list(nearest(asked, lambda: pieces, depth, 32))
+
+    rows, scores = zip(*search(queries, 9), strict=True)
     expected = np.argsort(-(queries @ matrix.T), axis=1, kind="stable")[:, :9]
     assert np.array_equal(np.stack(rows), expected)
-    one = search(queries[11:12], 9)
-    assert np.array_equal(one[0][0], rows[11]) and np.array_equal(one[1][0], scores[11])
+    [one] = search(queries[11:12], 9)
+    assert np.array_equal(one[0], rows[11]) and np.array_equal(one[1], scores[11])
     assert len(search(queries[:1], 1000)[0][0]) == 433

@@ -82,8 +82,8 @@ def test_sunar(real_model: VllmServer, variant: str, tmp_path: Path) -> None:
 
 
 def test_decompositions_reports_and_judged_documents(real_model: VllmServer) -> None:
-    bandit = {"arms": 4, "attempts": 2, "decompositions": 1, "documents": 3, "query_tokens": 8}
-    settings = _settings(real_model, bandits=bandit, reports={"max_new_tokens": 48, "attempts": 1})
+    bandit = {"arms": 4, "attempts": 2, "decompositions": 1, "documents": 3}
+    settings = _settings(real_model, bandits=bandit, reports={"max_new_tokens": 48})
     collection = SmallCollection(DOCUMENTS, QUERIES, QRELS)
     generator = language_model(NAME, Models(settings), settings, "bandits.language_model")
     given, stage = questions(collection), WordOverlap(collection)

@@ -37,7 +37,6 @@ class ChatRequest:
     sample: int = 0
     choices: tuple[str, ...] = ()
     group: str = ""
-    top_p: float = 1.0
     frequency_penalty: float = 0.0
     presence_penalty: float = 0.0
     stop: tuple[str, ...] = ()
@@ -45,7 +44,7 @@ class ChatRequest:
     @property
     def sampling(self) -> dict[str, Any]:
         """What differs from plain sampling, in the servers' names. For most requests: nothing."""
-        plain = {"top_p": 1.0, "frequency_penalty": 0.0, "presence_penalty": 0.0, "stop": ()}
+        plain = {"frequency_penalty": 0.0, "presence_penalty": 0.0, "stop": ()}
         values = {name: getattr(self, name) for name in plain}
         return {
             name: list(value) if name == "stop" else value for name, value in values.items() if value != plain[name]
@@ -111,6 +110,16 @@ class Generator(Protocol):
 
     def release(self) -> None:
         """Give back the memory of a model in this process; the next request loads it again."""
+        ...
+
+
+class Completing(Protocol):
+    """What an LLM reader or judge asks: :class:`quit.models.generation.CachedGenerator`."""
+
+    identity: str
+
+    def complete(self, requests: Sequence[ChatRequest]) -> list[Completion]:
+        """Return one completion a request, in order."""
         ...
 
 

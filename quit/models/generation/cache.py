@@ -27,7 +27,7 @@ from quit.common.cache import cache_folder, open_wal, select_keys
 from quit.common.files import replacing
 from quit.common.json_lines import json_lines
 from quit.common.progress import note
-from quit.errors import InputError, WorkspaceError
+from quit.errors import InputError, WorkspaceError, refuse_newer
 from quit.models.generation.base import ChatRequest, Completion, Generator, cache_key, canonical
 from quit.models.generation.meter import Meter
 from quit.text.words import counted
@@ -44,11 +44,9 @@ CREATE TABLE IF NOT EXISTS replies (
 """
 _INSERT = f"INSERT OR REPLACE INTO replies ({COLUMNS}, checksum) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)"
 _FIND = f"SELECT {COLUMNS}, checksum FROM replies WHERE key IN ({{keys}})"
-_VERSION = 2
+_VERSION = 1
 _PORTION = 10_000  # rows
 _TICK = 0.5  # seconds between chances to be interrupted while another caller asks
-UNKNOWN = "unknown"
-"""Origin of replies that were kept without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +79,9 @@ class GenerationCache:
         with self._usable():
             self._database = open_cache(self.path)  # for readers; the writer has another
             version = self._database.execute("PRAGMA user_version").fetchone()[0]
-            if version > _VERSION:
-                raise WorkspaceError(f"{self.path} was written by a newer program (cache version {version}). Upgrade.")
+            refuse_newer(f"The generation cache {self.path}", version, _VERSION)
             self._database.execute(_SCHEMA)
-            if version < _VERSION:
-                self._copy_old()
+            self._database.execute(f"PRAGMA user_version = {_VERSION}")
 
     def find(self, keys: Sequence[bytes]) -> dict[bytes, Completion]:
         """Return the completions of those keys that are known; a reply that does not fit its checksum is not."""
@@ -213,16 +209,6 @@ class GenerationCache:
                 "Move it away, or set QUIT_CACHE to another folder."
             ) from error
 
-    def _copy_old(self) -> None:
-        """Copy the replies of the table that had no checksums: they were paid for. All of them, or none."""
-        with self._database as database:
-            database.execute("BEGIN IMMEDIATE")
-            if database.execute("SELECT 1 FROM sqlite_master WHERE name = 'generations'").fetchone():
-                rows = database.execute(f"SELECT {', '.join(_NAMES[:-1])} FROM generations")
-                insert(database, ((*row, UNKNOWN) for row in rows))
-                database.execute("DROP TABLE generations")
-            database.execute(f"PRAGMA user_version = {_VERSION}")
-
     def _write(self) -> None:
         database: sqlite3.Connection | None = None
         stop = False
@@ -305,7 +291,6 @@ def _row(entry: Entry) -> tuple[Any, ...]:
 def _read_export(path: Path) -> Iterator[tuple[Any, ...]]:
     for number, fields in json_lines(path):
         try:
-            fields = {"origin": UNKNOWN, **fields}
             row = [fields[name] for name in _NAMES]
             row[0] = bytes.fromhex(row[0])
             if len(row[0]) != 32 or not fields["reply"]:

@@ -74,7 +74,7 @@ class TransformersGenerator:
         sampling: dict[str, Any] = {"do_sample": request.temperature > 0}
         if request.temperature > 0:
             torch.manual_seed(request.sample)
-            sampling |= {"temperature": request.temperature, "top_p": request.top_p, "top_k": 0}
+            sampling |= {"temperature": request.temperature, "top_p": 1.0, "top_k": 0}
         if request.frequency_penalty or request.presence_penalty:
             sampling["logits_processor"] = [_penalties(request, len(ids))]
         if request.stop:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from quit.models.generation import CachedGenerator, ChatRequest
+from quit.models.generation.base import ChatRequest, Completing
 from quit.models.prompting import PromptTemplate
 from quit.models.protocols import JudgeItem, Verdict
 
@@ -13,12 +14,7 @@ CHOICES = ("Yes", "No")
 VERSION = 1
 
 
-def gpt_eval_identity(generator: str, prompt: PromptTemplate, max_tokens: int, attempts: int, constrained: bool) -> str:
-    """Return what this judge's verdicts depend on."""
-    kind = "constrained" if constrained else "free"
-    return f"gpt-eval-{VERSION}/{generator}|{prompt.identity}|{max_tokens} tokens, {attempts} attempts, {kind}"
-
-
+@dataclass(eq=False)
 class GptEvalJudge:
     """Asks a language model Yes or No at temperature 0.
 
@@ -26,29 +22,23 @@ class GptEvalJudge:
     nothing later takes for a no. One prompt has all gold answers, separated by semicolons.
     """
 
-    def __init__(
-        self,
-        name: str,
-        generator: CachedGenerator,
-        prompt: PromptTemplate,
-        *,
-        max_tokens: int = 8,
-        attempts: int = 3,
-        constrained: bool = False,
-    ) -> None:
-        self.name = name
-        self.identity = gpt_eval_identity(generator.identity, prompt, max_tokens, attempts, constrained)
-        self._generator = generator
-        self._prompt = prompt
-        self._max_tokens = max_tokens
-        self._attempts = attempts
-        self._choices = CHOICES if constrained else ()
+    name: str
+    generator: Completing
+    prompt: PromptTemplate
+    max_tokens: int = 8
+    attempts: int = 3
+    constrained: bool = False
+
+    def __post_init__(self) -> None:
+        kind = "constrained" if self.constrained else "free"
+        asked = f"{self.max_tokens} tokens, {self.attempts} attempts, {kind}"
+        self.identity = f"gpt-eval-{VERSION}/{self.generator.identity}|{self.prompt.identity}|{asked}"
 
     def verdicts(self, items: Sequence[JudgeItem], sample: int = 0) -> list[Verdict]:
         """Return one verdict an item, in order; ``raw`` is the last reply."""
-        samples = range(sample * self._attempts, (sample + 1) * self._attempts)
+        samples = range(sample * self.attempts, (sample + 1) * self.attempts)
         replies = read_verdicts(
-            self._generator, lambda row, number: self._request(items[row], number), len(items), samples
+            self.generator, lambda row, number: self._request(items[row], number), len(items), samples
         )
         return [Verdict(correct, None, text) for correct, text in replies]
 
@@ -58,13 +48,12 @@ class GptEvalJudge:
             "answer": "; ".join(dict.fromkeys(item.gold_answers)),
             "candidate": item.candidate,
         }
-        return ChatRequest(
-            self._prompt, fields, self._max_tokens, sample=sample, choices=self._choices, group=item.question_id
-        )
+        choices = CHOICES if self.constrained else ()
+        return ChatRequest(self.prompt, fields, self.max_tokens, sample=sample, choices=choices, group=item.question_id)
 
 
 def read_verdicts(
-    generator: CachedGenerator,
+    generator: Completing,
     request: Callable[[int, int], ChatRequest],
     rows: int,
     samples: Sequence[int],

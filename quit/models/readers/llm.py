@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import dataclass
 
 from quit.models import cleaning
-from quit.models.generation import ChatRequest, Completion
-from quit.models.generation.base import before_stop
+from quit.models.generation.base import ChatRequest, Completing, Completion, before_stop
 from quit.models.prompting import PromptTemplate
 from quit.models.protocols import Prompt, Reply
 
@@ -16,16 +15,7 @@ READER_FIELDS = frozenset({"context", "question"})
 PROBE_FIELDS = frozenset({"question"})
 
 
-class Completing(Protocol):
-    """What an LLM reader asks: :class:`quit.models.generation.CachedGenerator`."""
-
-    identity: str
-
-    def complete(self, requests: Sequence[ChatRequest]) -> list[Completion]:
-        """Return one completion a request, in order."""
-        ...
-
-
+@dataclass(eq=False)
 class LLMReader:
     """A language model that answers from a passage, or from the question alone where a prompt has no hints.
 
@@ -33,63 +23,53 @@ class LLMReader:
     (:func:`quit.models.cleaning.clean_answer`).
     """
 
-    def __init__(
-        self,
-        name: str,
-        generator: Completing,
-        prompt: PromptTemplate,
-        probe: PromptTemplate,
-        *,
-        max_tokens: int = 32,
-        temperature: float = 0.0,
-        probe_temperature: float = 0.0,
-        stop: tuple[str, ...] = (),
-        sentences: cleaning.Sentences = "drop",
-    ) -> None:
-        self.name = name
+    name: str
+    generator: Completing
+    prompt: PromptTemplate
+    probe: PromptTemplate
+    max_tokens: int = 32
+    temperature: float = 0.0
+    probe_temperature: float = 0.0
+    stop: tuple[str, ...] = ()
+    sentences: cleaning.Sentences = "drop"
+
+    def __post_init__(self) -> None:
         self.identity = (
-            f"{generator.identity}|{prompt.identity}+{probe.identity}|{max_tokens} tokens, temperature "
-            f"{temperature:g}/{probe_temperature:g}{f', stop {json.dumps(stop)}' if stop else ''}"
-            f"|clean-{cleaning.VERSION}{'+sentences' if sentences == 'judge' else ''}"
+            f"{self.generator.identity}|{self.prompt.identity}+{self.probe.identity}|{self.max_tokens} tokens, "
+            f"temperature {self.temperature:g}/{self.probe_temperature:g}"
+            f"{f', stop {json.dumps(self.stop)}' if self.stop else ''}"
+            f"|clean-{cleaning.VERSION}{'+sentences' if self.sentences == 'judge' else ''}"
         )
-        self._generator = generator
-        self._prompt = prompt
-        self._probe = probe
-        self._max_tokens = max_tokens
-        self._temperature = temperature
-        self._probe_temperature = probe_temperature
-        self._stop = stop
-        self._sentences = sentences
 
     def answer(self, prompts: Sequence[Prompt], sample: int = 0) -> list[Reply]:
         """Return one reply a prompt, in order; they are sent question by question, depth first."""
         order = depth_first(prompts)
-        completions = self._generator.complete([self.request(prompts[row], sample) for row in order])
+        completions = self.generator.complete([self.request(prompts[row], sample) for row in order])
         replies = {row: self._reply(completion) for row, completion in zip(order, completions, strict=True)}
         return [replies[row] for row in range(len(prompts))]
 
     def _reply(self, completion: Completion) -> Reply:
         text = cleaning.without_controls(completion.text)
-        raw, ended = before_stop(text, self._stop), completion.finish_reason
+        raw, ended = before_stop(text, self.stop), completion.finish_reason
         if raw != text:  # a server that does not know stop strings
             ended = "stop"
-        return Reply(raw, cleaning.clean_answer(raw, ended, self._sentences, self._stop), ended)
+        return Reply(raw, cleaning.clean_answer(raw, ended, self.sentences, self.stop), ended)
 
     @property
     def generator_identity(self) -> str:
         """Identity of the model alone: with a request, the key of its reply in the generation cache."""
-        return self._generator.identity
+        return self.generator.identity
 
     def request(self, prompt: Prompt, sample: int = 0) -> ChatRequest:
         """Return what the model is asked for a prompt."""
         if prompt.hints:
             fields = {"context": " ".join(prompt.hints), "question": prompt.question}
-            template, temperature = self._prompt, self._temperature
+            template, temperature = self.prompt, self.temperature
         else:
             fields = {"question": prompt.question}
-            template, temperature = self._probe, self._probe_temperature
+            template, temperature = self.probe, self.probe_temperature
         return ChatRequest(
-            template, fields, self._max_tokens, temperature, sample, group=prompt.question_id, stop=self._stop
+            template, fields, self.max_tokens, temperature, sample, group=prompt.question_id, stop=self.stop
         )
 
 

@@ -49,19 +49,9 @@ class RetrievalComplexity:
     def __init__(
         self, corpus: Texts, encoder: Encoder, settings: Difficulty, name: str = "hints", cache: Path | None = None
     ) -> None:
-        self._index = HybridIndex(
-            corpus,
-            encoder,
-            k1=settings.bm25_k1,
-            b=settings.bm25_b,
-            depth=settings.depth,
-            constant=settings.fusion_constant,
-            cache=cache,
-        )
+        self._index = HybridIndex(corpus, encoder, cache)
         self._encoder = encoder
-        # MiniLM on TriviaHG: a hint retrieved by chance is at about 0.1 from an answer, one that speaks of it at 0.5
-        # and more.
-        self._answers = ContainedOrNear(encoder, settings.unrelated, settings.telling)
+        self._answers = ContainedOrNear(encoder)
         self._tokens = LateInteraction(encoder)
         self._settings = settings
         self.identity = f"retrieval-complexity/{VERSION}/{name}+{encoder.identity}"

@@ -14,13 +14,14 @@ import numpy as np
 
 from quit.common.json_lines import json_lines
 from quit.errors import InputError
+from quit.retrieval.built import BuiltCorpus
 from quit.retrieval.complexity import AnswerHead
 from quit.retrieval.protocols import FirstStage, Ranking
 from quit.settings.bandits import Bandits
 from quit.systems.bandits.decompose import Ask, LLMDecomposition
 from quit.systems.bandits.request import Request
 from quit.systems.bandits.rewards import normalised
-from quit.systems.collection import Collection, Question
+from quit.systems.collection import Question
 from quit.text.normalize import normalize_question
 
 KINDS = ("sub-questions", "two-level", "written")
@@ -98,7 +99,7 @@ def _parents(given: Any, arms: int, where: str) -> tuple[int, ...]:
 
 
 def two_level(
-    decomposed: Sequence[Decomposed], collection: Collection, first_stage: FirstStage, settings: Bandits
+    decomposed: Sequence[Decomposed], collection: BuiltCorpus, first_stage: FirstStage, settings: Bandits
 ) -> list[Decomposed]:
     """Return arms refined to K: each sub-question, and below it the sub-question with the title of a document that it
     retrieves.
@@ -121,7 +122,7 @@ def two_level(
     return expanded
 
 
-def _titles(arm: str, ranking: Ranking, collection: Collection) -> list[str]:
+def _titles(arm: str, ranking: Ranking, collection: BuiltCorpus) -> list[str]:
     words = f" {normalize_question(arm)} "
     titles = {normalize_question(title): title for title in reversed(collection.titles(ranking.rows.tolist()))}
     return [title for key, title in reversed(titles.items()) if key and f" {key} " not in words]
@@ -129,7 +130,7 @@ def _titles(arm: str, ranking: Ranking, collection: Collection) -> list[str]:
 
 def written(
     questions: Sequence[Question],
-    collection: Collection,
+    collection: BuiltCorpus,
     first_stage: FirstStage,
     decomposition: LLMDecomposition,
     settings: Bandits,
@@ -150,7 +151,7 @@ def written(
 
 def requests(
     decomposed: Sequence[Decomposed],
-    collection: Collection,
+    collection: BuiltCorpus,
     first_stage: FirstStage,
     settings: Bandits,
     *,
@@ -208,7 +209,7 @@ def nuggets_of(question: Question, known: dict[str, dict[int, int]]) -> tuple[np
     return gold, nuggets.reshape(len(gold), len(held))
 
 
-def _judged(head: AnswerHead, request: Request, question: Question, collection: Collection) -> np.ndarray:
+def _judged(head: AnswerHead, request: Request, question: Question, collection: BuiltCorpus) -> np.ndarray:
     vectors = np.zeros((len(request.pool), 0)) if request.vectors is None else request.vectors
     texts = collection.texts(request.pool.tolist())
     scores = head.scores(question.text, question.answers, texts, vectors)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from quit.common.files import replacing, write_json, writing
-from quit.errors import MissingDependency
+from quit.corpora.pictures import picture
 from quit.systems.bandits.experiment import Grid
 
 TABLE, WHOLE = "bandits.csv", "bandits.json"
@@ -61,35 +61,28 @@ def plot(grid: Grid, folder: Path, metric: str = "precision", title: str = "") -
     """Draw a metric of :data:`CURVES` over the budget, one line a policy, dashed for trees (figures 4, 8 to 11 and 13),
     and return the picture's path.
 
-    Raises :class:`MissingDependency` without matplotlib.
+    Raises as :func:`quit.corpora.pictures.picture`.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingDependency("Curves need matplotlib. Run: pip install -c constraints.txt -e '.[plots]'") from error
-    drawn = Figure(figsize=(9, 5.5), layout="constrained")
-    axes = drawn.subplots()
-    for style, policy in enumerate(grid.policies):
-        for structure in grid.structures:
-            values = [grid.value(policy.name, b, metric, structure).mean() for b in grid.settings.budgets]
-            if np.isnan(values).any():
-                continue
-            axes.plot(
-                [100 * share for share in grid.settings.budgets],
-                values,
-                color=f"C{style % 10}",
-                marker=_MARKS[style % len(_MARKS)],
-                markersize=4,
-                linewidth=1.2,
-                linestyle="--" if structure == "tree" else "-",
-                label=policy.title + (" (tree)" if structure == "tree" else ""),
-            )
-    axes.set_xlabel("budget, % of all documents of a request")
-    axes.set_ylabel(metric.replace("_", " "))
-    axes.set_title(title)
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
     target = folder / CURVES[metric]
-    with writing(target), replacing(target) as temporary:
-        drawn.savefig(temporary, format="png", dpi=130, metadata={"Software": None})
+    with picture(target, 9, 5.5) as axes:
+        for style, policy in enumerate(grid.policies):
+            for structure in grid.structures:
+                values = [grid.value(policy.name, b, metric, structure).mean() for b in grid.settings.budgets]
+                if np.isnan(values).any():
+                    continue
+                axes.plot(
+                    [100 * share for share in grid.settings.budgets],
+                    values,
+                    color=f"C{style % 10}",
+                    marker=_MARKS[style % len(_MARKS)],
+                    markersize=4,
+                    linewidth=1.2,
+                    linestyle="--" if structure == "tree" else "-",
+                    label=policy.title + (" (tree)" if structure == "tree" else ""),
+                )
+        axes.set_xlabel("budget, % of all documents of a request")
+        axes.set_ylabel(metric.replace("_", " "))
+        axes.set_title(title)
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return target

@@ -17,6 +17,8 @@ FIELDS = frozenset({"request", "context", "count", "date"})
 _LIST = re.compile(r"\[[^\[\]]*\]", re.DOTALL)
 _ITEM = re.compile(r"^\s*(?:[-*•]|\d+[.):])\s+(.+)$", re.MULTILINE)
 
+QUERY_TOKENS = 32
+"""Reply tokens allowed a sub-query."""
 LONGEST = 24
 """Words of a sub-query in a list without quotes."""
 _SENTENCE = 5
@@ -76,7 +78,7 @@ class LLMDecomposition:
                         "count": str(wanted),
                         "date": self._settings.date,
                     },
-                    self._settings.query_tokens * wanted,
+                    QUERY_TOKENS * wanted,
                     self._settings.temperature,
                     sample=sample * self._settings.attempts + attempt,
                     group=asks[position].request_id,

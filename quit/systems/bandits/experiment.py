@@ -136,7 +136,7 @@ def evaluate(
 
     def measured(request: Request) -> tuple[np.ndarray, np.ndarray]:
         if not hasattr(local, "table") or local.table.count > 5000:  # a row is four bytes a quantile
-            local.table = QuantileTable(settings.quantiles)
+            local.table = QuantileTable()
         return _measure(request, policies, structures, settings, local.table)
 
     counts = Counter(request.request_id for request in kept)

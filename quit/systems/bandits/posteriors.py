@@ -9,7 +9,6 @@ look-up at a random place.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
@@ -20,44 +19,27 @@ _EDGES = np.linspace(0.0, 1.0, 4097)
 """Of the pieces in which a Beta density is integrated."""
 
 
-class Belief(Protocol):
+class _Belief:
     """What is believed of arms. A ``state`` has one row a parameter, shape (parameters, ...), float64; its other axes
     are anything, such as runs and arms."""
 
+    def __init__(self, *prior: float) -> None:
+        self._prior = np.array(prior)
+
     def prior(self) -> np.ndarray:
         """Return the state before the first pull, shape (parameters,)."""
-        ...
-
-    def update(self, state: np.ndarray, reward: np.ndarray) -> np.ndarray:
-        """Return the state after a reward."""
-        ...
-
-    def mean(self, state: np.ndarray) -> np.ndarray:
-        """Return the expected theta."""
-        ...
+        return self._prior
 
     def inherited(self, state: np.ndarray, inheritance: float) -> np.ndarray:
-        """Return a child's prior: its parent's mean, held less firmly (``inheritance``: lambda, 0 to 1)."""
-        ...
-
-    def draw(self, state: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return one sampled theta each."""
-        ...
-
-    def row(self, table: QuantileTable, state: np.ndarray) -> int:
-        """Return the row of a table that has the quantiles of theta; ``state``: shape (parameters,)."""
-        ...
+        """Return a child's prior (3.5): its parent's mean, held less firmly (``inheritance``: lambda, 0 to 1)."""
+        return inheritance * state
 
 
-class BetaBelief:
-    """Beta(alpha, beta), algorithm 1. State: alpha, beta."""
+class BetaBelief(_Belief):
+    """Beta(alpha, beta), algorithm 1: both are 1 at first. State: alpha, beta."""
 
     def __init__(self, settings: Bandits) -> None:
-        self._prior = np.array([settings.prior_alpha, settings.prior_beta])
-
-    def prior(self) -> np.ndarray:
-        """See :class:`Belief`."""
-        return self._prior
+        super().__init__(1.0, 1.0)
 
     def update(self, state: np.ndarray, reward: np.ndarray) -> np.ndarray:
         """Return (alpha + r, beta + 1 - r), algorithm 1, lines 11 and 12; r is clipped to 0..1."""
@@ -65,24 +47,21 @@ class BetaBelief:
         return np.stack([state[0] + r, state[1] + (1.0 - r)])
 
     def mean(self, state: np.ndarray) -> np.ndarray:
-        """See :class:`Belief`."""
+        """Return the expected theta."""
         return state[0] / (state[0] + state[1])
 
-    def inherited(self, state: np.ndarray, inheritance: float) -> np.ndarray:
-        """Return (lambda alpha, lambda beta), section 3.5."""
-        return inheritance * state
-
     def draw(self, state: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """See :class:`Belief`."""
+        """Return one sampled theta each."""
         return rng.beta(state[0], state[1])
 
     def row(self, table: QuantileTable, state: np.ndarray) -> int:
-        """See :class:`Belief`."""
+        """Return the row of a table that has the quantiles of theta; ``state``: shape (parameters,)."""
         return table.beta(float(state[0]), float(state[1]))
 
 
-class GaussianBelief:
-    """N(mu, sigma^2) with unit noise, algorithm 2. State: precision 1 / sigma^2, and precision times mu.
+class GaussianBelief(_Belief):
+    """N(mu, sigma^2) with unit noise, algorithm 2. State: precision 1 / sigma^2, and precision times mu;
+    the prior is N(0, 1).
 
     After n rewards sigma^2 = 1 / (1 / sigma_0^2 + n), mu = sigma^2 (mu_0 / sigma_0^2 + sum r). The paper prints a
     square root around the first, which would make it a standard deviation. What a child inherits is ours: the paper
@@ -90,34 +69,26 @@ class GaussianBelief:
     """
 
     def __init__(self, settings: Bandits) -> None:
-        self._prior = np.array([1.0, settings.prior_mean]) / settings.prior_variance
-
-    def prior(self) -> np.ndarray:
-        """See :class:`Belief`."""
-        return self._prior
+        super().__init__(1.0, 0.0)
 
     def update(self, state: np.ndarray, reward: np.ndarray) -> np.ndarray:
-        """See :class:`Belief`."""
+        """See :class:`BetaBelief`."""
         return np.stack([state[0] + 1.0, state[1] + reward])
 
     def mean(self, state: np.ndarray) -> np.ndarray:
-        """See :class:`Belief`."""
+        """See :class:`BetaBelief`."""
         return (1.0 / state[0]) * state[1]
 
-    def inherited(self, state: np.ndarray, inheritance: float) -> np.ndarray:
-        """Return N(mu, sigma^2 / lambda)."""
-        return inheritance * state
-
     def draw(self, state: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """See :class:`Belief`."""
+        """See :class:`BetaBelief`."""
         return rng.normal(self.mean(state), np.sqrt(1.0 / state[0]))
 
     def row(self, table: QuantileTable, state: np.ndarray) -> int:
-        """See :class:`Belief`."""
+        """See :class:`BetaBelief`."""
         return table.gaussian(float(self.mean(state)), float(1.0 / state[0]))
 
 
-class GaussianIngBelief:
+class GaussianIngBelief(_Belief):
     """Normal and inverse gamma: mean and variance of the rewards are both unknown. State: kappa, mu, alpha, beta.
 
     The paper's tables 4 and 5 have a row "Gaussian ING" that no text of it defines; this reads ING as the conjugate
@@ -126,15 +97,10 @@ class GaussianIngBelief:
     """
 
     def __init__(self, settings: Bandits) -> None:
-        kappa, mean = 1.0 / settings.prior_variance, settings.prior_mean
-        self._prior = np.array([kappa, mean, settings.prior_shape, settings.prior_rate])
-
-    def prior(self) -> np.ndarray:
-        """See :class:`Belief`."""
-        return self._prior
+        super().__init__(1.0, 0.0, settings.prior_shape, settings.prior_rate)
 
     def update(self, state: np.ndarray, reward: np.ndarray) -> np.ndarray:
-        """See :class:`Belief`."""
+        """See :class:`BetaBelief`."""
         kappa, mu, alpha, beta = state
         after = kappa + 1.0
         return np.stack(
@@ -142,21 +108,21 @@ class GaussianIngBelief:
         )
 
     def mean(self, state: np.ndarray) -> np.ndarray:
-        """See :class:`Belief`."""
+        """See :class:`BetaBelief`."""
         return state[1]
 
     def inherited(self, state: np.ndarray, inheritance: float) -> np.ndarray:
-        """See :class:`Belief`."""
+        """See :class:`BetaBelief`."""
         kappa, mu, alpha, beta = state
         return np.stack([inheritance * kappa, mu, inheritance * alpha, inheritance * beta])
 
     def draw(self, state: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """See :class:`Belief`."""
+        """See :class:`BetaBelief`."""
         kappa, mu, alpha, beta = state
         return mu + np.sqrt(beta / (alpha * kappa)) * rng.standard_t(2.0 * alpha)
 
     def row(self, table: QuantileTable, state: np.ndarray) -> int:
-        """See :class:`Belief`."""
+        """See :class:`BetaBelief`."""
         kappa, mu, alpha, beta = map(float, state)
         return table.student(mu, beta / (alpha * kappa), 2.0 * alpha)
 
@@ -179,7 +145,7 @@ class QuantileTable:
     ``levels``: quantiles a row, a power of two. A draw is exact up to 1 / levels in probability.
     """
 
-    def __init__(self, levels: int) -> None:
+    def __init__(self, levels: int = 4096) -> None:
         self.levels = levels
         self._at = (np.arange(levels) + 0.5) / levels
         self._normal = ndtri(self._at)

@@ -14,6 +14,7 @@ from quit.common.files import write_json, write_lines
 from quit.models.generation import CachedGenerator
 from quit.models.prompting import load_prompt
 from quit.models.protocols import Encoder
+from quit.retrieval.built import BuiltCorpus
 from quit.retrieval.complexity import AnswerHead, ContainedOrNear
 from quit.retrieval.protocols import FirstStage
 from quit.settings import Settings
@@ -24,7 +25,7 @@ from quit.systems.bandits.policies import Policy
 from quit.systems.bandits.posteriors import QuantileTable
 from quit.systems.bandits.request import Request
 from quit.systems.bandits.simulate import simulate
-from quit.systems.collection import Collection, Question
+from quit.systems.collection import Question
 from quit.systems.relevance import RELEVANCE_FIELDS, JudgedRelevance, YesNo
 from quit.systems.reports import (
     NUGGET_FIELDS,
@@ -45,7 +46,7 @@ _log = logging.getLogger(__name__)
 def decomposed(
     kind: str,
     questions: Sequence[Question],
-    collection: Collection,
+    collection: BuiltCorpus,
     first_stage: FirstStage,
     settings: Settings,
     generator: Callable[[], CachedGenerator],
@@ -76,7 +77,7 @@ def decomposed(
 def judge_of_documents(settings: Settings, encoder: Encoder, generator: CachedGenerator | None) -> AnswerHead:
     """Return what judges a document: a language model, else whether it contains an answer or is near one."""
     if generator is None:
-        return ContainedOrNear(encoder, settings.complexity.unrelated, settings.complexity.telling)
+        return ContainedOrNear(encoder)
     prompt = load_prompt(settings.bandits.relevance_prompt, RELEVANCE_FIELDS)
     return JudgedRelevance(YesNo(generator, prompt, attempts=settings.bandits.attempts))
 
@@ -90,8 +91,7 @@ def picked(request: Request, policy: Policy | None, budget: float, settings: Set
         [steps] = budget_documents(request.size, [budget])
         again = [str(repeat)] if repeat else []
         rng = stream(settings.bandits.seed, request.stream, policy.name, "report", *again)
-        table = QuantileTable(settings.bandits.quantiles)
-        order = simulate(request, policy, settings.bandits, table, rng, runs=1, steps=steps)[0]
+        order = simulate(request, policy, settings.bandits, QuantileTable(), rng, runs=1, steps=steps)[0]
         rows = request.documents.reshape(-1)[order]
     return list(dict.fromkeys(rows.tolist()))
 
@@ -99,7 +99,7 @@ def picked(request: Request, policy: Policy | None, budget: float, settings: Set
 def reports(
     requests: Sequence[Request],
     questions: Sequence[Question],
-    collection: Collection,
+    collection: BuiltCorpus,
     policies: Sequence[Policy | None],
     budget: float,
     settings: Settings,
@@ -115,7 +115,7 @@ def reports(
     given = settings.reports
     writer = ReportWriter(generator, load_prompt(given.prompt, REPORT_FIELDS), given)
     asks = [
-        YesNo(generator, load_prompt(name, fields), max_tokens=given.verdict_tokens, attempts=given.attempts)
+        YesNo(generator, load_prompt(name, fields), attempts=settings.bandits.attempts)
         for name, fields in ((given.support_prompt, SUPPORT_FIELDS), (given.nugget_prompt, NUGGET_FIELDS))
     ]
     judge = ReportJudge(asks[0], asks[1], given)
@@ -131,7 +131,7 @@ def reports(
     return scored
 
 
-def _task(request: Request, question: Question, rows: list[int], collection: Collection) -> ReportTask:
+def _task(request: Request, question: Question, rows: list[int], collection: BuiltCorpus) -> ReportTask:
     parts = question.steps or (question,)
     nuggets = tuple(Nugget(part.text, part.answers[0]) for part in parts if part.answers)
     documents = tuple(zip(collection.ids(rows), collection.texts(rows), strict=True))

@@ -14,6 +14,8 @@ from quit.systems.bandits.posteriors import BELIEFS, QuantileTable, expands
 from quit.systems.bandits.request import Request
 from quit.systems.bandits.rewards import index_bonus
 
+RELEVANT = 0.5
+"""Observed relevance from which a document counts as relevant to the policies that look at it."""
 _CLOSED = -1e6
 """Theta of an arm that cannot be pulled."""
 _UNPULLED = 1e3
@@ -135,7 +137,7 @@ class _Runs:
         rank = self.pulls[self.every, last]
         stays = rank < self.request.lengths[last]
         if self.policy.select == "stay":
-            stays &= self.request.observed[last, rank - 1] >= self.settings.relevant_from
+            stays &= self.request.observed[last, rank - 1] >= RELEVANT
         return np.where(stays, last, arm)
 
     def _pull(self, arm: np.ndarray, step: int) -> None:

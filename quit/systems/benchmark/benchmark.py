@@ -218,7 +218,7 @@ def _write(
         kept = runner.context.cache / f"words-{content_hash(passages.identity)}.npy"  # Wikipedia takes minutes
         lengths.append(f"{name} {stored_array(kept, partial(_mean_words, passages)):.2f}")
     facts["mean words of a passage"] = ", ".join(lengths)
-    write_lines(out / "leaderboard.html", [page(facts, results, compared, points, settings.benchmark.level)])
+    write_lines(out / "leaderboard.html", [page(facts, results, compared, points)])
     write_json(
         described,
         {

@@ -102,7 +102,7 @@ class Scores:
         bounds: dict[tuple[Key, str], list[float]] = {}
         for names in columns.values():
             kept = np.stack([under(self.values[name], settings.without_relevant) for name in names], axis=1)
-            interval = intervals(kept, settings.resamples, settings.level, settings.seed)
+            interval = intervals(kept, settings.resamples, settings.seed)
             bounds |= dict(zip(names, interval.tolist(), strict=True))
         rows: list[dict[str, Any]] = []
         for (key, metric), values in self.values.items():
@@ -163,7 +163,7 @@ class Scores:
         # Which questions have no relevant passage is the same for all systems of a corpus, so pairs stay aligned.
         policy = settings.without_relevant
         values = [(under(of_a, policy), under(of_b, policy)) for (_, of_a), (_, of_b) in pairs]
-        tests = compare(values, settings.resamples, settings.level, settings.seed)
+        tests = compare(values, settings.resamples, settings.seed)
         shared = {"corpus": self.task.name, "metric": metric, "reader": reader, "strategy": strategy, "k": k}
         rows = []
         for ((a, _), (b, _)), test in zip(pairs, tests, strict=True):

@@ -47,7 +47,7 @@ class Assembly:
     def library(self, documents: Documents, first_stage: FirstStage, graph: NeighbourGraph | None) -> Library:
         """Return what is searched, with its scorer."""
         how = self._sunar
-        scorer: Scorer = LateScorer(self._models.encoder, slope=how.late_slope, centre=how.late_centre)
+        scorer: Scorer = LateScorer(self._models.encoder)
         if how.scorer == "cross-encoder":
             scorer = CrossEncoderScorer(
                 how.scorer_model, revision=how.scorer_revision, device=how.device, batch=how.batch
@@ -88,7 +88,6 @@ class Assembly:
 
     @cached_property
     def _extractive(self) -> AnswerModel:
-        how = self._sunar
         types = self._models.question_types
 
         @lru_cache(maxsize=4096)  # a sub-question is asked about every batch
@@ -96,13 +95,7 @@ class Assembly:
             question_type = types.classify([question])[0]
             return question_type.coarse, question_type.fine
 
-        return ExtractiveReader(
-            self._models.encoder,
-            coarse,
-            identity=types.identity,
-            closest=how.extract_sentences,
-            temperature=how.extract_temperature,
-        )
+        return ExtractiveReader(self._models.encoder, coarse, identity=types.identity)
 
     def _planner(self, name: str) -> Planner:
         if name in ("none", "gold"):
@@ -123,7 +116,7 @@ class Assembly:
         how = self._sunar
         if how.entailment == "nli":
             return NaturalLanguageInference(how.nli_model, revision=how.nli_revision, device=how.device)
-        return EquivalentAnswers(self._models.equivalence, how.threshold)
+        return EquivalentAnswers(self._models.equivalence)
 
     def _asker(self, prompt: str, fields: frozenset[str]) -> Asker:
         name = self._sunar.language_model

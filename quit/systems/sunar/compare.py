@@ -69,7 +69,7 @@ def significance(
         for name in ("cover_em", "Recall@10", "nDCG@10")
         if len((pair := (_values(before, name, substring), _values(after, name, substring)))[0])
     }
-    compared = paired([(new, old) for old, new in values.values()], resamples, 0.95, seed)
+    compared = paired([(new, old) for old, new in values.values()], resamples, seed)
     return {
         name: {"questions": len(old), "before": float(old.mean()), "after": float(new.mean()), **asdict(difference)}
         for (name, (old, new)), difference in zip(values.items(), compared, strict=True)

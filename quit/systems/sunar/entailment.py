@@ -26,17 +26,16 @@ class Entailment(Protocol):
 
 
 class EquivalentAnswers:
-    """Two answers are one where the equivalence model gives both directions at least ``threshold``."""
+    """Two answers are one where the equivalence model gives both directions a probability of 0.5 and more."""
 
-    def __init__(self, equivalence: Equivalence, threshold: float) -> None:
-        self.identity = f"equivalence({threshold:g})/{equivalence.identity}"
+    def __init__(self, equivalence: Equivalence) -> None:
+        self.identity = f"equivalence(0.5)/{equivalence.identity}"
         self._equivalence = equivalence
-        self._threshold = threshold
 
     def mutual(self, question: str, answer: str, other: str) -> bool:
         """See :class:`Entailment`."""
         both = self._equivalence.probability([Pair(question, answer, other), Pair(question, other, answer)])
-        return bool((both >= self._threshold).all())
+        return bool((both >= 0.5).all())
 
 
 class NaturalLanguageInference:

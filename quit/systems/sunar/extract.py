@@ -17,6 +17,10 @@ from quit.models.protocols import NO_ANSWER, Encoder
 from quit.text.normalize import STOP_WORDS, normalize_answer, stem, words
 
 VERSION = 2
+CLOSEST = 16
+"""Sentences that are looked at, chosen by the words they share with the question."""
+TEMPERATURE = 0.5
+"""Of sampling, over the linear scores."""
 FEATURES = {
     "similar": 6.56,  # cosine of question and sentence
     "overlap": 4.52,  # share of the question's stems in sentence and title
@@ -96,9 +100,8 @@ def spans(sentence: str) -> Iterator[tuple[str, int, int]]:
 class ExtractiveReader:
     """Answers from documents with MiniLM and rules.
 
-    ``coarse``: a question to its (coarse, fine) type, as the sources write it. ``closest``: sentences that are looked
-    at, chosen by the words they share with the question. ``temperature``: of sampling, over the linear scores; samples
-    are drawn by a hash of question, documents and number, so they are the same whenever they are asked for.
+    ``coarse``: a question to its (coarse, fine) type, as the sources write it. Samples are drawn by a hash of question,
+    documents and number, so they are the same whenever they are asked for.
     """
 
     def __init__(
@@ -107,14 +110,10 @@ class ExtractiveReader:
         coarse: Callable[[str], tuple[str, str]],
         *,
         identity: str = "",
-        closest: int = 16,
-        temperature: float = 0.3,
     ) -> None:
-        self.identity = f"extractive-{VERSION}({closest}, {temperature:g})/{encoder.identity}+{identity}"
+        self.identity = f"extractive-{VERSION}/{encoder.identity}+{identity}"
         self._encoder = encoder
         self._coarse = coarse
-        self._closest = closest
-        self._temperature = temperature
         self._weights = np.array(list(FEATURES.values()))
 
     def answer(self, question: str, texts: Sequence[str]) -> str:
@@ -127,7 +126,7 @@ class ExtractiveReader:
         scores = self._scores(question, texts)
         if not scores:
             return [NO_ANSWER] * m
-        logits = np.array(list(scores.values())) / self._temperature
+        logits = np.array(list(scores.values())) / TEMPERATURE
         seed = hashlib.sha256("\x1f".join([question, *texts]).encode("utf-8", "surrogatepass")).digest()
         noise = (np.random.default_rng([number, *seed[:16]]).gumbel(size=len(logits)) for number in range(m))
         return [list(scores)[int(np.argmax(logits + each))] for each in noise]
@@ -143,7 +142,7 @@ class ExtractiveReader:
             title, *parts = [*untitled((parts := sentences(text) or [""])[0]), *parts[1:]]
             for at, part in enumerate(parts):
                 places.append((len(stems & _stems(f"{title} {part}")) / max(1, len(stems)), at, title, part))
-        places = sorted(places, key=lambda place: -place[0])[: self._closest]
+        places = sorted(places, key=lambda place: -place[0])[:CLOSEST]
         vectors = self._encoder.encode([question, *(f"{title} {part}".strip() for _, _, title, part in places)])
         best: dict[str, tuple[str, np.ndarray]] = {}
         for (share, at, title, part), similar in zip(places, vectors[1:] @ vectors[0], strict=True):

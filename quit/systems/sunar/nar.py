@@ -61,10 +61,9 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """R+, batch by batch, and the documents of R that the budget left unscored, best first."""
+    """R+, batch by batch."""
 
     batches: tuple[Batch, ...]
-    left: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return sum(len(batch.rows) for batch in self.batches)
@@ -133,7 +132,7 @@ def nar(
                 for near in G.neighbours(row, neighbours).tolist():
                     if near not in scored and (near not in around or value > around[near]):
                         around[near], parent[near] = value, row
-    return Pool(tuple(batches), tuple(_top(first, len(first))))
+    return Pool(tuple(batches))
 
 
 def _top(pool: dict[int, float], count: int) -> list[int]:

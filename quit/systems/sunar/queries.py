@@ -9,7 +9,8 @@ from typing import Any
 
 from quit.common.json_lines import json_lines
 from quit.errors import InputError
-from quit.systems.collection import Collection, Question
+from quit.retrieval.built import BuiltCorpus
+from quit.systems.collection import Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Query:
     relevant_rows: tuple[int, ...] = ()
 
 
-def of_corpus(collection: Collection, questions: Sequence[Question]) -> list[Query]:
+def of_corpus(collection: BuiltCorpus, questions: Sequence[Question]) -> list[Query]:
     """Return whole questions of a corpus with their decompositions and relevant documents."""
     known = collection.relevant_rows()
     queries = []

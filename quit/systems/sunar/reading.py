@@ -71,7 +71,7 @@ class Asker:
 
     def __init__(self, generator: CachedGenerator, prompt: PromptTemplate, settings: Sunar) -> None:
         penalties = f"penalties {settings.frequency_penalty:g}/{settings.presence_penalty:g}"
-        sampling = f"temperature {settings.temperature:g}, top_p {settings.top_p:g}, {penalties}"
+        sampling = f"temperature {settings.temperature:g}, {penalties}"
         self.identity = f"{generator.identity}|{prompt.identity}|{sampling}, {settings.max_tokens} tokens"
         self._generator = generator
         self._prompt = prompt
@@ -95,7 +95,6 @@ class Asker:
                 temperature,
                 sample,
                 group=fields.get("question", ""),
-                top_p=how.top_p,
                 frequency_penalty=how.frequency_penalty,
                 presence_penalty=how.presence_penalty,
                 stop=stop,

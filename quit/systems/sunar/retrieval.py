@@ -76,8 +76,6 @@ class Retrieval:
         )
         ranked = pool.ranked(library.documents.ids)
         trace = {"first_stage": len(R), "batches": batch_traces(pool, library.documents.ids)}
-        if how.keep_left:
-            ranked = [*ranked, *_left(pool, ranked)]
         return Evidence(ranked, trace)
 
     def _expanded(self, query: Query, sub_question: str, R: Ranking) -> str:
@@ -108,8 +106,3 @@ def batch_traces(pool: Pool, ids: Callable[[Sequence[int]], list[str]]) -> list[
 
 def _short(values: np.ndarray) -> list[float]:
     return [float(f"{value:.7g}") for value in values.tolist()]
-
-
-def _left(pool: Pool, ranked: list[Scored]) -> list[Scored]:
-    least = ranked[-1].rescored if ranked else 0.0
-    return [Scored(row, np.nan, least - rank, -1, "R") for rank, row in enumerate(pool.left, start=1)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
 
@@ -19,6 +19,7 @@ from quit.systems.sunar.retrieval import Evidence, Library, Retrieval
 from quit.text.normalize import normalize_question
 
 
+@dataclass(eq=False)
 class System:
     """SUNAR, or one of its ablations.
 
@@ -26,22 +27,15 @@ class System:
     that asks nothing is retrieve-and-read.
     """
 
-    def __init__(
-        self,
-        library: Library,
-        planner: Planner,
-        reader: AnswerModel,
-        entailment: Entailment | None,
-        reasoner: MetaReasoner | None,
-        settings: Sunar,
-    ) -> None:
-        self._library = library
-        self._retrieval = Retrieval(library, settings)
-        self._planner = planner
-        self._reader = reader
-        self._entailment = entailment
-        self._reasoner = reasoner
-        self._settings = settings
+    library: Library
+    planner: Planner
+    reader: AnswerModel
+    entailment: Entailment | None
+    reasoner: MetaReasoner | None
+    settings: Sunar
+
+    def __post_init__(self) -> None:
+        self._retrieval = Retrieval(self.library, self.settings)
 
     def answer(self, query: Query) -> dict[str, Any]:
         """Return the trace of one question, always the same: every step, the evidence, ``prediction``, and ``replies``:
@@ -55,15 +49,15 @@ class System:
         if not path:
             evidence, step = self._step(query, query.text)
             steps, evidences = [step], [evidence]
-        elif self._planner.reads_last:
-            answer = self._reader.answer(query.text, self._planner.collected(path))
+        elif self.planner.reads_last:
+            answer = self.reader.answer(query.text, self.planner.collected(path))
             stop = stop if answer == NO_ANSWER else replace(stop, answer=answer)
         pool = list(dict.fromkeys(row for each in evidences for row in each.rows))
         merged = self._merged(query, evidences) if len(evidences) > 1 else pool
         prediction, source = self._conclusion(path, steps, stop)
         reasoned: dict[str, Any] | None = None
-        if self._reasoner is not None:
-            meta = self._reasoner.reason(query.text, path, self._texts(merged[: self._settings.top]))
+        if self.reasoner is not None:
+            meta = self.reasoner.reason(query.text, path, self._texts(merged[: self.settings.top]))
             reasoned = {"answer": meta.answer, "raw": meta.raw}
             if meta.answer is not None:
                 prediction, source = meta.answer, "mer"
@@ -73,11 +67,11 @@ class System:
             "answers": list(query.answers),
             "kind": query.kind,
             "relevant": sorted(query.relevant or ()),
-            "planner": self._planner.name,
+            "planner": self.planner.name,
             "steps": steps,
             "ended": {"reason": stop.reason, "answer": stop.answer, "raw": stop.raw},
-            "pool": self._library.documents.ids(pool),
-            "evidence": self._library.documents.ids(merged),
+            "pool": self.library.documents.ids(pool),
+            "evidence": self.library.documents.ids(merged),
             "mer": reasoned,
             "prediction": prediction,
             "prediction_from": source,
@@ -88,8 +82,8 @@ class System:
         steps: list[dict[str, Any]] = []
         evidences: list[Evidence] = []
         asked: set[str] = set()
-        while len(path) < self._settings.max_hops:
-            move = self._planner.next(query, path)
+        while len(path) < self.settings.max_hops:
+            move = self.planner.next(query, path)
             if isinstance(move, Stop):
                 return path, steps, evidences, move
             key = normalize_question(move.sub_question)
@@ -98,9 +92,9 @@ class System:
             asked.add(key)
             texts: list[str] = []
             if move.answer is None:
-                evidence, step = self._step(query, move.sub_question, answered=not self._planner.reads_last)
+                evidence, step = self._step(query, move.sub_question, answered=not self.planner.reads_last)
                 evidences.append(evidence)
-                texts = self._texts(evidence.rows[: self._settings.top])
+                texts = self._texts(evidence.rows[: self.settings.top])
             else:
                 step = {"sub_question": move.sub_question, "answer": move.answer, "read": [], "first_stage": 0}
             path.append(Hop(move.sub_question, step["answer"], move.raw, tuple(texts)))
@@ -108,24 +102,24 @@ class System:
         return path, steps, evidences, Stop("max_hops was reached")
 
     def _step(self, query: Query, sub_question: str, answered: bool = True) -> tuple[Evidence, dict[str, Any]]:
-        how, rescore = self._settings, None
-        if self._entailment is not None:
-            rescore = asu(sub_question, self._texts, self._reader, self._entailment, m=how.m, literal=how.literal)
+        how, rescore = self.settings, None
+        if self.entailment is not None:
+            rescore = asu(sub_question, self._texts, self.reader, self.entailment, m=how.m, literal=how.literal)
         evidence = self._retrieval.evidence(query, sub_question, rescore)
         read = evidence.rows[: how.top]
-        answer = self._reader.answer(sub_question, self._texts(read)) if answered else ""
-        names = self._library.documents.ids(read)
+        answer = self.reader.answer(sub_question, self._texts(read)) if answered else ""
+        names = self.library.documents.ids(read)
         return evidence, {"sub_question": sub_question, "answer": answer, "read": names, **evidence.trace}
 
     def _merged(self, query: Query, evidences: Sequence[Evidence]) -> list[int]:
         """Return the documents read for all sub-questions by their score for the original question, ties by document
         id; where nothing is scored, the first of every sub-question, then the second, and so on."""
-        turns = zip_longest(*(each.rows[: self._settings.top] for each in evidences))
+        turns = zip_longest(*(each.rows[: self.settings.top] for each in evidences))
         rows = list(dict.fromkeys(row for turn in turns for row in turn if row is not None))
-        if self._settings.retrieval in ("first", "gold"):
+        if self.settings.retrieval in ("first", "gold"):
             return rows
-        scores = self._library.scorer.score(query.text, self._texts(rows)).tolist()
-        names = self._library.documents.ids(rows)
+        scores = self.library.scorer.score(query.text, self._texts(rows)).tolist()
+        names = self.library.documents.ids(rows)
         return [row for _, _, row in sorted(zip((-score for score in scores), names, rows, strict=True))]
 
     def _conclusion(self, path: list[Hop], steps: list[dict[str, Any]], stop: Stop) -> tuple[str, str]:
@@ -136,4 +130,4 @@ class System:
         return (answers[-1], "sub-answer") if answers else (NO_ANSWER, "nothing")
 
     def _texts(self, rows: Sequence[int]) -> list[str]:
-        return self._library.documents.texts(rows) if len(rows) else []
+        return self.library.documents.texts(rows) if len(rows) else []

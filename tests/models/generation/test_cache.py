@@ -24,7 +24,7 @@ from quit.common.progress import listening
 from quit.errors import InputError, ServerError, WorkspaceError
 from quit.models.generation import CachedGenerator, ChatRequest, Completion, GenerationCache, Meter
 from quit.models.generation.base import Done, cache_key
-from quit.models.generation.cache import COLUMNS, Entry
+from quit.models.generation.cache import Entry
 from quit.models.prompting import load_prompt
 from tests.models.generation.test_server import Heard
 
@@ -86,19 +86,11 @@ def test_a_damaged_reply_is_told_asked_for_again_and_replaced(tmp_path: Path) ->
     assert heard.lines == [f"{tmp_path / 'g.sqlite'}: 1 kept reply does not fit the checksum. Asked again."]
 
 
-def test_replies_of_the_table_without_checksums_are_copied_once(tmp_path: Path) -> None:
-    columns = COLUMNS.removesuffix(", origin")
-    rows = [(_entry(n).key, "m", "p", "", 0, f"reply {n}", "stop", 1, 2, 3.0) for n in (1, 2)]
-    with closing(sqlite3.connect(tmp_path / "g.sqlite")) as before, before:
-        before.execute(f"CREATE TABLE generations ({columns}, PRIMARY KEY (key)) WITHOUT ROWID")
-        before.executemany(f"INSERT INTO generations VALUES ({','.join('?' * 10)})", rows)
-        before.execute("PRAGMA user_version = 1")
-    for _ in range(2):
-        with GenerationCache(tmp_path / "g.sqlite") as cache:
-            assert cache.find([row[0] for row in rows]) == {
-                row[0]: Completion(row[5], "stop", 1, 2, origin="unknown") for row in rows
-            }
-            assert cache.export(tmp_path / "out.jsonl") == 2
+def test_the_first_reply_stays(tmp_path: Path) -> None:
+    with GenerationCache(tmp_path / "g.sqlite") as cache:
+        for text in ("first", "second"):
+            cache.add(_entry(1, text)).result()
+        assert cache.find([_entry(1).key])[_entry(1).key].text == "first"
 
 
 def test_a_reply_that_counts_survives_kill_9(tmp_path: Path) -> None:

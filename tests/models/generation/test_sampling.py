@@ -1,4 +1,4 @@
-"""Penalties, top_p and stop strings: part of what is asked and of its key, and no part of requests that do without."""
+"""Penalties and stop strings: part of what is asked and of its key, and no part of requests that do without."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from tests.servers.rude import RudeServer
 
 TEMPLATE = PromptTemplate("t", "0123456789ab", (("user", "Say {what}."),))
 PLAIN = ChatRequest(TEMPLATE, {"what": "it"}, 8, 0.5, 3, ("Yes", "No"), "g")
-MORE = {"top_p": 0.9, "frequency_penalty": 0.8, "presence_penalty": 0.6, "stop": ("Answer:",)}
+MORE = {"frequency_penalty": 0.8, "presence_penalty": 0.6, "stop": ("Answer:",)}
 
 
 def test_replies_that_were_paid_for_before_keep_their_keys() -> None:

@@ -38,19 +38,16 @@ def test_gaussian_posterior_is_a_precision_weighted_mean() -> None:
     for rewards, mean, variance in (([], 0.0, 1.0), ([0.8], 0.4, 1 / 2), ([0.8, 0.4, 0.6], 0.45, 1 / 4)):
         state = _after(belief, rewards)
         assert (float(belief.mean(state)), 1 / state[0]) == (pytest.approx(mean), pytest.approx(variance))
-    belief = GaussianBelief(Bandits(prior_mean=2.0, prior_variance=0.5))
-    state = _after(belief, [0.3, 0.7])  # precision 2 + 2, mean (4 + 1) / 4
-    assert (float(belief.mean(state)), 1 / state[0]) == (pytest.approx(1.25), pytest.approx(0.25))
 
 
 def test_gaussian_ing_is_the_posterior_of_all_rewards_at_once() -> None:
-    belief = GaussianIngBelief(Bandits(prior_mean=0.5, prior_variance=0.25, prior_shape=2.0, prior_rate=3.0))
+    belief = GaussianIngBelief(Bandits(prior_shape=2.0, prior_rate=3.0))
     rewards = np.array([0.1, 0.9, 0.4, 0.4])
     kappa, mu, alpha, beta = _after(belief, rewards)
-    # The textbook's closed form (Murphy 2007, section 6): kappa_0 = 4, mu_0 = 0.5, n = 4.
+    # The textbook's closed form (Murphy 2007, section 6): kappa_0 = 1, mu_0 = 0, n = 4.
     mean, spread = rewards.mean(), ((rewards - rewards.mean()) ** 2).sum()
-    assert (kappa, alpha) == (8.0, 4.0) and mu == pytest.approx((4 * 0.5 + 4 * mean) / 8)
-    assert beta == pytest.approx(3.0 + spread / 2 + 4 * 4 * (mean - 0.5) ** 2 / (2 * 8))
+    assert (kappa, alpha) == (5.0, 4.0) and mu == pytest.approx(4 * mean / 5)
+    assert beta == pytest.approx(3.0 + spread / 2 + 1 * 4 * mean**2 / (2 * 5))
 
 
 @pytest.mark.parametrize("belief", [BETA, GaussianBelief(Bandits()), GaussianIngBelief(Bandits())])

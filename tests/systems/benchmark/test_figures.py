@@ -101,7 +101,7 @@ def test_figure_6_counts_passages_with_a_correct_answer_by_hints(world) -> None:
         (RERANKED, "oracle", "1", 0, 0.0), (RERANKED, "oracle", "2", 1, 1.0),
         (OPTIMAL, "oracle", "1", 2, 0.4), (OPTIMAL, "oracle", "2", 3, 0.6),
     ]  # fmt: skip
-    made = page({}, RESULTS.schema.empty_table(), COMPARISONS.schema.empty_table(), table, 0.95)
+    made = page({}, RESULTS.schema.empty_table(), COMPARISONS.schema.empty_table(), table)
     drawn = made.partition("(figure 6)")[2]
     assert "33.33" in drawn and "50.00" not in drawn  # the reader is right more often from b than from a
     assert made.count("<svg") == made.count("</svg>") == 2  # figures 5 and 6

@@ -75,7 +75,7 @@ def _recall_at_10(run: Path, place: Place) -> float:
 
 
 def _settings(**more) -> Settings:
-    return parse({"sunar": {"b": 4, "c": 12, "neighbours": 5, "m": 2, "extract_sentences": 4, **more}})
+    return parse({"sunar": {"b": 4, "c": 12, "neighbours": 5, "m": 2, **more}})
 
 
 @pytest.mark.slow

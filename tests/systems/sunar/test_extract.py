@@ -4,6 +4,7 @@ import pytest
 
 from quit.models.protocols import NO_ANSWER
 from quit.models.question_type import QuestionTypeClassifier
+from quit.systems.sunar import extract
 from quit.systems.sunar.extract import ExtractiveReader, sentences, spans, untitled
 
 DOCUMENTS = [
@@ -21,7 +22,7 @@ def reader(encoder):
         found = types.classify([question])[0]
         return found.coarse, found.fine
 
-    return ExtractiveReader(encoder, coarse, temperature=0.5)
+    return ExtractiveReader(encoder, coarse)
 
 
 def _found(text: str) -> set[tuple[str, str]]:
@@ -90,11 +91,11 @@ def test_documents_without_a_candidate_give_no_answer(reader, documents: list[st
     assert reader.samples("Who wrote Ivanhoe?", documents, 3) == [NO_ANSWER] * 3
 
 
-def test_samples_are_the_same_whenever_asked_for_and_spread_with_temperature(reader) -> None:
+def test_samples_are_the_same_whenever_asked_for_and_spread_with_temperature(reader, monkeypatch) -> None:
     question = "Who wrote the novel Ivanhoe?"
     samples = reader.samples(question, DOCUMENTS, 10)
     assert samples == reader.samples(question, DOCUMENTS, 10) and samples[:4] == reader.samples(question, DOCUMENTS, 4)
-    cold = ExtractiveReader(reader._encoder, reader._coarse, temperature=1e-6)
-    hot = ExtractiveReader(reader._encoder, reader._coarse, temperature=50.0)
-    assert set(cold.samples(question, DOCUMENTS, 10)) == {reader.answer(question, DOCUMENTS)}
-    assert len(set(hot.samples(question, DOCUMENTS, 10))) > 4
+    monkeypatch.setattr(extract, "TEMPERATURE", 1e-6)
+    assert set(reader.samples(question, DOCUMENTS, 10)) == {reader.answer(question, DOCUMENTS)}
+    monkeypatch.setattr(extract, "TEMPERATURE", 50.0)
+    assert len(set(reader.samples(question, DOCUMENTS, 10))) > 4

@@ -30,15 +30,16 @@ class Axes:
 
 
 def test_late_interaction_by_hand() -> None:
-    scorer = LateScorer(Axes(), slope=10.0, centre=0.5)
+    scorer = LateScorer(Axes())
     # "ab": both letters in "ba", one in "bcd", none in "xyz"; a text without tokens has none.
-    assert scorer.score("ab", ["ba", "bcd", "xyz", ""]) == pytest.approx([5.0, 0.0, -5.0, -5.0])
-    assert scorer.score("", ["ba"]) == pytest.approx([-5.0])
+    expected = [24.27 * (share - 0.63) for share in (1.0, 0.5, 0.0, 0.0)]
+    assert scorer.score("ab", ["ba", "bcd", "xyz", ""]) == pytest.approx(expected)
+    assert scorer.score("", ["ba"]) == pytest.approx(expected[-1:])
     assert scorer.score("ab", []).shape == (0,)
 
 
 def test_late_interaction_ranks_by_meaning(encoder) -> None:
-    scores = LateScorer(encoder, slope=1.0, centre=0.0).score("capital of France?", TEXTS)
+    scores = LateScorer(encoder).score("capital of France?", TEXTS)
     assert np.argsort(-scores).tolist() == [0, 2, 1]
 
 

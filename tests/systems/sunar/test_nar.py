@@ -44,7 +44,6 @@ def test_a_small_graph_by_hand() -> None:
 def test_the_last_batch_is_cut_to_the_budget() -> None:
     pool = nar(R, GRAPH, _score, b=2, c=5, neighbours=2)
     assert _pools(pool) == [("R", (1, 0)), ("N", (4, 6)), ("R", (2,))]
-    assert pool.left == (3,)
 
 
 def test_priority_is_the_highest_score_of_a_scored_parent() -> None:
@@ -75,7 +74,6 @@ def test_without_a_graph_it_is_plain_re_ranking() -> None:
 def test_nothing_to_score_or_no_budget_gives_an_empty_pool(initial: Ranking, c: int) -> None:
     pool = nar(initial, GRAPH, _score, b=2, c=c)
     assert len(pool) == 0 and pool.ranked(_ids) == []
-    assert pool.left == tuple(initial.rows.tolist())
 
 
 def test_a_batch_size_below_one_is_refused() -> None:
@@ -150,7 +148,6 @@ def test_properties(graph, initial, scores, b, c, k) -> None:
     assert sorted(one.row for one in ranked) == sorted(calls)
     assert all(one.score == one.rescored == scores[one.row] for one in ranked)
     assert [one.rescored for one in ranked] == sorted((scores[row] for row in calls), reverse=True)
-    assert set(pool.left) == set(initial) - set(calls)
     again = nar(R, edges, lambda rows: np.array([scores[row] for row in rows]), b=b, c=c, neighbours=k)
     assert again.ranked(_ids) == ranked
 
