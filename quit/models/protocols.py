@@ -198,7 +198,10 @@ class Drawn:
 class CandidateSource(Protocol):
     """Where candidates come from: the collection, or a language model."""
 
-    identity: str
+    @property
+    def identity(self) -> str:
+        """What the candidates depend on."""
+        ...
 
     def draw(self, questions: Sequence[Mapping[str, Any]]) -> list[list[Drawn]]:
         """Return candidates for each row of the table ``questions``, best first."""
