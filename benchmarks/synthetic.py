@@ -18,7 +18,8 @@ import pyarrow as pa
 
 import quit
 import schemas
-from quit.engine.pipeline import Pipeline, StageRun
+from quit.engine.pipeline import Pipeline
+from quit.engine.plan import StageRun
 from quit.engine.planning import plan_build
 from quit.evaluate.normalize import normalize_answer
 from quit.review.store import ReviewStore

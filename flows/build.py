@@ -7,7 +7,7 @@ from prefect.artifacts import create_markdown_artifact
 
 from flows.notices import HOOKS
 from flows.parameters import NO_LIMITS, Source
-from flows.scheduling import FlowResult, run_with_limits
+from flows.scheduling import FlowResult, run_held, run_with_limits
 from flows.shards import Stages
 from quit.engine.pipeline import Pipeline
 from quit.engine.planning import held_build
@@ -53,21 +53,28 @@ def build(
         replace: Whether questions that people reviewed may leave; else such a run fails and changes nothing.
         limits: Timeout, retries, and who is notified of a failure.
     """
-    return run_with_limits(limits, lambda: _build(workspace, sources, profile, overrides or [], add, replace))
+
+    def work() -> FlowResult:
+        with held_build(workspace, sources, profile, overrides or [], add=add, replace=replace) as pipeline:
+            return _build(pipeline)
+
+    return run_with_limits(limits, work)
 
 
-def _build(
-    workspace: str, sources: list[str], profile: str, overrides: list[str], add: bool, replace: bool
-) -> FlowResult:
-    with held_build(workspace, sources, profile, overrides, add=add, replace=replace) as pipeline:
-        nothing = None
-        if pipeline.up_to_date:
-            nothing = f"Nothing new: sources, settings and models of {pipeline.workspace} are those of its tables."
-        else:
-            look_ahead(pipeline)
-        pipeline.begin()  # the sources may lie elsewhere now
-        if nothing is None:
-            _carry_out(pipeline)
+def build_held(pipeline: Pipeline) -> str:
+    """Run the flow on a build that the caller has opened."""
+    return run_held("build", pipeline, lambda: _build(pipeline))
+
+
+def _build(pipeline: Pipeline) -> FlowResult:
+    nothing = None
+    if pipeline.up_to_date:
+        nothing = f"Nothing new: sources, settings and models of {pipeline.workspace} are those of its tables."
+    else:
+        look_ahead(pipeline)
+    pipeline.begin()  # the sources may lie elsewhere now
+    if nothing is None:
+        _carry_out(pipeline)
     heading = f"**{nothing}** No stage ran.\n\n" if nothing else ""
     summary = heading + markdown_links(pipeline.workspace) + markdown_summary(pipeline.workspace)
     create_markdown_artifact(summary, key="quit-build-summary", description=nothing or "What was built")

@@ -17,7 +17,7 @@ from annotation.project import push as push_items
 from annotation.sync import pull as pull_reviews
 from flows.notices import HOOKS
 from flows.parameters import NO_LIMITS, Step
-from flows.scheduling import FlowResult, run_with_limits
+from flows.scheduling import FlowResult, run_held, run_with_limits
 from flows.shards import Stages, may_help
 from quit.common.endpoints import address
 from quit.common.progress import note
@@ -145,6 +145,11 @@ def label_update(
             return _ended(pipeline, {"update": _update(pipeline, withdraw)})
 
     return run_with_limits(limits, work)
+
+
+def update_held(pipeline: Pipeline, withdraw: bool) -> Reports:
+    """Run the flow ``label-update`` on a build that the caller has opened."""
+    return run_held("label-update", pipeline, lambda: _ended(pipeline, {"update": _update(pipeline, withdraw)}))
 
 
 def _exchange(

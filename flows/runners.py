@@ -10,8 +10,8 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Callable
 from contextlib import ExitStack
+from queue import Empty, SimpleQueue
 from typing import Any
 from uuid import UUID
 
@@ -26,6 +26,8 @@ from quit.errors import MissingDependency, QuitError, ServerError, SettingsError
 from quit.settings import Run
 from quit.settings.runner import parse_runner
 
+HEARTBEAT = 5.0
+"""Seconds between looks at a cluster that has not said anything."""
 # By name: Ray is imported only where it is used.
 _LOST = frozenset(
     "BrokenProcessPool WorkerCrashedError NodeDiedError LocalRayletDiedError ObjectLostError OwnerDiedError "
@@ -59,6 +61,7 @@ class Runner:
         self._workers = workers
         self._runner: Any = None
         self._given: dict[UUID, Any] = {}  # task run -> the runner it was given to
+        self._ended: SimpleQueue[PrefectFuture[Any]] = SimpleQueue()
         self._stack = ExitStack()
 
     @property
@@ -77,10 +80,8 @@ class Runner:
 
             ray.shutdown()  # prefect-ray leaves a client's connection open
 
-    def submit(
-        self, task: Task[..., Any], parameters: dict[str, Any], done: Callable[[Any], None], gpus: float = 0
-    ) -> PrefectFuture[Any]:
-        """Give a task away; ``done`` is called with its future, from some thread, when it has ended one way or another.
+    def submit(self, task: Task[..., Any], parameters: dict[str, Any], gpus: float = 0) -> PrefectFuture[Any]:
+        """Give a task away; its future comes out of :meth:`first_ended` when it has ended one way or another.
 
         Raises :class:`LostCluster` where the cluster cannot be reached, :class:`MissingDependency` without its client.
         """
@@ -101,8 +102,16 @@ class Runner:
             except Exception as error:
                 raise self._fault(error, self._runner) from error
         self._given[future.task_run_id] = self._runner
-        future.add_done_callback(done)
+        future.add_done_callback(self._ended.put)
         return future
+
+    def first_ended(self) -> PrefectFuture[Any]:
+        """Wait until a task has ended and return its future. Raises :class:`LostCluster`."""
+        while True:
+            try:
+                return self._ended.get(timeout=HEARTBEAT)
+            except Empty:
+                self.check()
 
     def result(self, future: PrefectFuture[Any]) -> Any:
         """Return what a finished task returned. Raises :class:`LostWorker`, or what the task raised."""

@@ -168,7 +168,7 @@ def build(
             console = BuildConsole(pipeline, quiet)
             on_stop(console.stop)
             with console:
-                call_flow("build.build", str(workspace), sources, profile, overrides, add=add, replace=replace)
+                call_flow("build.build_held", pipeline)
     if not quiet:
         print_summary(open_workspace(workspace))
 

@@ -10,7 +10,7 @@ from quit.common.starting import OwnServer
 
 
 def call_flow(name: str, *arguments: Any, **parameters: Any) -> Any:
-    """Call the flow ``name`` (``review.label_update``: module and function below ``flows``) and return its result.
+    """Call the flow ``name`` (``build.build_held``: module and function below ``flows``) and return its result.
 
     Where no Prefect server is named, one is started for this process.
     """

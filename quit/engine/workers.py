@@ -26,7 +26,8 @@ import schemas
 from quit import __version__
 from quit.common.cache import VARIABLE
 from quit.common.ranges import Range
-from quit.engine.pipeline import Pipeline, StageRun
+from quit.engine.pipeline import Pipeline
+from quit.engine.plan import StageRun
 from quit.engine.workspace import Workspace
 from quit.errors import QuitError, WorkspaceError
 from quit.models.factory import Models

@@ -11,7 +11,8 @@ from quit.common.progress import note
 from quit.common.secrets import shown
 from quit.common.words import counted
 from quit.engine.damage import discard_to_compare
-from quit.engine.pipeline import Pipeline, StageRun
+from quit.engine.pipeline import Pipeline
+from quit.engine.plan import StageRun
 from quit.errors import ServerError
 from quit.models.generation.cache import UNKNOWN
 from quit.models.language import Unasked, generator_identity, language_reader

@@ -13,6 +13,7 @@ import pytest
 import schemas
 from quit.common.ranges import Range, ranges
 from quit.engine.damage import discard_damaged
+from quit.engine.logs import Log
 from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
 from quit.review.store import ReviewStore
@@ -146,7 +147,7 @@ def test_a_log_in_a_store_is_numbered_after_its_last_part(place: str, machine) -
     machine("second")
     there = opened(place)
     assert ReviewStore(there).append(tiny.reviews()) == "part-00004.parquet"
-    assert there.next_log_part("overrides").name == "part-00001.parquet"
+    assert Log(there, "overrides").next_part().name == "part-00001.parquet"
     assert there.store.objects.read("reviews/part-00003.parquet") == third
 
 
@@ -260,7 +261,7 @@ def test_rows_that_two_machines_append_at_once_are_all_kept(place: str, machine:
                 row = _override(len(log) + 1, by)
                 return contract.from_rows([row])
 
-            assert len(workspace.append("overrides", make)) == 1
+            assert len(Log(workspace, "overrides").append(make)) == 1
 
     threads = [
         threading.Thread(target=work, args=(workspace, str(number))) for number, workspace in enumerate(workspaces)
@@ -270,7 +271,7 @@ def test_rows_that_two_machines_append_at_once_are_all_kept(place: str, machine:
     for thread in threads:
         thread.join()
     machine("d")
-    log = opened(place).read_log("overrides")
+    log = Log(opened(place), "overrides").read()
     assert log.column("override_id").to_pylist() == [f"o{number:06d}" for number in range(1, 13)]
     assert sorted(log.column("by").to_pylist()) == sorted("012" * 4)
 
