@@ -76,12 +76,25 @@ def run_with_limits(limits: Limits, work: Callable[[], FlowResult]) -> Any:
     return Completed(name=NOTHING_NEW, message=message, data=done.result)
 
 
+@dataclass(frozen=True)
+class _Here:
+    """Work with what is open in this process. Prefect sends the flow along with a task: other processes get it
+    empty."""
+
+    work: Callable[[], FlowResult] | None = None
+
+    def __reduce__(self) -> tuple[type[_Here], tuple[()]]:
+        return _Here, ()
+
+
 def run_held(name: str, pipeline: Pipeline, work: Callable[[], FlowResult]) -> Any:
     """Do a flow's work, without limits, for a caller that has opened the build and holds its workspace."""
+    here = _Here(work)
 
     @flow(name=name)
     def held(workspace: str) -> Any:
-        return run_with_limits(NO_LIMITS, work)
+        assert here.work is not None
+        return run_with_limits(NO_LIMITS, here.work)
 
     return held(pipeline.workspace.address)
 

@@ -182,6 +182,7 @@ class Plan:
 
     @property
     def source_facts(self) -> list[dict[str, str]]:
+        """``kind``, ``file`` and ``sha256`` of each source."""
         return [
             {"kind": source.kind, "file": source.path.name, "sha256": checksum}
             for source, checksum in zip(self.sources, self.source_checksums, strict=True)
@@ -201,6 +202,7 @@ class Plan:
         return self.workspace.folder(run.key, run.stage.number, self.fingerprints[run.key])
 
     def settings_of(self, stage: Stage) -> dict[str, Any]:
+        """Return the sections of the settings that a stage reads, as its fingerprint and manifest have them."""
         whole = self.settings.model_dump(mode="json")
         sections: dict[str, Any] = {}
         for section in stage.sections:
@@ -215,6 +217,7 @@ class Plan:
         return sections
 
     def models_of(self, run: StageRun) -> list[str]:
+        """Return the identities of the models that a stage run asks."""
         models: list[str] = []
         for name in run.stage.models:
             if name == "labelers":
