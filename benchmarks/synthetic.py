@@ -20,7 +20,8 @@ import quit
 import schemas
 from quit.engine.pipeline import Pipeline
 from quit.engine.plan import StageRun
-from quit.engine.planning import plan_build
+from quit.engine.planning import checked_build
+from quit.engine.workspace import Workspace
 from quit.evaluate.normalize import normalize_answer
 from quit.review.store import ReviewStore
 from quit.stages.answers import number_answers
@@ -85,7 +86,9 @@ def make(
 
 def begun(folder: Path, overrides: Sequence[str] = ()) -> Pipeline:
     """Return a build of ``collection.jsonl`` into the workspace ``W`` of the same folder, on the embedded profile."""
-    pipeline = plan_build(folder / "W", [f"jsonl:{folder / 'collection.jsonl'}"], "embedded", overrides)
+    settings, sources = checked_build([f"jsonl:{folder / 'collection.jsonl'}"], "embedded", overrides)
+    asked_as = {"profile": "embedded", "overrides": overrides}
+    pipeline = Pipeline(Workspace.create(folder / "W"), settings, sources, asked_as=asked_as)
     pipeline.begin()
     return pipeline
 

@@ -13,7 +13,6 @@ import socket
 from contextlib import ExitStack
 from queue import Empty, SimpleQueue
 from typing import Any
-from uuid import UUID
 
 from prefect import Task
 from prefect.client.orchestration import get_client
@@ -60,7 +59,7 @@ class Runner:
         self._seconds = settings.cluster_seconds
         self._workers = workers
         self._runner: Any = None
-        self._given: dict[UUID, Any] = {}  # task run -> the runner it was given to
+        self._given: dict[PrefectFuture[Any], Any] = {}  # to the runner it was given to
         self._ended: SimpleQueue[PrefectFuture[Any]] = SimpleQueue()
         self._stack = ExitStack()
 
@@ -101,7 +100,7 @@ class Runner:
                 future = self._runner.submit(task, parameters)
             except Exception as error:
                 raise self._fault(error, self._runner) from error
-        self._given[future.task_run_id] = self._runner
+        self._given[future] = self._runner
         future.add_done_callback(self._ended.put)
         return future
 
@@ -115,7 +114,7 @@ class Runner:
 
     def result(self, future: PrefectFuture[Any]) -> Any:
         """Return what a finished task returned. Raises :class:`LostWorker`, or what the task raised."""
-        runner = self._given.pop(future.task_run_id)
+        runner = self._given.pop(future)
         try:
             return future.result()
         except QuitError:
@@ -125,9 +124,7 @@ class Runner:
 
     def check(self) -> None:
         """Raise :class:`LostCluster` where the cluster has gone away and nobody would tell."""
-        if self._runner is None:
-            return
-        if self.kind == "ray":
+        if self._runner is not None and self.kind == "ray":
             import ray
 
             if not ray.is_initialized():
@@ -205,11 +202,7 @@ class Runner:
             )
         if machine := fault_of_the_machine(error):
             return machine
-        if (
-            names & {"ModuleNotFoundError", "ImportError"}
-            or "ModuleNotFoundError" in text
-            or "failed to import" in text
-        ):
+        if "ImportError" in names or "ModuleNotFoundError" in text or "failed to import" in text:
             return SettingsError(
                 f"A worker has no quit-builder, or another one: {_line(error)}. Install the same on every machine."
             )

@@ -12,7 +12,6 @@ import time
 from asyncio import CancelledError
 from collections import Counter, deque
 from contextlib import suppress
-from itertools import zip_longest
 from typing import Any
 
 from prefect import task
@@ -65,12 +64,9 @@ def work_on(build: Pipeline | workers.Order, run: str, shard: Range) -> workers.
     else:
         result = workers.work_on(build, run, shard)
         rows = result.rows or 0
-    bounds = (shard.first, shard.end)
-    where = (
-        "questions" if bounds == (None, None) else f"questions {shard.first or '(first)'} to {shard.end or '(last)'}"
-    )
-    values = (run, shard.index + 1, shard.count, where, rows, time.monotonic() - started)
-    get_run_logger().info("%s: shard %d of %d, %s: %d rows in %.1f s", *values)
+    ends = f" {shard.first or '(first)'} to {shard.end or '(last)'}" if shard.first or shard.end else ""
+    values = (run, shard.index + 1, shard.count, ends, rows, time.monotonic() - started)
+    get_run_logger().info("%s: shard %d of %d, questions%s: %d rows in %.1f s", *values)
     return result
 
 
@@ -102,27 +98,24 @@ class Stages:
     def __call__(self, stage: Stage) -> None:
         """Run what is missing of a stage, then mark it as complete. A stage that is not part of this build is
         skipped."""
-        for runs in self.pipeline.runs_of(stage):
-            self.pipeline.check_ready(runs[0])
-            before = self.pipeline.models.meter.snapshot()
+        pipeline, runner = self.pipeline, self._runner
+        gpus = pipeline.settings.run.gpus if {"reader", "judge"} & {*stage.models} else 0
+        for runs in pipeline.runs_of(stage):
+            pipeline.check_ready(runs[0])
+            before = pipeline.models.meter.snapshot()
             waiting, working = self._waiting(runs), dict[PrefectFuture[Any], Shard]()
             left, lost = Counter(run.key for run, _ in waiting), Counter[Shard]()
             try:
                 while waiting or working:
                     while (given := self._next(waiting, working)) is not None:
                         run, shard = given
-                        build = (
-                            workers.order(self.pipeline, run, self.pipeline.workers)
-                            if self._runner.apart
-                            else self.pipeline
-                        )
-                        gpus = self.pipeline.settings.run.gpus if {"reader", "judge"} & {*stage.models} else 0
-                        future = self._runner.submit(self._task, {"build": build, "run": run.key, "shard": shard}, gpus)
+                        build = workers.order(pipeline, run, pipeline.workers) if runner.apart else pipeline
+                        future = runner.submit(self._task, {"build": build, "run": run.key, "shard": shard}, gpus)
                         working[future] = given
-                    future = self._runner.first_ended()
+                    future = runner.first_ended()
                     run, shard = working.pop(future)
                     try:
-                        self._accept(run, shard, self._runner.result(future))
+                        self._accept(run, shard, runner.result(future))
                     except LostWorker as error:
                         self._again(run, shard, lost, error)
                         waiting.appendleft((run, shard))
@@ -135,23 +128,24 @@ class Stages:
                 self._drain(working)
                 raise
             finally:
-                self.pipeline.record_usage(runs[0].key if len(runs) == 1 else stage.name, before)
+                pipeline.record_usage(runs[0].key if len(runs) == 1 else stage.name, before)
             for run in runs:
-                self.pipeline.finish(run)
-                percent = 100.0 * (self.pipeline.runs.index(run) + 1) / len(self.pipeline.runs)
+                pipeline.finish(run)
+                percent = 100.0 * (pipeline.runs.index(run) + 1) / len(pipeline.runs)
                 update_progress_artifact(self._artifact, percent, description=run.key)  # type: ignore[arg-type]
 
     def _waiting(self, runs: list[StageRun]) -> deque[Shard]:
         """Return the shards to do; several runs take turns."""
-        pending = [self.pipeline.pending(run, publish=True) for run in runs]
-        for run, shards in zip(runs, pending, strict=True):
+        waiting: list[Shard] = []
+        for run in runs:
+            shards = self.pipeline.pending(run, publish=True)
+            waiting += [(run, shard) for shard in shards]
             if shards:
                 self._logger.info("%s: %d of %d shards to do", run.key, len(shards), shards[0].count)
                 shards_done(run.stage.number, run.key, shards[0].count - len(shards), shards[0].count)
             else:
                 self._logger.info("%s: up to date", run.key)
-        turns = zip_longest(*([(run, shard) for shard in shards] for run, shards in zip(runs, pending, strict=True)))
-        return deque(shard for turn in turns for shard in turn if shard is not None)
+        return deque(sorted(waiting, key=lambda given: given[1].index))
 
     def _drain(self, working: dict[PrefectFuture[Any], Shard]) -> None:
         """Wait for the shards in flight: they were paid for, and nobody may have the workspace while they write."""

@@ -45,6 +45,8 @@ class Pipeline(Remaining):
         self.models.on_cache = workspace.keep_replies
         workspace.follow(settings)
         self._replace = replace
+        self._whole: dict[tuple[str, ...], pa.Table] = {}
+        self._whole_lock = Lock()
         self._turn, self._at_work = Lock(), ""
 
     @property
@@ -52,11 +54,8 @@ class Pipeline(Remaining):
         """Shards of a run that are worked on at a time: not more than a server may have requests in flight, where
         processes share it."""
         run = self.settings.run
-        return (
-            run.workers
-            if run.runner == "threads"
-            else min([run.workers, *(server.concurrency for server in self.settings.servers)])
-        )
+        limits = [] if run.runner == "threads" else [server.concurrency for server in self.settings.servers]
+        return min([run.workers, *limits])
 
     def begin(self) -> None:
         """Remember how the workspace is built, and keep as current only what this build would make again.
@@ -101,9 +100,18 @@ class Pipeline(Remaining):
     def _context(self, run: StageRun) -> Context:
         stage = run.stage
         overrides = self.overrides_of(stage) if stage.overrides else None
-        whole = {name: self.read_whole(name) for name in stage.whole}
+        whole = {name: self._read_whole(name) for name in stage.whole}
         rejected = self.rejected if self._economy != "off" else frozenset()
         return Context(whole, self.settings, self.models, run.reader, overrides, rejected)
+
+    def _read_whole(self, name: str) -> pa.Table:
+        """Return a whole table, remembered as long as its makers' fingerprints are current."""
+        makers = [run.key for run in self.runs if name in run.stage.outputs]
+        key = (name, *(self.fingerprints[maker] for maker in makers))
+        with self._whole_lock:
+            if key not in self._whole:
+                self._whole[key] = self.workspace.read(name)
+            return self._whole[key]
 
     def _input(self, run: StageRun, name: str, shard: Range) -> Any:
         """Return an input of a stage run: of a table, the rows of the runs before it, never of a later one that
@@ -166,13 +174,7 @@ class Pipeline(Remaining):
 
     def with_reviews_of_now(self) -> Pipeline:
         """Return this build with the reviews that are applied now; models, sources and overrides stay as planned."""
-        pipeline = Pipeline(
-            self.workspace,
-            self.settings,
-            self.sources,
-            asked_as=self.asked_as,
-            decided=self.decided,
-            models=self.models,
-        )
+        same: dict[str, Any] = {"asked_as": self.asked_as, "decided": self.decided, "models": self.models}
+        pipeline = Pipeline(self.workspace, self.settings, self.sources, **same)
         pipeline.source_checksums = self.source_checksums
         return pipeline

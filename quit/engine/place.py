@@ -64,7 +64,9 @@ class Place:
                 raise WorkspaceError(
                     f"{workspace} holds other files and is not a workspace. Name a new or an empty folder."
                 )
-            workspace.make()
+            marker = {"format": schemas.WORKSPACE_FORMAT, "id": uuid.uuid4().hex}
+            workspace.store.add(workspace.path / MARKER, as_json(marker))  # another machine's, at once, is as good
+            workspace.look()
         workspace.check_format()
         return workspace
 
@@ -95,11 +97,6 @@ class Place:
     def exists(self) -> bool:
         """Whether there is a workspace."""
         return self.store.has(self.path / MARKER)
-
-    def make(self) -> None:
-        """Write what makes the place a workspace. Another machine's, made at the same moment, is as good."""
-        self.store.add(self.path / MARKER, as_json({"format": schemas.WORKSPACE_FORMAT, "id": uuid.uuid4().hex}))
-        self.look()
 
     def follow(self, settings: Any) -> None:
         """Follow the settings of a run, of which those of ``remote`` concern a shared store."""

@@ -84,10 +84,14 @@ class Plan:
     def _earlier_labelers(self, run: StageRun) -> list[StageRun]:
         """Return the runs of the labelers that are asked before this run's, where it asks only what they leave open
         (``labels.economy``)."""
-        labelers = [labeler.name for labeler in self.settings.labelers_in_order]
+        labelers = self._labelers
         if self._economy == "off" or run.stage is not read_stage or run.reader not in labelers:
             return []
         return [StageRun(read_stage, name) for name in labelers[: labelers.index(run.reader)]]
+
+    @property
+    def _labelers(self) -> list[str]:
+        return [labeler.name for labeler in self.settings.labelers_in_order]
 
     def makers_of(self, run: StageRun, name: str) -> list[StageRun]:
         """Return the runs before this one whose rows of a table it reads; none for an optional input that it does
@@ -97,10 +101,9 @@ class Plan:
         for whatever depends on it.
         """
         if name in run.stage.optional and run.stage is read_stage:
-            labeler = run.reader in [each.name for each in self.settings.labelers]
             if name != "selection":
                 return self._earlier_labelers(run)
-            return [each for each in self.runs if each.stage is select_stage and labeler]
+            return [each for each in self.runs if each.stage is select_stage and run.reader in self._labelers]
         return [each for each in self.runs[: self.runs.index(run)] if name in each.stage.outputs]
 
     def follows_reviews(self, run: StageRun) -> bool:
@@ -116,19 +119,15 @@ class Plan:
         rows = self.decisions.filter(pc.equal(self.decisions.column("decision"), False)).to_pylist()
         return frozenset((row["question_id"], row["key"]) for row in rows if row["kind"] == "answer")
 
-    @property
-    def reviews_applied(self) -> bool:
-        """Whether labels rest on people's verdicts too (``quit review apply``)."""
-        return bool(self._applied)
-
     @cached_property
-    def _applied(self) -> list[Path]:
+    def reviews_applied(self) -> list[Path]:
+        """The parts of the log of reviews that labels rest on (``quit review apply``)."""
         return applied_reviews(self.workspace)
 
     @cached_property
     def decisions(self) -> pa.Table:
         """What the applied reviews come to (schema ``quit.review.verdicts.DECISIONS``)."""
-        return decide(Log(self.workspace, "reviews").read(self._applied), self.settings.review)
+        return decide(Log(self.workspace, "reviews").read(self.reviews_applied), self.settings.review)
 
     @cached_property
     def decisions_hash(self) -> str:
@@ -170,8 +169,7 @@ class Plan:
 
     def _economy_of(self, run: StageRun) -> list[Any]:
         """Return what partial labelling adds to a run's fingerprint: nothing where it changes nothing."""
-        labels, stage = self.settings.labels, run.stage
-        order = [labeler.name for labeler in self.settings.labelers_in_order]
+        labels, stage, order = self.settings.labels, run.stage, self._labelers
         if stage is select_stage:
             specs = [reader_identity(labeler, self.settings) for labeler in self.settings.labelers_in_order]
             options = [labels.error, labels.confidence, labels.audit, sorted(labels.exact_splits)]
@@ -190,12 +188,8 @@ class Plan:
 
     def overrides_of(self, stage: Stage) -> pa.Table:
         """Return the overrides in force that a stage applies, as they were when this build was planned."""
-        return in_force(self._overrides, stage.overrides)
-
-    @cached_property
-    def _overrides(self) -> pa.Table:
         log = Log(self.workspace, "overrides")
-        return log.read(log.files[: self.decided])
+        return in_force(log.read(log.files[: self.decided]), stage.overrides)
 
     def folder(self, run: StageRun) -> Path:
         """Return the folder of a stage run's tables."""

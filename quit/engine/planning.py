@@ -42,12 +42,10 @@ def held_build(
     """
     settings, _ = checked_build(_sources_of_build(Workspace.at(workspace), sources, add), profile, overrides)
     opened = Workspace.create(workspace)
-    with _holding(opened, settings):
+    with opened.lock(settings.run.lock_seconds, note):
+        overrides = [*overrides, *_remembered_review(opened, overrides)]
         settings, refs = checked_build(_sources_of_build(opened, sources, add), profile, overrides)
-        if remembered := _remembered_review(opened, overrides):
-            overrides = [*overrides, *remembered]
-            settings = load(profile, overrides).settings
-        asked_as = {"profile": profile, "overrides": list(overrides)}
+        asked_as = {"profile": profile, "overrides": overrides}
         pipeline = Pipeline(opened, settings, refs, asked_as=asked_as, replace=replace)
         for line in pipeline.discard_damaged():
             note(line, loud=True)
@@ -72,34 +70,14 @@ def held_last_build(workspace: str | Path, review: Sequence[str] = ()) -> Iterat
     """
     opened = Workspace.open(workspace)
     settings = load(opened.build["profile"], opened.build["overrides"]).settings if opened.build else Settings()
-    with _holding(opened, settings):
+    with opened.lock(settings.run.lock_seconds, note):
         known = opened.build
         if known is not None and review:
             known = {**known, "overrides": _with_review(known["overrides"], review)}
-        pipeline = _planned(opened, known)
+        pipeline = last_build(opened, known)
         if known is not None:
             opened.set_build(known)
         yield pipeline
-
-
-@contextmanager
-def _holding(workspace: Workspace, settings: Settings) -> Iterator[None]:
-    with workspace.lock(settings.run.lock_seconds, note):
-        yield
-
-
-def plan_build(workspace: str | Path, sources: Sequence[str], profile: str, overrides: Sequence[str]) -> Pipeline:
-    """Return the plan of a build without holding its workspace, which is created where there is none.
-
-    Raises ``InputError`` for a source that cannot be read, ``SettingsError`` and ``WorkspaceError``; nothing is created
-    then.
-    """
-    settings, refs = checked_build(sources, profile, overrides)
-    asked_as = {"profile": profile, "overrides": list(overrides)}
-    pipeline = Pipeline(Workspace.at(workspace), settings, refs, asked_as=asked_as)
-    _ = pipeline.fingerprints
-    Workspace.create(workspace)
-    return pipeline
 
 
 def checked_build(sources: Sequence[str], profile: str, overrides: Sequence[str]) -> tuple[Settings, list[SourceRef]]:
@@ -119,31 +97,18 @@ def checked_build(sources: Sequence[str], profile: str, overrides: Sequence[str]
     return settings, refs
 
 
-def last_build(workspace: Workspace) -> Pipeline:
-    """Return the plan of a workspace's last build, without holding it.
+def last_build(workspace: Workspace, known: Mapping[str, Any] | None = None) -> Pipeline:
+    """Return the plan of a workspace's last build, without holding it. ``known``: instead of what ``build.json`` says.
 
     Raises ``InputError`` when nothing was built or a source cannot be read any more.
     """
-    return _planned(workspace, workspace.build)
-
-
-def _planned(workspace: Workspace, known: Mapping[str, Any] | None) -> Pipeline:
-    if known is None:
+    if (known := known or workspace.build) is None:
         raise InputError(f"{workspace} has not been built yet. Run: quit build -w {workspace} --source KIND:PATH")
     settings = load(known["profile"], known["overrides"]).settings
     asked_as = {"profile": known["profile"], "overrides": known["overrides"]}
     pipeline = Pipeline(workspace, settings, [parse_source(text) for text in known["sources"]], asked_as=asked_as)
     _ = pipeline.fingerprints  # reads the sources, so that a missing one shows now
     return pipeline
-
-
-def readable_build(workspace: Workspace) -> Pipeline | None:
-    """Return the plan of a workspace's last build, or None where there is none or its sources cannot be read any
-    more."""
-    try:
-        return last_build(workspace)
-    except InputError:
-        return None
 
 
 def _remembered_review(workspace: Workspace, overrides: Sequence[str]) -> list[str]:

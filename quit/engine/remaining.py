@@ -3,31 +3,17 @@ some parts is resumed at the first missing one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
-from threading import Lock
-
-import pyarrow as pa
 
 from quit.common.ranges import WHOLE, Range, ranges
 from quit.common.words import counted
 from quit.engine.damage import discard_damaged
 from quit.engine.plan import Plan, StageRun
-from quit.engine.workspace import Workspace
 from quit.errors import InputError, WorkspaceError
-from quit.settings import Settings
-from quit.sources import SourceRef
 
 
 class Remaining(Plan):
     """One build of one workspace, compared with the workspace's tables."""
-
-    def __init__(
-        self, workspace: Workspace, settings: Settings, sources: Sequence[SourceRef], decided: int | None = None
-    ) -> None:
-        super().__init__(workspace, settings, sources, decided)
-        self._whole: dict[tuple[str, ...], pa.Table] = {}
-        self._whole_lock = Lock()
 
     def is_done(self, run: StageRun) -> bool:
         """Whether the stage run has its manifest."""
@@ -42,9 +28,12 @@ class Remaining(Plan):
         """Return the shards of a stage run: contiguous ranges of the collection's sorted question ids."""
         if run.stage.scope == "collection":
             return [WHOLE]
-        question_ids = self.read_whole("questions").column("question_id").to_pylist()
+        question_ids = self._question_ids()
         wanted = self.settings.run.shards or -(-len(question_ids) // self.settings.run.shard_questions)
         return ranges(question_ids, wanted)
+
+    def _question_ids(self) -> list[str]:
+        return self.workspace.read("questions", columns=["question_id"]).column("question_id").to_pylist()
 
     def pending(self, run: StageRun, *, publish: bool = False) -> list[Range]:
         """Return the shards that are still to do (none if the run is complete, under whatever number of shards)."""
@@ -76,7 +65,7 @@ class Remaining(Plan):
         """Raise ``InputError`` where the leakage filter has left no question for a later stage run."""
         filtered = self.workspace.current(["filter"]).get("filter")
         if run.stage.number > 2 and filtered and not filtered[1]["tables"]["usable_hints"]["rows"]:
-            asked = self.read_whole("questions").num_rows
+            asked = len(self._question_ids())
             raise InputError(
                 f"Nothing is left after the filter: the hints of {'all ' if asked > 1 else ''}"
                 f"{counted(asked, 'question')} give the answer away. See: quit status -w {self.workspace} --left-out"
@@ -101,12 +90,3 @@ class Remaining(Plan):
             if tables & {*run.stage.inputs, *run.stage.optional, *run.stage.whole}:
                 tables |= {*run.stage.outputs}
                 self.workspace.discard(self.folder(run))
-
-    def read_whole(self, name: str) -> pa.Table:
-        """Return a whole table, remembered as long as its makers' fingerprints are current."""
-        makers = [run.key for run in self.runs if name in run.stage.outputs]
-        key = (name, *(self.fingerprints[maker] for maker in makers))
-        with self._whole_lock:
-            if key not in self._whole:
-                self._whole[key] = self.workspace.read(name)
-            return self._whole[key]

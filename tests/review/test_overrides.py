@@ -12,12 +12,12 @@ from quit.engine import workers
 from quit.engine.decided import contents, in_force
 from quit.engine.logs import Log
 from quit.engine.pipeline import Pipeline
-from quit.engine.planning import plan_build
 from quit.engine.workers import order
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.review.overrides import Decision, add, listed, read_decisions, withdraw
 from quit.status.story import story
+from tests.partly import plan_build
 
 RECORDS = [
     {
