@@ -46,7 +46,7 @@ class LostCluster(ServerError):
     """A cluster cannot be reached, or not any more: nothing that was given to it will come back."""
 
 
-class Runner:
+class Runner(ExitStack):
     """Carries tasks out in the place that ``text`` names. Use as a context manager; nothing starts before the first
     task.
 
@@ -54,6 +54,7 @@ class Runner:
     """
 
     def __init__(self, text: str, settings: Run, workers: int) -> None:
+        super().__init__()
         self.kind, self.address = parse_runner(text)
         self._text = text
         self._seconds = settings.cluster_seconds
@@ -61,23 +62,11 @@ class Runner:
         self._runner: Any = None
         self._given: dict[PrefectFuture[Any], Any] = {}  # to the runner it was given to
         self._ended: SimpleQueue[PrefectFuture[Any]] = SimpleQueue()
-        self._stack = ExitStack()
 
     @property
     def apart(self) -> bool:
         """Whether workers are processes of their own, which share nothing with this one but files."""
         return self.kind != "threads"
-
-    def __enter__(self) -> Runner:
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        started, self._runner = self._runner, None
-        self._stack.__exit__(*error)
-        if started is not None and self.kind == "ray":
-            import ray
-
-            ray.shutdown()  # prefect-ray leaves a client's connection open
 
     def submit(self, task: Task[..., Any], parameters: dict[str, Any], gpus: float = 0) -> PrefectFuture[Any]:
         """Give a task away; its future comes out of :meth:`first_ended` when it has ended one way or another.
@@ -144,9 +133,12 @@ class Runner:
                     "-e '.[ray]'"
                 ) from error
             self._knock()
+            import ray
+
+            self.callback(ray.shutdown)  # prefect-ray leaves a client's connection open
         for last in (False, False, True):
             try:
-                self._stack.enter_context(runner)
+                self.enter_context(runner)
                 break
             except Exception as error:
                 if last or _SLOW not in str(error):
@@ -212,7 +204,7 @@ class Runner:
         """A pool of processes that has lost one is of no use any more: let the next task start another."""
         if self.kind == "processes" and self._runner is runner:
             self._runner = None
-            self._stack.close()
+            self.close()
 
 
 def _is_grpc(where: str, seconds: float) -> bool:

@@ -86,7 +86,7 @@ def plan(
     check_buildable(settings)
     scheduled = {schedule.flow for schedule in settings.schedules}
     schedules = [*settings.schedules, *(Schedule(flow=flow) for flow in FLOWS if flow not in scheduled)]  # type: ignore[arg-type]
-    opened = list({folder.address: folder for folder in map(Workspace.at, workspaces)}.values())
+    opened = list({folder.address: folder for folder in map(Workspace, workspaces)}.values())
     shared = len({folder.name for folder in opened}) < len(opened)
     planned = []
     for folder in opened:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from asyncio import CancelledError
 from collections import Counter, deque
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any
 
 from prefect import task
@@ -19,7 +19,6 @@ from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.futures import PrefectFuture
 from prefect.logging import get_run_logger
-from prefect.runtime import task_run
 
 from flows.runners import HEARTBEAT, LostCluster, LostWorker, Runner
 from quit.common.progress import note, shards_done
@@ -35,22 +34,10 @@ Shard = tuple[StageRun, Range]
 
 def may_help(task: Any, run: Any, state: Any) -> bool:
     """Whether trying again could help: yes for the system's faults. Servers' clients have tried again."""
-    try:
-        state.result()
-    except OSError:
-        return True
-    except Exception:
-        return False
-    return False
+    return isinstance(state.result(raise_on_failure=False), OSError)
 
 
-def shard_name() -> str:
-    """Return what the task run of a shard is called: ``read:minilm-late-3``."""
-    given = task_run.parameters
-    return f"{given['run']}-{given['shard'].index}"
-
-
-@task(name="shard", task_run_name=shard_name, cache_policy=NO_CACHE, retry_condition_fn=may_help)
+@task(name="shard", task_run_name="{run}-{shard.index}", cache_policy=NO_CACHE, retry_condition_fn=may_help)
 @without_secrets_in_errors
 def work_on(build: Pipeline | workers.Order, run: str, shard: Range) -> workers.Report | int:
     """Carry out one shard of a stage run; returns the rows of its first table.
@@ -70,13 +57,14 @@ def work_on(build: Pipeline | workers.Order, run: str, shard: Range) -> workers.
     return result
 
 
-class Stages:
+class Stages(ExitStack):
     """Carries out stages in the order they are called, skipping what is done. Use as a context manager.
 
     ``runner``: where, instead of the place that the settings name.
     """
 
     def __init__(self, pipeline: Pipeline, runner: str | None = None) -> None:
+        super().__init__()
         self.pipeline = pipeline
         self._logger = get_run_logger()
         self._artifact = create_progress_artifact(0.0, key="quit-build", description="Stages of the build")
@@ -86,14 +74,7 @@ class Stages:
             retry_delay_seconds=[settings.retry_seconds * 2**attempt for attempt in range(settings.retries)],
         )
         together = len(pipeline.settings.readers) if settings.readers_together else 1
-        self._runner = Runner(runner or settings.runner, settings, pipeline.workers * together)
-
-    def __enter__(self) -> Stages:
-        self._runner.__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._runner.__exit__(*error)
+        self._runner = self.enter_context(Runner(runner or settings.runner, settings, pipeline.workers * together))
 
     def __call__(self, stage: Stage) -> None:
         """Run what is missing of a stage, then mark it as complete. A stage that is not part of this build is
@@ -159,12 +140,11 @@ class Stages:
 
     def _next(self, waiting: deque[Shard], working: dict[PrefectFuture[Any], Shard]) -> Shard | None:
         """Take the next shard of a run that has fewer at work than it may; None where there is none."""
-        at_work = Counter(run.key for run, _ in working.values())
-        for index, (run, shard) in enumerate(waiting):
-            if at_work[run.key] < self.pipeline.workers:
-                del waiting[index]
-                return run, shard
-        return None
+        at_work = Counter(run for run, _ in working.values())
+        shard = next((shard for shard in waiting if at_work[shard[0]] < self.pipeline.workers), None)
+        if shard is not None:
+            waiting.remove(shard)
+        return shard
 
     def _accept(self, run: StageRun, shard: Range, result: workers.Report | int) -> None:
         """Accept a worker's report: its parts must be visible here, what it asked is counted here."""

@@ -23,7 +23,7 @@ from quit.store.base import MARKER, Make, described
 
 
 class Place:
-    """A workspace's folder or URL.
+    """A folder or URL that is or will be a workspace, unchecked. Raises what a store refuses.
 
     ``store`` writes its files and fetches them to below ``path`` (of a workspace at a URL, a local copy).
     """
@@ -36,11 +36,6 @@ class Place:
 
     def __str__(self) -> str:
         return str(self.store)
-
-    @classmethod
-    def at(cls, place: str | Path) -> Self:
-        """Return what is or will be a workspace at a path or URL, unchecked. Raises what a store refuses."""
-        return cls(place)
 
     @classmethod
     def open(cls, place: str | Path) -> Self:

@@ -70,8 +70,7 @@ class Plan:
         groups: list[list[StageRun]] = []
         for run in self.runs:
             if run.stage is stage:
-                together = self.settings.run.readers_together and not self._earlier_labelers(run)
-                if together and groups:
+                if groups and self.settings.run.readers_together and not self._earlier_labelers(run):
                     groups[0].append(run)
                 else:
                     groups.append([run])

@@ -40,7 +40,7 @@ def held_build(
     Raises ``InputError`` for a source that cannot be read, ``SettingsError``, and ``WorkspaceError`` where another run
     holds it.
     """
-    settings, _ = checked_build(_sources_of_build(Workspace.at(workspace), sources, add), profile, overrides)
+    settings, _ = checked_build(_sources_of_build(Workspace(workspace), sources, add), profile, overrides)
     opened = Workspace.create(workspace)
     with opened.lock(settings.run.lock_seconds, note):
         overrides = [*overrides, *_remembered_review(opened, overrides)]

@@ -71,10 +71,9 @@ class Runs(Place):
         ``publish``: a part that a killed run left in the local copy alone is added to the store.
         """
         paths = [folder / name / part_name(shard) for name in outputs]
-        if publish:
-            for path in paths:
-                if path.is_file() and not self.store.has(path):
-                    self.store.add(path, partial(shutil.copyfile, path))
+        for path in paths if publish else ():
+            if path.is_file() and not self.store.has(path):
+                self.store.add(path, partial(shutil.copyfile, path))
         return all(self.store.has(path) for path in paths)
 
     def write_part(self, folder: Path, shard: Range, tables: Mapping[str, pa.Table]) -> None:

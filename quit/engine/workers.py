@@ -129,7 +129,7 @@ def _ready_pipeline(order: Order, key: str) -> Pipeline:
         os.environ.setdefault(VARIABLE, order.cache)
     patience = order.settings.run.visible_seconds
     folder = order.workspace
-    if not _wait(lambda: Workspace.at(folder).exists, patience):
+    if not _wait(lambda: Workspace(folder).exists, patience):
         raise WorkspaceError(
             f"A worker cannot see the workspace {folder}. Mount the shared folder there under the same path (give it "
             "the store's address and credentials), or use a runner of this machine."

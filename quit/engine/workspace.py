@@ -11,6 +11,7 @@ them: going back to old settings costs nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from quit.errors import WorkspaceError
 
 
 class Workspace(Runs):
-    """Tables under a folder or a URL. Open it with :meth:`open` or :meth:`create`."""
+    """Tables under a folder or a URL. Open it with :meth:`open` or :meth:`create`; the class itself checks nothing."""
 
     def part_files(self, name: str, shard: Range = WHOLE, runs: Sequence[str] | None = None) -> list[tuple[Path, bool]]:
         """Return the current files of a table that overlap ``shard``, each with whether all its rows belong to it.
@@ -91,12 +92,10 @@ class Workspace(Runs):
         """Return the current parts that are missing or not as their manifest says; a damaged local copy is repaired."""
         damaged = []
         for path, part in (pair for stage_run in self.current().values() for pair in parts_of(*stage_run)):
-            try:
+            with suppress(WorkspaceError):
                 if self.store.fault(path, part) is None:
                     self.store.fetch({path: part})
                     continue
-            except WorkspaceError:
-                pass
             damaged.append(path)
         return damaged
 

@@ -45,14 +45,14 @@ def test_another_machine_reads_what_was_written_and_fetches_no_more_than_it_read
 def test_there_is_no_workspace_before_it_is_made_and_none_among_other_things(place: str, machine) -> None:
     with pytest.raises(WorkspaceError, match=f"{place} is not a workspace. Make one with: quit build -w {place}"):
         Workspace.open(place)
-    Workspace.at(place).store.objects.write("locks/probe-1", b"of a run that was killed here")
-    assert not list(Workspace.at(place).store.below(Workspace.at(place).path))
-    Workspace.at(place).store.objects.delete(["locks/probe-1"])
-    Workspace.at(place).store.objects.write("holiday.jpg", b"sea")
+    Workspace(place).store.objects.write("locks/probe-1", b"of a run that was killed here")
+    assert not list(Workspace(place).store.below(Workspace(place).path))
+    Workspace(place).store.objects.delete(["locks/probe-1"])
+    Workspace(place).store.objects.write("holiday.jpg", b"sea")
     with pytest.raises(WorkspaceError, match="holds other files"):
         Workspace.create(place)
-    assert list(Workspace.at(place).store.objects.listing()) == ["holiday.jpg"]
-    Workspace.at(place).store.objects.write("workspace.json", b'{"format": 999}')
+    assert list(Workspace(place).store.objects.listing()) == ["holiday.jpg"]
+    Workspace(place).store.objects.write("workspace.json", b'{"format": 999}')
     with pytest.raises(WorkspaceError, match="newer program .version 999"):
         Workspace.open(place)
 
