@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.measuring import bytes_below, timed, write_seconds
 from benchmarks.synthetic import carry_out, make
-from quit.common.starting import OwnServer
+from flows.server import OwnServer
 from quit.engine.planning import last_build
 from quit.engine.workspace import Workspace
 from quit.export import FORMATS

@@ -18,8 +18,10 @@ import pyarrow as pa
 
 import quit
 from quit import contracts
-from quit.engine.pipeline import Pipeline, StageRun
-from quit.engine.planning import plan_build
+from quit.engine.pipeline import Pipeline
+from quit.engine.plan import StageRun
+from quit.engine.planning import checked_build
+from quit.engine.workspace import Workspace
 from quit.review.store import ReviewStore
 from quit.stages.labelling.answers import number_answers
 from quit.text.normalize import normalize_answer
@@ -84,7 +86,9 @@ def make(
 
 def begun(folder: Path, overrides: Sequence[str] = ()) -> Pipeline:
     """Return a build of ``collection.jsonl`` into the workspace ``W`` of the same folder, on the embedded profile."""
-    pipeline = plan_build(folder / "W", [f"jsonl:{folder / 'collection.jsonl'}"], "embedded", overrides)
+    settings, sources = checked_build([f"jsonl:{folder / 'collection.jsonl'}"], "embedded", overrides)
+    asked_as = {"profile": "embedded", "overrides": overrides}
+    pipeline = Pipeline(Workspace.create(folder / "W"), settings, sources, asked_as=asked_as)
     pipeline.begin()
     return pipeline
 

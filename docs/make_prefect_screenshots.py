@@ -21,7 +21,7 @@ from typing import Any
 
 from make_screenshots import IMAGES, ROOT, shoot
 
-from quit.common.starting import prefect_server
+from flows.server import prefect_server
 from quit.settings import Serving, profile_file
 from tests.annotation.browser import annotator
 

@@ -84,7 +84,7 @@ def benchmark(
 
 
 def _release_of(folder: str) -> Release:
-    if is_release(folder) or not Workspace.at(folder).exists:
+    if is_release(folder) or not Workspace(folder).exists:
         return open_release(folder)
     opened = Workspace.open(folder)
     newest = newest_release(opened)

@@ -7,7 +7,7 @@ from prefect.artifacts import create_markdown_artifact
 
 from flows.notices import HOOKS
 from flows.parameters import NO_LIMITS, Source
-from flows.scheduling import FlowResult, run_with_limits
+from flows.scheduling import FlowResult, run_held, run_with_limits
 from flows.shards import Stages
 from quit.engine.pipeline import Pipeline
 from quit.engine.planning import held_build
@@ -53,39 +53,42 @@ def build(
         replace: Whether questions that people reviewed may leave; else such a run fails and changes nothing.
         limits: Timeout, retries, and who is notified of a failure.
     """
-    return run_with_limits(limits, lambda: _build(workspace, sources, profile, overrides or [], add, replace))
+
+    def work() -> FlowResult:
+        with held_build(workspace, sources, profile, overrides or [], add=add, replace=replace) as pipeline:
+            return _build(pipeline)
+
+    return run_with_limits(limits, work)
 
 
-def _build(
-    workspace: str, sources: list[str], profile: str, overrides: list[str], add: bool, replace: bool
-) -> FlowResult:
-    with held_build(workspace, sources, profile, overrides, add=add, replace=replace) as pipeline:
-        nothing = None
-        if pipeline.up_to_date:
-            nothing = f"Nothing new: sources, settings and models of {pipeline.workspace} are those of its tables."
-        else:
-            look_ahead(pipeline)
-        pipeline.begin()  # the sources may lie elsewhere now
-        if nothing is None:
-            _carry_out(pipeline)
-    heading = f"**{nothing}** No stage ran.\n\n" if nothing else ""
-    summary = heading + markdown_links(pipeline.workspace) + markdown_summary(pipeline.workspace)
+def build_held(pipeline: Pipeline) -> str:
+    """Run the flow on a build that the caller has opened."""
+    return run_held("build", pipeline, lambda: _build(pipeline))
+
+
+def _build(pipeline: Pipeline) -> FlowResult:
+    """Run what is missing, one line a stage."""
+    workspace, nothing, heading = pipeline.workspace, None, ""
+    if pipeline.up_to_date:
+        nothing = f"Nothing new: sources, settings and models of {workspace} are those of its tables."
+        heading = f"**{nothing}** No stage ran.\n\n"
+    else:
+        look_ahead(pipeline)
+    pipeline.begin()  # the sources may lie elsewhere now
+    if nothing is None:
+        with Stages(pipeline) as carry_out:
+            carry_out(collect_stage)  # sources -> questions, hints, candidates (3.1.1)
+            carry_out(filter_stage)  # hints that give the answer away are left out, with their questions (3.1.2)
+            carry_out(rank_stage)  # five hints of highest convergence (3.1.2)
+            carry_out(describe_stage)  # question type and difficulty (3.1.3)
+            carry_out(probe_stage)  # who answers without hints? (3.1.4)
+            carry_out(split_stage)  # train, dev, test (3.1.4)
+            carry_out(enumerate_stage)  # 325 passages a question (3.2.1)
+            carry_out(select_stage)  # which passages are asked, with labels.economy = "estimated"
+            carry_out(read_stage)  # three labelers, three readers (3.2.2)
+            carry_out(judge_stage)  # GPT-Eval: a verdict on each distinct answer (3.2.2)
+            carry_out(label_stage)  # 2 fully, 1 partially relevant (3.2.2)
+            carry_out(update_stage)  # people's verdicts over the judge's, and the filter again (3.2.4)
+    summary = heading + markdown_links(workspace) + markdown_summary(workspace)
     create_markdown_artifact(summary, key="quit-build-summary", description=nothing or "What was built")
     return FlowResult(summary, nothing)
-
-
-def _carry_out(pipeline: Pipeline) -> None:
-    """Run what is missing, one line a stage."""
-    with Stages(pipeline) as carry_out:
-        carry_out(collect_stage)  # sources -> questions, hints, candidates (3.1.1)
-        carry_out(filter_stage)  # hints that give the answer away are left out, with their questions (3.1.2)
-        carry_out(rank_stage)  # five hints of highest convergence (3.1.2)
-        carry_out(describe_stage)  # question type and difficulty (3.1.3)
-        carry_out(probe_stage)  # who answers without hints? (3.1.4)
-        carry_out(split_stage)  # train, dev, test (3.1.4)
-        carry_out(enumerate_stage)  # 325 passages a question (3.2.1)
-        carry_out(select_stage)  # which passages are asked, with labels.economy = "estimated"
-        carry_out(read_stage)  # three labelers, three readers (3.2.2)
-        carry_out(judge_stage)  # GPT-Eval: a verdict on each distinct answer (3.2.2)
-        carry_out(label_stage)  # 2 fully, 1 partially relevant (3.2.2)
-        carry_out(update_stage)  # people's verdicts over the judge's, and the filter again (3.2.4)

@@ -3,7 +3,7 @@ are safe to repeat."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -17,7 +17,7 @@ from annotation.project import push as push_items
 from annotation.sync import pull as pull_reviews
 from flows.notices import HOOKS
 from flows.parameters import NO_LIMITS, Step
-from flows.scheduling import FlowResult, run_with_limits
+from flows.scheduling import FlowResult, run_held, run_with_limits
 from flows.shards import Stages, may_help
 from quit.common.endpoints import address
 from quit.common.progress import note
@@ -83,13 +83,11 @@ def review(workspace: str, url: str | None = None, limits: Limits = NO_LIMITS) -
         limits: Timeout, retries, and who is notified of a failure.
     """
 
-    def work() -> FlowResult:
-        with held_last_build(workspace) as pipeline:
-            reports = _exchange(pipeline, ("push", "pull"), url)
-            reports["update"] = _update(pipeline)  # people's verdicts over the judge's (3.2.4)
-            return _ended(pipeline, reports)
+    def job(pipeline: Pipeline) -> Reports:
+        reports = _exchange(pipeline, ("push", "pull"), url)
+        return {**reports, "update": _update(pipeline)}  # people's verdicts over the judge's (3.2.4)
 
-    return run_with_limits(limits, work)
+    return _run(workspace, None, limits, job)
 
 
 @flow(name="review-sync", **HOOKS)
@@ -119,12 +117,10 @@ def review_sync(
         limits: Timeout, retries, and who is notified of a failure.
     """
 
-    def work() -> FlowResult:
-        with held_last_build(workspace, settings or ()) as pipeline:
-            reports = _exchange(pipeline, steps, url, project, new_project=new_project, repair=repair, full=full)
-            return _ended(pipeline, reports)
+    def job(pipeline: Pipeline) -> Reports:
+        return _exchange(pipeline, steps, url, project, new_project=new_project, repair=repair, full=full)
 
-    return run_with_limits(limits, work)
+    return _run(workspace, settings, limits, job)
 
 
 @flow(name="label-update", **HOOKS)
@@ -140,9 +136,20 @@ def label_update(
         limits: Timeout, retries, and who is notified of a failure.
     """
 
+    return _run(workspace, settings, limits, lambda pipeline: {"update": _update(pipeline, withdraw)})
+
+
+def update_held(pipeline: Pipeline, withdraw: bool) -> Reports:
+    """Run the flow ``label-update`` on a build that the caller has opened."""
+    return run_held("label-update", pipeline, lambda: _ended(pipeline, {"update": _update(pipeline, withdraw)}))
+
+
+def _run(workspace: str, settings: list[str] | None, limits: Limits, job: Callable[[Pipeline], Reports]) -> Reports:
+    """Do a job on a workspace's last build, under a flow's limits."""
+
     def work() -> FlowResult:
         with held_last_build(workspace, settings or ()) as pipeline:
-            return _ended(pipeline, {"update": _update(pipeline, withdraw)})
+            return _ended(pipeline, job(pipeline))
 
     return run_with_limits(limits, work)
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Callable
 from contextlib import ExitStack
+from queue import Empty, SimpleQueue
 from typing import Any
-from uuid import UUID
 
 from prefect import Task
 from prefect.client.orchestration import get_client
@@ -26,6 +25,8 @@ from quit.settings import Run
 from quit.settings.runner import parse_runner
 from quit.text.secrets import shown
 
+HEARTBEAT = 5.0
+"""Seconds between looks at a cluster that has not said anything."""
 # By name: Ray is imported only where it is used.
 _LOST = frozenset(
     "BrokenProcessPool WorkerCrashedError NodeDiedError LocalRayletDiedError ObjectLostError OwnerDiedError "
@@ -45,7 +46,7 @@ class LostCluster(ServerError):
     """A cluster cannot be reached, or not any more: nothing that was given to it will come back."""
 
 
-class Runner:
+class Runner(ExitStack):
     """Carries tasks out in the place that ``text`` names. Use as a context manager; nothing starts before the first
     task.
 
@@ -53,34 +54,22 @@ class Runner:
     """
 
     def __init__(self, text: str, settings: Run, workers: int) -> None:
+        super().__init__()
         self.kind, self.address = parse_runner(text)
         self._text = text
         self._seconds = settings.cluster_seconds
         self._workers = workers
         self._runner: Any = None
-        self._given: dict[UUID, Any] = {}  # task run -> the runner it was given to
-        self._stack = ExitStack()
+        self._given: dict[PrefectFuture[Any], Any] = {}  # to the runner it was given to
+        self._ended: SimpleQueue[PrefectFuture[Any]] = SimpleQueue()
 
     @property
     def apart(self) -> bool:
         """Whether workers are processes of their own, which share nothing with this one but files."""
         return self.kind != "threads"
 
-    def __enter__(self) -> Runner:
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        started, self._runner = self._runner, None
-        self._stack.__exit__(*error)
-        if started is not None and self.kind == "ray":
-            import ray
-
-            ray.shutdown()  # prefect-ray leaves a client's connection open
-
-    def submit(
-        self, task: Task[..., Any], parameters: dict[str, Any], done: Callable[[Any], None], gpus: float = 0
-    ) -> PrefectFuture[Any]:
-        """Give a task away; ``done`` is called with its future, from some thread, when it has ended one way or another.
+    def submit(self, task: Task[..., Any], parameters: dict[str, Any], gpus: float = 0) -> PrefectFuture[Any]:
+        """Give a task away; its future comes out of :meth:`first_ended` when it has ended one way or another.
 
         Raises :class:`LostCluster` where the cluster cannot be reached, :class:`MissingDependency` without its client.
         """
@@ -100,13 +89,21 @@ class Runner:
                 future = self._runner.submit(task, parameters)
             except Exception as error:
                 raise self._fault(error, self._runner) from error
-        self._given[future.task_run_id] = self._runner
-        future.add_done_callback(done)
+        self._given[future] = self._runner
+        future.add_done_callback(self._ended.put)
         return future
+
+    def first_ended(self) -> PrefectFuture[Any]:
+        """Wait until a task has ended and return its future. Raises :class:`LostCluster`."""
+        while True:
+            try:
+                return self._ended.get(timeout=HEARTBEAT)
+            except Empty:
+                self.check()
 
     def result(self, future: PrefectFuture[Any]) -> Any:
         """Return what a finished task returned. Raises :class:`LostWorker`, or what the task raised."""
-        runner = self._given.pop(future.task_run_id)
+        runner = self._given.pop(future)
         try:
             return future.result()
         except QuitError:
@@ -116,9 +113,7 @@ class Runner:
 
     def check(self) -> None:
         """Raise :class:`LostCluster` where the cluster has gone away and nobody would tell."""
-        if self._runner is None:
-            return
-        if self.kind == "ray":
+        if self._runner is not None and self.kind == "ray":
             import ray
 
             if not ray.is_initialized():
@@ -138,9 +133,12 @@ class Runner:
                     "-e '.[ray]'"
                 ) from error
             self._knock()
+            import ray
+
+            self.callback(ray.shutdown)  # prefect-ray leaves a client's connection open
         for last in (False, False, True):
             try:
-                self._stack.enter_context(runner)
+                self.enter_context(runner)
                 break
             except Exception as error:
                 if last or _SLOW not in str(error):
@@ -196,11 +194,7 @@ class Runner:
             )
         if machine := fault_of_the_machine(error):
             return machine
-        if (
-            names & {"ModuleNotFoundError", "ImportError"}
-            or "ModuleNotFoundError" in text
-            or "failed to import" in text
-        ):
+        if "ImportError" in names or "ModuleNotFoundError" in text or "failed to import" in text:
             return SettingsError(
                 f"A worker has no quit-builder, or another one: {_line(error)}. Install the same on every machine."
             )
@@ -210,7 +204,7 @@ class Runner:
         """A pool of processes that has lost one is of no use any more: let the next task start another."""
         if self.kind == "processes" and self._runner is runner:
             self._runner = None
-            self._stack.close()
+            self.close()
 
 
 def _is_grpc(where: str, seconds: float) -> bool:

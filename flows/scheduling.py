@@ -11,12 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from prefect import flow
 from prefect.logging import get_run_logger
 from prefect.states import Completed
 from prefect.utilities.timeout import timeout
 
+from flows.parameters import NO_LIMITS
 from quit.common.progress import Listener, listening
 from quit.common.stopping import heeding_sigterm_again
+from quit.engine.pipeline import Pipeline
 from quit.errors import QuitError, without_secrets_in_errors
 from quit.settings import Limits
 
@@ -71,6 +74,29 @@ def run_with_limits(limits: Limits, work: Callable[[], FlowResult]) -> Any:
     message = f"{done.nothing_new} ({seconds:.1f} s)"
     logger.info(message)
     return Completed(name=NOTHING_NEW, message=message, data=done.result)
+
+
+@dataclass(frozen=True)
+class _Here:
+    """Work with what is open in this process. Prefect sends the flow along with a task: other processes get it
+    empty."""
+
+    work: Callable[[], FlowResult] | None = None
+
+    def __reduce__(self) -> tuple[type[_Here], tuple[()]]:
+        return _Here, ()
+
+
+def run_held(name: str, pipeline: Pipeline, work: Callable[[], FlowResult]) -> Any:
+    """Do a flow's work, without limits, for a caller that has opened the build and holds its workspace."""
+    here = _Here(work)
+
+    @flow(name=name)
+    def held(workspace: str) -> Any:
+        assert here.work is not None
+        return run_with_limits(NO_LIMITS, here.work)
+
+    return held(pipeline.workspace.address)
 
 
 def _with_retries(limits: Limits, work: Callable[[], FlowResult], logger: Any) -> FlowResult:

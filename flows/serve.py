@@ -26,7 +26,7 @@ from flows.review import label_update, review_sync
 from quit.common.endpoints import address
 from quit.common.files import is_url
 from quit.common.ids import content_hash
-from quit.engine.pipeline import check_buildable
+from quit.engine.buildable import check_buildable
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, ServerError, SettingsError, did_you_mean
 from quit.settings import Limits, Notice, Schedule, Settings
@@ -86,7 +86,7 @@ def plan(
     check_buildable(settings)
     scheduled = {schedule.flow for schedule in settings.schedules}
     schedules = [*settings.schedules, *(Schedule(flow=flow) for flow in FLOWS if flow not in scheduled)]  # type: ignore[arg-type]
-    opened = list({folder.address: folder for folder in map(Workspace.at, workspaces)}.values())
+    opened = list({folder.address: folder for folder in map(Workspace, workspaces)}.values())
     shared = len({folder.name for folder in opened}) < len(opened)
     planned = []
     for folder in opened:

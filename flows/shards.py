@@ -11,9 +11,7 @@ from __future__ import annotations
 import time
 from asyncio import CancelledError
 from collections import Counter, deque
-from contextlib import suppress
-from itertools import zip_longest
-from queue import Empty, SimpleQueue
+from contextlib import ExitStack, suppress
 from typing import Any
 
 from prefect import task
@@ -21,37 +19,25 @@ from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.futures import PrefectFuture
 from prefect.logging import get_run_logger
-from prefect.runtime import task_run
 
-from flows.runners import LostCluster, LostWorker, Runner
+from flows.runners import HEARTBEAT, LostCluster, LostWorker, Runner
 from quit.common.progress import note, shards_done
 from quit.common.ranges import Range
 from quit.engine import workers
-from quit.engine.pipeline import Pipeline, StageRun
-from quit.errors import ServerError, WorkspaceError, without_secrets_in_errors
+from quit.engine.pipeline import Pipeline
+from quit.engine.plan import StageRun
+from quit.errors import ServerError, without_secrets_in_errors
 from quit.stages.stage import Stage
 
-_HEARTBEAT = 5.0  # seconds between looks at a cluster that has not said anything
+Shard = tuple[StageRun, Range]
 
 
 def may_help(task: Any, run: Any, state: Any) -> bool:
     """Whether trying again could help: yes for the system's faults. Servers' clients have tried again."""
-    try:
-        state.result()
-    except OSError:
-        return True
-    except Exception:
-        return False
-    return False
+    return isinstance(state.result(raise_on_failure=False), OSError)
 
 
-def shard_name() -> str:
-    """Return what the task run of a shard is called: ``read:minilm-late-3``."""
-    given = task_run.parameters
-    return f"{given['run']}-{given['shard'].index}"
-
-
-@task(name="shard", task_run_name=shard_name, cache_policy=NO_CACHE, retry_condition_fn=may_help)
+@task(name="shard", task_run_name="{run}-{shard.index}", cache_policy=NO_CACHE, retry_condition_fn=may_help)
 @without_secrets_in_errors
 def work_on(build: Pipeline | workers.Order, run: str, shard: Range) -> workers.Report | int:
     """Carry out one shard of a stage run; returns the rows of its first table.
@@ -61,32 +47,24 @@ def work_on(build: Pipeline | workers.Order, run: str, shard: Range) -> workers.
     started = time.monotonic()
     result: workers.Report | int
     if isinstance(build, Pipeline):
-        rows = build.work_on(build.stage_run(run), shard)
-        result = rows
+        result = rows = build.work_on(build.stage_run(run), shard)
     else:
         result = workers.work_on(build, run, shard)
         rows = result.rows or 0
-    _log(run, shard, rows, time.monotonic() - started)
+    ends = f" {shard.first or '(first)'} to {shard.end or '(last)'}" if shard.first or shard.end else ""
+    values = (run, shard.index + 1, shard.count, ends, rows, time.monotonic() - started)
+    get_run_logger().info("%s: shard %d of %d, questions%s: %d rows in %.1f s", *values)
     return result
 
 
-def _log(run: str, shard: Range, rows: int, seconds: float) -> None:
-    """Log a shard's result."""
-    bounds = (shard.first, shard.end)
-    where = (
-        "questions" if bounds == (None, None) else f"questions {shard.first or '(first)'} to {shard.end or '(last)'}"
-    )
-    values = (run, shard.index + 1, shard.count, where, rows, seconds)
-    get_run_logger().info("%s: shard %d of %d, %s: %d rows in %.1f s", *values)
-
-
-class Stages:
+class Stages(ExitStack):
     """Carries out stages in the order they are called, skipping what is done. Use as a context manager.
 
     ``runner``: where, instead of the place that the settings name.
     """
 
     def __init__(self, pipeline: Pipeline, runner: str | None = None) -> None:
+        super().__init__()
         self.pipeline = pipeline
         self._logger = get_run_logger()
         self._artifact = create_progress_artifact(0.0, key="quit-build", description="Stages of the build")
@@ -96,106 +74,77 @@ class Stages:
             retry_delay_seconds=[settings.retry_seconds * 2**attempt for attempt in range(settings.retries)],
         )
         together = len(pipeline.settings.readers) if settings.readers_together else 1
-        self._runner = Runner(runner or settings.runner, settings, pipeline.workers * together)
-
-    def __enter__(self) -> Stages:
-        self._runner.__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._runner.__exit__(*error)
+        self._runner = self.enter_context(Runner(runner or settings.runner, settings, pipeline.workers * together))
 
     def __call__(self, stage: Stage) -> None:
         """Run what is missing of a stage, then mark it as complete. A stage that is not part of this build is
         skipped."""
-        for runs in self.pipeline.runs_of(stage):
-            if missing := self.pipeline.missing_inputs(runs[0]):
-                raise WorkspaceError(
-                    f"{runs[0].key} cannot run: the tables of {', '.join(missing)} are not those of this build. "
-                    f"Run: quit build -w {self.pipeline.workspace}"
-                )
-            self.pipeline.check_not_empty(runs[0])
-            before = self.pipeline.models.meter.snapshot()
+        pipeline, runner = self.pipeline, self._runner
+        gpus = pipeline.settings.run.gpus if {"reader", "judge"} & {*stage.models} else 0
+        for runs in pipeline.runs_of(stage):
+            pipeline.check_ready(runs[0])
+            before = pipeline.models.meter.snapshot()
+            waiting, working = self._waiting(runs), dict[PrefectFuture[Any], Shard]()
+            left, lost = Counter(run.key for run, _ in waiting), Counter[Shard]()
             try:
-                self._carry_out(self._waiting(runs))
+                while waiting or working:
+                    while (given := self._next(waiting, working)) is not None:
+                        run, shard = given
+                        build = workers.order(pipeline, run, pipeline.workers) if runner.apart else pipeline
+                        future = runner.submit(self._task, {"build": build, "run": run.key, "shard": shard}, gpus)
+                        working[future] = given
+                    future = runner.first_ended()
+                    run, shard = working.pop(future)
+                    try:
+                        self._accept(run, shard, runner.result(future))
+                    except LostWorker as error:
+                        self._again(run, shard, lost, error)
+                        waiting.appendleft((run, shard))
+                        continue
+                    left[run.key] -= 1
+                    shards_done(stage.number, run.key, shard.count - left[run.key], shard.count)
+            except LostCluster:
+                raise
+            except (Exception, CancelledError):  # a fault, or the run's timeout, which Prefect raises as a cancellation
+                self._drain(working)
+                raise
             finally:
-                self.pipeline.record_usage(runs[0].key if len(runs) == 1 else stage.name, before)
+                pipeline.record_usage(runs[0].key if len(runs) == 1 else stage.name, before)
             for run in runs:
-                self.pipeline.finish(run)
-                done = self.pipeline.runs.index(run) + 1
-                percent = 100.0 * done / len(self.pipeline.runs)
+                pipeline.finish(run)
+                percent = 100.0 * (pipeline.runs.index(run) + 1) / len(pipeline.runs)
                 update_progress_artifact(self._artifact, percent, description=run.key)  # type: ignore[arg-type]
 
-    def _waiting(self, runs: list[StageRun]) -> deque[tuple[StageRun, Range]]:
+    def _waiting(self, runs: list[StageRun]) -> deque[Shard]:
         """Return the shards to do; several runs take turns."""
-        pending = [self.pipeline.pending(run, publish=True) for run in runs]
-        for run, shards in zip(runs, pending, strict=True):
+        waiting: list[Shard] = []
+        for run in runs:
+            shards = self.pipeline.pending(run, publish=True)
+            waiting += [(run, shard) for shard in shards]
             if shards:
                 self._logger.info("%s: %d of %d shards to do", run.key, len(shards), shards[0].count)
                 shards_done(run.stage.number, run.key, shards[0].count - len(shards), shards[0].count)
             else:
                 self._logger.info("%s: up to date", run.key)
-        turns = zip_longest(*([(run, shard) for shard in shards] for run, shards in zip(runs, pending, strict=True)))
-        return deque(shard for turn in turns for shard in turn if shard is not None)
+        return deque(sorted(waiting, key=lambda given: given[1].index))
 
-    def _carry_out(self, waiting: deque[tuple[StageRun, Range]]) -> None:
-        left = Counter(run.key for run, _ in waiting)
-        lost: Counter[tuple[str, int]] = Counter()
-        working: dict[PrefectFuture[Any], tuple[StageRun, Range]] = {}
-        finished: SimpleQueue[PrefectFuture[Any]] = SimpleQueue()
-        try:
-            while waiting or working:
-                while (given := self._next(waiting, working)) is not None:
-                    working[self._give(*given, finished)] = given
-                future = self._wait_for(finished)
-                run, shard = working.pop(future)
-                try:
-                    self._accept(run, shard, self._runner.result(future))
-                except LostWorker as error:
-                    self._again(run, shard, lost, error)
-                    waiting.appendleft((run, shard))
-                    continue
-                left[run.key] -= 1
-                shards_done(run.stage.number, run.key, shard.count - left[run.key], shard.count)
-        except LostCluster:
-            raise
-        except (Exception, CancelledError):  # a fault, or the run's timeout, which Prefect raises as a cancellation
-            self._drain(working)
-            raise
-
-    def _drain(self, working: dict[PrefectFuture[Any], tuple[StageRun, Range]]) -> None:
+    def _drain(self, working: dict[PrefectFuture[Any], Shard]) -> None:
         """Wait for the shards in flight: they were paid for, and nobody may have the workspace while they write."""
         for future, (run, shard) in working.items():
             while not future.state.is_final():
                 self._runner.check()
                 with suppress(TimeoutError):
-                    future.wait(timeout=_HEARTBEAT)
+                    future.wait(timeout=HEARTBEAT)
             with suppress(Exception):  # the first fault is the one to report
                 self._accept(run, shard, self._runner.result(future))
 
-    def _next(
-        self, waiting: deque[tuple[StageRun, Range]], working: dict[PrefectFuture[Any], tuple[StageRun, Range]]
-    ) -> tuple[StageRun, Range] | None:
+    def _next(self, waiting: deque[Shard], working: dict[PrefectFuture[Any], Shard]) -> Shard | None:
         """Take the next shard of a run that has fewer at work than it may; None where there is none."""
-        at_work = Counter(run.key for run, _ in working.values())
-        for index, (run, shard) in enumerate(waiting):
-            if at_work[run.key] < self.pipeline.workers:
-                del waiting[index]
-                return run, shard
-        return None
-
-    def _give(self, run: StageRun, shard: Range, finished: SimpleQueue[PrefectFuture[Any]]) -> PrefectFuture[Any]:
-        apart = self._runner.apart
-        build = workers.order(self.pipeline, run, self.pipeline.workers) if apart else self.pipeline
-        gpus = self.pipeline.settings.run.gpus if "reader" in run.stage.models or "judge" in run.stage.models else 0
-        return self._runner.submit(self._task, {"build": build, "run": run.key, "shard": shard}, finished.put, gpus)
-
-    def _wait_for(self, finished: SimpleQueue[PrefectFuture[Any]]) -> PrefectFuture[Any]:
-        while True:
-            try:
-                return finished.get(timeout=_HEARTBEAT)
-            except Empty:
-                self._runner.check()
+        at_work = Counter(run for run, _ in working.values())
+        shard = next((shard for shard in waiting if at_work[shard[0]] < self.pipeline.workers), None)
+        if shard is not None:
+            waiting.remove(shard)
+        return shard
 
     def _accept(self, run: StageRun, shard: Range, result: workers.Report | int) -> None:
         """Accept a worker's report: its parts must be visible here, what it asked is counted here."""
@@ -203,11 +152,11 @@ class Stages:
             workers.wait_for_parts(self.pipeline, run, shard, result.host)
             self.pipeline.models.meter.merge(result.usage, self.pipeline.workers)
 
-    def _again(self, run: StageRun, shard: Range, lost: Counter[tuple[str, int]], error: LostWorker) -> None:
+    def _again(self, run: StageRun, shard: Range, lost: Counter[Shard], error: LostWorker) -> None:
         """Note a lost worker; raises :class:`ServerError` where this shard has lost too many."""
-        lost[run.key, shard.index] += 1
+        lost[run, shard] += 1
         most = self.pipeline.settings.run.lost_workers
-        if lost[run.key, shard.index] > most:
+        if lost[run, shard] > most:
             raise ServerError(
                 f"Part {shard.index} of {run.key} has lost its worker {most + 1} times; the last time: {error}. What "
                 "is done stays done. If memory is short, use fewer run.workers or more shards (--shards), then run "

@@ -168,7 +168,7 @@ def build(
             console = BuildConsole(pipeline, quiet)
             on_stop(console.stop)
             with console:
-                call_flow("build.build", str(workspace), sources, profile, overrides, add=add, replace=replace)
+                call_flow("build.build_held", pipeline)
     if not quiet:
         print_summary(open_workspace(workspace))
 
@@ -279,7 +279,7 @@ def plan(
     sources, profile, overrides = _asked_build(workspace, source, profile, set_)
     overrides = _with(overrides, "collect.questions", questions)
     settings, refs = checked_build([str(ref) for ref in sources], profile, overrides)
-    pipeline = Pipeline(Workspace.at(workspace), settings, refs)
+    pipeline = Pipeline(Workspace(workspace), settings, refs)
     with working("plan"):
         costs = make_plan(pipeline, sample=sample, block=block, throughput=throughput)
     if as_json:
@@ -323,7 +323,7 @@ def _asked_build(
     from quit.engine.workspace import Workspace
     from quit.sources import parse_source
 
-    workspace, known = Workspace.at(path), {}
+    workspace, known = Workspace(path), {}
     if workspace.exists:
         workspace.check_format()
         known = workspace.build or {}

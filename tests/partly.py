@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from quit.engine.pipeline import Pipeline
@@ -12,6 +13,13 @@ from tests.conftest import ROOT, STARTER
 
 PROFILE = ROOT / "tests" / "economy.toml"
 LABELERS = ("minilm-vector", "minilm-late", "minilm-evidence")
+
+
+def plan_build(folder: Path, sources: Sequence[str], profile: str, overrides: Sequence[str]) -> Pipeline:
+    """Return the plan of a build without holding its workspace, which is created where there is none."""
+    settings, refs = checked_build(sources, profile, overrides)
+    asked_as = {"profile": profile, "overrides": list(overrides)}
+    return Pipeline(Workspace.create(folder), settings, refs, asked_as=asked_as)
 
 
 def planned(folder: Path, *overrides: str, models: Models | None = None) -> Pipeline:

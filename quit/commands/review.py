@@ -165,7 +165,7 @@ def apply(
         if nothing_to_update(pipeline, withdraw):
             report = asdict(update_report(pipeline, ran=False))
         else:
-            report = call_flow("review.label_update", str(workspace), withdraw)["update"]
+            report = call_flow("review.update_held", pipeline, withdraw)["update"]
     removed = ", ".join(f"{count} {reason}" for reason, count in report["questions_removed"].items()) or "none"
     lines = [
         "Applied." if report["ran"] else nothing_new,

@@ -39,7 +39,7 @@ def serve(
 
     Example: `quit serve -w W --profile nightly.toml --with-server`
     """
-    from quit.common.starting import prefect_server
+    from flows.server import prefect_server
 
     chosen = load_settings(profile, set_)
     folders = workspace or [Path("workspace")]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from quit.commands.options import JsonOption, WorkspaceOption, open_workspace, print_json
+from quit.errors import InputError
 
 
 def status(
@@ -23,7 +25,7 @@ def status(
     """
     from quit.commands.console import print_asked, print_left_out, print_origins, print_replies, print_status
     from quit.common.files import is_url
-    from quit.engine.planning import readable_build
+    from quit.engine.planning import last_build
     from quit.status.summary import as_dict, readers_table
     from quit.status.summary import left_out as rows_left_out
 
@@ -33,7 +35,9 @@ def status(
         print_json(rows) if as_json else print_left_out(rows)
         return
 
-    pipeline = readable_build(opened)
+    pipeline = None
+    with suppress(InputError):  # not built yet, or its sources cannot be read any more
+        pipeline = last_build(opened)
     if as_json:
         print_json(as_dict(opened, pipeline))
     else:

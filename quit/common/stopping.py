@@ -1,5 +1,7 @@
 """Ctrl-C, SIGTERM, a closed terminal: one line that says how to resume, then an end within seconds, whatever runs.
 
+``quit.cli.main`` takes the signals, this module ends the process, :mod:`quit.common.children` what it has started.
+
 What is done stays done, since everything that is written appears whole or not at all; so stopping need not be gentle. A
 command gets ``GRACE`` seconds to end by itself (a server is informed, a temporary file is removed), then the process
 ends. A second signal ends it at once.

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
 import os
 import platform
 import socket
@@ -24,8 +23,10 @@ from typing import Any
 
 from quit import contracts
 from quit.common.cache import VARIABLE
+from quit.common.children import end_with_parent
 from quit.common.ranges import Range
-from quit.engine.pipeline import Pipeline, StageRun
+from quit.engine.pipeline import Pipeline
+from quit.engine.plan import StageRun
 from quit.engine.workspace import Workspace
 from quit.errors import QuitError, WorkspaceError
 from quit.models.factory import Models
@@ -82,21 +83,6 @@ def program() -> str:
     return f"{__version__}, workspaces {contracts.WORKSPACE_FORMAT}, code {digest.hexdigest()[:10]}"
 
 
-@cache
-def _end_with_parent() -> None:
-    """See to it that a process of a pool ends with the process that started it, however that ends: nobody else would
-    tell it."""
-    parent = multiprocessing.parent_process()
-    if parent is None:
-        return
-
-    def watch() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=watch, name="parent", daemon=True).start()
-
-
 def order(pipeline: Pipeline, run: StageRun, processes: int) -> Order:
     """Return the order for shards of a stage run. The caller holds the workspace."""
     return Order(
@@ -118,15 +104,21 @@ def work_on(order: Order, run: str, shard: Range) -> Report:
     Raises :class:`WorkspaceError` where this worker must not work: another program, another folder, other inputs, or
     tables that have not arrived; and whatever the stage raises.
     """
-    _end_with_parent()
+    end_with_parent()
     host = socket.gethostname()
     try:
-        return _work_on(order, run, shard, host)
+        pipeline = _ready_pipeline(order, run)
+        stage_run, rows = pipeline.stage_run(run), None
+        if not pipeline.workspace.part_done(pipeline.folder(stage_run), stage_run.stage.outputs, shard, publish=True):
+            rows = pipeline.work_on(stage_run, shard)
+            pipeline.workspace.flush_replies()
+        return Report(rows, pipeline.models.meter.take(), host)
     except QuitError as error:
         raise type(error)(f"{error} (Worker on {host}.)") from error
 
 
-def _work_on(order: Order, key: str, shard: Range, host: str) -> Report:
+def _ready_pipeline(order: Order, key: str) -> Pipeline:
+    """Return this worker's pipeline when it may work on a stage run."""
     if order.program != program():
         raise WorkspaceError(
             f"A worker has another program than the build: {program()} there, {order.program} here. Install the same "
@@ -136,7 +128,7 @@ def _work_on(order: Order, key: str, shard: Range, host: str) -> Report:
         os.environ.setdefault(VARIABLE, order.cache)
     patience = order.settings.run.visible_seconds
     folder = order.workspace
-    if not _wait(lambda: Workspace.at(folder).exists, patience):
+    if not _wait(lambda: Workspace(folder).exists, patience):
         raise WorkspaceError(
             f"A worker cannot see the workspace {folder}. Mount the shared folder there under the same path (give it "
             "the store's address and credentials), or use a runner of this machine."
@@ -153,11 +145,7 @@ def _work_on(order: Order, key: str, shard: Range, host: str) -> Report:
             f"A worker does not see the tables of {', '.join(pipeline.missing_inputs(run))} after {patience:g} s. "
             f"Check the shared folder {folder}."
         )
-    if pipeline.workspace.part_done(pipeline.folder(run), run.stage.outputs, shard, publish=True):
-        return Report(None, pipeline.models.meter.take(), host)
-    rows = pipeline.work_on(run, shard)
-    pipeline.workspace.flush_replies()
-    return Report(rows, pipeline.models.meter.take(), host)
+    return pipeline
 
 
 def _same_pipeline(order: Order, key: str) -> Pipeline:

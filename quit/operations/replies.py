@@ -9,7 +9,8 @@ from urllib.error import HTTPError
 
 from quit.common.progress import note
 from quit.engine.damage import discard_to_compare
-from quit.engine.pipeline import Pipeline, StageRun
+from quit.engine.pipeline import Pipeline
+from quit.engine.plan import StageRun
 from quit.errors import ServerError
 from quit.models.language import Unasked, generator_identity, language_reader
 from quit.models.serving import listed

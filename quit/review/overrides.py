@@ -19,14 +19,13 @@ import pyarrow.compute as pc
 from quit import contracts
 from quit.common.ids import content_hash
 from quit.common.json_lines import json_lines
+from quit.engine.decided import KEY, WITHDRAWN, in_force
+from quit.engine.logs import Log
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, did_you_mean
 
 KINDS: dict[str, tuple[str, ...]] = {"leak": ("leak", "no_leak")}
 """Kind of override to the decisions that a person can take. A new kind is a line here and a stage that applies it."""
-WITHDRAWN = "withdrawn"
-
-_KEY = ("kind", "question_id", "hint_id", "span", "answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,24 +41,6 @@ class Decision:
     kind: str = "leak"
 
 
-def in_force(log: pa.Table, kind: str | None = None) -> pa.Table:
-    """Return the rows of a log that count (of one kind): the last of each key, unless it is a withdrawal."""
-    last: dict[tuple, int] = {}
-    for position, row in enumerate(log.select([*_KEY, "decision"]).to_pylist()):
-        key = tuple(row[name] for name in _KEY)
-        if row["decision"] == WITHDRAWN:
-            last.pop(key, None)
-        elif kind in (None, row["kind"]):
-            last[key] = position
-    return log.take(pa.array(sorted(last.values()), pa.int64()))
-
-
-def decisions(rows: pa.Table) -> list[list[str | None]]:
-    """Return what overrides say, sorted, without ids, names, reasons and times: what a fingerprint has to know."""
-    contents = [[row[name] for name in (*_KEY, "decision")] for row in rows.select([*_KEY, "decision"]).to_pylist()]
-    return sorted(contents, key=lambda row: [text or "" for text in row])
-
-
 def add(workspace: Workspace, wanted: Sequence[Decision]) -> list[dict[str, Any]]:
     """Append decisions to the workspace's log and return the rows written; what is in force already is not written
     again.
@@ -72,12 +53,12 @@ def add(workspace: Workspace, wanted: Sequence[Decision]) -> list[dict[str, Any]
     now = _now()
 
     def make(log: pa.Table) -> pa.Table:
-        same = (*_KEY, "decision", "by", "reason")
+        same = (*KEY, "decision", "by", "reason")
         known = {tuple(row[name] for name in same) for row in in_force(log).to_pylist()}
         fresh = [row for row in rows if tuple(row[name] for name in same) not in known]
         return _numbered(fresh, len(log), now)
 
-    return workspace.append("overrides", make).to_pylist()
+    return Log(workspace, "overrides").append(make).to_pylist()
 
 
 def withdraw(workspace: Workspace, override_id: str, by: str, reason: str) -> dict[str, Any]:
@@ -93,16 +74,16 @@ def withdraw(workspace: Workspace, override_id: str, by: str, reason: str) -> di
             raise InputError(f"There is no override {override_id!r}.{near}")
         row = rows[override_id]
         current = {
-            tuple(override[name] for name in _KEY): override["override_id"] for override in in_force(log).to_pylist()
+            tuple(override[name] for name in KEY): override["override_id"] for override in in_force(log).to_pylist()
         }
-        ruling = current.get(tuple(row[name] for name in _KEY))
+        ruling = current.get(tuple(row[name] for name in KEY))
         if ruling != override_id:
             now = f"{ruling} has taken its place" if ruling else "nothing overrides that hint, span and answer now"
             raise InputError(f"The override {override_id} is not in force: {now}.")
         ended = {**row, "decision": WITHDRAWN, "by": _text(by, "by"), "reason": _text(reason, "reason")}
         return _numbered([ended], len(log), _now())
 
-    return workspace.append("overrides", make).to_pylist()[0]
+    return Log(workspace, "overrides").append(make).to_pylist()[0]
 
 
 def read_decisions(path: Path) -> list[Decision]:
@@ -129,7 +110,7 @@ def read_decisions(path: Path) -> list[Decision]:
 
 def listed(workspace: Workspace, question_id: str | None = None) -> list[dict[str, Any]]:
     """Return the log, oldest first (of one question), each row with ``in_force``."""
-    log = workspace.read_log("overrides")
+    log = Log(workspace, "overrides").read()
     ruling = set(in_force(log).column("override_id").to_pylist())
     rows = [{**row, "in_force": row["override_id"] in ruling} for row in log.to_pylist()]
     return [row for row in rows if question_id in (None, row["question_id"])]

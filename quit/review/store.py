@@ -19,9 +19,11 @@ import pyarrow as pa
 
 from quit import contracts
 from quit.common.shapes import read_json
+from quit.engine.decided import applied_reviews
+from quit.engine.logs import Log
 from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
-from quit.store.parts import joined, log_number, read_log_part
+from quit.store.parts import log_number
 
 
 class ReviewStore:
@@ -29,23 +31,23 @@ class ReviewStore:
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
-        self.folder = workspace.path / "reviews"
+        self._log = Log(workspace, "reviews")
+        self.folder = self._log.folder
 
     # The table
 
     @property
     def parts(self) -> list[str]:
         """Names of the table's parts, oldest first."""
-        return [path.name for path in self.workspace.log_files("reviews")]
+        return [path.name for path in self._log.files]
 
     def read(self, parts: Sequence[str] | None = None) -> pa.Table:
         """Return the rows of all parts, or of those named. Raises :class:`WorkspaceError` for a bad part."""
-        wanted = self.parts if parts is None else parts
-        return joined("reviews", [read_log_part("reviews", self.folder / name) for name in wanted])
+        return self._log.read(None if parts is None else [self.folder / name for name in parts])
 
     def next_sync(self) -> int:
         """Return the number of the next pull that brings something, from 1."""
-        return log_number(self.workspace.next_log_part("reviews"))
+        return log_number(self._log.next_part())
 
     def append(self, rows: Sequence[dict[str, Any]]) -> str | None:
         """Append rows as one new part and return its name (None for no rows). Nothing that exists is touched.
@@ -54,8 +56,8 @@ class ReviewStore:
         """
         if not rows:
             return None
-        target = self.workspace.next_log_part("reviews")
-        part = self.workspace.add_log_part("reviews", contracts.table("reviews").from_rows(list(rows)))
+        target = self._log.next_part()
+        part = self._log.add_part(contracts.table("reviews").from_rows(list(rows)))
         if part is None:
             raise WorkspaceError(f"{target} was written by another pull meanwhile. Pull again.")
         return part.name
@@ -65,7 +67,7 @@ class ReviewStore:
     @property
     def applied(self) -> list[str]:
         """Names of the parts that the label update rests on (none: people's verdicts are not applied)."""
-        return list(read_json(self.folder / "applied.json", {"parts": []})["parts"])
+        return [path.name for path in applied_reviews(self.workspace)]
 
     def set_applied(self, parts: Sequence[str]) -> None:
         """Let the label update rest on these parts."""

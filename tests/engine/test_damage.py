@@ -17,6 +17,7 @@ from quit.cli import main
 from quit.common.files import temporary_of
 from quit.common.ranges import WHOLE
 from quit.engine.damage import discard_damaged
+from quit.engine.logs import Log
 from quit.engine.pipeline import Pipeline
 from quit.engine.planning import held_last_build
 from quit.engine.usage import totals
@@ -223,15 +224,15 @@ def _override(workspace: Workspace, hint: str, by: str) -> None:
 def test_a_log_is_numbered_after_its_last_part_and_replaces_nothing(workspace: Workspace) -> None:
     for by in ("ada", "bob", "cy"):
         _override(workspace, "q1-h01", by)
-    first, _, third = workspace.log_files("overrides")
+    first, _, third = Log(workspace, "overrides").files
     kept = third.read_bytes()
     first.unlink()
     _override(workspace, "q1-h01", "dee")
-    assert [path.name for path in workspace.log_files("overrides")] == [
+    assert [path.name for path in Log(workspace, "overrides").files] == [
         f"part-0000{n}.parquet" for n in (2, 3, 4)
     ]  # fmt: skip
     assert third.read_bytes() == kept
-    assert workspace.read_log("overrides").column("by").to_pylist() == ["bob", "cy", "dee"]
+    assert Log(workspace, "overrides").read().column("by").to_pylist() == ["bob", "cy", "dee"]
 
 
 def test_a_name_that_someone_else_took_meanwhile_is_never_replaced(

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from quit.engine.pipeline import Pipeline
-from quit.engine.planning import plan_build
 from quit.models import cleaning
+from tests.partly import plan_build
 from tests.servers.builds import three_questions
 from tests.servers.checkpoints import checkpoint
 

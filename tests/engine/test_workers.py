@@ -15,13 +15,13 @@ from quit import errors
 from quit.common.ranges import WHOLE
 from quit.engine import workers
 from quit.engine.pipeline import Pipeline
-from quit.engine.planning import plan_build
 from quit.engine.workers import Order, order, wait_for_parts, work_on
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, QuitError, WorkspaceError
 from quit.models.generation.meter import Meter
 from quit.settings import ServerSettings
 from tests.conftest import STARTER
+from tests.partly import plan_build
 
 QUICK = ["run.visible_seconds=0.1"]
 

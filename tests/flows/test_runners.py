@@ -181,7 +181,7 @@ def test_an_unreachable_cluster_is_one_clear_line(scheme: str, mute: bool) -> No
         port = listening.getsockname()[1]
         settings = Run(runner=f"{scheme}127.0.0.1:{port}", cluster_seconds=1)
         with Runner(settings.runner, settings, 2) as runner, pytest.raises(ServerError) as raised:
-            runner.submit(None, {}, print)
+            runner.submit(None, {})
     assert f"{scheme}127.0.0.1:{port}" in str(raised.value) and "--runner threads" in str(raised.value)
     # Not after the clients' own patience, which is minutes.
     assert ("(asked for 1 s)" if mute else "no connection within 1 s") in str(raised.value)
@@ -198,7 +198,7 @@ def test_no_ray_on_this_machine_is_said(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(_private.services, "_find_address_from_flag", lambda flag: set())
     monkeypatch.setattr(_private.services, "find_bootstrap_address", lambda folder: None)
     with Runner("ray:auto", Run(runner="ray:auto"), 2) as runner, pytest.raises(ServerError, match="ray:auto.*running"):
-        runner.submit(None, {}, print)
+        runner.submit(None, {})
 
 
 def test_too_little_memory_is_no_wrong_installation() -> None:
@@ -215,7 +215,7 @@ def test_a_missing_client_is_named_with_the_command(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setitem(sys.modules, "prefect_ray.task_runners", None)
     with Runner("ray", Run(runner="ray"), 2) as runner, pytest.raises(MissingDependency, match=r"-e .\.\[ray\]"):
-        runner.submit(None, {}, print)
+        runner.submit(None, {})
 
 
 def test_a_scheduled_run_takes_its_runner_from_its_parameters(

@@ -19,7 +19,7 @@ from typing import Any
 import httpx
 import pytest
 
-from quit.common.starting import prefect_server
+from flows.server import prefect_server
 from quit.engine.workspace import Workspace
 from quit.settings import Serving
 from tests.conftest import FEW, ROOT, STARTER

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from quit.common.starting import prefect_server
+from flows.server import prefect_server
 from quit.errors import ServerError
 from quit.settings import Serving
 from tests.conftest import call_quit, run_quit

@@ -74,17 +74,6 @@ def test_what_happens_while_a_build_waits_counts(built: Path, small_source: Path
         assert pipeline.runs[-1].key == "update"
 
 
-def test_a_job_is_planned_once_however_deep_it_is_asked_for(built: Path, small_source: Path, tmp_path: Path) -> None:
-    shutil.copytree(built, tmp_path / "W")
-    build = (tmp_path / "W", [f"jsonl:{small_source}"], "embedded", [])
-    with held_build(*build) as outer:
-        with held_build(*build) as inner:
-            assert inner is outer
-        assert outer.workspace.holder  # the inner block has not given the workspace back
-    with held_build(*build) as later:
-        assert later is not outer
-
-
 @pytest.mark.parametrize(
     "command",
     [

@@ -9,13 +9,15 @@ from pathlib import Path
 import pytest
 
 from quit.engine import workers
+from quit.engine.decided import contents, in_force
+from quit.engine.logs import Log
 from quit.engine.pipeline import Pipeline
-from quit.engine.planning import plan_build
 from quit.engine.workers import order
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
-from quit.review.overrides import Decision, add, decisions, in_force, listed, read_decisions, withdraw
+from quit.review.overrides import Decision, add, listed, read_decisions, withdraw
 from quit.status.story import story
+from tests.partly import plan_build
 
 RECORDS = [
     {
@@ -148,12 +150,12 @@ def test_the_last_row_of_a_key_counts(workspace: Workspace) -> None:
     for decision in ("no_leak", "leak", "no_leak"):
         add(workspace, [Decision(LEAKY, decision, "ada", "Changed my mind.")])
     add(workspace, [Decision(LEAKY, "leak", "ada", "This span only.", span="blankets")])
-    rows = in_force(workspace.read_log("overrides"), "leak")
-    assert [row[2:] for row in decisions(rows)] == [
+    rows = in_force(Log(workspace, "overrides").read(), "leak")
+    assert [row[2:] for row in contents(rows)] == [
         [LEAKY, None, None, "no_leak"],
         [LEAKY, "blankets", None, "leak"],
     ]
-    assert len(in_force(workspace.read_log("overrides"), "label")) == 0
+    assert len(in_force(Log(workspace, "overrides").read(), "label")) == 0
     first = listed(workspace)[0]["override_id"]
     with pytest.raises(InputError, match="not in force: ov-[0-9a-f]{10} has taken its place"):
         withdraw(workspace, first, "ada", "Sorry.")

@@ -13,6 +13,7 @@ import pytest
 from quit import contracts
 from quit.common.ranges import Range, ranges
 from quit.engine.damage import discard_damaged
+from quit.engine.logs import Log
 from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
 from quit.review.store import ReviewStore
@@ -44,14 +45,14 @@ def test_another_machine_reads_what_was_written_and_fetches_no_more_than_it_read
 def test_there_is_no_workspace_before_it_is_made_and_none_among_other_things(place: str, machine) -> None:
     with pytest.raises(WorkspaceError, match=f"{place} is not a workspace. Make one with: quit build -w {place}"):
         Workspace.open(place)
-    Workspace.at(place).store.objects.write("locks/probe-1", b"of a run that was killed here")
-    assert not list(Workspace.at(place).store.below(Workspace.at(place).path))
-    Workspace.at(place).store.objects.delete(["locks/probe-1"])
-    Workspace.at(place).store.objects.write("holiday.jpg", b"sea")
+    Workspace(place).store.objects.write("locks/probe-1", b"of a run that was killed here")
+    assert not list(Workspace(place).store.below(Workspace(place).path))
+    Workspace(place).store.objects.delete(["locks/probe-1"])
+    Workspace(place).store.objects.write("holiday.jpg", b"sea")
     with pytest.raises(WorkspaceError, match="holds other files"):
         Workspace.create(place)
-    assert list(Workspace.at(place).store.objects.listing()) == ["holiday.jpg"]
-    Workspace.at(place).store.objects.write("workspace.json", b'{"format": 999}')
+    assert list(Workspace(place).store.objects.listing()) == ["holiday.jpg"]
+    Workspace(place).store.objects.write("workspace.json", b'{"format": 999}')
     with pytest.raises(WorkspaceError, match="newer program .version 999"):
         Workspace.open(place)
 
@@ -146,7 +147,7 @@ def test_a_log_in_a_store_is_numbered_after_its_last_part(place: str, machine) -
     machine("second")
     there = opened(place)
     assert ReviewStore(there).append(tiny.reviews()) == "part-00004.parquet"
-    assert there.next_log_part("overrides").name == "part-00001.parquet"
+    assert Log(there, "overrides").next_part().name == "part-00001.parquet"
     assert there.store.objects.read("reviews/part-00003.parquet") == third
 
 
@@ -260,7 +261,7 @@ def test_rows_that_two_machines_append_at_once_are_all_kept(place: str, machine:
                 row = _override(len(log) + 1, by)
                 return contract.from_rows([row])
 
-            assert len(workspace.append("overrides", make)) == 1
+            assert len(Log(workspace, "overrides").append(make)) == 1
 
     threads = [
         threading.Thread(target=work, args=(workspace, str(number))) for number, workspace in enumerate(workspaces)
@@ -270,7 +271,7 @@ def test_rows_that_two_machines_append_at_once_are_all_kept(place: str, machine:
     for thread in threads:
         thread.join()
     machine("d")
-    log = opened(place).read_log("overrides")
+    log = Log(opened(place), "overrides").read()
     assert log.column("override_id").to_pylist() == [f"o{number:06d}" for number in range(1, 13)]
     assert sorted(log.column("by").to_pylist()) == sorted("012" * 4)
 

@@ -1,0 +1,76 @@
+"""Logs of a workspace: tables that people append to, one part an entry, never changed.
+
+::
+
+    W/overrides/part-00001.parquet   what people decided
+    W/reviews/part-00001.parquet     what people said, one part a pull
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+from filelock import FileLock
+
+from quit import contracts
+from quit.common.files import remove_leftovers, writing
+from quit.engine.place import Place
+from quit.errors import WorkspaceError
+from quit.store.parts import joined, log_number, read_log_part, write_log_part
+
+
+class Log:
+    """One log of a workspace."""
+
+    def __init__(self, place: Place, name: str) -> None:
+        self.name = name
+        self.folder = place.path / name
+        self._place = place
+
+    @property
+    def files(self) -> list[Path]:
+        """Its parts, oldest first."""
+        return sorted(self.folder.glob("part-*.parquet"))
+
+    def read(self, files: Iterable[Path] | None = None) -> pa.Table:
+        """Return the rows of all parts, or of these, oldest first (empty if there are none).
+
+        Raises :class:`WorkspaceError` for a part that is damaged.
+        """
+        return joined(self.name, [read_log_part(self.name, path) for path in (self.files if files is None else files)])
+
+    def append(self, make: Callable[[pa.Table], pa.Table]) -> pa.Table:
+        """Append rows as one part and return them.
+
+        ``make`` is given the log and returns the new rows (none: nothing is written); it is called again where another
+        machine appended meanwhile. A running build continues with the log as it was when it began.
+        """
+        with writing(self.folder):
+            self.folder.mkdir(exist_ok=True)
+            with FileLock(self.folder / "lock"):  # other processes of this machine
+                while True:
+                    self._place.look()
+                    rows = make(self.read()).cast(contracts.table(self.name).schema)
+                    if not len(rows) or self.add_part(rows) is not None:
+                        return rows
+                    if self._place.store.objects is None:  # by a program of this machine that does not know the lock
+                        raise WorkspaceError(
+                            f"{self.files[-1]} was written by another program meanwhile. Run the same command again."
+                        )
+
+    def next_part(self) -> Path:
+        """Return the path of the next part: numbered after the last one that is there, whichever others are."""
+        last = self.files[-1:]
+        return self.folder / f"part-{log_number(last[0]) + 1 if last else 1:05d}.parquet"
+
+    def add_part(self, rows: pa.Table) -> Path | None:
+        """Write rows as the next part and return its path; None where someone else has taken that name meanwhile.
+
+        Nothing that exists is ever replaced. The caller holds the log's own lock.
+        """
+        target = self.next_part()
+        remove_leftovers(target.parent, "part-*")
+        return target if self._place.store.create(target, partial(write_log_part, rows=rows)) else None

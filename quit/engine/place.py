@@ -1,0 +1,177 @@
+"""Where a workspace is, who holds it, and its small files.
+
+::
+
+    W/workspace.json   layout version
+    W/build.json       profile, settings and sources of the last build
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from quit import contracts
+from quit.common.files import json_bytes
+from quit.common.shapes import read_json
+from quit.errors import WorkspaceError, refuse_newer
+from quit.store import open_store
+from quit.store.base import MARKER, Make, described
+
+
+class Place:
+    """A folder or URL that is or will be a workspace, unchecked. Raises what a store refuses.
+
+    ``store`` writes its files and fetches them to below ``path`` (of a workspace at a URL, a local copy).
+    """
+
+    def __init__(self, place: str | Path) -> None:
+        self.store = open_store(place)
+        self.path = self.store.path
+        self._held = False
+        self._replies: Any = None
+
+    def __str__(self) -> str:
+        return str(self.store)
+
+    @classmethod
+    def open(cls, place: str | Path) -> Self:
+        """Open an existing workspace, a folder or a URL.
+
+        Raises :class:`WorkspaceError` when there is none, or one this program cannot read, and what a store refuses.
+        """
+        opened = cls(place)
+        opened.check_format()
+        return opened
+
+    @classmethod
+    def create(cls, place: str | Path) -> Self:
+        """Open a workspace, making it where there is none.
+
+        Raises :class:`WorkspaceError` for a place with other files in it, and as :meth:`open` does.
+        """
+        workspace = cls(place)
+        if not workspace.exists:
+            if any(True for _ in workspace.store.below(workspace.path)):
+                raise WorkspaceError(
+                    f"{workspace} holds other files and is not a workspace. Name a new or an empty folder."
+                )
+            marker = {"format": contracts.WORKSPACE_FORMAT, "id": uuid.uuid4().hex}
+            workspace.store.add(workspace.path / MARKER, as_json(marker))  # another machine's, at once, is as good
+            workspace.look()
+        workspace.check_format()
+        return workspace
+
+    def check_format(self) -> None:
+        """Raise :class:`WorkspaceError` for no workspace, or one that a newer program made."""
+        if not self.exists:
+            if (self.path / "release.json").is_file():
+                raise WorkspaceError(
+                    f"{self} is a release, not a workspace. For it there are: quit release show {self}; quit export "
+                    f"--release {self}; and with -w {self}: quit report, browse, show and query."
+                )
+            raise WorkspaceError(
+                f"{self} is not a workspace. Make one with: quit build -w {self} --source triviahg:FILE"
+            )
+        refuse_newer(f"The workspace {self}", read_json(self.path / MARKER)["format"], contracts.WORKSPACE_FORMAT)
+
+    @property
+    def address(self) -> str:
+        """The whole path, or the URL: what another process opens it by."""
+        return self.store.address
+
+    @property
+    def name(self) -> str:
+        """The last part of the address."""
+        return Path(self.address).name
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a workspace."""
+        return self.store.has(self.path / MARKER)
+
+    def follow(self, settings: Any) -> None:
+        """Follow the settings of a run, of which those of ``remote`` concern a shared store."""
+        if self.store.objects is not None and settings.remote != self.store.objects.how:
+            self.store.objects.use(settings.remote)
+
+    def look(self) -> None:
+        """Take notice of what others have written. Raises :class:`WorkspaceError` where the workspace is gone."""
+        if not self.store.has(self.path / MARKER, now=True):
+            raise WorkspaceError(f"{self} is not a workspace any more: {MARKER} is gone. Restore it, or build again.")
+
+    def refresh(self) -> None:
+        """Take notice of what others have written; who holds the lock knows it already."""
+        if not self._held:
+            self.look()
+
+    # Locking
+
+    @contextmanager
+    def lock(self, seconds: float, waiting: Callable[[str], None] = lambda _: None) -> Iterator[None]:
+        """Hold the workspace for one run; a run that dies frees it.
+
+        ``waiting`` is called once with who holds it. Raises :class:`WorkspaceError` when it is still held
+        after ``seconds``.
+        """
+        with self.store.lock(seconds, waiting):
+            self._held = True
+            try:
+                yield
+                self.flush_replies()
+            finally:
+                self._held = False
+
+    @property
+    def lock_info(self) -> dict[str, Any] | None:
+        """What the lock says of its holder (``pid``, ``host``, ``since``), dead or alive, or None."""
+        return self.store.holder()
+
+    @property
+    def holder(self) -> str:
+        """Who holds the workspace: process, host and time; empty where nobody does."""
+        return described(self.lock_info)
+
+    # Small files, and replies of language models (those of a folder are in the generation cache of its machine alone)
+
+    def put_json(self, name: str, value: Any) -> None:
+        """Write one of the small files that change."""
+        self.store.write(self.path / name, as_json(value))
+
+    def changing(self, name: str) -> AbstractContextManager[Path]:
+        """Give the path of a small file to change in place; others see the change afterwards."""
+        return self.store.changing(self.path / name)
+
+    def bring_folder(self, folder: Path) -> None:
+        """Make sure that every file below a folder is here."""
+        self.store.fetch({path: None for path, _ in self.store.below(folder)})
+
+    def keep_replies(self, cache: Any) -> None:
+        """Fetch the replies that a shared store has into a ``GenerationCache``, and copy new ones to it from now on."""
+        if self.store.objects is not None and self._replies is None:
+            from quit.engine.replies import Replies
+
+            self._replies = Replies(self.store.objects, cache)
+
+    def flush_replies(self) -> None:
+        """Copy the replies that came in so far to the shared store."""
+        if self._replies is not None:
+            self._replies.flush()
+
+    @property
+    def build(self) -> dict[str, Any] | None:
+        """Profile, settings and sources of the last build, or None."""
+        return read_json(self.path / "build.json")
+
+    def set_build(self, values: Mapping[str, Any]) -> None:
+        """Remember how this workspace is built. The caller holds the workspace, and has read ``build`` since then."""
+        if dict(values) != self.build:
+            self.put_json("build.json", dict(values))
+
+
+def as_json(value: Any) -> Make:
+    """Return what writes a value as JSON."""
+    return lambda temporary: temporary.write_bytes(json_bytes(value))

@@ -1,0 +1,223 @@
+"""What a build consists of: its stage runs, what each reads, and under which fingerprint it is known.
+
+A stage run's fingerprint is a hash of its inputs' fingerprints, its stage's name and version, its tables' columns, the
+settings it reads and the identities of its models. All fingerprints follow from sources and settings alone, so they are
+known before anything runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from quit import contracts
+from quit.common.ids import content_hash
+from quit.engine.buildable import check_labelers
+from quit.engine.decided import applied_reviews, contents, in_force
+from quit.engine.logs import Log
+from quit.engine.workspace import Workspace
+from quit.models.factory import identities, reader_identity
+from quit.settings import IN_IDENTITIES, Settings
+from quit.sources import SourceRef, source_checksum
+from quit.stages import STAGES, judge_stage, read_stage, select_stage
+from quit.stages.labelling.verdicts import decide, decisions_hash
+from quit.stages.split import read_pins
+from quit.stages.stage import Stage
+
+
+@dataclass(frozen=True)
+class StageRun:
+    """A stage, or one reader's run of it."""
+
+    stage: Stage
+    reader: str | None = None
+
+    @property
+    def key(self) -> str:
+        """``rank``, ``read:minilm-late``: names the run in the workspace."""
+        return self.stage.name if self.reader is None else f"{self.stage.name}:{self.reader}"
+
+
+class Plan:
+    """One build of one workspace, as declared."""
+
+    def __init__(
+        self, workspace: Workspace, settings: Settings, sources: Sequence[SourceRef], decided: int | None = None
+    ) -> None:
+        """``decided``: how many parts of the log of overrides count; all that are there if not given."""
+        check_labelers(settings)
+        self.workspace = workspace
+        self.settings = settings
+        self.sources = tuple(sources)
+        self.decided = len(Log(workspace, "overrides").files) if decided is None else decided
+
+    @cached_property
+    def runs(self) -> list[StageRun]:
+        """The stage runs in pipeline order."""
+        readers: list[str | None] = [*self.settings.readers_in_order]
+        stages = [stage for stage in STAGES if not stage.on_demand or self._economy == "estimated"]
+        return [StageRun(stage, reader) for stage in stages for reader in (readers if stage.per_reader else [None])]
+
+    def runs_of(self, stage: Stage) -> list[list[StageRun]]:
+        """Return the runs of a stage in groups that run side by side: one by one, or all readers
+        (``run.readers_together``), of which one that needs another's answers waits for it."""
+        groups: list[list[StageRun]] = []
+        for run in self.runs:
+            if run.stage is stage:
+                if groups and self.settings.run.readers_together and not self._earlier_labelers(run):
+                    groups[0].append(run)
+                else:
+                    groups.append([run])
+        return groups
+
+    @property
+    def _economy(self) -> str:
+        return self.settings.labels.economy
+
+    def _earlier_labelers(self, run: StageRun) -> list[StageRun]:
+        """Return the runs of the labelers that are asked before this run's, where it asks only what they leave open
+        (``labels.economy``)."""
+        labelers = self._labelers
+        if self._economy == "off" or run.stage is not read_stage or run.reader not in labelers:
+            return []
+        return [StageRun(read_stage, name) for name in labelers[: labelers.index(run.reader)]]
+
+    @property
+    def _labelers(self) -> list[str]:
+        return [labeler.name for labeler in self.settings.labelers_in_order]
+
+    def makers_of(self, run: StageRun, name: str) -> list[StageRun]:
+        """Return the runs before this one whose rows of a table it reads; none for an optional input that it does
+        without.
+
+        Optional are, with ``labels.economy``, the earlier labelers' answers for a labeler, and which passages are asked
+        for whatever depends on it.
+        """
+        if name in run.stage.optional and run.stage is read_stage:
+            if name != "selection":
+                return self._earlier_labelers(run)
+            return [each for each in self.runs if each.stage is select_stage and run.reader in self._labelers]
+        return [each for each in self.runs[: self.runs.index(run)] if name in each.stage.outputs]
+
+    def follows_reviews(self, run: StageRun) -> bool:
+        """Whether the applied reviews can change what a run makes: the label update, and with ``labels.economy`` what
+        asks about passages whose accepted answer people reject, and all after it."""
+        if "decisions" in run.stage.inputs or self._economy == "off":
+            return "decisions" in run.stage.inputs
+        return bool(self._earlier_labelers(run)) or run.stage.number > read_stage.number
+
+    @cached_property
+    def rejected(self) -> frozenset[tuple[str, str]]:
+        """(question id, normalised answer) of the answers that the applied reviews reject."""
+        rows = self.decisions.filter(pc.equal(self.decisions.column("decision"), False)).to_pylist()
+        return frozenset((row["question_id"], row["key"]) for row in rows if row["kind"] == "answer")
+
+    @cached_property
+    def reviews_applied(self) -> list[Path]:
+        """The parts of the log of reviews that labels rest on (``quit review apply``)."""
+        return applied_reviews(self.workspace)
+
+    @cached_property
+    def decisions(self) -> pa.Table:
+        """What the applied reviews come to (schema ``quit.stages.labelling.verdicts.DECISIONS``)."""
+        return decide(Log(self.workspace, "reviews").read(self.reviews_applied), self.settings.review)
+
+    @cached_property
+    def decisions_hash(self) -> str:
+        """Hash of the settled decisions and the reviews they rest on."""
+        return decisions_hash(self.decisions)
+
+    def stage_run(self, key: str) -> StageRun:
+        """Return the stage run of that key (``rank``, ``read:minilm-late``)."""
+        return next(run for run in self.runs if run.key == key)
+
+    @cached_property
+    def source_checksums(self) -> list[str]:
+        """The checksums of the sources as planned. Raises ``InputError`` for one that cannot be read."""
+        return [source_checksum(source) for source in self.sources]
+
+    @cached_property
+    def fingerprints(self) -> dict[str, str]:
+        """Stage run -> fingerprint. Reads the sources once, to hash them; raises ``InputError`` when one cannot be
+        read."""
+        fingerprints: dict[str, str] = {}
+        for run in self.runs:
+            stage = run.stage
+            inputs: list[Any] = []
+            for name in (*stage.inputs, *stage.whole, *stage.optional):
+                if name == "sources":
+                    inputs += [[source["kind"], source["file"], source["sha256"]] for source in self.source_facts]
+                elif name == "decisions":
+                    inputs.append([name, self.decisions_hash])
+                elif makers := self.makers_of(run, name):
+                    inputs.append([name, [fingerprints[maker.key] for maker in makers]])
+            inputs += self._economy_of(run)
+            if stage.overrides:
+                inputs.append(["overrides", contents(self.overrides_of(stage))])
+            columns = [contracts.table(name).shape for name in stage.outputs]
+            fingerprints[run.key] = content_hash(
+                inputs, stage.name, stage.version, columns, self.settings_of(stage), self.models_of(run), size=8
+            )
+        return fingerprints
+
+    def _economy_of(self, run: StageRun) -> list[Any]:
+        """Return what partial labelling adds to a run's fingerprint: nothing where it changes nothing."""
+        labels, stage, order = self.settings.labels, run.stage, self._labelers
+        if stage is select_stage:
+            specs = [reader_identity(labeler, self.settings) for labeler in self.settings.labelers_in_order]
+            options = [labels.error, labels.confidence, labels.audit, sorted(labels.exact_splits)]
+            return ["economy", options, order, specs, identities(self.settings, ["judge"])]
+        if self._earlier_labelers(run):
+            return ["economy", identities(self.settings, ["judge"]), sorted(self.rejected)]
+        return ["economy", order] if self._economy != "off" and stage is judge_stage else []
+
+    @property
+    def source_facts(self) -> list[dict[str, str]]:
+        """``kind``, ``file`` and ``sha256`` of each source."""
+        return [
+            {"kind": source.kind, "file": source.path.name, "sha256": checksum}
+            for source, checksum in zip(self.sources, self.source_checksums, strict=True)
+        ]
+
+    def overrides_of(self, stage: Stage) -> pa.Table:
+        """Return the overrides in force that a stage applies, as they were when this build was planned."""
+        log = Log(self.workspace, "overrides")
+        return in_force(log.read(log.files[: self.decided]), stage.overrides)
+
+    def folder(self, run: StageRun) -> Path:
+        """Return the folder of a stage run's tables."""
+        return self.workspace.folder(run.key, run.stage.number, self.fingerprints[run.key])
+
+    def settings_of(self, stage: Stage) -> dict[str, Any]:
+        """Return the sections of the settings that a stage reads, as its fingerprint and manifest have them."""
+        whole = self.settings.model_dump(mode="json")
+        sections: dict[str, Any] = {}
+        for section in stage.sections:
+            value: Any = whole
+            for step in section.split("."):
+                value = value[step]
+            if isinstance(value, dict):
+                value = {key: setting for key, setting in value.items() if f"{section}.{key}" not in IN_IDENTITIES}
+            if section == "split" and value["pinned"]:
+                value["pinned"] = content_hash("pins", read_pins(value["pinned"]))  # what it says, not where it lies
+            sections[section] = value
+        return sections
+
+    def models_of(self, run: StageRun) -> list[str]:
+        """Return the identities of the models that a stage run asks."""
+        models: list[str] = []
+        for name in run.stage.models:
+            if name == "labelers":
+                models += [labeler.name for labeler in self.settings.labelers]
+            elif name == "reader":
+                spec = next(reader for reader in self.settings.readers if reader.name == run.reader)
+                models.append(reader_identity(spec, self.settings))
+            else:
+                models += identities(self.settings, [name])
+        return models

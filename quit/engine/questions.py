@@ -1,0 +1,45 @@
+"""Which questions leave a workspace and which come, when its sources are others."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from quit.common.progress import note
+from quit.common.ranges import WHOLE
+from quit.engine.logs import Log
+from quit.engine.remaining import Remaining
+from quit.errors import WorkspaceError
+from quit.stages import collect_stage
+from quit.stages.labelling.verdicts import live_reviews
+from quit.store.parts import part_name, read_part
+from quit.text.words import counted
+
+
+def check_questions(build: Remaining, replace: bool) -> None:
+    """Note how many questions leave and come, once they are collected and before they are current; one with another
+    text is another question.
+
+    Raises ``WorkspaceError`` where reviewed questions would leave, unless ``replace``; what was collected is removed
+    then.
+    """
+    workspace, run = build.workspace, build.stage_run(collect_stage.name)
+    part = build.folder(run) / "questions" / part_name(WHOLE)
+    workspace.store.fetch({part: None})
+    before, after = _texts(workspace.read("questions")), _texts(read_part(part))
+    departures, arrivals = dict(before.items() - after.items()), after.items() - before.items()
+    reviews = live_reviews(Log(workspace, "reviews").read())
+    if (losses := sorted(departures.keys() & {*reviews["question_id"].to_pylist()})) and not replace:
+        if not build.is_done(run):
+            workspace.discard(build.folder(run))
+        raise WorkspaceError(
+            f"{counted(len(losses), 'reviewed question')} would leave {workspace} or get another text: "
+            f"{', '.join(losses[:3])}{', ...' if len(losses) > 3 else ''}. Nothing was changed. Name all sources, "
+            "keep those of the last build with --add, or let reviewed questions leave with --replace."
+        )
+    if departures or arrivals:
+        leave = counted(len(departures), "question leaves", "questions leave")
+        note(f"{leave}, {counted(len(arrivals), 'comes', 'come')}.", loud=bool(departures))
+
+
+def _texts(questions: pa.Table) -> dict[str, str]:
+    return dict(zip(*(questions[name].to_pylist() for name in ("question_id", "question")), strict=True))
