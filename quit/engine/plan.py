@@ -22,10 +22,11 @@ from quit.engine.buildable import check_labelers
 from quit.engine.decided import applied_reviews, contents, in_force
 from quit.engine.logs import Log
 from quit.engine.workspace import Workspace
-from quit.models.factory import identities, reader_identity
+from quit.models.factory import reader_identity
 from quit.settings import IN_IDENTITIES, Settings
 from quit.sources import SourceRef, source_checksum
 from quit.stages import STAGES, judge_stage, read_stage, select_stage
+from quit.stages.identities import identities
 from quit.stages.labelling.verdicts import decide, decisions_hash
 from quit.stages.split import read_pins
 from quit.stages.stage import Stage
