@@ -143,8 +143,8 @@ def build(
 
     Example: `quit build -w W --source triviahg:Copilot.json --source wikihint:test.json`
     """
+    from flows.calling import call_flow
     from quit.commands.console import print_summary
-    from quit.commands.flow import call_flow
     from quit.commands.progress import BuildConsole, Notes
     from quit.common.progress import listening
     from quit.engine.planning import held_build

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from quit.commands.flow import call_flow
 from quit.commands.options import JsonOption, NamedProfileOption, SetOption, load_settings, local_folder, show
 from quit.common.terminal import echo
 
@@ -76,6 +75,8 @@ def run(
     from quit.commands.progress import working
 
     with working("benchmark", quiet or as_json):
+        from flows.calling import call_flow
+
         outcome = call_flow(
             "benchmark.benchmark",
             str(release),

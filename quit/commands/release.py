@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from quit.commands.flow import call_flow
 from quit.commands.options import (
     JsonOption,
     QuietOption,
@@ -60,6 +59,8 @@ def create(
     from quit.commands.progress import working
 
     with working("release", quiet):
+        from flows.calling import call_flow
+
         created = call_flow(
             "release.release",
             str(workspace),

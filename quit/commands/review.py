@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from quit.commands.flow import call_flow
 from quit.commands.options import JsonOption, QuietOption, WorkspaceOption, open_workspace, show
 from quit.common.terminal import echo
 
@@ -92,6 +91,8 @@ def push(
     from quit.commands.progress import working
 
     with working("push"):
+        from flows.calling import call_flow
+
         report = call_flow(
             "review.review_sync",
             str(workspace),
@@ -130,6 +131,8 @@ def pull(
     from quit.commands.progress import working
 
     with working("pull"):
+        from flows.calling import call_flow
+
         report = call_flow("review.review_sync", str(workspace), url, ["pull"], project, full=full)["pull"]
     line = (
         f"{report['versions']} new versions of annotations ({report['skipped']} skipped), {report['withdrawn']} "
@@ -165,6 +168,8 @@ def apply(
         if nothing_to_update(pipeline, withdraw):
             report = asdict(update_report(pipeline, ran=False))
         else:
+            from flows.calling import call_flow
+
             report = call_flow("review.update_held", pipeline, withdraw)["update"]
     removed = ", ".join(f"{count} {reason}" for reason, count in report["questions_removed"].items()) or "none"
     lines = [
@@ -265,6 +270,8 @@ def run(
         review.serve(name="review", cron=every, parameters=parameters, pause_on_shutdown=False)
     else:
         with working("review"):
+            from flows.calling import call_flow
+
             call_flow("review.review", opened.address, url)
         echo(markdown(review_status(opened, _settings(opened).review)))
 

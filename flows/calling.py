@@ -6,6 +6,8 @@ import os
 from importlib import import_module
 from typing import Any
 
+from flows.server import OwnServer
+
 
 def call_flow(name: str, *arguments: Any, **parameters: Any) -> Any:
     """Call the flow ``name`` (``build.build_held``: module and function below ``flows``) and return its result.
@@ -16,8 +18,6 @@ def call_flow(name: str, *arguments: Any, **parameters: Any) -> Any:
     for variable in ("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "PREFECT_LOGGING_SERVER_LEVEL"):
         os.environ.setdefault(variable, "CRITICAL")
     # Started before Prefect is imported, so that both happen at once; stopped if Prefect's settings name a server.
-    from flows.server import OwnServer
-
     own = None if os.environ.get("PREFECT_API_URL") else OwnServer()
     from prefect.context import refresh_global_settings_context
     from prefect.settings import PREFECT_API_URL, PREFECT_SERVER_EPHEMERAL_ENABLED
