@@ -1,4 +1,4 @@
-"""The dataset card (README.md) of a Hugging Face export: YAML that ``datasets`` reads, and ``card.md`` filled with facts.
+"""The dataset card (README.md) of a Hugging Face export: YAML that ``datasets`` reads, and ``card.md`` with facts.
 
 The same tables and options give the same text.
 """

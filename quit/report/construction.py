@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from quit.common.words import counted
+from quit.render.table import Table, number, share
 from quit.report import plots
-from quit.report.pieces import SPLITS, Facts, Plot, Section, Table, counted, number, share
+from quit.report.pieces import SPLITS, Facts, Plot, Section
+from quit.status.summary import type_sentence
 
 
 def imported(facts: Facts) -> Section:
@@ -146,10 +149,7 @@ def questions(facts: Facts) -> Section | None:
     if not types:
         return None
     if agreed["typed"]:
-        section.said.append(
-            f"The classifier agrees with the sources' own types on {share(agreed['coarse'], agreed['typed'])} "
-            f"(coarse) and {share(agreed['fine'], agreed['typed'])} (fine) of {agreed['typed']:,} questions."
-        )
+        section.said.append(type_sentence(**agreed))
     drawn = plots.bars(
         "plot-types",
         [row["coarse"] for row in types],

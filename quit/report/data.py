@@ -25,7 +25,7 @@ from quit.report.people import judge_against_people, review_progress
 from quit.report.quality import LEAKS, PROBE, agreement_figures, split_figures
 from quit.settings import Judge, ReaderSettings, Settings
 from quit.status.asked import asked
-from quit.status.summary import USAGE, funnel, judge_agreement, readers_by_hints, type_agreement, usage_rows
+from quit.status.summary import funnel, judge_agreement, readers_by_hints, type_agreement, usage_table
 from quit.status.usage import totals
 
 SPLITS = ("train", "dev", "test")
@@ -266,7 +266,8 @@ def _usage(workspace: Workspace, settings: Settings) -> dict[str, Any]:
                 "cost": cost,
             }
         )
-    return {"heads": list(USAGE), "rows": [list(row) for row in usage_rows(workspace)], "costs": costs}
+    table = usage_table(workspace)
+    return {"heads": list(table.heads), "rows": [list(row) for row in table.rows], "costs": costs}
 
 
 def _size(release: Release) -> int:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from quit.common.words import counted
 from quit.evaluate.labels import SplitLabels, predicted_sentence
+from quit.render.table import Table, number, percent, share
 from quit.report import plots
-from quit.report.pieces import Facts, Plot, Section, Table, counted, number, percent, share
+from quit.report.pieces import Facts, Plot, Section
 from quit.status.asked import asked_tables
 
 BOUND = "At label 2, no system can exceed {bound:.2f} in Hit, RR or Recall over all {split} questions."
@@ -165,7 +167,7 @@ def readers(facts: Facts) -> Section:
     }
     section = Section("readers", "Readers", terms)
     section.plots.extend(_by_reader(facts))
-    section.tables.extend(Table(table.title, table.heads, table.rows) for table in asked_tables(facts["asked"]))
+    section.tables.extend(asked_tables(facts["asked"]))
     section.plots.extend(_labelers_right(facts["agreement"]["labelers"]))
     agreement = facts["agreement"]["all"]
     if agreement and agreement["pairs"]:

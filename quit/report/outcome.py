@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from quit.render.table import Table, number, percent, share
 from quit.report import plots
-from quit.report.pieces import SPLITS, Facts, Plot, Section, Table, number, percent, share
+from quit.report.pieces import SPLITS, Facts, Plot, Section
+from quit.status.summary import JudgeAgreement
 
 
 def verdicts(facts: Facts) -> Section:
@@ -43,12 +45,7 @@ def verdicts(facts: Facts) -> Section:
             Table("The judge against people", ("answers", "people: correct", "people: wrong"), rows, note=note)
         )
     if judges:
-        section.said.append(
-            f"{judges['judge']} and {judges['second']} agree on {share(judges['agree'], judges['answers'])} of "
-            f"{judges['answers']:,} answers (Cohen's kappa {number(judges['kappa'])}); {judges['only_judge']:,} only "
-            f"the first accepts, {judges['only_second']:,} only the second; {judges['unread']:,} have no readable "
-            "verdict of the first."
-        )
+        section.said.append(JudgeAgreement(**judges).sentence())
     return section
 
 

@@ -12,8 +12,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from quit.common.files import replacing, writing
+from quit.render.table import share
 from quit.report.labels import cautions
-from quit.report.pieces import share
 from quit.report.sections import sections
 
 TEMPLATES = Path(__file__).parent / "templates"
