@@ -15,6 +15,7 @@ from quit.errors import SettingsError
 
 if TYPE_CHECKING:
     from quit.engine.workspace import Workspace
+    from quit.render.table import Table
     from quit.settings import Settings
 
 
@@ -119,13 +120,18 @@ def print_json(value: Any) -> None:
     echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def show(value: Any, as_json: bool, lines: Iterable[str]) -> None:
-    """Print ``value`` for scripts, or ``lines`` for people."""
+def show(value: Any, as_json: bool, pieces: Iterable[Table | str]) -> None:
+    """Print ``value`` for scripts, or lines and tables for people."""
     if as_json:
         print_json(value)
         return
-    for line in lines:
-        echo(line)
+    for piece in pieces:
+        if isinstance(piece, str):
+            echo(piece)
+        else:
+            from quit.render import terminal
+
+            terminal.show([piece])
 
 
 def split_names(text: str) -> list[str]:

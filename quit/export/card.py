@@ -20,6 +20,7 @@ from quit.evaluate.labels import predicted_sentence
 from quit.export.baselines import METRICS
 from quit.export.card_facts import CITATION, PAPER, CardFacts, cell, code, licence_header, prose, source_list
 from quit.export.dataset import FULLY, SPLITS, ExportTables
+from quit.render.table import table_1
 
 LISTED = 6
 """Rows at most of what may be long: sources, people, differing labels. A card has at most 200 lines."""
@@ -27,15 +28,6 @@ SYSTEMS = 8
 """Systems at most of the baselines."""
 _SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"), (10**7, "1M<n<10M"))
 _BINS = ("easy", "medium", "hard")
-_ROWS = (  # of table 1: label, field, digits
-    ("Avg. question length (words)", "question_words", 2),
-    ("Avg. passage length (words)", "passage_words", 2),
-    ("Avg. answer length (words), valid answers", "answer_words", 2),
-    ("Avg. answer length (words), gold answers", "gold_answer_words", 2),
-    ("Query-passage lexical overlap", "lexical_overlap", 4),
-    ("Answer containment", "answer_containment", 4),
-    ("Query-passage semantic similarity", "semantic_similarity", 2),
-)
 _TEMPLATES = Environment(trim_blocks=True, lstrip_blocks=True, undefined=ChainableUndefined)
 _TEMPLATES.filters |= {
     "cell": cell,
@@ -77,8 +69,9 @@ def card(facts: CardFacts) -> str:
         split=next(split for split in reversed(SPLITS) if facts.of("passages", split)),
         names=lambda readers: ", ".join(code(info.name) for info in readers),
         producers=_producers,
+        table_1=table_1(facts.figures.to_dict()["summary"]),
         shares=_shares,
-        **{"ROWS": _ROWS, "METRICS": METRICS, "SPLITS": SPLITS, "PAPER": PAPER, "LISTED": LISTED, "SYSTEMS": SYSTEMS},
+        **{"METRICS": METRICS, "SPLITS": SPLITS, "PAPER": PAPER, "LISTED": LISTED, "SYSTEMS": SYSTEMS},
     )
     return f"---\n{header(facts)}---\n\n" + re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 

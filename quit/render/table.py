@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,16 +26,45 @@ class Table:
 
 
 def markdown(pieces: Iterable[Table | str]) -> str:
-    """Return tables and sentences as Markdown; their texts are written as they are."""
+    """Return tables and sentences as Markdown; of their texts only what would break a table is escaped."""
     texts = []
     for piece in pieces:
         if isinstance(piece, Table):
             lines = [piece.heads, ["---"] * len(piece.heads), *piece.rows]
-            table = "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
-            texts += [text for text in (piece.title and f"{piece.title}:", table, piece.note) if text]
+            table = "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in lines)
+            more = f"and {piece.more:,} more" if piece.more else ""
+            texts += filter(None, (piece.title and f"### {piece.title}", table, more, piece.note))
         else:
             texts.append(piece)
     return "\n\n".join(texts) + "\n"
+
+
+def _cell(value: Any) -> str:
+    return " ".join(str(value).replace("|", "\\|").split())
+
+
+TABLE_1 = (
+    ("questions", "questions", ",.0f"),
+    ("passages", "passages", ",.0f"),
+    ("question_words", "words a question", ",.2f"),
+    ("passage_words", "words a passage", ",.2f"),
+    ("answer_words", "words a valid answer", ",.2f"),
+    ("gold_answer_words", "words a gold answer", ",.2f"),
+    ("lexical_overlap", "lexical overlap of question and passage", ".4f"),
+    ("answer_containment", "passages that hold an answer", ".4f"),
+    ("semantic_similarity", "semantic similarity of question and passage", ".2f"),
+)
+"""Figures of the paper's table 1: field, name, form."""
+
+
+def table_1(summary: Sequence[Mapping[str, Any]]) -> Table:
+    """Return the paper's table 1, a column a split; ``summary``: of :mod:`quit.evaluate.statistics`."""
+    rows = [
+        (name, *(number(row[key], form) for row in summary))
+        for key, name, form in TABLE_1
+        if any(row[key] is not None for row in summary)
+    ]
+    return Table("The dataset in figures (the paper's table 1)", ("", *(row["split"] for row in summary)), rows)
 
 
 def percent(value: float | None) -> str:

@@ -6,23 +6,12 @@ from collections.abc import Iterable, Sequence
 
 from quit.common.words import counted
 from quit.evaluate.labels import SplitLabels, predicted_sentence
-from quit.render.table import Table, number, percent, share
+from quit.render.table import Table, number, percent, share, table_1
 from quit.report import plots
 from quit.report.pieces import Facts, Plot, Section
 from quit.status.asked import asked_tables
 
 BOUND = "At label 2, no system can exceed {bound:.2f} in Hit, RR or Recall over all {split} questions."
-_TABLE_1 = (
-    ("questions", "questions", ",.0f"),
-    ("passages", "passages", ",.0f"),
-    ("question_words", "words a question", ",.2f"),
-    ("passage_words", "words a passage", ",.2f"),
-    ("answer_words", "words a valid answer", ",.2f"),
-    ("gold_answer_words", "words a gold answer", ",.2f"),
-    ("lexical_overlap", "lexical overlap of question and passage", ".3f"),
-    ("answer_containment", "passages that hold an answer", ".3f"),
-    ("semantic_similarity", "semantic similarity of question and passage", ".3f"),
-)
 
 
 def cautions(facts: Facts) -> list[str]:
@@ -74,14 +63,7 @@ def labels(facts: Facts) -> Section:
     if shared:
         section.tables.append(_shared(shared))
     if figures:
-        summary = figures["summary"]
-        table_1 = [
-            (name, *(number(row[key], form) for row in summary))
-            for key, name, form in _TABLE_1
-            if any(row[key] is not None for row in summary)
-        ]
-        heads = ("", *(row["split"] for row in summary))
-        section.tables.append(Table("The dataset in figures (the paper's table 1)", heads, table_1))
+        section.tables.append(table_1(figures["summary"]))
     return section
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from quit.release.show import differences
 from quit.render.table import Table, number, percent, share
 from quit.report import plots
 from quit.report.pieces import SPLITS, Facts, Plot, Section
@@ -170,21 +169,11 @@ def difference(facts: Facts, most: int) -> Section | None:
     changes = facts["difference"]
     if not changes:
         return None
-    before, after = changes["before"], changes["after"]
-    section = Section("difference", f"From {before['name']} to {after['name']}")
+    section = Section("difference", f"From {changes['before']['name']} to {changes['after']['name']}")
+    for piece in differences(changes, most):
+        section.tables.append(piece) if isinstance(piece, Table) else section.said.append(piece)
     if changes["same"]:
-        section.said.append("The content is the same.")
         return section
-    section.said.extend(
-        [
-            f"Questions: {len(changes['added']):,} added, {len(changes['removed']):,} removed, "
-            f"{len(changes['moved']):,} in another split, {len(changes['passages']):,} with other passages.",
-            f"Labels: {changes['labels_up']:,} passages from 1 to 2, {changes['labels_down']:,} from 2 to 1, of "
-            f"{len(changes['labels']):,} questions.",
-            f"Valid answers: {len(changes['answers_added']):,} added, {len(changes['answers_removed']):,} removed. "
-            f"Reviews: {before['reviews']:,} before, {after['reviews']:,} after.",
-        ]
-    )
     points = {name: {int(size): share for size, share in some.items()} for name, some in changes["by_hints"].items()}
     if len(points) == 2 and all(points.values()):
         sizes = sorted(set().union(*points.values()))
@@ -192,41 +181,4 @@ def difference(facts: Facts, most: int) -> Section | None:
         drawn = plots.lines("plot-difference", points, "hints in the passage", "fully relevant (label 2)")
         title = "Fully relevant passages by number of hints"
         section.plots.append(Plot(title, ("hints", *points), rows, name="plot-difference", svg=drawn))
-    for title, key, heads, columns in _LISTS:
-        rows = [tuple(_cell(row[column]) for column in columns) for row in changes[key]]
-        if rows:
-            text = tuple(at for at, name in enumerate(columns) if name not in ("up", "down"))
-            section.tables.append(Table(title, heads, rows[:most], text, more=max(0, len(rows) - most)))
     return section
-
-
-_ASKED = ("question_id", "question", "split", "reason")
-_LISTS = (
-    ("Questions added", "added", ("id", "question", "split", "reason"), _ASKED),
-    ("Questions removed", "removed", ("id", "question", "split", "reason"), _ASKED),
-    (
-        "Questions in another split",
-        "moved",
-        ("id", "question", "before", "after", "reason"),
-        ("question_id", "question", "before", "after", "reason"),
-    ),
-    ("Questions with other passages", "passages", ("id", "reason"), ("question_id", "reason")),
-    ("Labels", "labels", ("id", "up", "down", "reasons"), ("question_id", "up", "down", "reasons")),
-    (
-        "Valid answers added",
-        "answers_added",
-        ("id", "answer", "origin", "reason"),
-        ("question_id", "answer", "origin", "reason"),
-    ),
-    (
-        "Valid answers removed",
-        "answers_removed",
-        ("id", "answer", "origin", "reason"),
-        ("question_id", "answer", "origin", "reason"),
-    ),
-    ("Made otherwise", "origins", ("what", "key", "before", "after"), ("what", "key", "before", "after")),
-)
-
-
-def _cell(value: Any) -> str:
-    return "none" if value is None else "; ".join(value) if isinstance(value, list) else str(value)
