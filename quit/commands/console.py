@@ -144,9 +144,9 @@ def print_plan(plan: Plan) -> None:
             "kept: replies in the generation cache already\n"
             "prompt, computed, reply: tokens; computed: prompt tokens left to compute with a prefix cache"
         )
-        heads = ("model", "role", "replies", "kept", "prompt", "computed", "reply")
+        heads = ["model", "role", "replies", "kept", "prompt", "computed", "reply"]
         pieces.append(Table("", heads, asked, (1,), kept))
-        heads = ("model", "role", "hours", "cost", "uncached")
+        heads = ["model", "role", "hours", "cost", "uncached"]
         pieces.append(Table("Time and cost", heads, costs, (1,), "\n".join(notes)))
     pieces += ["\n".join(f"- {note}" for note in plan.notes)] if plan.notes else []
     if plan.economy:
@@ -156,7 +156,7 @@ def print_plan(plan: Plan) -> None:
              entry.cost_most)))
             for entry in plan.economy.ranges
         ]  # fmt: skip
-        heads = ("labeler", "least", "expected", "most", "cost: least", "expected", "most")
+        heads = ["labeler", "least", "expected", "most", "cost: least", "expected", "most"]
         note = "The most is also what other tables of this plan have."
         pieces.append(Table("Passages asked (labels.economy)", heads, ranges, note=note))
         pieces.append("\n".join(f"- {note}" for note in plan.economy.notes))

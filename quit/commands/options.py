@@ -125,13 +125,14 @@ def show(value: Any, as_json: bool, pieces: Iterable[Table | str]) -> None:
     if as_json:
         print_json(value)
         return
-    for piece in pieces:
-        if isinstance(piece, str):
-            echo(piece)
-        else:
-            from quit.render import terminal
+    pieces = list(pieces)
+    if all(isinstance(piece, str) for piece in pieces):
+        for line in pieces:
+            echo(line)
+    else:
+        from quit.render import terminal
 
-            terminal.show([piece])
+        terminal.show(pieces)
 
 
 def split_names(text: str) -> list[str]:

@@ -183,15 +183,16 @@ def apply(
 
 @app.command()
 def status(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOption = False) -> None:
-    """Show progress: done, open, blind tasks and others, agreement, control questions, what is applied. Asks no server.
+    """Show progress: done, open, blind tasks and others, agreement (alpha of all, kappa of every two annotators),
+    control questions, what is applied. Asks no server.
 
     Example: `quit review status -w W`
     """
-    from quit.review.report import markdown, review_status
+    from quit.review.report import pieces, review_status
 
     opened = open_workspace(workspace)
     progress = review_status(opened, _settings(opened).review)
-    show(progress, as_json, [markdown(progress)])
+    show(progress, as_json, pieces(progress))
 
 
 @app.command()
@@ -216,33 +217,6 @@ def disagreements(
 
 
 @app.command()
-def agreement(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOption = False) -> None:
-    """Show agreement (kappa of every two annotators, alpha of all, of blind tasks and of others) and control questions.
-
-    Example: `quit review agreement -w W --json`
-    """
-    from quit.review.report import kind_line, review_status
-
-    opened = open_workspace(workspace)
-    progress = review_status(opened, _settings(opened).review)
-    agreed, controls = progress["agreement"], progress["controls"]
-    lines = [
-        f"Krippendorff's alpha: {_figure(agreed['alpha'])} over {agreed['items']} answers judged by two or more",
-        *map(kind_line, progress["kinds"]),
-        *(
-            f"{pair['first']} and {pair['second']}: kappa {_figure(pair['kappa'])}, {pair['agreement']:.1%} of "
-            f"{pair['items']} alike"
-            for pair in agreed["pairs"]
-        ),
-        *(
-            f"{row['annotator']}: {row['right']} of {row['asked']} control verdicts right ({row['accuracy']:.1%})"
-            for row in controls
-        ),
-    ]
-    show({**agreed, "kinds": progress["kinds"], "controls": controls}, as_json, lines)
-
-
-@app.command()
 def run(
     workspace: WorkspaceOption = Path("workspace"),
     url: UrlOption = None,
@@ -255,7 +229,7 @@ def run(
     Example: `quit review run -w W --cron '*/10 * * * *'`
     """
     from quit.commands.progress import working
-    from quit.review.report import markdown, review_status
+    from quit.review.report import pieces, review_status
 
     opened = open_workspace(workspace)
     if every:
@@ -266,7 +240,7 @@ def run(
     else:
         with working("review"):
             call_flow("review.review", opened.address, url)
-        echo(markdown(review_status(opened, _settings(opened).review)))
+        show(None, False, pieces(review_status(opened, _settings(opened).review)))
 
 
 def _settings(workspace: Any, review: list[str] | None = None) -> Any:
@@ -274,10 +248,6 @@ def _settings(workspace: Any, review: list[str] | None = None) -> Any:
 
     known = workspace.build or {"profile": "embedded", "overrides": []}  # the sources need not be at hand for this
     return load(known["profile"], [*known["overrides"], *(review or [])]).settings
-
-
-def _figure(value: float | None) -> str:
-    return "not defined yet" if value is None else f"{value:.3f}"
 
 
 def _print_report(report: dict[str, Any], as_json: bool, lines: list[str]) -> None:

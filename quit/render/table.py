@@ -27,7 +27,7 @@ class Table:
 
 def markdown(pieces: Iterable[Table | str]) -> str:
     """Return tables and sentences as Markdown; of their texts only what would break a table is escaped."""
-    texts = []
+    texts: list[str] = []
     for piece in pieces:
         if isinstance(piece, Table):
             lines = [piece.heads, ["---"] * len(piece.heads), *piece.rows]

@@ -45,5 +45,5 @@ def _show(table: Table, out: SafeConsole) -> None:
         out.print(drawn, crop=False)
     for line in printed.get().splitlines():
         out.file.write(line.rstrip() + "\n")
-    for line in filter(None, (table.note, table.more and f"... {table.more:,} more")):
-        out.print(escape(line))
+    for text in filter(None, (table.note, f"... {table.more:,} more" if table.more else "")):
+        out.print(escape(text))

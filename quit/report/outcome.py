@@ -6,6 +6,7 @@ from quit.release.show import differences
 from quit.render.table import Table, number, percent, share
 from quit.report import plots
 from quit.report.pieces import SPLITS, Facts, Plot, Section
+from quit.review.report import described
 from quit.status.summary import JudgeAgreement
 
 
@@ -56,33 +57,7 @@ def review(facts: Facts, most: int) -> Section:
         if not facts["release"]:  # that has no rows of reviews, whoever reviewed it
             section.said.append("No review has been pulled yet.")
         return section
-    section.said.append(
-        f"{progress['annotations']:,} annotations of {progress['questions']:,} questions by "
-        f"{len(progress['people']):,} people; {progress['decided']:,} verdicts settled, {progress['open']:,} "
-        "disagreements open."
-    )
-    section.said.append(
-        f"Krippendorff's alpha {number(progress['alpha'])} over the {progress['items']:,} answers that two or more "
-        "people judged."
-        if progress["items"]
-        else "No answer was judged by two people yet, so their agreement is not known."
-    )
-    kinds = [
-        ("yes" if row["blind"] else "no", f"{row['annotators']:,}", f"{row['annotations']:,}", f"{row['questions']:,}",
-         f"{row['twice']:,}", "–" if row["seconds"] is None else f"{row['seconds']:,.0f}", percent(row["alike"]),
-         number(row["alpha"]), f"{row['controls_right']} of {row['controls']}" if row["controls"] else "–")
-        for row in progress["kinds"]
-    ]  # fmt: skip
-    kind_heads = ("blind", "annotators", "annotations", "questions", "by two or more", "median seconds", "alike",
-                  "alpha", "control questions right")  # fmt: skip
-    note = "On a blind task nothing is ticked and no judge is shown; on the others the judge's verdicts are ticked."
-    section.tables.append(Table("Blind tasks and others", kind_heads, kinds, note=note))
-    applied = progress["applied"]
-    section.said.append(
-        f"Applied to the labels: {applied['labels_up']:,} passages up to 2, {applied['labels_down']:,} down to 1; "
-        f"{applied['answers_added']:,} valid answers added, {applied['answers_removed']:,} removed; "
-        f"{sum(applied['questions_removed'].values()):,} questions removed. Pulls that wait: {applied['waiting']:,}."
-    )
+    _fill(section, described(progress, most))
     splits = progress["splits"]
     if splits:
         series = {
@@ -97,20 +72,6 @@ def review(facts: Facts, most: int) -> Section:
         section.plots.append(
             Plot("Progress", ("split", "asked", "reviewed", "share"), rows, name="plot-review", svg=drawn)
         )
-    people = [
-        (row["annotator"], f"{row['questions']:,}", f"{row['answers']:,}", f"{row['minutes']:,.0f}",
-         number(row["kappa"]), f"{row['controls_right']} of {row['controls']}" if row["controls"] else "–")
-        for row in progress["people"]
-    ]  # fmt: skip
-    columns = ("annotator", "questions", "answers", "minutes", "kappa with others", "control questions right")
-    section.tables.append(Table("Annotators", columns, people[:most], more=max(0, len(people) - most)))
-    if progress["pairs"]:
-        pairs = [
-            (f"{row['first']}, {row['second']}", f"{row['items']:,}", percent(row["agreement"]), number(row["kappa"]))
-            for row in progress["pairs"]
-        ]
-        heads = ("pair", "answers", "alike", "Cohen's kappa")
-        section.tables.append(Table("Pairs of annotators", heads, pairs[:most], more=max(0, len(pairs) - most)))
     return section
 
 
@@ -170,8 +131,7 @@ def difference(facts: Facts, most: int) -> Section | None:
     if not changes:
         return None
     section = Section("difference", f"From {changes['before']['name']} to {changes['after']['name']}")
-    for piece in differences(changes, most):
-        section.tables.append(piece) if isinstance(piece, Table) else section.said.append(piece)
+    _fill(section, differences(changes, most))
     if changes["same"]:
         return section
     points = {name: {int(size): share for size, share in some.items()} for name, some in changes["by_hints"].items()}
@@ -182,3 +142,8 @@ def difference(facts: Facts, most: int) -> Section | None:
         title = "Fully relevant passages by number of hints"
         section.plots.append(Plot(title, ("hints", *points), rows, name="plot-difference", svg=drawn))
     return section
+
+
+def _fill(section: Section, pieces: list[Table | str]) -> None:
+    for piece in pieces:
+        section.tables.append(piece) if isinstance(piece, Table) else section.said.append(piece)

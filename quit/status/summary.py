@@ -291,7 +291,9 @@ def summary(workspace: Workspace) -> list[Table | str]:
         *cut_replies(readers),
         *asked_tables(asked(workspace)),
         *([usage] if (usage := usage_table(workspace)).rows else []),
-        *filter(None, (leakage_losses(workspace), out_of_depth(workspace), agreement and agreement.sentence())),
+        *filter(
+            None, (leakage_losses(workspace), out_of_depth(workspace), agreement.sentence() if agreement else None)
+        ),
         *([type_sentence(*types)] if types[0] else []),
     ]
 
