@@ -46,10 +46,10 @@ def serve(
     """
     from annotation.client import connect
     from annotation.server import LocalServer
-    from quit.settings import Settings
+    from quit.status.stages import settings_of
 
     opened = open_workspace(workspace)
-    review = _settings(opened).review if opened.build else Settings().review
+    review = settings_of(opened).review
     if opened.address != str(opened.path.resolve()):
         echo(
             f"Label Studio's own database lies on this machine only ({opened.path}), not in {opened}: pull before you "
@@ -189,9 +189,10 @@ def status(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOption =
     Example: `quit review status -w W`
     """
     from quit.review.report import pieces, review_status
+    from quit.status.stages import settings_of
 
     opened = open_workspace(workspace)
-    progress = review_status(opened, _settings(opened).review)
+    progress = review_status(opened, settings_of(opened).review)
     show(progress, as_json, pieces(progress))
 
 
@@ -206,9 +207,10 @@ def disagreements(
     Example: `quit review disagreements -w W --limit 0`
     """
     from quit.review.report import review_status
+    from quit.status.stages import settings_of
 
     opened = open_workspace(workspace)
-    rows = review_status(opened, _settings(opened).review)["disagreements"]
+    rows = review_status(opened, settings_of(opened).review)["disagreements"]
     lines = []
     for row in rows[: limit or None]:
         what = row["answer"] if row["kind"] == "answer" else f"flag {row['key']}"
@@ -230,6 +232,7 @@ def run(
     """
     from quit.commands.progress import working
     from quit.review.report import pieces, review_status
+    from quit.status.stages import settings_of
 
     opened = open_workspace(workspace)
     if every:
@@ -240,14 +243,7 @@ def run(
     else:
         with working("review"):
             call_flow("review.review", opened.address, url)
-        show(None, False, pieces(review_status(opened, _settings(opened).review)))
-
-
-def _settings(workspace: Any, review: list[str] | None = None) -> Any:
-    from quit.settings import load
-
-    known = workspace.build or {"profile": "embedded", "overrides": []}  # the sources need not be at hand for this
-    return load(known["profile"], [*known["overrides"], *(review or [])]).settings
+        show(None, False, pieces(review_status(opened, settings_of(opened).review)))
 
 
 def _print_report(report: dict[str, Any], as_json: bool, lines: list[str]) -> None:

@@ -44,7 +44,8 @@ def card(facts: CardFacts) -> str:
     """Return README.md."""
     tables, given = facts.tables, facts.tables.provenance
     rounds = [] if tables.selection_rounds is None else tables.selection_rounds.to_pylist()
-    text = _TEMPLATES.from_string(Path(__file__).with_suffix(".md").read_text(encoding="utf-8")).render(
+    text = filled(
+        "card.md",
         facts=facts,
         tables=tables,
         given=given,
@@ -73,7 +74,13 @@ def card(facts: CardFacts) -> str:
         shares=_shares,
         **{"METRICS": METRICS, "SPLITS": SPLITS, "PAPER": PAPER, "LISTED": LISTED, "SYSTEMS": SYSTEMS},
     )
-    return f"---\n{header(facts)}---\n\n" + re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+    return f"---\n{header(facts)}---\n\n{text}"
+
+
+def filled(name: str, **values: Any) -> str:
+    """Return a Markdown template of this package filled with values; no more than one blank line in a row."""
+    template = _TEMPLATES.from_string((Path(__file__).parent / name).read_text(encoding="utf-8"))
+    return re.sub(r"\n{3,}", "\n\n", template.render(values)).strip() + "\n"
 
 
 def _judges(tables: ExportTables) -> list[str]:

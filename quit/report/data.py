@@ -15,6 +15,7 @@ from quit.common.progress import advance
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.evaluate.statistics import statistics
+from quit.release.create import list_rows
 from quit.release.diff import diff
 from quit.release.release import Release, open_release
 from quit.release.show import imported_lines
@@ -79,7 +80,7 @@ def gather(workspace: Workspace, settings: Settings, compared: Sequence[Path] = 
     facts["people"] = _counted(judge_against_people(workspace, settings.review))
     facts["review"] = _counted(review_progress(workspace, settings.review))
     facts["usage"] = _counted(_usage(workspace, settings))
-    facts["releases"] = _counted([_release(release) for release in releases])
+    facts["releases"] = _counted(list_rows(releases))
     facts["difference"] = _counted(_difference(compared[0], compared[1], releases) if compared else None)
     return facts
 
@@ -272,19 +273,6 @@ def _usage(workspace: Workspace, settings: Settings) -> dict[str, Any]:
 
 def _size(release: Release) -> int:
     return int(release.facts["counts"]["questions"]["all"])
-
-
-def _release(release: Release) -> dict[str, Any]:
-    reviews = release.content["reviews"]
-    return {
-        "name": release.name,
-        "content_id": release.content_id,
-        "questions": dict(release.facts["counts"]["questions"]),
-        "reviews": reviews["reviews"],
-        "annotators": len(reviews["annotators"]),
-        "gates": [{name: gate[name] for name in ("gate", "state", "waiver")} for gate in release.facts["gates"]],
-        "statistics": release.facts["statistics"],
-    }
 
 
 def _difference(before: Path, after: Path, releases: Iterable[Release]) -> dict[str, Any]:

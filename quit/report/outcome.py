@@ -12,11 +12,7 @@ from quit.status.summary import JudgeAgreement
 
 def verdicts(facts: Facts) -> Section:
     """The judge against people, and against a second judge."""
-    terms = {
-        "Judge": "the model that says whether an answer is correct; people overrule it",
-        "Cohen's kappa": "agreement beyond chance: 1 is perfect, 0 what chance gives",
-    }
-    section = Section("verdicts", "Judges and people", terms)
+    section = Section("verdicts", "Judges and people")
     people, judges = facts["people"], facts["judges"]
     if people:
         section.said.append(

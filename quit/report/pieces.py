@@ -23,11 +23,10 @@ class Plot(Table):
 
 @dataclass(frozen=True)
 class Section:
-    """``terms``: words of the section and what they mean; ``said``: sentences; then plots, then tables."""
+    """``said``: sentences; then plots, then tables."""
 
     name: str
     title: str
-    terms: dict[str, str] = field(default_factory=dict)
     said: list[str] = field(default_factory=list)
     plots: list[Plot] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
