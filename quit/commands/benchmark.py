@@ -10,6 +10,7 @@ import typer
 
 from quit.commands.options import JsonOption, NamedProfileOption, SetOption, load_settings, local_folder, show
 from quit.common.terminal import echo
+from quit.render.table import Table
 
 app = typer.Typer(help="Run QA systems over a release, and fine-tune them.", no_args_is_help=True)
 
@@ -167,9 +168,9 @@ def grid(
     request = Request(release, split, *systems, bounds=False)
     table = run_grid(request, load_settings(profile, set_), out, _say(quiet or as_json))
     best_first = means(table)
-    lines = [f"{row['alpha']:5.2f}  {row['beta']:5.2f}  {100 * row['EM']:6.2f}" for row in best_first]
-    path = out / "grid.parquet"
-    show({"means": best_first, "rows": table.to_pylist()}, as_json, ["alpha   beta      EM", *lines, "", str(path)])
+    lines = [tuple(f"{value:.2f}" for value in (row["alpha"], row["beta"], 100 * row["EM"])) for row in best_first]
+    shown = [Table("", ("alpha", "beta", "EM"), lines), str(out / "grid.parquet")]
+    show({"means": best_first, "rows": table.to_pylist()}, as_json, shown)
 
 
 @app.command("list")
@@ -193,10 +194,10 @@ def _say(quiet: bool):
 
 
 def _print(rows: list[dict[str, Any]], seconds: dict[str, float], out: Path, as_json: bool) -> None:
-    show({"results": rows, "seconds": seconds}, as_json, [*_table(rows), "", str(out / "leaderboard.html")])
+    show({"results": rows, "seconds": seconds}, as_json, [_table(rows), str(out / "leaderboard.html")])
 
 
-def _table(rows: list[dict[str, Any]]) -> list[str]:
+def _table(rows: list[dict[str, Any]]) -> Table:
     from quit.evaluate.metrics import READING
     from quit.systems.benchmark.leaderboard import shown
 
@@ -209,9 +210,9 @@ def _table(rows: list[dict[str, Any]]) -> list[str]:
         key = (row["corpus"], row["retriever"], row["reranker"], row["reader"], row["strategy"], row["k"] or "")
         systems.setdefault(key, {})[row["metric"]] = row["value"]
     columns = [name for name in wanted if any(name in scores for scores in systems.values())]
-    lines = [["corpus", "retriever", "reranker", "reader", "context", "k", *columns]]
-    for key, scores in systems.items():
-        values = (f"{100 * scores[name]:.2f}" if name in scores else "" for name in columns)
-        lines.append([*(shown(part) for part in key), *values])
-    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-    return ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    shown_rows = [
+        (*map(shown, key), *(f"{100 * scores[name]:.2f}" if name in scores else "" for name in columns))
+        for key, scores in systems.items()
+    ]
+    heads = ("corpus", "retriever", "reranker", "reader", "context", "k", *columns)
+    return Table("", heads, shown_rows, text=(1, 2, 3, 4))

@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
-from rich.table import Table
 
-from quit.common.terminal import SafeConsole
 from quit.engine.pipeline import Pipeline
 from quit.engine.usage import origin_lines, origins
 from quit.engine.workspace import Workspace
-from quit.operations.economy import Economy
 from quit.operations.plan import Plan
+from quit.render import terminal
+from quit.render.table import Table, number
 from quit.settings import Loaded
 from quit.status.asked import asked, asked_tables
-from quit.status.stages import status
-from quit.status.summary import (
-    REPLIES,
-    USAGE,
-    JudgeAgreement,
-    Replies,
-    cut_replies,
-    funnel,
-    judge_agreement,
-    labels_by_hints,
-    leakage_losses,
-    out_of_depth,
-    readers_table,
-    replies_rows,
-    type_agreement,
-    usage_rows,
-)
+from quit.status.summary import JudgeAgreement, cut_replies, readers_table, replies_table, stages_table, summary
 from quit.text.words import counted
 
 if TYPE_CHECKING:
@@ -43,72 +25,31 @@ if TYPE_CHECKING:
     from quit.settings.benchmark import Benchmark
     from quit.systems.benchmark.runfile import RunScores
 
-_WIDEST = 10_000  # columns: more than any line needs
-_OUT = SafeConsole(highlight=False, width=None if sys.stdout.isatty() else _WIDEST)
+_OUT = terminal.OUT
 
 
-def _table(*columns: str, title: str | None = None) -> Table:
-    """Return a table. ``name<``: text that may wrap at spaces; ``name!``: names, which never wrap; else numbers."""
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        left, name = column[-1:] in ("<", "!"), column.rstrip("<!")
-        table.add_column(name, justify="left" if left else "right", no_wrap=not column.endswith("<"))
-    return table
-
-
-def _show(table: Table) -> None:
-    """Print a table as wide as the terminal, and where its names need more, as wide as it has to be."""
-    options = _OUT.options.update(width=_WIDEST)
-    for column in table.columns:
-        cells = [_OUT.measure(cell, options=options) for cell in (column.header, *column.cells)]
-        column.min_width = max(cell.maximum if column.no_wrap else cell.minimum for cell in cells)
-    measured = _OUT.measure(table, options=options)
-    table.width = min(max(_OUT.width, measured.minimum), measured.maximum)
-    with _OUT.capture() as drawn:
-        _OUT.print(table, crop=False)
-    for line in drawn.get().splitlines():
-        _OUT.file.write(line.rstrip() + "\n")
+def _show(*pieces: Table | str) -> None:
+    terminal.show(pieces, _OUT)
 
 
 def print_rows(rows: pa.Table) -> None:
     """Print the rows of a query."""
     import pyarrow as pa
 
-    table = _table(
-        *(f"{name}<" if pa.types.is_string(rows.schema.field(name).type) else name for name in rows.column_names)
-    )
-    for row in rows.to_pylist():
-        table.add_row(*(escape("" if value is None else str(value)) for value in row.values()))
-    _show(table)
+    words = tuple(place for place, column in enumerate(rows.schema) if pa.types.is_string(column.type))
+    _show(Table("", rows.column_names, [tuple(row.values()) for row in rows.to_pylist()], words))
 
 
-def print_status(workspace: Workspace, pipeline: Pipeline | None) -> None:
-    """Print a row a stage: state, rows made, what was left out and why."""
-    table = _table("", "stage!", "state!", "made<", "left out<")
-    for row in status(workspace, pipeline):
-        state = row.state if row.state != "partial" else f"{row.shards_done} of {row.shards} shards"
-        table.add_row(str(row.number), row.run, state, row.made, row.left_out)
-    _show(table)
-
-
-def print_origins(workspace: Workspace) -> None:
-    """Print which servers the replies of language models came from."""
-    if lines := origin_lines(origins(workspace.path)):
-        _OUT.print("\nReplies used, all runs")
-        for line in lines:
-            _OUT.print(escape(line), soft_wrap=True)
-
-
-def print_asked(workspace: Workspace) -> bool:
-    """Print about which passages readers were asked, where that is not all; return whether it is not."""
-    facts = asked(workspace)
-    for asked_table in asked_tables(facts):
-        first, *others = asked_table.heads
-        table = _table(f"{first}!", *others, title=f"\n{asked_table.title}")
-        for row in asked_table.rows:
-            table.add_row(*row)
-        _show(table)
-    return facts is not None
+def print_status(workspace: Workspace, pipeline: Pipeline | None, answers: bool) -> None:
+    """Print how far each stage is, and with ``answers`` what readers were asked and replied, and who replied."""
+    pieces: list[Table | str] = [stages_table(workspace, pipeline)]
+    if answers:
+        readers = readers_table(workspace)
+        if any(cut or sentences for *_, cut, sentences in readers):
+            pieces += [replies_table(readers), *cut_replies(readers)]
+        lines = origin_lines(origins(workspace.path))
+        pieces += [*asked_tables(asked(workspace)), *(["\n".join(["Replies used, all runs", *lines])] if lines else [])]
+    _show(*pieces)
 
 
 def print_left_out(rows: Sequence[dict[str, Any]]) -> None:
@@ -122,47 +63,9 @@ def print_left_out(rows: Sequence[dict[str, Any]]) -> None:
         _OUT.print("Nothing was left out.")
 
 
-def print_replies(readers: Sequence[Replies]) -> None:
-    """Print a row a reader: how many passages it read, and what its replies came to."""
-    table = _table("reader!", *REPLIES, title="\nReaders")
-    for row in replies_rows(readers):
-        table.add_row(*row)
-    _show(table)
-    for line in cut_replies(readers):
-        _OUT.print(escape(line), style="yellow", soft_wrap=True)
-
-
 def print_summary(workspace: Workspace) -> None:
     """Print what a build made, where it is and what to do next."""
-    print_status(workspace, None)
-    table = _table("questions<", "", title="\nFrom sources to splits")
-    for name, count in funnel(workspace):
-        table.add_row(name, f"{count:,}")
-    _show(table)
-    table = _table("hints", "passages", "label 2", "share", title="\nLabels by number of hints")
-    for hints, passages, right in labels_by_hints(workspace):
-        table.add_row(str(hints), f"{passages:,}", f"{right:,}", f"{right / passages:.1%}")
-    _show(table)
-    print_replies(readers_table(workspace))
-    partly = print_asked(workspace)
-    usage = usage_rows(workspace)
-    if usage:
-        table = _table(*(f"{name}!" if name == "language model" else name for name in USAGE), title="\nAsked, all runs")
-        for row in usage:
-            table.add_row(*row)
-        _show(table)
-    for text in (leakage_losses(workspace), out_of_depth(workspace)):
-        if text:
-            _OUT.print(f"\n{escape(text)}")
-    agreement = judge_agreement(workspace)
-    if agreement:
-        _OUT.print(f"\n{agreement.sentence()}")
-    typed, coarse, fine = type_agreement(workspace)
-    if typed:
-        _OUT.print(
-            f"\nQuestion types: of {typed:,} that a source names, the classifier agrees on {coarse / typed:.1%} "
-            f"(coarse) and {fine / typed:.1%} (fine)."
-        )
+    _show(*summary(workspace))
     path = escape(str(workspace))
     _OUT.print(f"\nThe tables are in {path}/tables, numbered in pipeline order. Next:", soft_wrap=True)
     with workspace.connect() as connection:
@@ -171,7 +74,7 @@ def print_summary(workspace: Workspace) -> None:
     next_commands |= {
         **(
             {f"export -w {path} --format huggingface --out exports": "a Hugging Face dataset"}
-            if partly
+            if asked(workspace)
             else {f"export -w {path} --out exports": "a Hugging Face dataset and the paper's release JSON"}
         ),
         f"status -w {path} --left-out": "what was left out, and why",
@@ -184,28 +87,27 @@ def print_summary(workspace: Workspace) -> None:
 def print_disagreements(agreement: JudgeAgreement | None, rows: Sequence[dict[str, Any]], limit: int) -> None:
     """Print how far two judges agree and where they do not; ``limit`` rows at most (0: all)."""
     if agreement is None:
-        _OUT.print("There is one judge only: no language model judged this workspace.")
+        _show("There is one judge only: no language model judged this workspace.")
         return
-    _OUT.print(escape(agreement.sentence()))
-    table = _table("passages", "judge!", "second!", "answer<", "gold<", "question<")
-    for row in rows[: limit or None]:
-        verdicts = (_verdict(row["correct"]), f"{_verdict(row['second_correct'])} {row['second_probability'] or 0:.2f}")
-        texts = (row["answer"], "; ".join(row["gold"]), row["question"])
-        table.add_row(f"{row['passages']:,}", *verdicts, *(escape(text) for text in texts))
-    if rows:
-        _show(table)
-    if limit and len(rows) > limit:
-        _OUT.print(f"... {len(rows) - limit} more (--limit 0 shows all)")
+    shown = [
+        (f"{row['passages']:,}", _verdict(row["correct"]),
+         f"{_verdict(row['second_correct'])} {row['second_probability'] or 0:.2f}", row["answer"],
+         "; ".join(row["gold"]), row["question"])
+        for row in rows[: limit or None]
+    ]  # fmt: skip
+    heads = ("passages", "judge", "second", "answer", "gold", "question")
+    table = Table("", heads, shown, (1, 2, 3, 4, 5), more=len(rows) - len(shown))
+    _show(agreement.sentence(), *([table] if rows else []))
 
 
 def print_run_scores(scores: RunScores, split: str, settings: Benchmark) -> None:
     """Print a run's metrics with their intervals, and what to know about them."""
     _OUT.print(f"{escape(scores.name)}: {counted(scores.split, 'question')} of {escape(split)}, values in percent")
-    table = _table("metric<", "value", "95% interval")
+    rows = []
     for row in scores.results.to_pylist():
         value, low, high = (f"{100 * row[name]:.2f}" for name in ("value", "low", "high"))
-        table.add_row(row["metric"], value, f"{low} to {high}")
-    _show(table)
+        rows.append((row["metric"], value, f"{low} to {high}"))
+    _show(Table("", ("metric", "value", f"{settings.level:.0%} interval"), rows))
     policy = "0 in metrics with rel=2" if settings.without_relevant == "zero" else "left out of metrics with rel=2"
     for count, what in (
         (scores.missing, "of the split not in the run: 0 in every metric that counts them"),
@@ -220,48 +122,45 @@ def print_run_scores(scores: RunScores, split: str, settings: Benchmark) -> None
 
 def print_plan(plan: Plan) -> None:
     """Print what a build will ask, a row a model and role, and what was assumed."""
-    _OUT.print(f"{counted(plan.questions, 'question')}, {counted(plan.passages, 'passage')}")
-    rows = [*plan.lines, *([plan.total] if len(plan.lines) > 1 else [])]
+    pieces: list[Table | str] = [f"{counted(plan.questions, 'question')}, {counted(plan.passages, 'passage')}"]
+    lines = [*plan.lines, *([plan.total] if len(plan.lines) > 1 else [])]
     if plan.lines:
-        table = _table("model!", "role!", "replies", "kept", "prompt", "computed", "reply")
-        for line in rows:
-            tokens = (_short(number) for number in (line.prompt_tokens, line.computed, line.completion_tokens))
-            table.add_row(line.model, line.role, _short(line.requests), _short(line.cached), *tokens)
-        _show(table)
-        _OUT.print("kept: replies in the generation cache already")
-        _OUT.print("prompt, computed, reply: tokens; computed: prompt tokens left to compute with a prefix cache")
-        table = _table("model!", "role!", "hours", "cost", "uncached", title="\nTime and cost")
-        for line in rows:
-            hours = "unknown" if line.seconds is None else f"{line.seconds / 3600:,.2f}"
-            costs = ("unknown" if cost is None else f"{cost:,.2f}" for cost in (line.cost, line.cost_uncached))
-            table.add_row(line.model, line.role, hours, *costs)
-        _show(table)
-        _OUT.print("cost: in the currency of the prices; uncached: without a prefix cache")
+        asked = [
+            (line.model, line.role, *(_short(count) for count in (line.requests, line.cached, line.prompt_tokens,
+             line.computed, line.completion_tokens)))
+            for line in lines
+        ]  # fmt: skip
+        costs = [
+            (line.model, line.role, number(line.seconds and line.seconds / 3600, missing="unknown"),
+             *(number(cost, missing="unknown") for cost in (line.cost, line.cost_uncached)))
+            for line in lines
+        ]  # fmt: skip
+        notes = ["cost: in the currency of the prices; uncached: without a prefix cache"]
         if plan.total.seconds is None:
-            _OUT.print("hours: unknown until a model has answered here; --throughput says how many replies a second")
+            notes.append("hours: unknown until a model has answered here; --throughput says how many replies a second")
         if plan.total.cost is None:
-            _OUT.print("cost: unknown where a model has no price_prompt and price_completion in the profile")
-    for note in plan.notes:
-        _OUT.print(f"- {escape(note)}", soft_wrap=True)
-    if plan.economy:
-        _print_economy(plan.economy)
-
-
-def _print_economy(economy: Economy) -> None:
-    """Print about how many passages labelers will be asked, and what that costs."""
-    heads = ("least", "expected", "most", "cost: least", "expected", "most")
-    table = _table("labeler!", *heads, title="\nPassages asked (labels.economy)")
-    for entry in economy.ranges:
-        counts = (None if count is None else _short(count) for count in (entry.least, entry.expected, entry.most))
-        costs = (
-            None if cost is None else f"{cost:,.2f}"
-            for cost in (entry.cost_least, entry.cost_expected, entry.cost_most)
+            notes.append("cost: unknown where a model has no price_prompt and price_completion in the profile")
+        kept = (
+            "kept: replies in the generation cache already\n"
+            "prompt, computed, reply: tokens; computed: prompt tokens left to compute with a prefix cache"
         )
-        table.add_row(entry.labeler, *(text or "?" for text in (*counts, *costs)))
-    _show(table)
-    _OUT.print("The most is also what other tables of this plan have.")
-    for note in economy.notes:
-        _OUT.print(f"- {escape(note)}", soft_wrap=True)
+        heads = ["model", "role", "replies", "kept", "prompt", "computed", "reply"]
+        pieces.append(Table("", heads, asked, (1,), kept))
+        heads = ["model", "role", "hours", "cost", "uncached"]
+        pieces.append(Table("Time and cost", heads, costs, (1,), "\n".join(notes)))
+    pieces += ["\n".join(f"- {note}" for note in plan.notes)] if plan.notes else []
+    if plan.economy:
+        ranges = [
+            (entry.labeler, *("?" if count is None else _short(count) for count in (entry.least, entry.expected,
+             entry.most)), *(number(cost, missing="?") for cost in (entry.cost_least, entry.cost_expected,
+             entry.cost_most)))
+            for entry in plan.economy.ranges
+        ]  # fmt: skip
+        heads = ["labeler", "least", "expected", "most", "cost: least", "expected", "most"]
+        note = "The most is also what other tables of this plan have."
+        pieces.append(Table("Passages asked (labels.economy)", heads, ranges, note=note))
+        pieces.append("\n".join(f"- {note}" for note in plan.economy.notes))
+    _show(*pieces)
 
 
 def _short(number: float) -> str:
@@ -273,10 +172,8 @@ def _short(number: float) -> str:
 
 def print_settings(loaded: Loaded) -> None:
     """Print every setting, its value and its origin."""
-    table = _table("setting!", "from!", "value<")
-    for key, value, origin in loaded.rows():
-        table.add_row(key, origin, escape(str(value)))
-    _show(table)
+    rows = [(key, origin, value) for key, value, origin in loaded.rows()]
+    _show(Table("", ("setting", "from", "value"), rows, (1, 2)))
 
 
 def print_checks(checks: Sequence[Any]) -> None:
@@ -336,11 +233,12 @@ def _print_origins(life: dict[str, Any]) -> None:
 
 
 def _print_hints(life: dict[str, Any]) -> None:
-    table = _table("", "convergence", "hint<", "from!", title="\nHints")
-    for row in life["hints"]:
-        value = "" if row["convergence"] is None else f"{row['convergence']:.2f}"
-        table.add_row(str(row["rank"]) if row["selected"] else "", value, escape(row["hint"]), escape(row["file"]))
-    _show(table)
+    rows = [
+        (row["rank"] if row["selected"] else "", number(row["convergence"], ".2f", ""), row["hint"], row["file"])
+        for row in life["hints"]
+    ]
+    _OUT.print()
+    _show(Table("Hints", ("", "convergence", "hint", "from"), rows, (2, 3)))
     for row in life["leak_findings"]:
         overridden = "; overridden: no leak" if row["overridden"] else ""
         _OUT.print(
@@ -369,31 +267,31 @@ def _print_passages(life: dict[str, Any], limit: int) -> None:
     rows = life["passages"]
     by_answers = sorted(rows, key=lambda row: -len(row["answers"]))  # not every reader is asked about every passage
     names = dict.fromkeys(name for row in by_answers for name in row["answers"])
-    numbers = {name: number for number, name in enumerate(names, 1)}
+    numbers = {name: position for position, name in enumerate(names, 1)}
     _OUT.print(f"\n[bold]{counted(len(rows), 'passage')}[/]; readers in brackets, * is a labeler:")
-    for name, number in numbers.items():
+    for name, position in numbers.items():
         mark = "*" if name in life["labelers"] else " "
-        _OUT.print(f"  {number}{mark} {escape(name)}", soft_wrap=True)
-    table = _table("passage!", "label", "answers<")
+        _OUT.print(f"  {position}{mark} {escape(name)}", soft_wrap=True)
+    shown = []
     for row in rows[: limit or None]:
         given: dict[str, list[str]] = {}
         for name, answer in row["answers"].items():
             given.setdefault(answer, []).append(str(numbers[name]))
-        answers = (f"{escape(answer)} ({' '.join(readers)})" for answer, readers in given.items())
+        answers = (f"{answer} ({' '.join(readers)})" for answer, readers in given.items())
         label = str(row["label"]) + ("" if row["predicted"] is None else f" (predicted, {row['predicted']:.2f})")
-        table.add_row(row["permutation"], label, ", ".join(answers))
-    _show(table)
-    if limit and len(rows) > limit:
-        _OUT.print(f"... {len(rows) - limit} more (--passages 0 shows all)")
+        shown.append((row["permutation"], label, ", ".join(answers)))
+    _show(Table("", ("passage", "label", "answers"), shown, (2,), more=len(rows) - len(shown)))
 
 
 def _print_verdicts(life: dict[str, Any]) -> None:
-    table = _table("verdict!", "answer<", "given", "basis!", title="\nVerdicts")
-    for row in life["verdicts"]:
-        verdict = "unknown" if (row["correct"], row["basis"]) == (None, None) else _verdict(row["correct"])
-        table.add_row(verdict, escape(row["answer"]), str(row["passages"]), row["basis"] or "published")
-    if life["verdicts"]:
-        _show(table)
+    rows = [
+        ("unknown" if (row["correct"], row["basis"]) == (None, None) else _verdict(row["correct"]), row["answer"],
+         row["passages"], row["basis"] or "published")
+        for row in life["verdicts"]
+    ]  # fmt: skip
+    if rows:
+        _OUT.print()
+        _show(Table("Verdicts", ("verdict", "answer", "given", "basis"), rows, (1, 3)))
         _OUT.print(f"Valid answers: {escape('; '.join(row['answer'] for row in life['valid_answers']))}")
 
 

@@ -15,6 +15,7 @@ from quit.errors import SettingsError
 
 if TYPE_CHECKING:
     from quit.engine.workspace import Workspace
+    from quit.render.table import Table
     from quit.settings import Settings
 
 
@@ -119,13 +120,19 @@ def print_json(value: Any) -> None:
     echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def show(value: Any, as_json: bool, lines: Iterable[str]) -> None:
-    """Print ``value`` for scripts, or ``lines`` for people."""
+def show(value: Any, as_json: bool, pieces: Iterable[Table | str]) -> None:
+    """Print ``value`` for scripts, or lines and tables for people."""
     if as_json:
         print_json(value)
         return
-    for line in lines:
-        echo(line)
+    pieces = list(pieces)
+    if all(isinstance(piece, str) for piece in pieces):
+        for line in pieces:
+            echo(line)
+    else:
+        from quit.render import terminal
+
+        terminal.show(pieces)
 
 
 def split_names(text: str) -> list[str]:

@@ -153,10 +153,10 @@ def show_(path: ReleaseArgument, as_json: JsonOption = False) -> None:
     Example: `quit release show W/releases/v1`
     """
     from quit.dataset.release import open_release
-    from quit.release.show import lines
+    from quit.release.show import described
 
     release = open_release(path)
-    show(release.facts, as_json, lines(release))
+    show(release.facts, as_json, described(release))
 
 
 @app.command()

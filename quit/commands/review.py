@@ -45,10 +45,10 @@ def serve(
     """
     from annotation.client import connect
     from annotation.server import LocalServer
-    from quit.settings import Settings
+    from quit.status.stages import settings_of
 
     opened = open_workspace(workspace)
-    review = _settings(opened).review if opened.build else Settings().review
+    review = settings_of(opened).review
     if opened.address != str(opened.path.resolve()):
         echo(
             f"Label Studio's own database lies on this machine only ({opened.path}), not in {opened}: pull before you "
@@ -188,15 +188,17 @@ def apply(
 
 @app.command()
 def status(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOption = False) -> None:
-    """Show progress: done, open, blind tasks and others, agreement, control questions, what is applied. Asks no server.
+    """Show progress: done, open, blind tasks and others, agreement (alpha of all, kappa of every two annotators),
+    control questions, what is applied. Asks no server.
 
     Example: `quit review status -w W`
     """
-    from quit.review.report import markdown, review_status
+    from quit.review.report import pieces, review_status
+    from quit.status.stages import settings_of
 
     opened = open_workspace(workspace)
-    progress = review_status(opened, _settings(opened).review)
-    show(progress, as_json, [markdown(progress)])
+    progress = review_status(opened, settings_of(opened).review)
+    show(progress, as_json, pieces(progress))
 
 
 @app.command()
@@ -210,41 +212,15 @@ def disagreements(
     Example: `quit review disagreements -w W --limit 0`
     """
     from quit.review.report import review_status
+    from quit.status.stages import settings_of
 
     opened = open_workspace(workspace)
-    rows = review_status(opened, _settings(opened).review)["disagreements"]
+    rows = review_status(opened, settings_of(opened).review)["disagreements"]
     lines = []
     for row in rows[: limit or None]:
         what = row["answer"] if row["kind"] == "answer" else f"flag {row['key']}"
         lines.append(f"{row['question_id']}: {what!r}: {row['yes']} yes, {row['no']} no ({row['basis']})")
     show(rows, as_json, [*lines, f"{len(rows)} open."])
-
-
-@app.command()
-def agreement(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOption = False) -> None:
-    """Show agreement (kappa of every two annotators, alpha of all, of blind tasks and of others) and control questions.
-
-    Example: `quit review agreement -w W --json`
-    """
-    from quit.review.report import kind_line, review_status
-
-    opened = open_workspace(workspace)
-    progress = review_status(opened, _settings(opened).review)
-    agreed, controls = progress["agreement"], progress["controls"]
-    lines = [
-        f"Krippendorff's alpha: {_figure(agreed['alpha'])} over {agreed['items']} answers judged by two or more",
-        *map(kind_line, progress["kinds"]),
-        *(
-            f"{pair['first']} and {pair['second']}: kappa {_figure(pair['kappa'])}, {pair['agreement']:.1%} of "
-            f"{pair['items']} alike"
-            for pair in agreed["pairs"]
-        ),
-        *(
-            f"{row['annotator']}: {row['right']} of {row['asked']} control verdicts right ({row['accuracy']:.1%})"
-            for row in controls
-        ),
-    ]
-    show({**agreed, "kinds": progress["kinds"], "controls": controls}, as_json, lines)
 
 
 @app.command()
@@ -260,7 +236,8 @@ def run(
     Example: `quit review run -w W --cron '*/10 * * * *'`
     """
     from quit.commands.progress import working
-    from quit.review.report import markdown, review_status
+    from quit.review.report import pieces, review_status
+    from quit.status.stages import settings_of
 
     opened = open_workspace(workspace)
     if every:
@@ -273,18 +250,7 @@ def run(
             from flows.calling import call_flow
 
             call_flow("review.review", opened.address, url)
-        echo(markdown(review_status(opened, _settings(opened).review)))
-
-
-def _settings(workspace: Any, review: list[str] | None = None) -> Any:
-    from quit.settings import load
-
-    known = workspace.build or {"profile": "embedded", "overrides": []}  # the sources need not be at hand for this
-    return load(known["profile"], [*known["overrides"], *(review or [])]).settings
-
-
-def _figure(value: float | None) -> str:
-    return "not defined yet" if value is None else f"{value:.3f}"
+        show(None, False, pieces(review_status(opened, settings_of(opened).review)))
 
 
 def _print_report(report: dict[str, Any], as_json: bool, lines: list[str]) -> None:

@@ -23,10 +23,10 @@ def status(
 
     Examples: `quit status -w W`, `quit status -w W --left-out`
     """
-    from quit.commands.console import print_asked, print_left_out, print_origins, print_replies, print_status
+    from quit.commands.console import print_left_out, print_status
     from quit.common.files import is_url
     from quit.engine.planning import last_build
-    from quit.status.summary import as_dict, readers_table
+    from quit.status.summary import as_dict
     from quit.status.summary import left_out as rows_left_out
 
     opened = open_workspace(workspace)
@@ -41,11 +41,5 @@ def status(
     if as_json:
         print_json(as_dict(opened, pipeline))
     else:
-        print_status(opened, pipeline)
         # Behind a URL the answers would have to be fetched first.
-        if not is_url(opened.address):
-            readers = readers_table(opened)
-            if any(cut or sentences for *_, cut, sentences in readers):
-                print_replies(readers)
-            print_asked(opened)
-            print_origins(opened)
+        print_status(opened, pipeline, answers=not is_url(opened.address))

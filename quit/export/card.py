@@ -1,45 +1,115 @@
-"""The dataset card (README.md) of a Hugging Face export: YAML that ``datasets`` reads, and prose made from the data.
+"""The dataset card (README.md) of a Hugging Face export: YAML that ``datasets`` reads, and ``card.md`` with facts.
 
 The same tables and options give the same text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import yaml
+from jinja2 import ChainableUndefined, Environment
 
-from quit.dataset.dataset import SPLITS
-from quit.export import card_data as data
-from quit.export import card_origin as origin
-from quit.export.card_facts import CardFacts, cell, licence_header
+from quit.dataset.dataset import FULLY, SPLITS, ExportTables
+from quit.evaluate.labels import predicted_sentence
+from quit.export.baselines import METRICS
+from quit.export.card_facts import CITATION, PAPER, CardFacts, cell, code, licence_header, prose, source_list
+from quit.render.table import table_1
+from quit.text.words import counted
 
+LISTED = 6
+"""Rows at most of what may be long: sources, people, differing labels. A card has at most 200 lines."""
+SYSTEMS = 8
+"""Systems at most of the baselines."""
 _SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"), (10**7, "1M<n<10M"))
+_BINS = ("easy", "medium", "hard")
+_TEMPLATES = Environment(trim_blocks=True, lstrip_blocks=True, undefined=ChainableUndefined)
+_TEMPLATES.filters |= {
+    "cell": cell,
+    "code": code,
+    "prose": prose,
+    "counted": counted,
+    "n": "{:,}".format,
+    "percent": "{:.1%}".format,
+    "figure": lambda value, form, missing="–": missing if value is None else form.format(value),
+}
 
 
 def card(facts: CardFacts) -> str:
     """Return README.md."""
-    return f"---\n{header(facts)}---\n\n" + "\n\n".join(text for text in sections(facts) if text) + "\n"
+    tables, given = facts.tables, facts.tables.provenance
+    rounds = [] if tables.selection_rounds is None else tables.selection_rounds.to_pylist()
+    text = filled(
+        "card.md",
+        facts=facts,
+        tables=tables,
+        given=given,
+        card=facts.card,
+        figures=facts.figures,
+        everyone=facts.agreement,
+        imported=given.get("imported"),
+        settings=given.get("settings") or {},
+        sources=source_list(tables),
+        selected=tables.ranked_hints.filter(tables.ranked_hints["selected"]),
+        judges=_judges(tables),
+        pairs=sorted((pair.kappa, pair.first, pair.second) for pair in facts.agreement.pairs if pair.kappa is not None),
+        predicted=predicted_sentence(facts.labels, rounds),
+        replies=[
+            f"{code(model)}: {counted(number, 'reply', 'replies')} from "
+            f"{cell(origin.partition(' ')[0] or 'this program')}"
+            for model, origins in (given.get("replies") or {}).items()
+            for origin, number in origins.items()
+        ],
+        citations=_citations(facts),
+        empty=[f"`{split}`" for split in SPLITS if not facts.of("questions", split)],
+        split=next(split for split in reversed(SPLITS) if facts.of("passages", split)),
+        names=lambda readers: ", ".join(code(info.name) for info in readers),
+        producers=_producers,
+        table_1=table_1(facts.figures.to_dict()["summary"]),
+        shares=_shares,
+        **{"METRICS": METRICS, "SPLITS": SPLITS, "PAPER": PAPER, "LISTED": LISTED, "SYSTEMS": SYSTEMS},
+    )
+    return f"---\n{header(facts)}---\n\n{text}"
 
 
-def sections(facts: CardFacts) -> Iterator[str]:
-    """Yield the sections; an empty text where there is nothing to say."""
-    yield f"# {cell(facts.title)}"
-    yield data.warning(facts)
-    yield data.summary(facts)
-    yield "## Load it\n\n" + data.loading(facts)
-    yield "## Example\n\n" + data.example(facts)
-    yield "## Before you compare figures\n\n" + data.bounds(facts)
-    yield data.baselines(facts)
-    yield "## Statistics\n\n" + data.statistics(facts)
-    yield "## How it was made\n\n" + origin.making(facts)
-    yield "## Who verified it\n\n" + origin.verification(facts)
-    yield "## Intended use and limits\n\n" + origin.limits(facts)
-    yield "## Sources, licences, provenance\n\n" + origin.sources(facts)
-    yield origin.provenance(facts)
-    yield "## Citation\n\n" + origin.citations(facts)
+def filled(name: str, **values: Any) -> str:
+    """Return a Markdown template of this package filled with values; no more than one blank line in a row."""
+    template = _TEMPLATES.from_string((Path(__file__).parent / name).read_text(encoding="utf-8"))
+    return re.sub(r"\n{3,}", "\n\n", template.render(values)).strip() + "\n"
+
+
+def _judges(tables: ExportTables) -> list[str]:
+    of_model = tables.verdicts.filter(pc.equal(tables.verdicts["basis"], "model"))
+    return sorted(set((of_model if len(of_model) else tables.verdicts)["judge"].to_pylist()) - {None})
+
+
+def _producers(table: pa.Table, column: str) -> str:
+    names = sorted(set(table[column].to_pylist()) - {None})
+    return "by " + ", ".join(map(code, names[:3])) if names else "by an unknown model"
+
+
+def _citations(facts: CardFacts) -> list[str]:
+    """Return how to cite the dataset, the method and the sources."""
+    texts = [facts.card.citation.strip(), CITATION]
+    texts += [str(source.get("citation") or "") for source in source_list(facts.tables)]
+    return [text for text in dict.fromkeys(texts) if text]
+
+
+def _shares(table: pa.Table, column: str) -> list[tuple[Any, float, int]]:
+    """Return each group with its share of label 2 and the number of its passages; bins of difficulty from easy to
+    hard."""
+    rows = [row for row in table.to_pylist() if row["split"] == "all"]
+    passages: Counter[Any] = Counter()
+    for row in rows:
+        passages[row[column]] += row["passages"]
+    fully = [row for row in rows if row["label"] == FULLY]
+    fully.sort(key=lambda row: _BINS.index(row[column]) if row[column] in _BINS else 0)
+    return [(row[column], row["share"], passages[row[column]]) for row in fully]
 
 
 def header(facts: CardFacts) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from quit.dataset.dataset import ExportTables, ReaderInfo
+from quit.dataset.dataset import ExportTables
 from quit.dataset.statistics import Statistics
 from quit.evaluate.labels import ReaderAgreement, SharedAnswers, SplitLabels
 from quit.export.baselines import Baselines
@@ -32,8 +32,6 @@ _LICENCES = (
 ).split()
 """Identifiers of the Hugging Face Hub."""
 PAPER = "[Inferential Question Answering](https://doi.org/10.1145/3774904.3792653) (Mozafari et al., WWW 2026)"
-LISTED = 6
-"""Rows at most of what may be long: sources, people, differing labels. A card has at most 200 lines."""
 TEXT = 300
 """Characters at most of a text in the example."""
 
@@ -115,22 +113,6 @@ def source_list(tables: ExportTables) -> list[Mapping[str, Any]]:
     return list(tables.provenance.get("sources") or [])
 
 
-def setting(facts: CardFacts, section: str) -> Mapping[str, Any]:
-    """Return a section of the build's settings; empty where they are not known."""
-    return (facts.tables.provenance.get("settings") or {}).get(section) or {}
-
-
-def reader_names(readers: Iterable[ReaderInfo]) -> str:
-    """Return the names as code, with commas."""
-    return ", ".join(code(info.name) for info in readers)
-
-
-def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table; its cells are written as they are."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
 def cell(value: Any) -> str:
     """Return a value for a table or a line: HTML, bars and line ends escaped, a dash for None."""
     return "–" if value is None else " ".join(escape(str(value), quote=False).replace("|", "\\|").split())
@@ -145,8 +127,3 @@ def prose(value: str) -> str:
     """Return a source's or model's text for prose: cut, on one line, with Markdown's marks escaped."""
     cut = value if len(value) <= TEXT else value[:TEXT] + "..."
     return cell("".join(f"\\{char}" if char in "\\`*_[]#~" else char for char in cut))
-
-
-def count(number: int, word: str, several: str = "") -> str:
-    """Return a number with its noun: ``1 person``, ``2 people``."""
-    return f"{number:,} {word if number == 1 else several or word + 's'}"

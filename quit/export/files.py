@@ -53,47 +53,38 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format. ``module``, imported when needed, has ``write(dataset, folder, options) -> facts for the manifest``.
+    """A format. Its ``module``, imported when needed, has ``write(dataset, folder, options) -> manifest facts``.
 
     ``has``: what it writes as if every labeler were asked about every passage: ``labels``, also their ``answers``, or
     nothing, because it says of each what was asked.
     """
 
     name: str
-    version: int
-    module: str
     doc: str
     has: Literal["labels", "answers", ""] = "labels"
+    version: int = 1
+
+    @property
+    def module(self) -> str:
+        return f"quit.export.{self.name.replace('-', '_')}"
 
 
 FORMATS: dict[str, Format] = {
     listed.name: listed
     for listed in (
-        Format(
-            "huggingface",
-            1,
-            "quit.export.huggingface",
-            "Parquet shards and a dataset card for datasets.load_dataset",
-            has="",
-        ),
-        Format("release-json", 1, "quit.export.release_json", "The paper's own JSON files and corpus.jsonl", "answers"),
-        Format(
-            "paper-index",
-            1,
-            "quit.export.paper_index",
-            "The index and retriever files of the paper's own scripts",
-            "answers",
-        ),
-        Format("csv", 1, "quit.export.csv", "Questions and passages as tables for spreadsheets"),
-        Format("squad", 1, "quit.export.squad", "SQuAD 1.1 (title, paragraphs: context, qas), answers without spans"),
-        Format("beir", 1, "quit.export.beir", "BEIR's corpus, queries and qrels"),
-        Format("trec", 1, "quit.export.trec", "TREC topics, qrels and a collection, for trec_eval and similar tools"),
-        Format("pyserini", 1, "quit.export.pyserini", "A JSONL collection, topics and qrels for Pyserini"),
-        Format("mteb", 1, "quit.export.mteb", "The hub's retrieval layout in Parquet, as MTEB loads it"),
-        Format("tevatron", 1, "quit.export.tevatron", "Training records, queries and corpus for Tevatron"),
-        Format("colbert", 1, "quit.export.colbert", "Collection, queries and triples with integer ids for ColBERT"),
-        Format("monot5", 1, "quit.export.monot5", "Triples of texts for MonoT5"),
-        Format("hinteval", 1, "quit.export.hinteval", "One JSON file for the toolkit HintEval"),
+        Format("huggingface", "Parquet shards and a dataset card for datasets.load_dataset", ""),
+        Format("release-json", "The paper's own JSON files and corpus.jsonl", "answers"),
+        Format("paper-index", "The index and retriever files of the paper's own scripts", "answers"),
+        Format("csv", "Questions and passages as tables for spreadsheets"),
+        Format("squad", "SQuAD 1.1 (title, paragraphs: context, qas), answers without spans"),
+        Format("beir", "BEIR's corpus, queries and qrels"),
+        Format("trec", "TREC topics, qrels and a collection, for trec_eval and similar tools"),
+        Format("pyserini", "A JSONL collection, topics and qrels for Pyserini"),
+        Format("mteb", "The hub's retrieval layout in Parquet, as MTEB loads it"),
+        Format("tevatron", "Training records, queries and corpus for Tevatron"),
+        Format("colbert", "Collection, queries and triples with integer ids for ColBERT"),
+        Format("monot5", "Triples of texts for MonoT5"),
+        Format("hinteval", "One JSON file for the toolkit HintEval"),
     )
 }
 

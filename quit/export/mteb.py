@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 import yaml
 
 from quit.dataset.dataset import SPLITS, Dataset
-from quit.export.card_facts import CITATION, TITLE, cell, licence_header, source_list
+from quit.export.card import filled
+from quit.export.card_facts import CITATION, TITLE, licence_header, source_list
 from quit.export.files import ExportFolder, Options
 from quit.export.lines import QUESTIONS_A_SHARD, Lines
 from quit.settings.card import Card
@@ -116,22 +117,6 @@ def _card(dataset: Dataset, files: dict[str, dict[str, list[str]]], card: Card) 
             for config, schema in CONFIGS.items()
         ],
     }
-    warning = (
-        "\n> **Warning: embedded readers.** The labels follow from small closed-set guessers, not from language "
-        "models; they must not be compared with labels made by LLMs, such as those of the QUIT dataset.\n"
-        if tables.embedded
-        else ""
-    )
-    return (
-        f"---\n{yaml.safe_dump(header, sort_keys=False, allow_unicode=True, width=10**6)}---\n\n"
-        f"# {cell(card.name or TITLE)}\n{warning}\n"
-        "Retrieval of passages from which an answer can be inferred. Scores: 2 fully relevant (a labeler answered "
-        "correctly from the passage), 1 partially relevant; every passage of another question is irrelevant and not "
-        "listed. Titles are empty.\n\n"
-        f"Release fingerprint: `{tables.fingerprint}`\n\n"
-        + "".join(
-            f"- Source: {cell(name)}, licence {cell(licence or card.licence or 'unknown')}\n"
-            for name, licence in ((source.get("name"), source.get("licence")) for source in source_list(tables))
-        )
-        + "".join(f"\n```bibtex\n{text}\n```\n" for text in (card.citation.strip(), CITATION) if text)
+    return f"---\n{yaml.safe_dump(header, sort_keys=False, allow_unicode=True, width=10**6)}---\n\n" + filled(
+        "mteb.md", tables=tables, card=card, title=card.name or TITLE, sources=source_list(tables), paper=CITATION
     )

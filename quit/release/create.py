@@ -336,7 +336,7 @@ def _statistics(files: TableFiles, encoder: Encoder | None) -> dict[str, Any]:
 
 
 def list_rows(releases: Sequence[Release]) -> list[dict[str, Any]]:
-    """Return one row a release: name, content id, questions by split, waived gates."""
+    """Return one row a release: name, content id, questions by split, passages, reviews, annotators, gates."""
     return [
         {
             "name": release.name,
@@ -344,6 +344,8 @@ def list_rows(releases: Sequence[Release]) -> list[dict[str, Any]]:
             "questions": release.facts["counts"]["questions"],
             "passages": release.facts["counts"]["passages"],
             "reviews": release.content["reviews"]["reviews"],
+            "annotators": len(release.content["reviews"]["annotators"]),
+            "gates": [{name: gate[name] for name in ("gate", "state", "waiver")} for gate in release.facts["gates"]],
             "waived": [gate["gate"] for gate in release.facts["gates"] if gate["state"] == "waived"],
         }
         for release in releases

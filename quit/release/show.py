@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from quit.dataset.dataset import FULLY
 from quit.dataset.release import Release
 from quit.release.diff import Diff
+from quit.render.table import Table, markdown, percent, table_1
 from quit.text.words import counted
 
 
 def lines(release: Release) -> list[str]:
-    """Return a release's description for a terminal."""
+    """Return a release's description as lines of Markdown."""
+    return markdown(described(release)).splitlines()
+
+
+def described(release: Release) -> list[Table | str]:
+    """Return what a release says of itself."""
     facts, content = release.facts, release.content
-    shown = [f"Release {release.name}  {release.path}", f"content id {release.content_id}", ""]
-    shown += _table(facts["statistics"])
-    shown.append("")
-    shown += [
+    shown = [
         f"source: {source['name']} {source['file']} ({source['licence'] or 'licence not stated'}), "
         f"{source['checksum'][:12]}"
         for source in content["sources"]
@@ -25,11 +28,12 @@ def lines(release: Release) -> list[str]:
     shown += [f"{reader['role']}: {reader['name']} ({reader['identity']})" for reader in content["readers"]]
     shown += [f"prompt: {use}: {prompt['name']}@{prompt['sha256_12']}" for use, prompt in content["prompts"].items()]
     shown += imported_lines(release) if release.imported else [_reviews(content["reviews"])]
-    shown.append("")
+    gates = []
     for gate in facts["gates"]:
-        shown.append(f"{gate['state']:7} {gate['gate']}" + (f": {gate['waiver']}" if gate["waiver"] else ""))
-        shown += [f"        {example}" for example in gate.get("examples", [])[:1] if gate["waiver"]]
-    return shown
+        gates.append(f"{gate['state']:7} {gate['gate']}" + (f": {gate['waiver']}" if gate["waiver"] else ""))
+        gates += [f"        {example}" for example in gate.get("examples", [])[:1] if gate["waiver"]]
+    name = f"Release {release.name}  {release.path}\ncontent id {release.content_id}"
+    return [name, _figures(facts["statistics"]), "\n".join(shown), "\n".join(gates)]
 
 
 def imported_lines(release: Release) -> list[str]:
@@ -61,112 +65,67 @@ def _reviews(reviews: Mapping[str, Any]) -> str:
     )
 
 
-_ROWS = (
-    ("questions", "questions", "{:,}"),
-    ("passages", "passages", "{:,}"),
-    ("question_words", "words a question", "{:.2f}"),
-    ("passage_words", "words a passage", "{:.2f}"),
-    ("answer_words", "words an answer", "{:.2f}"),
-    ("lexical_overlap", "lexical overlap", "{:.2f}"),
-    ("answer_containment", "answer containment", "{:.2f}"),
-    ("semantic_similarity", "semantic similarity", "{:.2f}"),
-)
-"""The paper's table 1."""
-
-
-def _table(statistics: Mapping[str, Any]) -> list[str]:
+def _figures(statistics: Mapping[str, Any]) -> Table:
     """Return the paper's table 1 and the share of label 2 by hints, difficulty and type, a column a split."""
-    summary = statistics["summary"]
-    splits = [row["split"] for row in summary]
-    shown = [_line("", splits)]
-    for key, name, form in _ROWS:
-        shown.append(_line(name, ["-" if row[key] is None else form.format(row[key]) for row in summary]))
-    for rows, key, name in (
+    table = table_1(statistics["summary"])
+    splits = table.heads[1:]
+    rows = list(table.rows)
+    for groups, key, name in (
         ("by_hints", "n_hints", "label 2, hints: {}"),
         ("by_difficulty", "difficulty_bin", "label 2, {}"),
         ("by_type", "coarse", "label 2, {}"),
     ):
-        shares = {(row["split"], row[key]): row["share"] for row in statistics[rows] if row["label"] == FULLY}
-        for group in dict.fromkeys(row[key] for row in statistics[rows] if row["split"] == "all"):
-            given = {row["split"] for row in statistics[rows] if row[key] == group}
-            values = [f"{shares.get((split, group), 0.0):.1%}" if split in given else "-" for split in splits]
-            shown.append(_line(name.format(group), values))
-    return shown
+        shares = {(row["split"], row[key]): row["share"] for row in statistics[groups] if row["label"] == FULLY}
+        for group in dict.fromkeys(row[key] for row in statistics[groups] if row["split"] == "all"):
+            given = {row["split"] for row in statistics[groups] if row[key] == group}
+            values = (percent(shares.get((split, group), 0.0) if split in given else None) for split in splits)
+            rows.append((name.format(group), *values))
+    return Table("", table.heads, rows)
 
 
-def _line(name: str, values: Sequence[str]) -> str:
-    return f"{name:26}" + "".join(f"{value:>11}" for value in values)
+_LISTS = {
+    "added": "Questions added",
+    "removed": "Questions removed",
+    "moved": "Questions in another split",
+    "passages": "Questions with other passages",
+    "labels": "Labels",
+    "answers_added": "Valid answers added",
+    "answers_removed": "Valid answers removed",
+    "origins": "Made otherwise",
+}
+
+
+def differences(changes: Mapping[str, Any], limit: int = 0) -> list[Table | str]:
+    """Return what a diff (:meth:`quit.release.diff.Diff.to_dict`) says, as sentences and tables; ``limit``: rows a
+    list, 0 for all."""
+    if changes["same"]:
+        return ["The content is the same."]
+    before, after = changes["before"], changes["after"]
+    counts = ", ".join(
+        f"{split} {before['questions'][split]:,} -> {after['questions'][split]:,}" for split in before["questions"]
+    )
+    pieces: list[Table | str] = [
+        f"Questions: {len(changes['added']):,} added, {len(changes['removed']):,} removed, {len(changes['moved']):,} "
+        f"in another split ({counts}); {len(changes['passages']):,} with other passages.",
+        f"Labels: {counted(changes['labels_up'], 'passage')} from 1 to 2, {changes['labels_down']:,} from 2 to 1, of "
+        f"{counted(len(changes['labels']), 'question')}.",
+        f"Valid answers: {len(changes['answers_added']):,} added, {len(changes['answers_removed']):,} removed.",
+        f"Reviews: {before['reviews']:,} -> {after['reviews']:,}.",
+    ]
+    for key, title in _LISTS.items():
+        if rows := changes[key]:
+            shown = [tuple(map(_cell, row.values())) for row in rows[: limit or None]]
+            words = tuple(at for at, name in enumerate(rows[0]) if name not in ("up", "down"))
+            pieces.append(Table(title, tuple(rows[0]), shown, words, more=len(rows) - len(shown)))
+    return pieces
 
 
 def changelog(made: Diff, limit: int = 50) -> str:
     """Return a diff as Markdown for a changelog; ``limit``: rows a list, 0 for all."""
     before, after = made.before, made.after
-    shown = [
-        f"## {after['name']} (after {before['name']})",
-        "",
-        f"Content id `{before['content_id']}` -> `{after['content_id']}`.",
-        "",
-    ]
-    if made.same:
-        return "\n".join([*shown, "The content is the same.", ""])
-    counts = ", ".join(
-        f"{split} {before['questions'][split]:,} -> {after['questions'][split]:,}" for split in before["questions"]
-    )
-    shown += [
-        f"- Questions: {len(made.added):,} added, {len(made.removed):,} removed, {len(made.moved):,} in another split "
-        f"({counts}).",
-        f"- Labels: {counted(made.labels_up, 'passage')} from 1 to 2, {made.labels_down:,} from 2 to 1, of "
-        f"{counted(len(made.labels), 'question')}.",
-        f"- Valid answers: {len(made.answers_added):,} added, {len(made.answers_removed):,} removed.",
-        f"- Reviews: {before['reviews']:,} -> {after['reviews']:,}.",
-    ]
-    for title, rows, line in (
-        (
-            "Questions added",
-            made.added,
-            lambda row: f"`{row['question_id']}` to {row['split']}: {row['question']} ({row['reason']})",
-        ),
-        (
-            "Questions removed",
-            made.removed,
-            lambda row: f"`{row['question_id']}` from {row['split']}: {row['question']} ({row['reason']})",
-        ),
-        (
-            "Questions in another split",
-            made.moved,
-            lambda row: (
-                f"`{row['question_id']}` {row['before']} -> {row['after']}: {row['question']} ({row['reason']})"
-            ),
-        ),
-        ("Questions with other passages", made.passages, lambda row: f"`{row['question_id']}`: {row['reason']}"),
-        (
-            "Labels",
-            made.labels,
-            lambda row: f"`{row['question_id']}`: {row['up']} up, {row['down']} down ({'; '.join(row['reasons'])})",
-        ),
-        ("Valid answers added", made.answers_added, _answer),
-        ("Valid answers removed", made.answers_removed, _answer),
-        (
-            "Made otherwise",
-            made.origins,
-            lambda row: f"{row['what']} `{row['key']}`: {_shown(row['before'])} -> {_shown(row['after'])}",
-        ),
-    ):
-        if rows:
-            kept = rows[: limit or None]
-            shown += ["", f"### {title}", "", *("- " + _one_line(line(row)) for row in kept)]
-            if len(kept) < len(rows):
-                shown.append(f"- and {len(rows) - len(kept):,} more")
-    return "\n".join([*shown, ""])
+    ids = f"Content id `{before['content_id']}` -> `{after['content_id']}`."
+    return markdown([f"## {after['name']} (after {before['name']})", ids, *differences(made.to_dict(), limit)])
 
 
-def _answer(row: dict[str, Any]) -> str:
-    return f"`{row['question_id']}`: {row['answer']!r} ({row['origin']}; {row['reason']})"
-
-
-def _shown(value: Any) -> str:
-    return "none" if value is None else f"`{value}`"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+def _cell(value: Any) -> str:
+    return "none" if value is None else "; ".join(value) if isinstance(value, list) else str(value)

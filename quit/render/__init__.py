@@ -1,1 +1,2 @@
-"""How tables and facts are shown."""
+"""A table is made once and rendered for the terminal (``terminal``), Markdown (``table``) and HTML (the report's
+templates)."""

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from quit.render import plots
-from quit.report.pieces import SPLITS, Facts, Plot, Section, Table, counted, number, share
+from quit.render.table import Table, number, share
+from quit.report.pieces import SPLITS, Facts, Plot, Section
+from quit.status.summary import type_sentence
+from quit.text.words import counted
 
 
 def imported(facts: Facts) -> Section:
@@ -23,12 +26,7 @@ def funnel(facts: Facts) -> Section | None:
     drawn = plots.bars(
         "plot-funnel", [name for name, _ in steps], {"questions": [count for _, count in steps]}, "questions"
     )
-    terms = {
-        "Answer leak": "a hint contains the answer or gives it away",
-        "Ranked hints": "the hints in order of convergence (how many wrong answers they rule out); the first five make "
-        "the passages",
-    }
-    section = Section("funnel", "From collected to released", terms)
+    section = Section("funnel", "From collected to released")
     collected = dict(steps)["questions collected"]
     section.said.append(
         f"{first:,} questions in the sources; {collected:,} have enough hints, from {facts['counts']['records']:,} "
@@ -61,13 +59,7 @@ def funnel(facts: Facts) -> Section | None:
 
 def hints(facts: Facts) -> Section:
     """Convergence and leaks of the hints."""
-    terms = {
-        "Convergence": "the share of wrong candidate answers that a hint rules out, 0 to 1; 0 where the hint does not "
-        "fit the gold answer",
-        "Left aside": "usable hints that are in no passage, because five others converge more",
-        "Finding": "words of a hint that give an answer away",
-    }
-    section = Section("hints", "Hints: convergence and leakage", terms)
+    section = Section("hints", "Hints: convergence and leakage")
     convergence, leakage = facts["convergence"], facts["leakage"]
     if convergence["groups"]:
         section.plots.append(
@@ -136,20 +128,12 @@ def _histogram(name: str, title: str, bars: list[Facts], groups: Sequence[str], 
 
 def questions(facts: Facts) -> Section | None:
     """Types and difficulty; None before questions are described."""
-    terms = {
-        "Type": "what is asked for, in the classes of TREC",
-        "Difficulty": "how little of the answer retrieval finds in other texts, 0 easy to 1 hard (reference-based "
-        "retrieval complexity)",
-    }
-    section = Section("questions", "Types and difficulty", terms)
+    section = Section("questions", "Types and difficulty")
     types, difficulty, agreed = facts["types"], facts["difficulty"], facts["type_agreement"]
     if not types:
         return None
     if agreed["typed"]:
-        section.said.append(
-            f"The classifier agrees with the sources' own types on {share(agreed['coarse'], agreed['typed'])} "
-            f"(coarse) and {share(agreed['fine'], agreed['typed'])} (fine) of {agreed['typed']:,} questions."
-        )
+        section.said.append(type_sentence(**agreed))
     drawn = plots.bars(
         "plot-types",
         [row["coarse"] for row in types],

@@ -17,6 +17,7 @@ from quit.dataset.statistics import statistics
 from quit.engine.usage import totals
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
+from quit.release.create import list_rows
 from quit.release.diff import diff
 from quit.release.show import imported_lines
 from quit.release.view import release_of, shown_judge, shown_readers, shown_releases
@@ -25,7 +26,13 @@ from quit.report.people import judge_against_people, review_progress
 from quit.report.quality import LEAKS, PROBE, agreement_figures, split_figures
 from quit.settings import Judge, ReaderSettings, Settings
 from quit.status.asked import asked
-from quit.status.summary import USAGE, funnel, judge_agreement, readers_by_hints, type_agreement, usage_rows
+from quit.status.summary import (
+    funnel,
+    judge_agreement,
+    readers_by_hints,
+    type_agreement,
+    usage_table,
+)
 from quit.version import __version__
 
 SPLITS = ("train", "dev", "test")
@@ -79,7 +86,7 @@ def gather(workspace: Workspace, settings: Settings, compared: Sequence[Path] = 
     facts["people"] = _counted(judge_against_people(workspace, settings.review))
     facts["review"] = _counted(review_progress(workspace, settings.review))
     facts["usage"] = _counted(_usage(workspace, settings))
-    facts["releases"] = _counted([_release(release) for release in releases])
+    facts["releases"] = _counted(list_rows(releases))
     facts["difference"] = _counted(_difference(compared[0], compared[1], releases) if compared else None)
     return facts
 
@@ -266,24 +273,12 @@ def _usage(workspace: Workspace, settings: Settings) -> dict[str, Any]:
                 "cost": cost,
             }
         )
-    return {"heads": list(USAGE), "rows": [list(row) for row in usage_rows(workspace)], "costs": costs}
+    table = usage_table(workspace)
+    return {"heads": list(table.heads), "rows": [list(row) for row in table.rows], "costs": costs}
 
 
 def _size(release: Release) -> int:
     return int(release.facts["counts"]["questions"]["all"])
-
-
-def _release(release: Release) -> dict[str, Any]:
-    reviews = release.content["reviews"]
-    return {
-        "name": release.name,
-        "content_id": release.content_id,
-        "questions": dict(release.facts["counts"]["questions"]),
-        "reviews": reviews["reviews"],
-        "annotators": len(reviews["annotators"]),
-        "gates": [{name: gate[name] for name in ("gate", "state", "waiver")} for gate in release.facts["gates"]],
-        "statistics": release.facts["statistics"],
-    }
 
 
 def _difference(before: Path, after: Path, releases: Iterable[Release]) -> dict[str, Any]:

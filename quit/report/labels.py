@@ -4,59 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from quit.evaluate.labels import SplitLabels, predicted_sentence
 from quit.render import plots
-from quit.report.pieces import Facts, Plot, Section, Table, counted, number, percent, share
+from quit.render.table import Table, number, percent, share, table_1
+from quit.report.pieces import Facts, Plot, Section
 from quit.status.asked import asked_tables
-
-BOUND = "At label 2, no system can exceed {bound:.2f} in Hit, RR or Recall over all {split} questions."
-_TABLE_1 = (
-    ("questions", "questions", ",.0f"),
-    ("passages", "passages", ",.0f"),
-    ("question_words", "words a question", ",.2f"),
-    ("passage_words", "words a passage", ",.2f"),
-    ("answer_words", "words a valid answer", ",.2f"),
-    ("gold_answer_words", "words a gold answer", ",.2f"),
-    ("lexical_overlap", "lexical overlap of question and passage", ".3f"),
-    ("answer_containment", "passages that hold an answer", ".3f"),
-    ("semantic_similarity", "semantic similarity of question and passage", ".3f"),
-)
-
-
-def cautions(facts: Facts) -> list[str]:
-    """Return what limits every score on the dataset, one sentence or two each: stated at the top of the page."""
-    rows = [SplitLabels(**row) for row in (facts["asked"] or {}).get("labels", [])]
-    sentences = [predicted] if (predicted := predicted_sentence(rows, (facts["asked"] or {}).get("looks", []))) else []
-    for row in facts["splits"]["labels"]:
-        if row["split"] == "test" and row["without_label_2"]:
-            sentences.append(
-                f"{row['without_label_2']:,} of {counted(row['questions'], 'test question')} "
-                f"{_have(row['without_label_2'])} no passage with label 2 (no labeler answers correctly). "
-                f"{BOUND.format(**row)}"
-            )
-    for row in facts["splits"]["shared"]:
-        if row["second"] == "test" and row["answers"]:
-            sentences.append(
-                f"{counted(row['second_questions'], 'test question')} {_have(row['second_questions'])} a gold answer "
-                f"that is also one in {row['first']}."
-            )
-    return sentences
-
-
-def _have(count: int) -> str:
-    return "has" if count == 1 else "have"
+from quit.text.words import counted
 
 
 def labels(facts: Facts) -> Section:
     """Labels by split with the bounds that follow, by number of hints, type and difficulty; table 1."""
-    terms = {
-        "Label 2, fully relevant": "at least one labeler answers correctly from the passage",
-        "Label 1, partially relevant": "no labeler does",
-        "Labeler": "a reader whose answers decide labels",
-        "Hit, RR, Recall": "scores of a ranking: is a relevant passage among the first, 1 / rank of the first one, "
-        "share of the relevant ones that are retrieved",
-    }
-    section = Section("labels", "Labels", terms)
+    section = Section("labels", "Labels")
     rows = facts["splits"]["labels"]
     if rows:
         section.plots.append(_bounds(rows))
@@ -72,14 +29,7 @@ def labels(facts: Facts) -> Section:
     if shared:
         section.tables.append(_shared(shared))
     if figures:
-        summary = figures["summary"]
-        table_1 = [
-            (name, *(number(row[key], form) for row in summary))
-            for key, name, form in _TABLE_1
-            if any(row[key] is not None for row in summary)
-        ]
-        heads = ("", *(row["split"] for row in summary))
-        section.tables.append(Table("The dataset in figures (the paper's table 1)", heads, table_1))
+        section.tables.append(table_1(figures["summary"]))
     return section
 
 
@@ -156,16 +106,9 @@ def _shared(rows: Sequence[Facts]) -> Table:
 
 def readers(facts: Facts) -> Section:
     """Who reads, how often each is right with and without hints, and how far they agree."""
-    terms = {
-        "Reader": "a model that answers a question from a passage",
-        "Cut": "a reply that ran into the token limit",
-        "Without hints": "each reader is asked the question alone; a question that any reader answers then is in train",
-        "Kappa, alpha": "agreement beyond chance: 1 is perfect, 0 what chance gives (Cohen's of two readers, "
-        "Krippendorff's of all)",
-    }
-    section = Section("readers", "Readers", terms)
+    section = Section("readers", "Readers")
     section.plots.extend(_by_reader(facts))
-    section.tables.extend(Table(table.title, table.heads, table.rows) for table in asked_tables(facts["asked"]))
+    section.tables.extend(asked_tables(facts["asked"]))
     section.plots.extend(_labelers_right(facts["agreement"]["labelers"]))
     agreement = facts["agreement"]["all"]
     if agreement and agreement["pairs"]:

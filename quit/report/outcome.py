@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from quit.release.show import differences
 from quit.render import plots
-from quit.report.pieces import SPLITS, Facts, Plot, Section, Table, number, percent, share
+from quit.render.table import Table, number, percent, share
+from quit.report.pieces import SPLITS, Facts, Plot, Section
+from quit.review.report import described
+from quit.status.summary import JudgeAgreement
 
 
 def verdicts(facts: Facts) -> Section:
     """The judge against people, and against a second judge."""
-    terms = {
-        "Judge": "the model that says whether an answer is correct; people overrule it",
-        "Cohen's kappa": "agreement beyond chance: 1 is perfect, 0 what chance gives",
-    }
-    section = Section("verdicts", "Judges and people", terms)
+    section = Section("verdicts", "Judges and people")
     people, judges = facts["people"], facts["judges"]
     if people:
         section.said.append(
@@ -43,12 +41,7 @@ def verdicts(facts: Facts) -> Section:
             Table("The judge against people", ("answers", "people: correct", "people: wrong"), rows, note=note)
         )
     if judges:
-        section.said.append(
-            f"{judges['judge']} and {judges['second']} agree on {share(judges['agree'], judges['answers'])} of "
-            f"{judges['answers']:,} answers (Cohen's kappa {number(judges['kappa'])}); {judges['only_judge']:,} only "
-            f"the first accepts, {judges['only_second']:,} only the second; {judges['unread']:,} have no readable "
-            "verdict of the first."
-        )
+        section.said.append(JudgeAgreement(**judges).sentence())
     return section
 
 
@@ -60,33 +53,7 @@ def review(facts: Facts, most: int) -> Section:
         if not facts["release"]:  # that has no rows of reviews, whoever reviewed it
             section.said.append("No review has been pulled yet.")
         return section
-    section.said.append(
-        f"{progress['annotations']:,} annotations of {progress['questions']:,} questions by "
-        f"{len(progress['people']):,} people; {progress['decided']:,} verdicts settled, {progress['open']:,} "
-        "disagreements open."
-    )
-    section.said.append(
-        f"Krippendorff's alpha {number(progress['alpha'])} over the {progress['items']:,} answers that two or more "
-        "people judged."
-        if progress["items"]
-        else "No answer was judged by two people yet, so their agreement is not known."
-    )
-    kinds = [
-        ("yes" if row["blind"] else "no", f"{row['annotators']:,}", f"{row['annotations']:,}", f"{row['questions']:,}",
-         f"{row['twice']:,}", "–" if row["seconds"] is None else f"{row['seconds']:,.0f}", percent(row["alike"]),
-         number(row["alpha"]), f"{row['controls_right']} of {row['controls']}" if row["controls"] else "–")
-        for row in progress["kinds"]
-    ]  # fmt: skip
-    kind_heads = ("blind", "annotators", "annotations", "questions", "by two or more", "median seconds", "alike",
-                  "alpha", "control questions right")  # fmt: skip
-    note = "On a blind task nothing is ticked and no judge is shown; on the others the judge's verdicts are ticked."
-    section.tables.append(Table("Blind tasks and others", kind_heads, kinds, note=note))
-    applied = progress["applied"]
-    section.said.append(
-        f"Applied to the labels: {applied['labels_up']:,} passages up to 2, {applied['labels_down']:,} down to 1; "
-        f"{applied['answers_added']:,} valid answers added, {applied['answers_removed']:,} removed; "
-        f"{sum(applied['questions_removed'].values()):,} questions removed. Pulls that wait: {applied['waiting']:,}."
-    )
+    _fill(section, described(progress, most))
     splits = progress["splits"]
     if splits:
         series = {
@@ -101,20 +68,6 @@ def review(facts: Facts, most: int) -> Section:
         section.plots.append(
             Plot("Progress", ("split", "asked", "reviewed", "share"), rows, name="plot-review", svg=drawn)
         )
-    people = [
-        (row["annotator"], f"{row['questions']:,}", f"{row['answers']:,}", f"{row['minutes']:,.0f}",
-         number(row["kappa"]), f"{row['controls_right']} of {row['controls']}" if row["controls"] else "–")
-        for row in progress["people"]
-    ]  # fmt: skip
-    columns = ("annotator", "questions", "answers", "minutes", "kappa with others", "control questions right")
-    section.tables.append(Table("Annotators", columns, people[:most], more=max(0, len(people) - most)))
-    if progress["pairs"]:
-        pairs = [
-            (f"{row['first']}, {row['second']}", f"{row['items']:,}", percent(row["agreement"]), number(row["kappa"]))
-            for row in progress["pairs"]
-        ]
-        heads = ("pair", "answers", "alike", "Cohen's kappa")
-        section.tables.append(Table("Pairs of annotators", heads, pairs[:most], more=max(0, len(pairs) - most)))
     return section
 
 
@@ -173,21 +126,10 @@ def difference(facts: Facts, most: int) -> Section | None:
     changes = facts["difference"]
     if not changes:
         return None
-    before, after = changes["before"], changes["after"]
-    section = Section("difference", f"From {before['name']} to {after['name']}")
+    section = Section("difference", f"From {changes['before']['name']} to {changes['after']['name']}")
+    _fill(section, differences(changes, most))
     if changes["same"]:
-        section.said.append("The content is the same.")
         return section
-    section.said.extend(
-        [
-            f"Questions: {len(changes['added']):,} added, {len(changes['removed']):,} removed, "
-            f"{len(changes['moved']):,} in another split, {len(changes['passages']):,} with other passages.",
-            f"Labels: {changes['labels_up']:,} passages from 1 to 2, {changes['labels_down']:,} from 2 to 1, of "
-            f"{len(changes['labels']):,} questions.",
-            f"Valid answers: {len(changes['answers_added']):,} added, {len(changes['answers_removed']):,} removed. "
-            f"Reviews: {before['reviews']:,} before, {after['reviews']:,} after.",
-        ]
-    )
     points = {name: {int(size): share for size, share in some.items()} for name, some in changes["by_hints"].items()}
     if len(points) == 2 and all(points.values()):
         sizes = sorted(set().union(*points.values()))
@@ -195,41 +137,9 @@ def difference(facts: Facts, most: int) -> Section | None:
         drawn = plots.lines("plot-difference", points, "hints in the passage", "fully relevant (label 2)")
         title = "Fully relevant passages by number of hints"
         section.plots.append(Plot(title, ("hints", *points), rows, name="plot-difference", svg=drawn))
-    for title, key, heads, columns in _LISTS:
-        rows = [tuple(_cell(row[column]) for column in columns) for row in changes[key]]
-        if rows:
-            text = tuple(at for at, name in enumerate(columns) if name not in ("up", "down"))
-            section.tables.append(Table(title, heads, rows[:most], text, more=max(0, len(rows) - most)))
     return section
 
 
-_ASKED = ("question_id", "question", "split", "reason")
-_LISTS = (
-    ("Questions added", "added", ("id", "question", "split", "reason"), _ASKED),
-    ("Questions removed", "removed", ("id", "question", "split", "reason"), _ASKED),
-    (
-        "Questions in another split",
-        "moved",
-        ("id", "question", "before", "after", "reason"),
-        ("question_id", "question", "before", "after", "reason"),
-    ),
-    ("Questions with other passages", "passages", ("id", "reason"), ("question_id", "reason")),
-    ("Labels", "labels", ("id", "up", "down", "reasons"), ("question_id", "up", "down", "reasons")),
-    (
-        "Valid answers added",
-        "answers_added",
-        ("id", "answer", "origin", "reason"),
-        ("question_id", "answer", "origin", "reason"),
-    ),
-    (
-        "Valid answers removed",
-        "answers_removed",
-        ("id", "answer", "origin", "reason"),
-        ("question_id", "answer", "origin", "reason"),
-    ),
-    ("Made otherwise", "origins", ("what", "key", "before", "after"), ("what", "key", "before", "after")),
-)
-
-
-def _cell(value: Any) -> str:
-    return "none" if value is None else "; ".join(value) if isinstance(value, list) else str(value)
+def _fill(section: Section, pieces: list[Table | str]) -> None:
+    for piece in pieces:
+        section.tables.append(piece) if isinstance(piece, Table) else section.said.append(piece)

@@ -12,9 +12,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from quit.common.files import replacing, writing
-from quit.report.labels import cautions
-from quit.report.pieces import share
+from quit.evaluate.labels import SplitLabels, predicted_sentence
+from quit.render.table import share
 from quit.report.sections import sections
+from quit.text.words import counted
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -29,7 +30,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.filters["spans"] = spans
+    templates.filters |= {"spans": spans, "n": "{:,}".format, "counted": counted, "share": share}
     return templates
 
 
@@ -57,47 +58,21 @@ def render(facts: dict[str, Any], rows: int, links: str = "") -> str:
     ``rows``: of a list at most. ``links``: where questions can be opened, before their ids; empty: nowhere. Raises
     ``MissingDependency`` without matplotlib.
     """
+    asked = facts["asked"] or {}
+    rows_asked = [SplitLabels(**row) for row in asked.get("labels", [])]
     return (
         environment()
         .get_template("report.html")
         .render(
             facts=facts,
             sections=sections(facts, rows),
-            numbers=_numbers(facts),
-            cautions=cautions(facts),
+            predicted=predicted_sentence(rows_asked, asked.get("looks", [])),
             embedded=[row["name"] for row in facts["readers"] if row["kind"] == "embedded"],
             style=Markup(style()),
             links=links,
         )
         .lstrip()
     )
-
-
-def _numbers(facts: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """Return term, figure and meaning of what stands at the top."""
-    counts, roles = facts["counts"], [row["role"] for row in facts["readers"]]
-    by_split = [row for row in facts["splits"]["labels"] if row["split"] != "all"]
-    labelers = roles.count("labeler")
-    return [
-        (
-            "questions",
-            f"{counts['questions']:,}",
-            ", ".join(f"{row['questions']:,} in {row['split']}" for row in by_split),
-        ),
-        ("passages", f"{counts['passages']:,}", "some or all of a question's hints, in every order"),
-        (
-            "fully relevant",
-            share(counts["fully"], counts["passages"]),
-            "passages with label 2: at least one labeler answers correctly",
-        ),
-        ("valid answers", f"{counts['valid_answers']:,}", "gold answers, and labelers' answers found correct"),
-        (
-            "known without hints",
-            "–" if counts["parametric"] is None else f"{counts['parametric']:,}",
-            "questions that a reader answers without any hint",
-        ),
-        ("readers", f"{len(roles):,}", f"models that answer; {labelers} of them decide labels (labelers)"),
-    ]
 
 
 def write(html: str, target: Path) -> None:

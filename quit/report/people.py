@@ -19,32 +19,14 @@ def review_progress(workspace: Workspace, settings: Review) -> dict[str, Any] | 
     """Return what :func:`quit.review.report.review_status` says without anybody's address, or None before the first
     review.
 
-    Annotators are numbered by address. ``asked``: questions of the splits that people review; ``reviewed``: those of
-    them with a submitted annotation.
+    Annotators are numbered by address. ``splits``: of the splits that people review, ``asked``: questions;
+    ``reviewed``: those of them with a submitted annotation.
     """
     status = review_status(workspace, settings)
     if not status["reviews"]["rows"]:
         return None
     names = sorted({row["annotator"] for row in status["annotators"]})
     number = {name: f"annotator {position}" for position, name in enumerate(names, start=1)}
-    kappa = {row["annotator"]: row for row in status["agreement"]["annotators"]}
-    controls = {row["annotator"]: row for row in status["controls"]}
-    people = [
-        {
-            "annotator": number[row["annotator"]],
-            "questions": row["questions"],
-            "minutes": row["seconds"] / 60,
-            "answers": kappa.get(row["annotator"], {}).get("answers", 0),
-            "kappa": kappa.get(row["annotator"], {}).get("kappa_with_others"),
-            "controls": controls.get(row["annotator"], {}).get("asked", 0),
-            "controls_right": controls.get(row["annotator"], {}).get("right", 0),
-        }
-        for row in status["annotators"]
-    ]
-    pairs = [
-        {**pair, "first": number[pair["first"]], "second": number[pair["second"]]}
-        for pair in status["agreement"]["pairs"]
-    ]
     with workspace.connect() as connection:
         connection.register("live", live_reviews(ReviewStore(workspace).read()))
         asked = connection.execute(
@@ -54,19 +36,20 @@ def review_progress(workspace: Workspace, settings: Review) -> dict[str, Any] | 
             """,
             {"splits": list(settings.splits)},
         ).fetchall()
+    shown = ("reviews", "annotators", "kinds", "agreement", "controls", "decided", "open", "applied")
     return {
         "splits": [{"split": split, "asked": count, "reviewed": done} for split, count, done in asked],
-        "annotations": status["reviews"]["annotations"],
-        "questions": status["reviews"]["questions"],
-        "decided": status["decided"],
-        "open": len(status["disagreements"]),
-        "alpha": status["agreement"]["alpha"],
-        "items": status["agreement"]["items"],
-        "people": people,
-        "pairs": pairs,
-        "kinds": status["kinds"],
-        "applied": status["applied"],
+        **_numbered({name: status[name] for name in shown}, number),
     }
+
+
+def _numbered(value: Any, number: dict[str, str]) -> Any:
+    """Return JSON-like values with numbers in place of names."""
+    if isinstance(value, dict):
+        return {key: _numbered(entry, number) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_numbered(entry, number) for entry in value]
+    return number.get(value, value) if isinstance(value, str) else value
 
 
 def judge_against_people(workspace: Workspace, settings: Review) -> dict[str, Any] | None:

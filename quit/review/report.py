@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Hashable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -17,6 +17,8 @@ from quit.common.json_lines import json_lines
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.evaluate.agreement import alpha_of, cohen_kappa, pair_agreements
+from quit.render import table
+from quit.render.table import Table, number, percent
 from quit.review.apply import change_counts
 from quit.review.controls import Controls, control_scores, load_controls
 from quit.review.store import ReviewStore
@@ -137,8 +139,8 @@ def load_people(path: str | Path) -> dict[str, dict[str, str | None]]:
     Raises :class:`InputError` that names the line for anything else.
     """
     people: dict[str, dict[str, str | None]] = {}
-    for number, row in json_lines(Path(path), "the annotators' data", _PERSON):
-        where = f"{path}, line {number}"
+    for line, row in json_lines(Path(path), "the annotators' data", _PERSON):
+        where = f"{path}, line {line}"
         if not isinstance(row.get("annotator"), str):
             raise InputError(f"{where}: expected {_PERSON}; the annotator's e-mail is missing.")
         person = {}
@@ -188,7 +190,8 @@ def review_status(workspace: Workspace, settings: Review) -> dict[str, Any]:
         "controls": control_scores(live, controls),
         "ask_back": ask_back(reviews),
         "decided": len(decisions) - decisions.column("decision").null_count,
-        "disagreements": disagreements(decisions),
+        "open": len(disagreed := disagreements(decisions)),
+        "disagreements": disagreed,
         "applied": {
             "pulls": len(store.applied),
             "waiting": len(set(store.parts) - set(store.applied)) if store.applied else len(store.parts),
@@ -203,49 +206,70 @@ def controls_of(settings: Review) -> Controls | None:
     return load_controls(settings.controls) if settings.controls else None
 
 
-def kind_line(kind: dict[str, Any]) -> str:
-    """Return what :func:`kinds` says of one kind, in a line."""
-    seconds = "unknown" if kind["seconds"] is None else f"{kind['seconds']:.0f} s"
-    alpha = "not defined yet" if kind["alpha"] is None else f"{kind['alpha']:.2f}"
-    control = f", {kind['controls_right']:,} of {kind['controls']:,} control verdicts right" if kind["controls"] else ""
-    return (
-        f"{'Blind tasks' if kind['blind'] else 'Tasks with the judge shown'}: {kind['annotations']:,} annotations of "
-        f"{kind['questions']:,} questions, median time {seconds}, alpha {alpha}{control}"
+def described(status: dict[str, Any], most: int = 0) -> list[Table | str]:
+    """Return what people did, whether they agree and what came of it, as sentences and tables; ``most``: rows a table,
+    0 for all."""
+    reviews, agreed, applied = status["reviews"], status["agreement"], status["applied"]
+    kinds = [
+        ("yes" if row["blind"] else "no", *(f"{row[name]:,}" for name in ("annotators", "annotations", "questions",
+         "twice")), number(row["seconds"], ",.0f"), number(row["alike"], ".1%"), number(row["alpha"]),
+         _right(row["controls_right"], row["controls"]))
+        for row in status["kinds"]
+    ]  # fmt: skip
+    others = {row["annotator"]: row for row in agreed["annotators"]}
+    controls = {row["annotator"]: (row["right"], row["asked"]) for row in status["controls"]}
+    people = [
+        (name, f"{row['questions']:,}", f"{others[name]['answers'] if name in others else 0:,}",
+         f"{row['seconds'] / 60:,.0f}", number(others.get(name, {}).get("kappa_with_others")),
+         _right(*controls.get(name, (0, 0))))
+        for row in status["annotators"] if (name := row["annotator"])
+    ]  # fmt: skip
+    pairs = [
+        (f"{row['first']}, {row['second']}", f"{row['items']:,}", percent(row["agreement"]), number(row["kappa"]))
+        for row in agreed["pairs"]
+    ]
+    heads = "blind,annotators,annotations,questions,by two or more,median seconds,alike,alpha,control questions right"
+    blind = "On a blind task nothing is ticked and no judge is shown; on the others the judge's verdicts are ticked."
+    tables = (
+        Table("Blind tasks and others", heads.split(","), kinds, note=blind),
+        Table(
+            "Annotators",
+            "annotator,questions,answers,minutes,kappa with others,control questions right".split(","),
+            people,
+        ),
+        Table("Pairs of annotators", ("pair", "answers", "alike", "Cohen's kappa"), pairs),
     )
+    return [
+        f"{counted(reviews['annotations'], 'annotation')} of {counted(reviews['questions'], 'question')} by "
+        f"{counted(len(people), 'person', 'people')}; {status['decided']:,} verdicts settled, {status['open']:,} "
+        "disagreements open.",
+        f"Krippendorff's alpha {number(agreed['alpha'])} over the {agreed['items']:,} answers that two or more people "
+        "judged."
+        if agreed["items"]
+        else "No answer was judged by two people yet, so their agreement is not known.",
+        f"Applied to the labels: {applied['labels_up']:,} passages up to 2, {applied['labels_down']:,} down to 1; "
+        f"{applied['answers_added']:,} valid answers added, {applied['answers_removed']:,} removed; "
+        f"{sum(applied['questions_removed'].values()):,} questions removed. Pulls that wait: {applied['waiting']:,}.",
+        *(replace(table, rows=table.rows[: most or None], more=len(table.rows[most:]) if most else 0)
+          for table in tables if table.rows),
+    ]  # fmt: skip
+
+
+def _right(right: int, asked: int) -> str:
+    return f"{right:,} of {asked:,}" if asked else "–"
+
+
+def pieces(status: dict[str, Any]) -> list[Table | str]:
+    """Return a review's state: the project, done, open, agreement, label changes, problems."""
+    project = status["project"]
+    tasks, done = project["tasks"] or 0, project["done"] or 0
+    return [
+        f"Project {project['id']} at {project['url']}: {done:,} of {tasks:,} tasks done, {tasks - done:,} open.",
+        *described(status),
+        *(f"Attention: {problem}" for problem in status["problems"]),
+    ]
 
 
 def markdown(status: dict[str, Any]) -> str:
-    """Return a review's state as Markdown: done, open, agreement, label changes."""
-    project, agreed, applied = status["project"], status["agreement"], status["applied"]
-    tasks, done = project["tasks"] or 0, project["done"] or 0
-    alpha = "not defined yet" if agreed["alpha"] is None else f"{agreed['alpha']:.2f}"
-    lines = [
-        "# Review",
-        "",
-        f"Project {project['id']} at {project['url']}: **{done:,} of {tasks:,} tasks done**, {tasks - done:,} open.",
-        "",
-        f"- {counted(status['reviews']['annotations'], 'annotation')} of "
-        f"{counted(status['reviews']['questions'], 'question')} by "
-        f"{counted(len(status['annotators']), 'person', 'people')}",
-        f"- Krippendorff's alpha {alpha} over {agreed['items']:,} answers that two or more people judged",
-        *(f"- {kind_line(kind)}" for kind in status["kinds"]),
-        f"- {len(status['disagreements']):,} disagreements open, {status['decided']:,} verdicts settled",
-        f"- labels: {applied['labels_up']:,} up to 2, {applied['labels_down']:,} down to 1; valid answers: "
-        f"{applied['answers_added']:,} added, {applied['answers_removed']:,} removed; questions removed: "
-        f"{sum(applied['questions_removed'].values()):,}",
-    ]
-    if status["annotators"]:
-        kappa = {row["annotator"]: row["kappa_with_others"] for row in agreed["annotators"]}
-        controls = {row["annotator"]: row for row in status["controls"]}
-        lines += [
-            "",
-            "| annotator | questions | minutes | kappa with others | control questions |",
-            "|---|---|---|---|---|",
-        ]
-        for row in status["annotators"]:
-            name = row["annotator"]
-            with_others = "" if kappa.get(name) is None else f"{kappa[name]:.2f}"
-            control = f"{controls[name]['right']} of {controls[name]['asked']}" if name in controls else ""
-            lines.append(f"| {name} | {row['questions']} | {row['seconds'] / 60:.0f} | {with_others} | {control} |")
-    lines += ["", *(f"- **Attention**: {problem}" for problem in status["problems"])] if status["problems"] else []
-    return "\n".join(lines) + "\n"
+    """Return a review's state as Markdown."""
+    return table.markdown(["# Review", *pieces(status)])

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from quit.engine.workspace import Workspace
 from quit.evaluate.labels import labels_by_split
-
-
-@dataclass(frozen=True)
-class AskedTable:
-    """One table in words: a title, heads (the first of a column of names) and rows."""
-
-    title: str
-    heads: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
+from quit.render.table import Table, share
 
 
 def asked(workspace: Workspace) -> dict[str, Any] | None:
@@ -40,12 +31,12 @@ def asked(workspace: Workspace) -> dict[str, Any] | None:
     }
 
 
-def asked_tables(facts: dict[str, Any] | None) -> list[AskedTable]:
+def asked_tables(facts: dict[str, Any] | None) -> list[Table]:
     """Return what :func:`asked` says as tables."""
     if facts is None:
         return []
     readers = [
-        (row["reader"], f"{row['asked']:,}", f"{row['passages']:,}", f"{row['asked'] / row['passages']:.1%}")
+        (row["reader"], f"{row['asked']:,}", f"{row['passages']:,}", share(row["asked"], row["passages"]))
         for row in facts["readers"]
     ]
     labels = [
@@ -59,9 +50,9 @@ def asked_tables(facts: dict[str, Any] | None) -> list[AskedTable]:
         for row in facts["looks"]
     ]
     tables = [
-        AskedTable("Passages asked", ("reader", "asked", "of", "share"), readers),
-        AskedTable("Labels", ("split", "asked", "predicted"), labels),
-        AskedTable(
+        Table("Passages asked", ("reader", "asked", "of", "share"), readers),
+        Table("Labels", ("split", "asked", "predicted"), labels),
+        Table(
             "Looks at the audit", ("look", "asked", "audit", "missed", "false", "missed up to", "false up to"), looks
         ),
     ]

@@ -11,6 +11,7 @@ from quit.common.endpoints import address
 from quit.common.files import is_url
 from quit.engine.usage import origins, totals
 from quit.engine.workspace import Workspace
+from quit.render.table import Table, markdown, share
 from quit.stages import filter_stage
 from quit.status.asked import asked, asked_tables
 from quit.status.stages import status
@@ -92,8 +93,10 @@ def leakage_losses(workspace: Workspace) -> str | None:
     method = manifest["settings"]["leakage"]["method"]
     bem = manifest["models"][filter_stage.models.index("equivalence")].startswith("bem-")
     model = "BEM" if bem else "the embedded equivalence model" + (" in BEM's place" if method == "bem" else "")
-    share = f"{lost / questions:.1%}" if questions else "none"
-    text = f"Answer leakage: {lost:,} of {questions:,} questions left out ({share}), by method `{method}` with {model}"
+    text = (
+        f"Answer leakage: {lost:,} of {questions:,} questions left out ({share(lost, questions)}), by method "
+        f"`{method}` with {model}"
+    )
     ours, whole = PAPER_LOSSES
     return text + (f"; the paper: {ours / whole:.1%}." if bem and method == "bem" else ".")
 
@@ -142,23 +145,22 @@ def readers_by_hints(workspace: Workspace) -> list[tuple[str, int, int, int, int
 
 Replies = tuple[str, int, int, int, int, int]
 """(reader, passages, NO ANSWER, correct, cut, sentences): see :func:`readers_by_hints`."""
-REPLIES = ("passages", "NO ANSWER", "correct", "cut", "sentences")
-"""Heads of a table of :data:`Replies`."""
 
 
 def readers_table(workspace: Workspace) -> list[Replies]:
     """Return the counts of each reader of the current answers."""
     totals: dict[str, list[int]] = {}
     for reader, _, *counts in readers_by_hints(workspace):
-        totals[reader] = [sum(pair) for pair in zip(totals.get(reader, [0] * len(REPLIES)), counts, strict=True)]
+        totals[reader] = [sum(pair) for pair in zip(totals.get(reader, [0] * len(counts)), counts, strict=True)]
     return [(reader, *counts) for reader, counts in totals.items()]  # type: ignore[misc]
 
 
-def replies_rows(readers: Sequence[Replies]) -> list[tuple[str, ...]]:
-    """Return a row of texts for each reader: its name, its passages, and the share of them that each count is."""
-    return [
+def replies_table(readers: Sequence[Replies]) -> Table:
+    """Return a row for each reader: its passages, and the share of them that each count is."""
+    rows = [
         (name, f"{passages:,}", *(f"{count / passages:.1%}" for count in counts)) for name, passages, *counts in readers
     ]
+    return Table("Readers", ("reader", "passages", "NO ANSWER", "correct", "cut", "sentences"), rows)
 
 
 def cut_replies(readers: Sequence[Replies]) -> list[str]:
@@ -192,12 +194,12 @@ class JudgeAgreement:
 
     def sentence(self) -> str:
         """Return it in words."""
-        share = f"{self.agree / self.answers:.1%}" if self.answers else "none"
         kappa = "" if self.kappa is None else f" (kappa {self.kappa:.2f})"
         unread = f" {self.unread:,} answers have no readable verdict." if self.unread else ""
         return (
-            f"Judges: {self.judge} and {self.second} agree on {share}{kappa} of {self.answers:,} answers; "
-            f"{self.only_judge:,} only the first accepts, {self.only_second:,} only the second.{unread}"
+            f"Judges: {self.judge} and {self.second} agree on {share(self.agree, self.answers)}{kappa} of "
+            f"{self.answers:,} answers; {self.only_judge:,} only the first accepts, {self.only_second:,} only the "
+            f"second.{unread}"
         )
 
 
@@ -240,20 +242,60 @@ def disagreements(workspace: Workspace) -> list[dict[str, Any]]:
         return rows.to_arrow_table().to_pylist()
 
 
-USAGE = ("language model", "asked", "kept", "again", "prompt", "cached", "reply", "a second")
-"""Heads of :func:`usage_rows`: replies asked for, served by the generation cache, and asked for again; tokens of
-prompts, of these from the server's prefix cache, and of replies; replies a second."""
+def usage_table(workspace: Workspace) -> Table:
+    """Return a row for each language model that was asked, over all runs of the workspace.
 
-
-def usage_rows(workspace: Workspace) -> list[tuple[str, ...]]:
-    """Return a row of texts for each language model that was asked, over all runs of the workspace."""
+    Replies asked for, served by the generation cache, and asked for again; tokens of prompts, of these from the
+    server's prefix cache, and of replies; replies a second.
+    """
     rows = []
     for name, used in totals(workspace.path).items():
         rate = f"{used['requests'] / used['seconds']:.1f}" if used["seconds"] else ""
         cached = f"{used['cached_tokens'] / used['prompt_tokens']:.0%}" if used["cached_tokens"] else ""
         counts = (f"{int(used[field]):,}" for field in ("requests", "cached", "retries", "prompt_tokens"))
         rows.append((name, *counts, cached, f"{int(used['completion_tokens']):,}", rate))
-    return rows
+    heads = ("language model", "asked", "kept", "again", "prompt", "cached", "reply", "a second")
+    return Table("Asked, all runs", heads, rows)
+
+
+def stages_table(workspace: Workspace, pipeline: Any = None) -> Table:
+    """Return a row for each stage: state, rows made, what was left out and why; ``pipeline`` as in :func:`status`."""
+    rows = [
+        (f"{row.number:>2} {row.run}", row.state if row.state != "partial" else f"{row.shards_done} of {row.shards} "
+         "shards", row.made, row.left_out)
+        for row in status(workspace, pipeline)
+    ]  # fmt: skip
+    return Table("", ("stage", "state", "made", "left out"), rows, (1, 2, 3))
+
+
+def type_sentence(typed: int, coarse: int, fine: int) -> str:
+    """Return what :func:`type_agreement` counts in words."""
+    return (
+        f"Question types: the classifier agrees with the sources' own on {share(coarse, typed)} (coarse) and "
+        f"{share(fine, typed)} (fine) of {typed:,} questions."
+    )
+
+
+def summary(workspace: Workspace) -> list[Table | str]:
+    """Return what a build made, as tables and sentences."""
+    hints = [
+        (hints, f"{passages:,}", f"{right:,}", share(right, passages))
+        for hints, passages, right in labels_by_hints(workspace)
+    ]
+    readers, agreement, types = readers_table(workspace), judge_agreement(workspace), type_agreement(workspace)
+    return [
+        stages_table(workspace),
+        Table("From sources to splits", ("questions", ""), [(name, f"{count:,}") for name, count in funnel(workspace)]),
+        Table("Labels by number of hints", ("hints", "passages", "label 2", "share"), hints),
+        replies_table(readers),
+        *cut_replies(readers),
+        *asked_tables(asked(workspace)),
+        *([usage] if (usage := usage_table(workspace)).rows else []),
+        *filter(
+            None, (leakage_losses(workspace), out_of_depth(workspace), agreement.sentence() if agreement else None)
+        ),
+        *([type_sentence(*types)] if types[0] else []),
+    ]
 
 
 def as_dict(workspace: Workspace, pipeline: Any = None) -> dict[str, Any]:
@@ -284,38 +326,7 @@ def as_dict(workspace: Workspace, pipeline: Any = None) -> dict[str, Any]:
 
 def markdown_summary(workspace: Workspace) -> str:
     """Return the summary of a build as Markdown."""
-    lines = [f"# Build of `{workspace.name}`", "", "| stage | rows | left out |", "|---|---|---|"]
-    for row in status(workspace):
-        lines.append(f"| {row.number} {row.run} | {row.made or row.state} | {row.left_out} |")
-    lines += ["", "| questions | |", "|---|---|", *(f"| {name} | {count:,} |" for name, count in funnel(workspace))]
-    lines += ["", "| hints in the passage | passages | label 2 | share |", "|---|---|---|---|"]
-    lines += [
-        f"| {hints} | {passages:,} | {right:,} | {right / passages:.1%} |"
-        for hints, passages, right in labels_by_hints(workspace)
-    ]
-    readers = readers_table(workspace)
-    lines += ["", f"| reader | {' | '.join(REPLIES)} |", "|---" * (len(REPLIES) + 1) + "|"]
-    lines += [f"| {' | '.join(row)} |" for row in replies_rows(readers)]
-    lines += ["", *cut_replies(readers)] if cut_replies(readers) else []
-    for table in asked_tables(asked(workspace)):
-        lines += ["", f"{table.title}:", "", f"| {' | '.join(table.heads)} |", "|---" * len(table.heads) + "|"]
-        lines += [f"| {' | '.join(row)} |" for row in table.rows]
-    usage = usage_rows(workspace)
-    if usage:
-        lines += ["", f"| {' | '.join(USAGE)} |", "|---" * len(USAGE) + "|"]
-        lines += [f"| {' | '.join(row)} |" for row in usage]
-    lines += [line for text in (leakage_losses(workspace), out_of_depth(workspace)) if text for line in ("", text)]
-    agreement = judge_agreement(workspace)
-    if agreement:
-        lines += ["", agreement.sentence()]
-    typed, coarse, fine = type_agreement(workspace)
-    if typed:
-        lines += [
-            "",
-            f"Question types: the classifier agrees with the sources' own on {coarse / typed:.1%} (coarse) and "
-            f"{fine / typed:.1%} (fine) of {typed:,} questions.",
-        ]
-    return "\n".join(lines) + "\n"
+    return markdown([f"# Build of `{workspace.name}`", *summary(workspace)])
 
 
 def markdown_links(workspace: Workspace) -> str:

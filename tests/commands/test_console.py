@@ -16,6 +16,7 @@ from quit.commands import console
 from quit.common.terminal import SafeConsole
 from quit.contracts.benchmark import RESULTS
 from quit.operations.plan import Line, Plan
+from quit.render import terminal
 from quit.settings.benchmark import Benchmark
 from quit.systems.benchmark.runfile import RunScores
 
@@ -63,7 +64,7 @@ LINE = Line("a-model-with-a-long-name-8b", "probe", 1_000, 10, 2_000_000, 1_000,
 def drawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """The console with a file behind it: ``text()`` is what was printed."""
     file = io.StringIO()
-    width = request.param or console._WIDEST
+    width = request.param or terminal.WIDEST
     out = SafeConsole(file=file, highlight=False, width=width, force_terminal=bool(request.param), color_system=None)
     monkeypatch.setattr(console, "_OUT", out)
     return SimpleNamespace(text=file.getvalue, terminal=bool(request.param))

@@ -52,7 +52,8 @@ def test_every_change_by_hand_is_told_once_with_its_reason(tmp_path: Path) -> No
     assert made.origins == [{"what": "program", "key": "version", "before": "0.1.0", "after": "0.2.0"}]
     text = changelog(made)
     assert (
-        "Questions: 0 added, 1 removed, 1 in another split (train 1 -> 0, dev 1 -> 2, test 1 -> 0, all 3 -> 2)." in text
+        "Questions: 0 added, 1 removed, 1 in another split (train 1 -> 0, dev 1 -> 2, test 1 -> 0, all 3 -> 2); 0 with "
+        "other passages." in text
     )
     assert "Labels: 2 passages from 1 to 2, 0 from 2 to 1, of 1 question." in text
 

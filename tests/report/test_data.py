@@ -82,12 +82,12 @@ def test_people_among_themselves_and_against_the_judge(facts) -> None:
     }  # fmt: skip
     told = facts["review"]
     # Values yy yy yn nn: 5 yes and 3 no, observed disagreement 2, expected 2*5*3/7; alpha = 1 - 2 / (30/7).
-    assert told["alpha"] == pytest.approx(1 - 14 / 30)
-    assert (told["items"], told["decided"], told["open"], told["questions"]) == (4, 3, 1, 2)
+    assert told["agreement"]["alpha"] == pytest.approx(1 - 14 / 30)
+    assert (told["agreement"]["items"], told["decided"], told["open"], told["reviews"]["questions"]) == (4, 3, 1, 2)
     assert told["splits"] == [{"split": split, "asked": 1, "reviewed": 1} for split in ("dev", "test")]
     found = [(kind["blind"], kind["annotations"], kind["items"], kind["alike"]) for kind in told["kinds"]]
     assert found == [(True, 2, 2, 1.0), (False, 2, 2, 0.5)]
-    [pair] = told["pairs"]
+    [pair] = told["agreement"]["pairs"]
     assert (pair["items"], pair["agreement"]) == (4, 0.75)
     assert pair["kappa"] == pytest.approx((0.75 - 0.5) / 0.5)  # ada 3 of 4 yes, bob 2 of 4: chance 0.5
     assert "x.org" not in json.dumps(facts)  # nobody is named

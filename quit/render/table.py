@@ -1,0 +1,82 @@
+"""The model of a table, its rendering as Markdown, and how figures are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table. ``text``: columns (from 0) that hold words: they are set flush left, as the first one always is, and may
+    wrap; the others hold figures. ``more``: rows left out."""
+
+    title: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    text: tuple[int, ...] = ()
+    note: str = ""
+    more: int = 0
+
+    @property
+    def wide(self) -> bool:
+        """Whether half a page is too narrow for it."""
+        return sum(max(len(str(cell)) for cell in column) for column in zip(self.heads, *self.rows, strict=True)) > 60
+
+
+def markdown(pieces: Iterable[Table | str]) -> str:
+    """Return tables and sentences as Markdown; of their texts only what would break a table is escaped."""
+    texts: list[str] = []
+    for piece in pieces:
+        if isinstance(piece, Table):
+            lines = [piece.heads, ["---"] * len(piece.heads), *piece.rows]
+            table = "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in lines)
+            more = f"and {piece.more:,} more" if piece.more else ""
+            texts += filter(None, (piece.title and f"### {piece.title}", table, more, piece.note))
+        else:
+            texts.append(piece)
+    return "\n\n".join(texts) + "\n"
+
+
+def _cell(value: Any) -> str:
+    return " ".join(str(value).replace("|", "\\|").split())
+
+
+TABLE_1 = (
+    ("questions", "questions", ",.0f"),
+    ("passages", "passages", ",.0f"),
+    ("question_words", "words per question", ",.2f"),
+    ("passage_words", "words per passage", ",.2f"),
+    ("answer_words", "words per valid answer", ",.2f"),
+    ("gold_answer_words", "words per gold answer", ",.2f"),
+    ("lexical_overlap", "lexical overlap of question and passage", ".4f"),
+    ("answer_containment", "passages that hold an answer", ".4f"),
+    ("semantic_similarity", "semantic similarity of question and passage", ".2f"),
+)
+"""Figures of the paper's table 1: field, name, form."""
+
+
+def table_1(summary: Sequence[Mapping[str, Any]]) -> Table:
+    """Return the paper's table 1, a column a split; ``summary``: of :mod:`quit.dataset.statistics`."""
+    rows = [
+        (name, *(number(row[key], form) for row in summary))
+        for key, name, form in TABLE_1
+        if any(row[key] is not None for row in summary)
+    ]
+    return Table("The dataset in figures (the paper's table 1)", ("", *(row["split"] for row in summary)), rows)
+
+
+def percent(value: float | None) -> str:
+    """Return a share of 1 as a percentage; a dash for None."""
+    return number(value, ".1%")
+
+
+def number(value: float | None, form: str = ",.2f", missing: str = "–") -> str:
+    """Return a number; ``missing`` for None."""
+    return missing if value is None else format(value, form)
+
+
+def share(part: float, whole: float) -> str:
+    """Return a part of a whole as a percentage; a dash where the whole is nothing."""
+    return percent(part / whole if whole else None)

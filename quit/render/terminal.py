@@ -1,0 +1,49 @@
+"""Tables and sentences on the terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+
+from rich import table as rich
+from rich.markup import escape
+
+from quit.common.terminal import SafeConsole
+from quit.render.table import Table
+
+WIDEST = 10_000  # columns: more than any line needs
+OUT = SafeConsole(highlight=False, width=None if sys.stdout.isatty() else WIDEST)
+
+
+def show(pieces: Iterable[Table | str], out: SafeConsole | None = None) -> None:
+    """Print tables and sentences, each after a blank line except the first."""
+    out = out or OUT
+    for position, piece in enumerate(pieces):
+        if position:
+            out.print()
+        if isinstance(piece, Table):
+            _show(piece, out)
+        else:
+            out.print(escape(piece), soft_wrap=True)
+
+
+def _show(table: Table, out: SafeConsole) -> None:
+    """Print a table as wide as the terminal, and where its names need more, as wide as it has to be."""
+    drawn = rich.Table(title=table.title or None, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    for place, head in enumerate(table.heads):
+        left, wraps = not place or place in table.text, place in table.text
+        drawn.add_column(head, justify="left" if left else "right", no_wrap=not wraps)
+    for row in table.rows:
+        drawn.add_row(*(escape("" if cell is None else str(cell)) for cell in row))
+    options = out.options.update(width=WIDEST)
+    for column in drawn.columns:
+        cells = [out.measure(cell, options=options) for cell in (column.header, *column.cells)]
+        column.min_width = max(cell.maximum if column.no_wrap else cell.minimum for cell in cells)
+    measured = out.measure(drawn, options=options)
+    drawn.width = min(max(out.width, measured.minimum), measured.maximum)
+    with out.capture() as printed:
+        out.print(drawn, crop=False)
+    for line in printed.get().splitlines():
+        out.file.write(line.rstrip() + "\n")
+    for text in filter(None, (table.note, f"... {table.more:,} more" if table.more else "")):
+        out.print(escape(text))
