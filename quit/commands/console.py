@@ -107,7 +107,7 @@ def print_run_scores(scores: RunScores, split: str, settings: Benchmark) -> None
     for row in scores.results.to_pylist():
         value, low, high = (f"{100 * row[name]:.2f}" for name in ("value", "low", "high"))
         rows.append((row["metric"], value, f"{low} to {high}"))
-    _show(Table("", ("metric", "value", f"{settings.level:.0%} interval"), rows))
+    _show(Table("", ("metric", "value", "95% interval"), rows))
     policy = "0 in metrics with rel=2" if settings.without_relevant == "zero" else "left out of metrics with rel=2"
     for count, what in (
         (scores.missing, "of the split not in the run: 0 in every metric that counts them"),

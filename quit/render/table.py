@@ -25,6 +25,15 @@ class Table:
         return sum(max(len(str(cell)) for cell in column) for column in zip(self.heads, *self.rows, strict=True)) > 60
 
 
+@dataclass(frozen=True)
+class Plot(Table):
+    """A plot (``svg``, trusted markup of :mod:`quit.render.plots`) with the table behind it; ``name`` is unique on the
+    page."""
+
+    name: str = ""
+    svg: str = ""
+
+
 def markdown(pieces: Iterable[Table | str]) -> str:
     """Return tables and sentences as Markdown; of their texts only what would break a table is escaped."""
     texts: list[str] = []

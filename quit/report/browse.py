@@ -27,9 +27,10 @@ from starlette.routing import Route
 from quit.engine.workspace import Workspace
 from quit.errors import QuitError, SettingsError
 from quit.release.view import shown_readers
+from quit.render.html import environment, style
 from quit.report.data import gather, last_changed
 from quit.report.lookup import CHECKS, FILTERS, Lookup
-from quit.report.page import environment, render, style
+from quit.report.page import render
 from quit.report.tree import tree
 from quit.settings import Settings
 from quit.status.story import story

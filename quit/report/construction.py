@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from quit.render import plots
-from quit.render.table import Table, number, share
-from quit.report.pieces import SPLITS, Facts, Plot, Section
+from quit.render.table import Plot, Table, number, share
+from quit.report.pieces import SPLITS, Facts, Section
 from quit.status.summary import type_sentence
 from quit.text.words import counted
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from quit.render import plots
-from quit.render.table import Table, number, percent, share, table_1
-from quit.report.pieces import Facts, Plot, Section
+from quit.render.table import Plot, Table, number, percent, share, table_1
+from quit.report.pieces import Facts, Section
 from quit.status.asked import asked_tables
 from quit.text.words import counted
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from quit.release.show import differences
 from quit.render import plots
-from quit.render.table import Table, number, percent, share
-from quit.report.pieces import SPLITS, Facts, Plot, Section
+from quit.render.table import Plot, Table, number, percent, share
+from quit.report.pieces import SPLITS, Facts, Section
 from quit.review.report import described
 from quit.status.summary import JudgeAgreement
 

@@ -2,54 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from quit.common.files import replacing, writing
 from quit.evaluate.labels import SplitLabels, predicted_sentence
-from quit.render.table import share
+from quit.render.html import environment, style
 from quit.report.sections import sections
-from quit.text.words import counted
-
-TEMPLATES = Path(__file__).parent / "templates"
-
-
-@cache
-def environment() -> Environment:
-    """Return the templates; what they are given is escaped unless it is ``Markup``."""
-    templates = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    templates.filters |= {"spans": spans, "n": "{:,}".format, "counted": counted, "share": share}
-    return templates
-
-
-def style() -> str:
-    """Return the style sheet of the report and of the browser view."""
-    return (TEMPLATES / "style.css").read_text(encoding="utf-8")
-
-
-def spans(text: str, wanted: Sequence[str]) -> list[tuple[str, bool]]:
-    """Cut ``text`` where words of ``wanted`` stand; return pieces, each with whether it is one of them.
-
-    >>> spans("It is in Rome.", ["Rome"])
-    [('It is in ', False), ('Rome', True), ('.', False)]
-    """
-    kept = sorted({span for span in wanted if span}, key=len, reverse=True)
-    if not kept:
-        return [(text, False)]
-    pieces = re.split("(" + "|".join(map(re.escape, kept)) + ")", text)
-    return [(piece, position % 2 == 1) for position, piece in enumerate(pieces) if piece]
 
 
 def render(facts: dict[str, Any], rows: int, links: str = "") -> str:

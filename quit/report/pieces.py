@@ -5,20 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from quit.render.table import Table
+from quit.render.table import Plot, Table
 
 SPLITS = ("train", "dev", "test")
 Facts = dict[str, Any]
 """What :func:`quit.report.data.gather` returns, or a part of it."""
-
-
-@dataclass(frozen=True)
-class Plot(Table):
-    """A plot (``svg``, trusted markup of :mod:`quit.render.plots`) with the table behind it; ``name`` is unique on the
-    page."""
-
-    name: str = ""
-    svg: str = ""
 
 
 @dataclass(frozen=True)

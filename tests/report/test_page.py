@@ -13,8 +13,9 @@ from typer.testing import CliRunner
 
 from quit.cli import app
 from quit.render import plots
+from quit.render.html import spans
 from quit.report.data import gather
-from quit.report.page import render, spans
+from quit.report.page import render
 from tests.conftest import ROOT
 from tests.release import small
 from tests.report import tiny

@@ -11,8 +11,8 @@ from markupsafe import Markup
 
 from quit.errors import MissingDependency
 from quit.render import plots
-from quit.report.page import environment, style
-from quit.report.pieces import Plot, Table
+from quit.render.html import environment, style
+from quit.render.table import Plot, Table
 
 _FIGURES = {
     "4 left": ("Hit@k by corpus, label 2 (the paper's figure 4, left)", "k", "Hit@k"),
