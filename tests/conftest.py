@@ -42,7 +42,7 @@ FEW = ROOT / "tests" / "few.toml"
 
 SLOWEST = (
     ("tests/flows/test_serve.py",),
-    ("tests/servers/test_vllm.py", "tests/systems/sunar/test_served.py"),
+    ("tests/systems/sunar/test_served.py",),
     ("tests/flows/test_language_models.py", "tests/systems/test_real_model.py"),
     ("tests/annotation/", "tests/flows/test_review.py"),
     ("tests/flows/test_runners.py",),

@@ -9,7 +9,7 @@ import pytest
 
 from quit.commands.check import examine
 from quit.engine.workspace import Workspace
-from quit.settings import Settings, load
+from quit.settings import load
 from quit.sources import parse_source
 from tests.conftest import call_quit
 
@@ -107,16 +107,6 @@ def test_status_counts_what_the_tables_hold(built: Path) -> None:
     assert rows["labels"] == len(workspace.read("labels"))
     assert sum(row["passages"] for row in told["labels_by_hints"]) == rows["labels"]
     assert sum(sum(stage["rejects"].values()) for stage in told["stages"][:7]) >= 2
-
-
-def test_settings_tell_value_and_origin() -> None:
-    done = call_quit("settings", "--set", "labels.max_new_tokens=16", "--json")
-    rows = {row["key"]: row for row in json.loads(done.stdout)}
-    assert rows["labels.max_new_tokens"] == {"key": "labels.max_new_tokens", "value": 16, "origin": "--set"}
-    assert (
-        rows["split.train_size"]["value"] == Settings().split.train_size
-        and rows["split.train_size"]["origin"] == "default"
-    )
 
 
 def test_the_doctor_finds_a_healthy_installation_and_a_damaged_workspace(built: Path, tmp_path: Path) -> None:

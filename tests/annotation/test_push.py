@@ -218,8 +218,3 @@ def test_control_questions_are_spread_and_open_to_everyone(store, server, settin
         for task in tasks.values()
     }
     assert report.blind == 20 and len({re.sub(r'"digest": "\w+"', "", text) for text in texts}) == 1
-
-
-def test_what_does_not_exist_is_not_retried(server) -> None:
-    with pytest.raises(InputError, match="no such thing"):
-        server.ask(lambda studio: studio.projects.get(999999))

@@ -114,25 +114,6 @@ def test_labels_by_split_and_what_they_allow(tables, plain, release):
         assert (int(partially), int(fully.split()[0])) == (labels[split, 1], labels[split, 2])
 
 
-def test_questions_without_label_2_lower_the_bound(tables, tmp_path, release):
-    """Readers are never right about a-2, one of two test questions."""
-    made = release.make()
-    labels, valid = made.labels.to_pylist(), made.valid_answers.to_pylist()
-    for row in labels:
-        if row["question_id"] == "a-2":
-            row["label"], row["labelers"] = 1, []
-    for row in valid:
-        if row["question_id"] == "a-2":
-            row["answer"] = row["answer_key"] = f"never {row['answer_key']}"
-    changed = replace(
-        made,
-        labels=made.labels.from_pylist(labels, made.labels.schema),
-        valid_answers=made.valid_answers.from_pylist(valid, made.valid_answers.schema),
-    )
-    rows = {row[0]: row[1:] for row in table_below(written(changed, tmp_path)[1], "Before you compare figures")}
-    assert rows["test"][:3] == ["2", "1", "50.0%"]
-
-
 def test_the_example_is_a_row_of_each_label(plain, tables):
     rows = table_below(plain[1], "Example")
     labels = {(row["question_id"], row["permutation"]): row["label"] for row in tables.labels.to_pylist()}

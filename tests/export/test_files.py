@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from quit.errors import InputError, SettingsError, WorkspaceError
-from quit.export import FORMATS, export, files, release_json, verify
+from quit.export import FORMATS, export, release_json, verify
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -212,13 +212,3 @@ def test_an_unwritable_folder_is_one_clear_error(tables, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(WorkspaceError, match="could not be written"):
         export(tables, ["release-json"], tmp_path / "file" / "out")
-
-
-def test_the_manifest_is_written_last(tables, tmp_path, monkeypatch):
-    order = []
-    done, sync = files.ExportFolder.done, files.sync
-    monkeypatch.setattr(files.ExportFolder, "done", lambda self, name, rows: order.append(name) or done(self, name, 0))
-    monkeypatch.setattr(files, "sync", lambda path: order.append(path.name) or sync(path))
-    export(tables, ["huggingface"], tmp_path)
-    others = [place for place, name in enumerate(order) if name.endswith((".parquet", ".md"))]
-    assert others and order.index("manifest.json") > max(others)

@@ -36,11 +36,6 @@ def test_configs_splits_and_columns_are_the_convention(folder, loaded):
             assert split.features.arrow_schema.remove_metadata() == CONFIGS[config]
 
 
-def test_the_default_config_is_the_qrels(folder, tmp_path):
-    found = datasets.load_dataset(str(folder), split="test", cache_dir=str(tmp_path))
-    assert found.column_names == ["query-id", "corpus-id", "score"]
-
-
 def test_rows_are_the_tables(loaded, awkward):
     hints: dict[str, list[str]] = {}
     for row in sorted(awkward.ranked_hints.to_pylist(), key=lambda row: row["rank"]):
@@ -59,20 +54,6 @@ def test_rows_are_the_tables(loaded, awkward):
     }
     for split, expected in labels.items():
         assert [tuple(row.values()) for row in loaded["default"][split].to_list()] == expected
-
-
-def test_loaded_as_mteb_loads_a_retrieval_task(folder, tmp_path):
-    """Its steps: the qrels of a split, then ``corpus`` and ``queries`` from that split or else from their only one."""
-
-    def only(config, split):
-        names = datasets.get_dataset_split_names(str(folder), config)
-        chosen = split if split in names else names[0]
-        assert split in names or len(names) == 1
-        return datasets.load_dataset(str(folder), config, split=chosen, cache_dir=str(tmp_path))
-
-    qrels = only("default", "test")
-    corpus, queries = only("corpus", "test"), only("queries", "test")
-    assert set(qrels["corpus-id"]) <= set(corpus["_id"]) and set(qrels["query-id"]) == {"c-3"} <= set(queries["_id"])
 
 
 def test_several_shards_load_as_one(awkward, loaded, tmp_path, monkeypatch):

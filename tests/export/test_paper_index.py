@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from quit.errors import SettingsError
 from quit.export import export, paper_index
 from tests.export.plain_index import plain_index
 
@@ -48,8 +47,3 @@ def test_without_evaluation_readers_there_are_no_answers_to_show(tables, tmp_pat
     export(replace(tables, readers=release.readers[:3]), ["paper-index"], tmp_path)
     record = json.loads((tmp_path / "paper-index" / "test" / "retriever.jsonl").read_text().splitlines()[0])
     assert record["contexts"][7]["rag_answers"] == {} and record["contexts"][7]["label"] in (1, 2)
-
-
-def test_paper_keys_need_three_and_three(tables, tmp_path: Path, release) -> None:
-    with pytest.raises(SettingsError, match="three labelers and three readers"):
-        export(replace(tables, readers=release.readers[:5]), ["paper-index"], tmp_path, paper_keys=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import re
 import shutil
 import signal
@@ -22,7 +21,7 @@ from quit.engine.workspace import Workspace
 from quit.export import export
 from quit.export.workspace import export_tables_of
 from tests.comparing import bytes_of, tables_of
-from tests.conftest import FEW, ROOT, STARTER, call_quit
+from tests.conftest import FEW, ROOT, call_quit
 
 pytestmark = pytest.mark.slow
 
@@ -38,17 +37,6 @@ def test_a_build_makes_every_table_and_rejects_bad_lines(built: Path) -> None:
     left_out = [row for row in tables["rejects"].to_pylist() if row["kind"] == "record"]
     assert [(row["reason"], row["position"]) for row in left_out] == [("not_json", 18), ("missing_field", 19)]
     assert all(row["file"] == "small.jsonl" and row["source"] == "jsonl" and row["detail"] for row in left_out)
-
-
-def test_every_row_names_its_producer(built: Path) -> None:
-    tables = tables_of(built)
-    for name, column in (
-        ("answers", "producer"),
-        ("verdicts", "producer"),
-        ("descriptions", "type_producer"),
-        ("ranked_hints", "producer"),
-    ):
-        assert all(tables[name].column(column).to_pylist())
 
 
 def _build(workspace: Path, source: Path, *more: str) -> list[str]:
@@ -136,36 +124,6 @@ def test_two_builds_at_once_take_turns(few_source: Path, tmp_path: Path, prefect
     assert workspace.damaged() == []
 
 
-def test_new_settings_rerun_only_what_depends_on_them(few_built: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(few_built, tmp_path / "W")
-    before = Workspace.open(folder).state
-    done = call_quit("build", "-w", str(folder), "--set", "judge.threshold=0.9")
-    assert done.returncode == 0, done.stderr
-    after = Workspace.open(folder).state
-    same = {run for run in before if before[run] == after[run]}
-    assert {"collect", "filter", "rank", "describe"} <= same
-    assert not same & {"probe:minilm-late", "judge", "label", "update"}
-    back = call_quit("build", "-w", str(folder), "--set", "judge.threshold=0.5")
-    assert back.returncode == 0 and "up to date" not in back.stderr
-    assert Workspace.open(folder).state == before  # older tables are still there: going back costs nothing
-
-
-def test_a_new_source_moves_no_question_between_splits(few_built: Path, few_source: Path, tmp_path: Path) -> None:
-    lines = STARTER.read_text(encoding="utf-8").splitlines()
-    more = tmp_path / "more.jsonl"
-    more.write_text("\n".join(random.Random(0).sample(lines[60:], 3)) + "\n", encoding="utf-8")
-    done = call_quit(*_build(tmp_path / "W", few_source, "-s", f"jsonl:{more}"))
-    assert done.returncode == 0, done.stderr
-    old = {row["question_id"]: row for row in Workspace.open(few_built).read("splits").to_pylist()}
-    new = {row["question_id"]: row for row in Workspace.open(tmp_path / "W").read("splits").to_pylist()}
-    assert len(new) > len(old)
-    for identity, row in old.items():
-        # A larger pool of answers can change who is parametrically answerable; the draw itself never moves.
-        assert new[identity]["draw"] == row["draw"]
-        if new[identity]["parametric"] == row["parametric"]:
-            assert new[identity]["split"] == row["split"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
@@ -196,22 +154,3 @@ def test_bad_input_is_one_clear_line(tmp_path: Path, arguments: list[str], code:
 def test_an_unwritable_workspace_is_one_clear_line(few_source: Path) -> None:
     done = call_quit("build", "-w", "/proc/nowhere/W", "-s", f"jsonl:{few_source}")
     assert done.returncode == 7 and "Could not write" in done.stderr
-
-
-def test_a_server_shows_the_run_its_tasks_and_its_artifacts(
-    few_source: Path, tmp_path: Path, prefect_home: Path
-) -> None:
-    from prefect.client.orchestration import get_client
-    from prefect.client.schemas.filters import ArtifactFilter, FlowRunFilter
-
-    from flows.build import build
-
-    state = build(str(tmp_path / "W"), [f"jsonl:{few_source}"], str(FEW), ["run.shards=2"], return_state=True)
-    assert "label 2" in state.result()
-    run = {"any_": [state.state_details.flow_run_id]}
-    with get_client(sync_client=True) as client:
-        names = [task.name for task in client.read_task_runs(flow_run_filter=FlowRunFilter(id=run))]
-        keys = {one.key for one in client.read_artifacts(artifact_filter=ArtifactFilter(flow_run_id=run))}
-    assert state.type == "COMPLETED" and len(names) == len(set(names))
-    assert {"collect-0", "filter-0", "filter-1", "label-1"} <= set(names)
-    assert {"quit-build", "quit-build-summary"} <= keys

@@ -230,12 +230,6 @@ def serving(server: Live, place: Path, hook: Hook) -> Iterator[Callable[[], subp
         process.wait(120)
 
 
-def _times(runs: list[dict[str, Any]]) -> tuple[datetime, datetime]:
-    """Return when the first of some task runs began and the last one ended."""
-    read = datetime.fromisoformat
-    return min(read(one["start_time"]) for one in runs), max(read(one["end_time"]) for one in runs)
-
-
 def _scheduled(server: Live, identity: str, interval: int) -> Any:
     """Give a deployment a schedule; returns nothing where the server is too busy to take it."""
     schedules = [{"active": True, "schedule": {"interval": interval}}]
@@ -266,39 +260,6 @@ def test_first_everything_then_nothing_new_then_one_source_more_on_a_schedule(
         assert len(Workspace.open(place / "W").read("questions")) == questions + 1
     finally:  # the runs of a minute would stand in the way of other tests
         httpx.delete(f"{server.url}/deployments/{identity}/schedules/{schedule['id']}", timeout=60)
-
-
-def test_two_deployments_never_work_on_one_workspace_at_once(
-    server: Live, serving: Callable[[], subprocess.Popen], place: Path
-) -> None:
-    """Both have everything to do (another number of shards is nothing new, another number of candidates is)."""
-    serving()
-    common = {"workspace": str(place / "R"), "sources": [f"jsonl:{place / 'mine.jsonl'}"], "profile": str(FEW)}
-    with Workspace.create(place / "R").lock(0):  # until both have begun: each finds the other inside, or waiting
-        ids = [
-            server.start(name, **common, overrides=[f"convergence.candidate_cap={cap}"])
-            for name, cap in (("build/W", 5), ("build/W-other", 6))
-        ]
-        until(lambda: {server.run(one)["state_type"] for one in ids} == {"RUNNING"}, 300)
-    runs = server.ended(*ids)
-    assert [one["state_type"] for one in runs] == ["COMPLETED"] * 2
-    first, second = sorted(_times(server.tasks(one)) for one in ids)
-    assert first[1] <= second[0], "the second run worked while the first held the workspace"
-    assert Workspace.open(place / "R").damaged() == []
-
-
-def test_a_deployment_runs_once_at_a_time_and_the_rest_waits(
-    server: Live, serving: Callable[[], subprocess.Popen], place: Path
-) -> None:
-    serving()
-    made = server.deployment("build/W")
-    assert made["concurrency_options"]["collision_strategy"] == "ENQUEUE"
-    assert made["global_concurrency_limit"]["limit"] == 1
-    ids = [server.start("build/W"), server.start("build/W")]
-    runs = server.ended(*ids)
-    spans = sorted((datetime.fromisoformat(one["start_time"]), datetime.fromisoformat(one["end_time"])) for one in runs)
-    assert spans[0][1] <= spans[1][0]
-    assert [one["state_type"] for one in runs] == ["COMPLETED"] * 2
 
 
 def test_a_failure_is_told_by_webhook_and_mail_without_secrets(

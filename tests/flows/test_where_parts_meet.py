@@ -83,24 +83,3 @@ def test_a_job_is_planned_once_however_deep_it_is_asked_for(built: Path, small_s
         assert outer.workspace.holder  # the inner block has not given the workspace back
     with held_build(*build) as later:
         assert later is not outer
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("workspace", "backup", "s3://bucket/W.tar", "-w"),
-        ("benchmark", "run", "--out", "s3://bucket/x", "--release"),
-        ("index", "build", "--out", "s3://bucket/x", "-c"),
-    ],
-)
-def test_what_is_written_here_is_not_asked_for_at_a_url(command, built: Path) -> None:
-    done = call_quit(*command, str(built))
-    assert done.returncode != 0
-    assert "s3:" in done.stderr
-    assert not Path("s3:").exists()
-
-
-def test_a_restore_to_a_url_is_refused(tmp_path: Path) -> None:
-    done = call_quit("workspace", "restore", str(tmp_path / "b.tar"), "-w", "s3://bucket/W")
-    assert done.returncode == 3
-    assert "restored to a folder of this machine" in done.stderr

@@ -141,31 +141,17 @@ def test_a_model_without_prices_has_no_cost_and_the_total_says_so(source: Path, 
     assert (free.total.cost, free.total.seconds) == (0.0, (325 + 3) * QUESTIONS / 2)
 
 
-def test_a_plan_refuses_what_a_build_refuses(
-    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from quit import cli
-
-    monkeypatch.chdir(tmp_path)
-    said = []
-    for command, arguments in (("plan", []), ("build", [])):
-        for profile, sources in (("paper", ["-s", str(source)]), ("embedded", [])):
-            with pytest.raises(SystemExit) as ended:
-                cli.main([command, "-w", "W", "-p", profile, *sources, *arguments])
-            said.append((ended.value.code, capsys.readouterr().err))
-    assert said[:2] == said[2:]
-    assert said[0][0] == 4 and "models.bem_revision" in said[0][1]
-    assert said[1][0] == 3 and "--source starter" in said[1][1]
-    assert not (tmp_path / "W").exists()
-
-
 @pytest.mark.parametrize(
-    "given",
-    [[], ["--set", "leakage.method=full"], ["--set", "leakage.method=full", "--set", "difficulty.corpus=absent.jsonl"]],
-    ids=["revision", "corpus", "no such corpus"],
+    ("given", "code", "said"),
+    [
+        ("-s S -p paper", 4, "models.bem_revision"),
+        ("-s S -p paper --set leakage.method=full", 4, "difficulty.corpus"),
+        ("-s S -p paper --set leakage.method=full --set difficulty.corpus=absent.jsonl", 3, "absent.jsonl"),
+        ("", 3, "--source starter"),
+    ],
 )
-def test_what_a_build_refuses_a_plan_refuses(given: list[str], source: Path, tmp_path: Path) -> None:
-    asked = ["-w", str(tmp_path / "W"), "-p", "paper", "-s", f"jsonl:{source}", *given]
-    build, plan = (call_quit(command, *asked) for command in ("build", "plan"))
-    assert plan.returncode == build.returncode != 0
-    assert plan.stderr.splitlines()[-1] == build.stderr.splitlines()[-1]
+def test_what_a_build_refuses_a_plan_refuses(given: str, code: int, said: str, source: Path, tmp_path: Path) -> None:
+    words = [f"jsonl:{source}" if word == "S" else word for word in given.split()]
+    build, plan = (call_quit(command, "-w", str(tmp_path / "W"), *words) for command in ("build", "plan"))
+    assert plan.returncode == build.returncode == code and said in plan.stderr
+    assert plan.stderr.splitlines()[-1] == build.stderr.splitlines()[-1] and not (tmp_path / "W").exists()

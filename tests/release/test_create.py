@@ -12,27 +12,20 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
 
-from flows.review import label_update
 from quit.engine.planning import last_build
 from quit.engine.workspace import Workspace
 from quit.errors import GateError, InputError, SettingsError, WorkspaceError
 from quit.export import export
 from quit.export.release import card_of_release, export_tables_of_release
 from quit.export.workspace import export_tables_of
-from quit.release.create import create, subject_of, subject_of_release
-from quit.release.diff import diff
+from quit.release.create import create, subject_of_release
 from quit.release.gates import check
 from quit.release.release import Release, releases_of, verify
-from quit.review.items import review_items
-from quit.review.store import ReviewStore
-from quit.settings import Review
 from tests.conftest import ROOT, call_quit
-from tests.review.test_verdicts import said
 
 pytestmark = pytest.mark.slow
 
@@ -153,71 +146,6 @@ def test_a_killed_create_leaves_nothing_that_looks_complete(workspace: Workspace
     assert partial.exists() and releases_of(workspace) == []
     verify(_create(workspace, "v1").path)
     assert sorted(os.listdir(workspace.path / "releases")) == ["v1"]
-
-
-def test_a_diff_across_a_human_review(workspace: Workspace, prefect_home: Path) -> None:
-    before = _create(workspace, "v1")
-    items = review_items(workspace, Review(), 0.5)
-    labelers = {reader.name for reader in last_build(workspace).settings.labelers}
-    item, wrong = next(
-        (item, answer)
-        for item in items
-        for answer in sorted(item.answers, key=lambda one: -one.passages)
-        if not answer.verdict and answer.key != "no answer" and labelers & set(answer.readers)
-    )
-    verdicts = {one.key: bool(one.verdict) is not (one.key == wrong.key) for one in item.answers}
-    forms = {one.key: one.forms[0] for one in item.answers}
-    rows = said("ada", 1, 1, "submitted", item.question_id, **verdicts)
-    ReviewStore(workspace).append(
-        [
-            {**row, "annotator": "ada@example.org", "answer": forms.get(row.get("answer_key"), row.get("answer"))}
-            for row in rows
-        ]
-    )
-    report = SimpleNamespace(**label_update(str(workspace.path))["update"])
-    with pytest.raises(InputError, match="with other content"):
-        _create(workspace, "v1")
-    after = _create(workspace, "v2")
-    assert after.content["reviews"]["reviews"] == 1 and len(after.content["reviews"]["annotators"]) == 1
-    assert all(b"ada@example.org" not in data for data in _bytes(after.path).values())
-    made = diff(before.path, after.path)
-    gone = sum(report.questions_removed.values())
-    assert (made.labels_up, made.labels_down, len(made.removed)) == (report.labels_up, report.labels_down, gone)
-    assert len(made.answers_added) + gone >= 1
-    if not gone:
-        truth = [
-            one["permutation"]
-            for one, two in zip(
-                pq.read_table(before.path / "tables" / "labels.parquet").to_pylist(),
-                pq.read_table(after.path / "tables" / "labels.parquet").to_pylist(),
-                strict=True,
-            )
-            if one["label"] < two["label"]
-        ]
-        assert made.labels_up == len(truth) > 0
-        assert all(reason.startswith("review: ") for row in made.labels for reason in row["reasons"])
-    results = {one.gate: one.state for one in check(subject_of(last_build(workspace)))}
-    assert set(results.values()) == {"passed"}
-
-
-def test_a_pinned_release_keeps_its_splits_under_another_seed(workspace: Workspace) -> None:
-    from quit.settings import Split
-    from quit.stages.split import split_questions
-
-    release = _create(workspace, "v1")
-    splits = workspace.read("splits").to_pylist()
-    parametric = {row["question_id"]: row["parametric"] for row in splits}
-    old = {row["question_id"]: row["split"] for row in splits}
-    free = Split(method="share", seed="other", test_share=0.1)
-    pinned = free.model_copy(update={"pinned": str(release.path)})
-    questions = workspace.read("questions")
-    moved = {
-        row["question_id"]: row["split"] for row in split_questions(questions, parametric, free)["splits"].to_pylist()
-    }
-    kept = {
-        row["question_id"]: row["split"] for row in split_questions(questions, parametric, pinned)["splits"].to_pylist()
-    }
-    assert kept == old != moved
 
 
 def test_the_command_line_from_check_to_diff(workspace: Workspace, tmp_path: Path) -> None:

@@ -211,22 +211,3 @@ def test_a_build_keeps_the_review_settings_that_were_set_for_the_workspace(works
     assert Workspace.open(workspace.path).build["overrides"] == ["run.shards=1", "review.minimum=2"]
     with held_build(workspace.path, known["sources"], "embedded", ["review.minimum=1"]) as pipeline:
         assert pipeline.settings.review.minimum == 1
-
-
-def test_until_an_update_is_done_the_tables_are_those_of_the_one_before(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store, items = ReviewStore(workspace), _items(workspace)
-    store.append(_say(1, items[0], _wrong(items[0])))
-    apply_reviews(workspace)
-    before, labels = workspace.state, workspace.read("labels")
-    store.append(_say(2, items[1], _wrong(items[1])))
-
-    def stopped(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr("flows.review.Stages.__call__", stopped)
-        apply_reviews(workspace)
-    assert workspace.state == before and workspace.read("labels").equals(labels)
-    assert apply_reviews(workspace).applied == 2 and workspace.state != before

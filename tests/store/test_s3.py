@@ -15,8 +15,6 @@ from pathlib import Path
 import pytest
 
 from quit.engine.workspace import Workspace
-from quit.settings.remote import Remote
-from quit.store.lease import Lease
 from quit.store.objects import Objects, open_objects
 from tests.comparing import bytes_of
 from tests.conftest import FEW, ROOT, call_quit
@@ -42,36 +40,6 @@ def place(request: pytest.FixtureRequest, s3: MotoServer) -> str:
 def _hashes(store: Objects) -> dict[str, str]:
     keys = sorted(key for key in store.listing("tables"))
     return {key: hashlib.sha256(store.read(key) or b"").hexdigest() for key in keys}
-
-
-def test_of_many_who_create_one_object_exactly_one_is_told_so(place: str) -> None:
-    from concurrent.futures import ThreadPoolExecutor
-
-    stores = [open_objects(place) for _ in range(6)]
-    with ThreadPoolExecutor(6) as pool:
-        created = list(pool.map(lambda number: stores[number].create("one", b"%d" % number), range(6)))
-    assert sum(created) == 1 and stores[0].read("one") == b"%d" % created.index(True)
-    assert stores[0]._refuses  # by a condition on the request, not by waiting
-
-
-def test_a_dead_holders_lease_is_taken_over(place: str) -> None:
-    how = Remote(lease_seconds=3, poll_seconds=0.1)
-    code = (
-        "import sys; from quit.store.lease import Lease; from quit.store.objects import open_objects\n"
-        "from quit.settings.remote import Remote\n"
-        f"Lease(open_objects({place!r}, Remote(lease_seconds=3))).acquire(0); print('held', flush=True); "
-        "sys.stdin.read()"
-    )
-    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "held\n"
-    with pytest.raises(Exception, match="still holds"):
-        Lease(open_objects(place, how)).acquire(6)  # alive: its signs of life come through
-    process.kill()
-    process.wait()
-    heir = Lease(open_objects(place, how))
-    heir.acquire(120)
-    heir.check()
-    heir.release()
 
 
 @pytest.fixture

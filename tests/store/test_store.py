@@ -127,10 +127,18 @@ def test_a_url_that_is_none_is_one_clear_line(url: str, message: str, capsys: py
 
 
 def test_what_is_written_for_other_tools_is_written_here(capsys: pytest.CaptureFixture[str]) -> None:
-    for command in (["export"], ["report"], ["release", "create", "--name", "v1"]):
+    for command, said in (
+        (["export", "--out"], "folder of this machine"),
+        (["report", "--out"], "folder of this machine"),
+        (["release", "create", "--name", "v1", "--out"], "folder of this machine"),
+        (["workspace", "backup", "-w", "W"], "s3:"),
+        (["benchmark", "run", "--release", "v1", "--out"], "s3:"),
+        (["index", "build", "-c", "C", "--out"], "s3:"),
+        (["workspace", "restore", "b.tar", "-w"], "restored to a folder of this machine"),
+    ):
         with pytest.raises(SystemExit) as ended:
-            main([*command, "--out", "s3://bucket/x"])
-        assert ended.value.code == 4 and "folder of this machine" in capsys.readouterr().err
+            main([*command, "s3://bucket/x"])
+        assert ended.value.code in (3, 4) and said in capsys.readouterr().err
 
 
 def test_a_missing_package_is_named() -> None:
