@@ -21,6 +21,7 @@ import pytest
 from quit.common import secrets
 from quit.common.cache import cache_folder
 from tests.label_studio import live, people, quit_review, review_settings, review_workspace  # noqa: F401
+from tests.partly import full  # noqa: F401
 from tests.servers.real_model import real_model  # noqa: F401
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ import pytest
 from quit.errors import InputError, ServerError, SettingsError
 from quit.export import export
 from quit.export.push import Published, Target, published_files, push
+from tests.comparing import files_of
 from tests.export.hub import TOKEN, hub
 
 
@@ -24,18 +25,14 @@ def server(monkeypatch):
         yield served
 
 
-def on_disk(folder):
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 def test_the_whole_export_is_published_privately(folder, server):
     (folder / "notes.txt").write_text("not ours")
     try:
         assert push(folder, Target("org/data")) == Published(f"{server.address}/datasets/org/data", public=False)
     finally:
         (folder / "notes.txt").unlink()
-    assert server.repositories == {"org/data": {"private": True, "files": on_disk(folder)}}
-    assert dict(published_files(folder)) == {name: len(data) for name, data in on_disk(folder).items()}
+    assert server.repositories == {"org/data": {"private": True, "files": files_of(folder)}}
+    assert dict(published_files(folder)) == {name: len(data) for name, data in files_of(folder).items()}
 
 
 def test_a_second_upload_deletes_shards_that_are_gone_and_nothing_else(folder, server):
@@ -43,7 +40,7 @@ def test_a_second_upload_deletes_shards_that_are_gone_and_nothing_else(folder, s
     old = {"passages/train-00001-of-00002.parquet": b"old", "passages/notes.txt": b"theirs"}
     server.repositories["org/data"]["files"] |= old
     push(folder, Target("org/data"))
-    assert server.repositories["org/data"]["files"] == {**on_disk(folder), "passages/notes.txt": b"theirs"}
+    assert server.repositories["org/data"]["files"] == {**files_of(folder), "passages/notes.txt": b"theirs"}
 
 
 def test_nothing_goes_to_a_public_repository_unless_that_is_asked_for(folder, server):
@@ -54,7 +51,7 @@ def test_nothing_goes_to_a_public_repository_unless_that_is_asked_for(folder, se
     push(folder, Target("org/data", public=True))
     push(folder, Target("org/new", public=True))
     assert server.repositories["org/new"]["private"] is False
-    assert server.repositories["org/data"]["files"] == on_disk(folder)
+    assert server.repositories["org/data"]["files"] == files_of(folder)
 
 
 @pytest.mark.parametrize("manifest", [None, b"{}", b'{"made_by": "another program", "files": []}'])
@@ -67,7 +64,7 @@ def test_files_of_others_are_not_overwritten(folder, server, manifest):
     assert server.repositories["org/data"]["files"] == theirs
     server.repositories["org/empty"] = {"private": True, "files": {".gitattributes": b"*.parquet filter=lfs"}}
     push(folder, Target("org/empty"))
-    assert server.repositories["org/empty"]["files"].keys() == {".gitattributes", *on_disk(folder)}
+    assert server.repositories["org/empty"]["files"].keys() == {".gitattributes", *files_of(folder)}
 
 
 @pytest.mark.parametrize("value", ["", "  "])

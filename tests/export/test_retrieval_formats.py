@@ -1,16 +1,14 @@
 """beir, trec and pyserini, read by the tools they are for."""
 
 import csv
-import json
 import re
-from pathlib import Path
 from urllib.parse import unquote
 
 import numpy as np
 import pytest
 
-from quit.common.ids import passage_id
 from quit.export import export, lines, verify
+from tests.export.conftest import flat, jsonl, truth_of
 
 ir_measures = pytest.importorskip("ir_measures")
 
@@ -25,26 +23,10 @@ def made(request, tables, release, tmp_path_factory):
     out = tmp_path_factory.mktemp(request.param)
     split = release.split if request.param == "plain" else AWKWARD
     given = tables if request.param == "plain" else release.make(AWKWARD)
-    manifests = {one.format: one for one in export(given, FORMATS, out)}
-    hints: dict[str, list[str]] = {}
-    for row in sorted(given.ranked_hints.to_pylist(), key=lambda row: row["rank"]):
-        if row["selected"]:
-            hints.setdefault(row["question_id"], []).append(row["hint"])
-    texts, labels = {}, {}
-    for row in given.labels.to_pylist():
-        name = passage_id(row["question_id"], row["permutation"])
-        texts[name] = " ".join(hints[row["question_id"]][int(one)] for one in row["permutation"])
-        labels.setdefault(row["question_id"], {})[name] = row["label"]
-    questions = {row["question_id"]: row["question"] for row in given.questions.to_pylist()}
-    return {"out": out, "split": split, "texts": texts, "labels": labels, "questions": questions, "facts": manifests}
-
-
-def jsonl(path: Path) -> list[dict]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def flat(text: str) -> str:
-    return text.replace("\t", " ").replace("\u2028", " ")
+    export(given, FORMATS, out)
+    truth = truth_of(given)
+    labels = {one: {name: truth.labels[name] for name in truth.names if truth.owner[name] == one} for one in split}
+    return {"out": out, "split": split, "texts": truth.texts, "labels": labels, "questions": truth.questions}
 
 
 def of_split(made, split) -> list[str]:

@@ -20,7 +20,7 @@ from quit.engine.planning import last_build
 from quit.engine.workspace import Workspace
 from quit.export import export
 from quit.export.workspace import export_tables_of
-from tests.comparing import bytes_of, tables_of
+from tests.comparing import bytes_of, files_of, tables_of
 from tests.conftest import FEW, ROOT, call_quit
 
 pytestmark = pytest.mark.slow
@@ -85,7 +85,7 @@ def test_the_number_of_shards_changes_no_row_and_no_byte_of_an_export(
     for place, folder in enumerate((tmp_path / "W", few_built)):
         workspace, out = Workspace.open(folder), tmp_path / f"exports-{place}"
         export(export_tables_of(workspace, last_build(workspace)), ["trec", "huggingface"], out)
-        written.append({path.relative_to(out): path.read_bytes() for path in out.rglob("*") if path.is_file()})
+        written.append(files_of(out))
     assert written[0] == written[1]
 
 

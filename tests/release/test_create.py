@@ -25,6 +25,7 @@ from quit.export.workspace import export_tables_of
 from quit.release.create import create, subject_of_release
 from quit.release.gates import check
 from quit.release.release import Release, releases_of, verify
+from tests.comparing import files_of
 from tests.conftest import ROOT, call_quit
 
 pytestmark = pytest.mark.slow
@@ -39,17 +40,13 @@ def _create(workspace: Workspace, name: str, out: Path | None = None, **options)
     return create(last_build(workspace), name, out, **options).release
 
 
-def _bytes(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 def test_the_same_workspace_gives_the_same_bytes_wherever_it_lies(
     workspace: Workspace, built: Path, tmp_path: Path
 ) -> None:
     other = Workspace.open(shutil.copytree(built, tmp_path / "elsewhere"))
     one, two = _create(workspace, "v1"), _create(other, "v1", tmp_path / "out" / "frozen")
     assert one.path == workspace.path / "releases" / "v1"
-    assert _bytes(one.path) == _bytes(two.path)
+    assert files_of(one.path) == files_of(two.path)
     assert str(tmp_path) not in (one.path / "release.json").read_text()
     again = create(last_build(workspace), "v1")
     assert not again.new and again.release.content_id == one.content_id
@@ -67,7 +64,7 @@ def test_a_release_holds_what_the_workspace_holds_and_exports_alike(workspace: W
     formats = ["huggingface", "release-json"]
     export(export_tables_of_release(release.path), formats, tmp_path / "a")
     export(export_tables_of(workspace, last_build(workspace)), formats, tmp_path / "b")
-    one, two = _bytes(tmp_path / "a"), _bytes(tmp_path / "b")
+    one, two = files_of(tmp_path / "a"), files_of(tmp_path / "b")
     told = {f"huggingface/{name}" for name in ("README.md", "croissant.json", "manifest.json", "settings.json")}
     told.add("release-json/manifest.json")  # all of these name the release
     assert one.keys() == two.keys() and {name for name in one if one[name] != two[name]} == told
@@ -165,6 +162,6 @@ def test_the_command_line_from_check_to_diff(workspace: Workspace, tmp_path: Pat
     assert "The content is the same." in call("release", "diff", str(path), str(path)).stdout
     done = call("export", "--release", str(path), "--format", "release-json", "--out", str(tmp_path / "out"))
     assert done.returncode == 0, done.stderr
-    (path / "tables" / "labels.parquet").write_bytes(b"")
+    (path / "tables" / "labels.parquet").writefiles_of(b"")
     refused = call("export", "--release", str(path), "--out", str(tmp_path / "out2"))
     assert refused.returncode == 3 and "tables/labels.parquet: was changed" in refused.stderr
