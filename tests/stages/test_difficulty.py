@@ -16,6 +16,7 @@ from quit.models.question_type import QuestionTypeClassifier
 from quit.settings import Difficulty, QuestionType, Settings
 from quit.stages.describe import describe
 from quit.stages.difficulty import RetrievalComplexity
+from tests.rows import table_of
 
 PASSAGES = [
     "Lesotho lies inside South Africa.",
@@ -72,20 +73,11 @@ def test_no_passages_is_hardest(encoder) -> None:
 
 
 def _tables():
-    questions = schemas.table("questions").from_rows(
-        [
-            {"question_id": "q", "question": QUESTION, "answers": ANSWERS, "source": "jsonl", "content_key": "k",
-             "coarse": "LOC:LOCATION", "fine": "country:Country"}
-        ]
-    )  # fmt: skip
-    ranked = schemas.table("ranked_hints").from_rows(
-        [
-            {"question_id": "q", "rank": rank, "hint_id": f"q-h{rank:02d}", "hint": text, "convergence": 0.5,
-             "producer": "source", "selected": True}
-            for rank, text in enumerate(PASSAGES)
-        ]
-    )  # fmt: skip
-    return questions, ranked
+    asked = {"question_id": "q", "question": QUESTION, "answers": ANSWERS, "coarse": "LOC:LOCATION", "fine": "c:C"}
+    ranked = [
+        {"question_id": "q", "rank": n, "hint_id": f"q-h{n:02d}", "hint": text} for n, text in enumerate(PASSAGES)
+    ]
+    return table_of("questions", [asked]), table_of("ranked_hints", ranked)
 
 
 def _describe(encoder, settings: Difficulty):

@@ -10,14 +10,9 @@ from quit.stages.answers import Answers
 from quit.stages.judge import judge_answers
 from quit.stages.label import is_predicted, label_passages, label_stage
 from quit.stages.stage import Context
+from tests.rows import table_of
 
-QUESTION = {
-    "question_id": "q",
-    "question": "Which country?",
-    "answers": ["United States", "America"],
-    "source": "jsonl",
-    "content_key": "k",
-}
+QUESTION = {"question_id": "q", "question": "Which country?", "answers": ["United States", "America"]}
 
 
 class LookupJudge:
@@ -35,18 +30,8 @@ class LookupJudge:
         return [Verdict(self.known[item.candidate], None, "") for item in items]
 
 
-PASSAGES = schemas.table("passages").from_rows(
-    [
-        {
-            "question_id": "q",
-            "subset": "".join(sorted(permutation)),
-            "permutation": permutation,
-            "hints": len(permutation),
-        }
-        for permutation in ["0", "01", "1", "10", "2"]
-    ]
-)
-QUESTIONS = schemas.table("questions").from_rows([QUESTION])
+PASSAGES = table_of("passages", [{"question_id": "q", "permutation": one} for one in ("0", "01", "1", "10", "2")])
+QUESTIONS = table_of("questions", [QUESTION])
 VERDICTS = {"USA": True, "Canada": False, "Mexico": None}
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-import schemas
 from quit.common.ranges import Range, ranges
 from quit.engine.damage import discard_damaged
 from quit.engine.workspace import Workspace
@@ -18,6 +17,7 @@ from quit.errors import WorkspaceError
 from quit.review.store import ReviewStore
 from quit.store.lease import Lease
 from tests.report import tiny
+from tests.rows import table_of
 from tests.store.conftest import FOLDER, hints, opened, store
 
 
@@ -230,36 +230,16 @@ def test_a_removed_workspace_is_gone_from_the_mirror_too(place: str, machine) ->
     assert emptied.state == {} and ReviewStore(emptied).applied == [] and emptied.current() == {}
 
 
-def _override(number: int, by: str) -> dict:
-    return {
-        "override_id": f"o{number:06d}",
-        "kind": "leak",
-        "question_id": "q000",
-        "hint_id": "q000-h00",
-        "span": None,
-        "answer": None,
-        "decision": "leak",
-        "by": by,
-        "reason": "said",
-        "created_at": "2026-01-01T00:00:00+00:00",
-    }
-
-
 def test_rows_that_two_machines_append_at_once_are_all_kept(place: str, machine: Callable[[str], None]) -> None:
     Workspace.create(place)
     workspaces = []
     for name in ("a", "b", "c"):
         machine(name)
         workspaces.append(opened(place))
-    contract = schemas.table("overrides")
 
     def work(workspace: Workspace, by: str) -> None:
         for _ in range(4):
-
-            def make(log):
-                row = _override(len(log) + 1, by)
-                return contract.from_rows([row])
-
+            make = lambda log: table_of("overrides", [{"override_id": f"o{len(log) + 1:06d}", "by": by}])  # noqa: E731
             assert len(workspace.append("overrides", make)) == 1
 
     threads = [
@@ -280,22 +260,13 @@ def test_of_two_pulls_at_once_the_second_is_told_to_pull_again(place: str, machi
     machine("second")
     there = opened(place)
     first, second = ReviewStore(here), ReviewStore(there)
-    first.append([_review("one")])
+    one, two = (table_of("reviews", [{"review_id": name}]).to_pylist() for name in ("one", "two"))
+    first.append(one)
     with pytest.raises(WorkspaceError, match="Pull again"):
-        second.append([_review("two")])
-    assert second.append([_review("two")]) == "part-00002.parquet"
+        second.append(two)
+    assert second.append(two) == "part-00002.parquet"
     machine("third")
     assert len(ReviewStore(opened(place)).read()) == 2
-
-
-def _review(identity: str) -> dict:
-    values: dict = {}
-    for field in schemas.table("reviews").schema:
-        kind = str(field.type)
-        values[field.name] = (
-            identity if kind == "string" else False if kind == "bool" else 0.0 if kind in ("double", "float") else 1
-        )
-    return values
 
 
 def test_one_run_at_a_time(place: str, machine) -> None:
