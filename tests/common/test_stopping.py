@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 from quit.common.stopping import GRACE, LINE
 from quit.engine.workspace import Workspace
 from tests.conftest import FEW, ROOT, call_quit
+from tests.processes import until
 
 pytestmark = pytest.mark.slow
 
@@ -38,10 +38,7 @@ def stop(
             start_new_session=True,
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler) and None,
         )
-    deadline = time.monotonic() + 300
-    while not is_time():
-        assert process.poll() is None and time.monotonic() < deadline, err.read_text()
-        time.sleep(0.01)
+    until(is_time, process)
     (os.kill if by == signal.SIGTERM else os.killpg)(process.pid, by)
     out, _ = process.communicate(timeout=GRACE + 60)  # other work may hold the machine
     return process.returncode, out, err.read_text()

@@ -7,10 +7,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,7 +17,8 @@ from quit.engine.workspace import Workspace
 from quit.export import export
 from quit.export.workspace import export_tables_of
 from tests.comparing import bytes_of, files_of, tables_of
-from tests.conftest import FEW, ROOT, call_quit
+from tests.conftest import FEW, call_quit
+from tests.processes import started, until
 
 pytestmark = pytest.mark.slow
 
@@ -41,27 +38,6 @@ def test_a_build_makes_every_table_and_rejects_bad_lines(built: Path) -> None:
 
 def _build(workspace: Path, source: Path, *more: str) -> list[str]:
     return ["build", "-w", str(workspace), "-s", f"jsonl:{source}", "-p", str(FEW), "--shards", "3", *more]
-
-
-def _start(home: Path, errors: Path, arguments: list[str]) -> subprocess.Popen[bytes]:
-    """Start the command line in a process group of its own; what it says goes to the file ``errors``."""
-    with errors.open("wb") as output:
-        return subprocess.Popen(
-            [sys.executable, "-m", "quit.cli", *arguments],
-            stdout=subprocess.DEVNULL,
-            stderr=output,
-            env={**os.environ, "PREFECT_HOME": str(home)},
-            cwd=ROOT,
-            start_new_session=True,
-        )
-
-
-def _wait(ready: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 300
-    while not ready():
-        assert process.poll() is None, "the build ended before it was time"
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def test_a_second_build_runs_nothing(built: Path, tmp_path: Path) -> None:
@@ -95,8 +71,8 @@ def test_killed_at_any_point_it_resumes_to_the_same_bytes(
     """kill -9 as soon as a stage has written its first part, in four stages one after the other, then let it finish."""
     folder = tmp_path / "W"
     for stage in ("02_filter", "05_probe_minilm-late", "08_read_minilm-late", "09_judge"):
-        process = _start(prefect_home, tmp_path / "errors", _build(folder, few_source))
-        _wait(lambda stage=stage: any((folder / "tables" / stage).rglob("part-*.parquet")), process)
+        process = started(_build(folder, few_source), tmp_path / "errors", prefect_home)
+        until(lambda stage=stage: any((folder / "tables" / stage).rglob("part-*.parquet")), process)
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(60)
         assert not any((folder / "tables" / "10_label").rglob("manifest.json"))
@@ -114,9 +90,9 @@ def test_two_builds_at_once_take_turns(few_source: Path, tmp_path: Path, prefect
     workspace = Workspace.create(tmp_path / "W")
     errors = [tmp_path / "errors-0", tmp_path / "errors-1"]
     with workspace.lock(0):
-        both = [_start(prefect_home, path, _build(workspace.path, few_source)) for path in errors]
+        both = [started(_build(workspace.path, few_source), path, prefect_home) for path in errors]
         for process, path in zip(both, errors, strict=True):
-            _wait(lambda path=path: "Another run holds" in path.read_text(), process)
+            until(lambda path=path: "Another run holds" in path.read_text(), process)
         assert not (workspace.path / "tables").exists()
     ends = [process.wait(timeout=600) for process in both]
     assert ends == [0, 0], [path.read_text() for path in errors]

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import socket
-import subprocess
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +18,8 @@ import schemas
 from quit.errors import MissingDependency, ServerError
 from quit.settings import Run
 from tests.comparing import bytes_of, tables_of
-from tests.conftest import FEW, ROOT, call_quit, run_quit
+from tests.conftest import FEW, call_quit, run_quit
+from tests.processes import started, until
 from tests.servers import rude
 from tests.servers.builds import write_profile
 from tests.servers.ray_cluster import RayCluster
@@ -40,25 +38,6 @@ def cluster() -> Iterator[RayCluster]:
 def _arguments(workspace: Path, source: Path, runner: str, shards: int = SHARDS) -> list[str]:
     command = ["build", "-w", str(workspace), "-s", f"jsonl:{source}", "-p", str(FEW), "--shards", str(shards)]
     return [*command, "--runner", runner, "--set", "run.cluster_seconds=120"]  # the machine may be busy
-
-
-def _start(arguments: list[str], home: Path, cwd: Path = ROOT, **variables: str) -> subprocess.Popen[str]:
-    """Start the command line in a process of its own; its stderr can be read."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "quit.cli", *arguments],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PREFECT_HOME": str(home), "COLUMNS": "300", **variables},
-        cwd=cwd,
-    )
-
-
-def _until(ready: Callable[[], Any], process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 400
-    while not ready():
-        assert process.poll() is None and time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def test_local_ray_and_another_number_of_shards_make_the_same_rows(
@@ -87,14 +66,16 @@ def test_a_node_is_killed_and_the_bytes_are_the_same(
             worker.resume()
         return False
 
-    process = _start(_arguments(folder, few_source, cluster.address), prefect_home, **cluster.client_environment)
+    arguments, errors = _arguments(folder, few_source, cluster.address), tmp_path / "errors"
+    process = started(arguments, errors, prefect_home, **cluster.client_environment)
     try:
-        _until(lambda: any((folder / "tables").glob("02_filter/*/*/part-*")) and caught_at_work(), process)
+        until(lambda: any((folder / "tables").glob("02_filter/*/*/part-*")) and caught_at_work(), process)
         before = {path: path.stat().st_mtime_ns for path in (folder / "tables").rglob("part-*.parquet")}
         cluster.kill_node(node)
-        _, said = process.communicate(timeout=400)
+        process.wait(400)
     finally:
         process.kill()
+    said = errors.read_text()
     assert process.returncode == 0, said
     assert re.search(r"\S+: part \d has lost its worker \(\w+Error", said), said
     finished = [path for path in before if all(part in before for part in path.parents[1].glob(f"*/{path.name}"))]
@@ -108,18 +89,20 @@ def test_a_killed_process_of_the_pool_is_replaced(
     import psutil
 
     folder = tmp_path / "W"
-    process = _start(_arguments(folder, few_source, "processes"), prefect_home)
+    errors = tmp_path / "errors"
+    process = started(_arguments(folder, few_source, "processes"), errors, prefect_home)
     try:
-        _until(lambda: any((folder / "tables").glob("05_probe_*/*/*/part-*")), process)
+        until(lambda: any((folder / "tables").glob("05_probe_*/*/*/part-*")), process)
         workers = [
             one
             for one in psutil.Process(process.pid).children(recursive=True)
             if "spawn_main" in " ".join(one.cmdline())
         ]
         workers[-1].kill()
-        _, said = process.communicate(timeout=400)
+        process.wait(400)
     finally:
         process.kill()
+    said = errors.read_text()
     assert process.returncode == 0, said
     shown = re.findall(r"^ *\d+ (\S+): done, (\d+) shards?; .+ left", said, re.M)
     assert "has lost its worker" in said and ("collect", "1") in shown

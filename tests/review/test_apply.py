@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -27,6 +26,7 @@ from quit.settings import Review
 from quit.status.story import story
 from tests.answers import answers_in
 from tests.conftest import ROOT, run_quit
+from tests.processes import until
 from tests.review.test_verdicts import said
 
 pytestmark = pytest.mark.slow
@@ -159,9 +159,7 @@ def test_a_killed_apply_is_finished_by_the_next_with_the_same_bytes(workspace: W
     )
     marker = tmp_path / "running"
     process = subprocess.Popen([sys.executable, "-c", program, str(marker), str(workspace.path)], cwd=ROOT)
-    end = time.monotonic() + 120
-    while not marker.exists() and time.monotonic() < end:
-        time.sleep(0.1)
+    until(marker.exists, process)
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert marker.exists() and _is_base(workspace)  # half an update is none

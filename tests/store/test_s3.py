@@ -7,8 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +15,8 @@ import pytest
 from quit.engine.workspace import Workspace
 from quit.store.objects import Objects, open_objects
 from tests.comparing import bytes_of
-from tests.conftest import FEW, ROOT, call_quit
+from tests.conftest import FEW, call_quit
+from tests.processes import started, until
 from tests.servers.moto import MotoServer
 from tests.store.conftest import hints, opened, store
 
@@ -95,22 +94,11 @@ def test_a_build_that_was_killed_goes_on_on_another_machine_to_the_same_bytes(
     def start(name: str) -> subprocess.Popen[bytes]:
         """Start a build on the machine of that name; what it says goes to a file."""
         machine(name)
-        with (tmp_path / name).open("wb") as errors:
-            return subprocess.Popen(
-                [sys.executable, "-m", "quit.cli", *command],
-                stdout=subprocess.DEVNULL,
-                stderr=errors,
-                env={**os.environ, "PREFECT_HOME": str(prefect_home), "QUIT_CACHE": str(tmp_path / f"cache-{name}")},
-                cwd=ROOT,
-                start_new_session=True,
-            )
+        return started(command, tmp_path / name, prefect_home, QUIT_CACHE=str(tmp_path / f"cache-{name}"))
 
     process = start("first")
     there = open_objects(place)
-    deadline = time.monotonic() + 300
-    while not any("part-" in key for key in there.listing("tables/05_probe_minilm-late")):
-        assert process.poll() is None and time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: any("part-" in key for key in there.listing("tables/05_probe_minilm-late")), process)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     finished = _hashes(there)
