@@ -54,9 +54,7 @@ def test_an_earlier_export_is_not_overwritten_unasked(built: Path, exported: Pat
         (["status", "-w", "/nowhere"], 7, "is not a workspace. Make one with: quit build"),
     ],
 )
-def test_mistakes_are_answered_with_one_line(
-    built: Path, arguments: list[str], code: int, said: str, tmp_path: Path
-) -> None:
+def test_mistakes_are_answered_with_one_line(built, arguments, code, said, tmp_path) -> None:
     own = [] if "-w" in arguments else ["-w", str(built)]
     done = call_quit(*arguments, *own, *(["--out", str(tmp_path / "o")] if arguments[0] == "export" else []))
     assert done.returncode == code, done.stderr

@@ -62,9 +62,7 @@ def _part(workspace: Workspace, table: str) -> Path:
 
 
 @DAMAGE
-def test_no_reader_trusts_a_part_that_is_not_what_its_manifest_says(
-    workspace: Workspace, damage: Callable[[Path], None]
-) -> None:
+def test_no_reader_trusts_a_part_that_is_not_what_its_manifest_says(workspace, damage) -> None:
     assert len(workspace.read("labels"))  # what was read before counts for nothing once the file has changed
     part = _part(workspace, "labels")
     damage(part)
@@ -93,9 +91,7 @@ def test_what_a_stage_run_lost_is_forgotten_and_named(workspace: Workspace, dama
 
 
 @pytest.mark.parametrize("damage", [truncate, lambda path: path.write_bytes(path.read_bytes()[:-3] + b"?R1")])
-def test_a_damaged_part_of_an_unfinished_stage_is_not_taken_for_done(
-    workspace: Workspace, damage: Callable[[Path], None]
-) -> None:
+def test_a_damaged_part_of_an_unfinished_stage_is_not_taken_for_done(workspace, damage) -> None:
     folder = next(workspace.path.glob("tables/*_label/f0"))
     (folder / "manifest.json").unlink()
     lost, kept = sorted((folder / "labels").iterdir())
@@ -190,9 +186,7 @@ def test_a_resumed_build_never_shows_finished_stages_as_unfinished(finished: Pip
 
 
 @pytest.mark.slow
-def test_a_build_makes_lost_parts_anew_and_says_which(
-    built: Path, tmp_path: Path, prefect_home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_build_makes_lost_parts_anew_and_says_which(built, tmp_path, prefect_home, capsys) -> None:
     folder = shutil.copytree(built, tmp_path / "W")
     whole = bytes_of(folder)
     workspace = Workspace.open(folder)
@@ -234,9 +228,7 @@ def test_a_log_is_numbered_after_its_last_part_and_replaces_nothing(workspace: W
     assert workspace.read_log("overrides").column("by").to_pylist() == ["bob", "cy", "dee"]
 
 
-def test_a_name_that_someone_else_took_meanwhile_is_never_replaced(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_name_that_someone_else_took_meanwhile_is_never_replaced(workspace, monkeypatch) -> None:
     written = pq.write_table
 
     def slow(rows: pa.Table, target: Path, **options: object) -> None:
@@ -382,9 +374,7 @@ def test_a_source_that_changes_and_comes_back_while_it_is_read_is_refused(finish
 # Changes to what the next build is made of
 
 
-def test_build_json_changes_only_under_the_lock_and_keeps_what_a_build_wrote_meanwhile(
-    finished: Pipeline, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_build_json_changes_only_under_the_lock_and_keeps_what_a_build_wrote_meanwhile(finished, monkeypatch) -> None:
     held = Workspace.lock
 
     def lock(workspace: Workspace, *given: object) -> object:
@@ -400,13 +390,7 @@ def test_build_json_changes_only_under_the_lock_and_keeps_what_a_build_wrote_mea
 
 
 @pytest.mark.parametrize("command", ["push", "pull"])
-def test_push_and_pull_wait_for_a_build(
-    finished: Pipeline,
-    monkeypatch: pytest.MonkeyPatch,
-    command: str,
-    prefect_home: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_push_and_pull_wait_for_a_build(finished, monkeypatch, command, prefect_home, capsys) -> None:
     finished.begin()
     finished.workspace.set_build({**finished.workspace.build, "overrides": ["run.lock_seconds=0.1"]})
     monkeypatch.setattr("flows.review.connect", lambda *_: pytest.fail("a server was asked while a build ran"))

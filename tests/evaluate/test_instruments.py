@@ -35,9 +35,7 @@ def models() -> Models:
         ("cases_sealed", 220, 0.95, 0.84),
     ],
 )
-def test_leakage_on_adversarial_cases_written_by_hand(
-    models: Models, name: str, n: int, precision: float, recall: float
-) -> None:
+def test_leakage_on_adversarial_cases_written_by_hand(models, name, n, precision, recall) -> None:
     """Rules were chosen with sight of the first three files; only the last says something of unseen cases."""
     figures = instruments.leakage(CASES / f"{name}.jsonl", models, Settings())
     assert figures["n"] == n

@@ -11,9 +11,7 @@ NAMES = [f"{split}/{name}.jsonl" for split in ("train", "dev", "test") for name 
 
 
 @pytest.mark.parametrize("at_once", [paper_index.PASSAGES_AT_ONCE, 100])
-def test_the_seven_files_have_the_bytes_that_the_papers_scripts_write(
-    tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
-) -> None:
+def test_the_seven_files_have_the_bytes_that_the_papers_scripts_write(tables, tmp_path, monkeypatch, at_once) -> None:
     monkeypatch.setattr(paper_index, "PASSAGES_AT_ONCE", at_once)
     export(tables, ["release-json", "paper-index"], tmp_path, paper_keys=True)
     plain_index(tmp_path / "release-json", tmp_path / "plain")

@@ -48,9 +48,7 @@ def test_a_second_build_runs_nothing(built: Path, tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in workspace.rglob("*") if path.is_file()} == before
 
 
-def test_the_number_of_shards_changes_no_row_and_no_byte_of_an_export(
-    few_built: Path, few_source: Path, tmp_path: Path
-) -> None:
+def test_the_number_of_shards_changes_no_row_and_no_byte_of_an_export(few_built, few_source, tmp_path) -> None:
     done = call_quit(*_build(tmp_path / "W", few_source, "--shards", "6"))
     assert done.returncode == 0, done.stderr
     six, three = tables_of(tmp_path / "W"), tables_of(few_built)
@@ -65,9 +63,7 @@ def test_the_number_of_shards_changes_no_row_and_no_byte_of_an_export(
     assert written[0] == written[1]
 
 
-def test_killed_at_any_point_it_resumes_to_the_same_bytes(
-    few_built: Path, few_source: Path, tmp_path: Path, prefect_home: Path
-) -> None:
+def test_killed_at_any_point_it_resumes_to_the_same_bytes(few_built, few_source, tmp_path, prefect_home) -> None:
     """kill -9 as soon as a stage has written its first part, in four stages one after the other, then let it finish."""
     folder = tmp_path / "W"
     for stage in ("02_filter", "05_probe_minilm-late", "08_read_minilm-late", "09_judge"):

@@ -79,9 +79,7 @@ def _build(workspace: Path, profile: Path, source: Path, cache: Path, monkeypatc
     assert done.returncode == 0, done.stderr
 
 
-def test_every_passage_is_answered_exactly_once_and_nothing_is_paid_for_twice(
-    interrupted: tuple[Path, Path, float],
-) -> None:
+def test_every_passage_is_answered_exactly_once_and_nothing_is_paid_for_twice(interrupted) -> None:
     workspace, cache, answered = interrupted
     opened = Workspace.open(workspace)
     passages, answers = opened.read("passages"), opened.read("answers")
@@ -94,9 +92,7 @@ def test_every_passage_is_answered_exactly_once_and_nothing_is_paid_for_twice(
     assert replies <= answered <= replies + 2
 
 
-def test_a_disturbed_build_has_the_bytes_of_an_undisturbed_one(
-    interrupted: tuple[Path, Path, float], profile: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disturbed_build_has_the_bytes_of_an_undisturbed_one(interrupted, profile, source, tmp_path, monkeypatch):
     _build(tmp_path / "W", profile, source, tmp_path / "cache", monkeypatch)
     assert table_bytes(tmp_path / "W") == table_bytes(interrupted[0])
 
@@ -114,9 +110,7 @@ def test_verdicts_are_the_judges_and_stand_beside_the_second_judges(interrupted:
     assert agreement.only_judge + agreement.only_second == len(rows)
 
 
-def test_usage_and_plan_tell_what_it_took(
-    interrupted: tuple[Path, Path, float], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_usage_and_plan_tell_what_it_took(interrupted, monkeypatch) -> None:
     workspace, cache, _ = interrupted
     monkeypatch.setenv("QUIT_CACHE", str(cache))
     status = json.loads(call_quit("status", "-w", str(workspace), "--json").stdout)

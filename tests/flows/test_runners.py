@@ -40,9 +40,7 @@ def _arguments(workspace: Path, source: Path, runner: str, shards: int = SHARDS)
     return [*command, "--runner", runner, "--set", "run.cluster_seconds=120"]  # the machine may be busy
 
 
-def test_local_ray_and_another_number_of_shards_make_the_same_rows(
-    few_built: Path, few_source: Path, tmp_path: Path, prefect_home: Path
-) -> None:
+def test_local_ray_and_another_number_of_shards_make_the_same_rows(few_built, few_source, tmp_path, prefect_home):
     done = run_quit(*_arguments(tmp_path / "W", few_source, "ray", shards=2), home=prefect_home)
     assert done.returncode == 0, done.stderr
     two, three = tables_of(tmp_path / "W"), tables_of(few_built)
@@ -51,9 +49,7 @@ def test_local_ray_and_another_number_of_shards_make_the_same_rows(
     assert "Ray" not in done.stderr and "token" not in done.stderr, "the terminal is the build's"
 
 
-def test_a_node_is_killed_and_the_bytes_are_the_same(
-    cluster: RayCluster, few_built: Path, few_source: Path, tmp_path: Path, prefect_home: Path
-) -> None:
+def test_a_node_is_killed_and_the_bytes_are_the_same(cluster, few_built, few_source, tmp_path, prefect_home) -> None:
     """SIGKILL to every process of one of two nodes while it works; nothing that was finished is done again."""
     folder = tmp_path / "W"
     node = cluster.start_node()
@@ -83,9 +79,7 @@ def test_a_node_is_killed_and_the_bytes_are_the_same(
     assert bytes_of(folder) == bytes_of(few_built)
 
 
-def test_a_killed_process_of_the_pool_is_replaced(
-    few_built: Path, few_source: Path, tmp_path: Path, prefect_home: Path
-) -> None:
+def test_a_killed_process_of_the_pool_is_replaced(few_built, few_source, tmp_path, prefect_home) -> None:
     import psutil
 
     folder = tmp_path / "W"
@@ -158,9 +152,7 @@ def test_a_missing_client_is_named_with_the_command(monkeypatch: pytest.MonkeyPa
         runner.submit(None, {}, print)
 
 
-def test_a_scheduled_run_takes_its_runner_from_its_parameters(
-    few_built: Path, few_source: Path, tmp_path: Path, prefect_home: Path
-) -> None:
+def test_a_scheduled_run_takes_its_runner_from_its_parameters(few_built, few_source, tmp_path, prefect_home) -> None:
     """The flow itself, with a server, as a deployment calls it."""
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.filters import ArtifactFilter, FlowRunFilter

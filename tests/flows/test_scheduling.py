@@ -109,9 +109,7 @@ def test_workspaces_of_the_same_name_get_deployments_of_their_own(tmp_path: Path
 @pytest.mark.parametrize(
     ("parameters", "named"), [("formats=['bier']", "beir"), ("format=['beir']", "Did you mean 'formats'")]
 )
-def test_parameters_that_a_flow_does_not_take_are_refused_before_anything_is_deployed(
-    tmp_path: Path, parameters: str, named: str
-) -> None:
+def test_parameters_that_a_flow_does_not_take_are_refused_before_anything_is_deployed(tmp_path, parameters, named):
     settings = _settings(f"{{flow='release', parameters={{{parameters}}}}}")
     with pytest.raises(SettingsError, match=named):
         plan([tmp_path / "W"], settings, "embedded", [], ["jsonl:x.jsonl"])

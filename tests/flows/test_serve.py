@@ -140,10 +140,6 @@ flow = "build"
 
 [[schedules]]
 flow = "build"
-name = "other"
-
-[[schedules]]
-flow = "build"
 name = "short"
 timeout_seconds = 15
 """
@@ -175,7 +171,7 @@ def serving(server: Live, place: Path, hook: SimpleNamespace) -> Iterator[Callab
             command += ["-s", f"jsonl:{place / 'mine.jsonl'}"]
             process = started(command, place / "serve.log", Path(server.environment["PREFECT_HOME"]), **variables)
             running.append(process)
-            until(lambda: len(server.post("deployments/filter", {})) == 7, process, 300)
+            until(lambda: len(server.post("deployments/filter", {})) == 6, process, 300)
         return running[0]
 
     yield start
@@ -191,9 +187,7 @@ def _scheduled(server: Live, identity: str, interval: int) -> Any:
     return reply.json() if reply.is_success else None
 
 
-def test_first_everything_then_nothing_new_then_one_source_more_on_a_schedule(
-    server: Live, serving: Callable[[], subprocess.Popen], place: Path
-) -> None:
+def test_first_everything_then_nothing_new_then_one_source_more_on_a_schedule(server, serving, place) -> None:
     serving()
     identity = server.deployment("build/W")["id"]
     [schedule] = until(lambda: _scheduled(server, identity, interval=8), seconds=120)
@@ -216,9 +210,7 @@ def test_first_everything_then_nothing_new_then_one_source_more_on_a_schedule(
         httpx.delete(f"{server.url}/deployments/{identity}/schedules/{schedule['id']}", timeout=60)
 
 
-def test_a_failure_is_told_by_webhook_and_mail_without_secrets(
-    server: Live, serving: Callable[[], subprocess.Popen], place: Path, hook: SimpleNamespace
-) -> None:
+def test_a_failure_is_told_by_webhook_and_mail_without_secrets(server, serving, place, hook) -> None:
     serving()
     with Mail() as mail:
         url = f"mailto://127.0.0.1:{mail.server_address[1]}?from=quit@example.org&to=team@example.org"
@@ -239,9 +231,7 @@ def test_a_failure_is_told_by_webhook_and_mail_without_secrets(
     assert "none-(QUIT_TEST_TOKEN).jsonl" in letter and run["name"] in letter and "very-secret" not in letter
 
 
-def test_a_run_that_is_killed_is_told_too(
-    server: Live, serving: Callable[[], subprocess.Popen], place: Path, hook: SimpleNamespace
-) -> None:
+def test_a_run_that_is_killed_is_told_too(server, serving, place, hook) -> None:
     serving()
     one = server.start("build/W", workspace=str(place / "K"), overrides=["run.shards=3"])
     lock = place / "K" / "lock.json"
@@ -253,9 +243,7 @@ def test_a_run_that_is_killed_is_told_too(
     assert post["state"] == "Crashed" and "What is done stays done" in post["what_to_do"]
 
 
-def test_a_run_out_of_time_stops_and_the_next_one_goes_on(
-    server: Live, serving: Callable[[], subprocess.Popen], place: Path
-) -> None:
+def test_a_run_out_of_time_stops_and_the_next_one_goes_on(server, serving, place) -> None:
     """The reader's server is so slow that the readings alone take longer than the run may, until it recovers."""
     serving()
     pause = [2.0]

@@ -96,9 +96,7 @@ def test_the_first_questions_of_an_earlier_build_are_not_those_of_a_plan(source:
 
 
 @pytest.mark.parametrize("more", [(), ("-p", "embedded"), ("--set", "run.shards=3")])
-def test_a_plan_keeps_the_overrides_that_a_build_would_keep(
-    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
-) -> None:
+def test_a_plan_keeps_the_overrides_that_a_build_would_keep(source, tmp_path, monkeypatch, more) -> None:
     from quit import cli
 
     opened = Workspace.create(tmp_path / "W")
@@ -113,9 +111,7 @@ def test_a_plan_keeps_the_overrides_that_a_build_would_keep(
     assert seen[0].settings.run.shards == (3 if "--set" in more else 7)
 
 
-def test_a_build_hands_its_flow_sources_as_the_flows_form_takes_them(
-    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_build_hands_its_flow_sources_as_the_flows_form_takes_them(source, tmp_path, monkeypatch) -> None:
     from flows import build as module
     from quit import cli
 

@@ -40,9 +40,7 @@ def _create(workspace: Workspace, name: str, out: Path | None = None, **options)
     return create(last_build(workspace), name, out, **options).release
 
 
-def test_the_same_workspace_gives_the_same_bytes_wherever_it_lies(
-    workspace: Workspace, built: Path, tmp_path: Path
-) -> None:
+def test_the_same_workspace_gives_the_same_bytes_wherever_it_lies(workspace, built, tmp_path) -> None:
     other = Workspace.open(shutil.copytree(built, tmp_path / "elsewhere"))
     one, two = _create(workspace, "v1"), _create(other, "v1", tmp_path / "out" / "frozen")
     assert one.path == workspace.path / "releases" / "v1"

@@ -113,9 +113,7 @@ def test_a_withdrawn_review_leads_back_to_the_very_tables_of_before(workspace: W
     assert apply_reviews(workspace).fingerprint == before
 
 
-def test_a_build_keeps_what_people_said_and_exports_use_it(
-    workspace: Workspace, prefect_home: Path, tmp_path: Path
-) -> None:
+def test_a_build_keeps_what_people_said_and_exports_use_it(workspace, prefect_home, tmp_path) -> None:
     store, items = ReviewStore(workspace), _items(workspace)
     flagged = said("ada", 2, question=items[1].question_id, flag_leak=True)
     store.append([*_say(1, items[0], _wrong(items[0])), *flagged])
@@ -182,9 +180,7 @@ def test_apply_needs_labels_and_takes_review_settings_only(workspace: Workspace)
         apply_reviews(workspace)
 
 
-def test_an_override_added_while_a_label_update_is_under_way_is_for_the_next_build(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_override_added_while_a_label_update_is_under_way_is_for_the_next_build(workspace, monkeypatch) -> None:
     store, items = ReviewStore(workspace), _items(workspace)
     store.append(_say(1, items[0], _wrong(items[0])))
     expected = apply_reviews(Workspace.open(shutil.copytree(workspace.path, workspace.path.parent / "quiet")))

@@ -92,10 +92,7 @@ def test_a_question_that_the_classifier_cannot_read_has_a_note(encoder) -> None:
     german = ["Sein tiefster Punkt liegt hoch.", "Es hat einen König.", "Dort wohnen Basotho.", "Es ist bergig."]
     hints = [row | {"hint": hint} for row, hint in zip(ranked.to_pylist(), german, strict=True)]
     asked = questions.to_pylist()[0] | {"question": "Welches Land " * 40}
-    tables = (
-        schemas.table("questions").from_rows([asked]),
-        schemas.table("ranked_hints").from_rows(hints),
-    )
+    tables = (schemas.table("questions").from_rows([asked]), schemas.table("ranked_hints").from_rows(hints))
     made = describe(*tables, QuestionTypeClassifier(encoder), encoder, QuestionType(), Difficulty())
     assert made["descriptions"]["note"].to_pylist() == ["not English; question cut to 62 word pieces"]
 

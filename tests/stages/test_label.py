@@ -80,9 +80,7 @@ def test_labels_and_valid_answers() -> None:
         ([None] * 5, [2, 2, 2, 1, 2], [False] * 5),
     ],
 )
-def test_a_passage_without_a_right_answer_is_fully_relevant_from_an_even_chance(
-    probabilities: list[float | None] | None, labels: list[int], predicted: list[bool]
-) -> None:
+def test_a_passage_without_a_right_answer_is_fully_relevant_from_an_even_chance(probabilities, labels, predicted):
     tables: dict[str, Any] = {
         "questions": QUESTIONS,
         "passages": PASSAGES,

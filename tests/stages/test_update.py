@@ -204,9 +204,7 @@ def test_without_any_review_a_question_of_train_leaves_for_an_answer_that_the_ju
     ("hint", "decision", "leaks"),
     [("It is famous.", None, False), ("It sails for the US.", None, True), ("It sails for the US.", "no_leak", False)],
 )
-def test_an_accepted_answer_removes_a_question_where_it_is_a_word_of_a_hint(
-    method: str, hint: str, decision: str | None, leaks: bool
-) -> None:
+def test_an_accepted_answer_removes_a_question_where_it_is_a_word_of_a_hint(method, hint, decision, leaks) -> None:
     tables, answers = _world(WORLD, {})
     hints = [{**row, "hint": hint} for row in tables.ranked_hints.to_pylist()]
 

@@ -58,9 +58,7 @@ def test_of_many_who_try_at_once_exactly_one_holds(place: str) -> None:
     assert most == [1] and sorted(order) == list(range(6))
 
 
-def test_a_dead_holder_is_replaced_when_its_lease_has_run_out_and_not_before(
-    place: str, clock: SimpleNamespace
-) -> None:
+def test_a_dead_holder_is_replaced_when_its_lease_has_run_out_and_not_before(place, clock) -> None:
     dead = Stuck(open_objects(place, QUICK))
     dead.acquire(0)
     with pytest.raises(WorkspaceError, match="still holds"):

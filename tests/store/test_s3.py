@@ -47,9 +47,7 @@ def guarded(s3: MotoServer) -> Iterator[None]:
     s3.enforce(False)
 
 
-def test_who_may_only_read_reads_and_writing_is_refused_in_one_line(
-    s3: MotoServer, place: str, machine, monkeypatch: pytest.MonkeyPatch, guarded: None
-) -> None:
+def test_who_may_only_read_reads_and_writing_is_refused_in_one_line(s3, place, machine, monkeypatch, guarded) -> None:
     store(Workspace.create(place), [[0, 1], [2, 3]])
     before = open_objects(place).listing()
     reader = s3.user("reader", "s3:GetObject", "s3:ListBucket")

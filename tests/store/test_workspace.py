@@ -112,9 +112,7 @@ def test_a_build_forgets_parts_that_the_store_lost_or_has_otherwise_and_fetches_
     assert opened(place).read("usable_hints").equals(hints(*range(6)))
 
 
-def test_an_unfinished_part_that_cannot_be_read_leaves_the_store_and_a_damaged_mirror_is_repaired(
-    place: str, machine
-) -> None:
+def test_an_unfinished_part_that_cannot_be_read_leaves_the_store_and_a_damaged_mirror_is_repaired(place, machine):
     first, second = ranges(["q000", "q001"], 2)
     here = Workspace.create(place)
     folder = here.folder(*FOLDER)
