@@ -30,8 +30,8 @@ LIFE = {
         {"rank": 0, "selected": True, "convergence": 0.5, "hint": "It lies on two continents. " * 5, "file": "h"}
     ],
     "passages": [{"permutation": "01234", "label": 2, "predicted": None, "answers": ANSWERS}],
-    **dict.fromkeys(("origins", "rejects", "drawn_candidates", "leak_findings", "overrides", "probe"), []),
-    **dict.fromkeys(("verdicts", "valid_answers", "reviews", "changes"), []),
+    **dict.fromkeys(("origins", "rejects", "drawn_candidates", "leak_findings", "overrides", "probe"), ()),
+    **dict.fromkeys(("verdicts", "valid_answers", "reviews", "changes"), ()),
     **dict.fromkeys(("description", "split")),
 }
 LINE = Line("a-model-with-a-long-name-8b", "probe", 1_000, 10, 2_000_000, 1_000, 5_000, 3_600.0, 1.5, 2.5)

@@ -75,7 +75,7 @@ def test_servers_are_checked(call, tmp_path: Path, server: str) -> None:
     assert row["ok"] and row["users"] == ["r"] and row["model"] == "tiny"
     other = call("models", "check", "--profile", _profile(tmp_path, server, "large"))
     assert other.code == 1 and f"fault r: {server} serves tiny, not large" in other.out
-    down = call("models", "check", "--profile", _profile(tmp_path, server.replace("/v1", "/v0")))
+    down = call("models", "check", "--profile", _profile(tmp_path, "http://127.0.0.1:9/v1"))
     assert down.code == 1 and "does not answer" in down.out
     assert call("models", "check", "--profile", "embedded").code == 0
 

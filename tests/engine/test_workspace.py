@@ -3,7 +3,6 @@ import os
 import threading
 import time
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,21 +12,7 @@ from quit.common.files import temporary_of
 from quit.common.ranges import Range, ranges
 from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
-
-HINTS = schemas.table("usable_hints")
-
-
-def _rows(*numbers: int) -> pa.Table:
-    return HINTS.from_rows([{"hint_id": f"q{number:03d}-h00", "question_id": f"q{number:03d}"} for number in numbers])
-
-
-def _store(workspace: Workspace, parts: list[list[int]], fingerprint: str = "f0") -> None:
-    folder = workspace.folder("filter", 2, fingerprint)
-    shards = ranges([f"q{number:03d}" for part in parts for number in part], len(parts))
-    for shard, numbers in zip(shards, parts):
-        workspace.write_part(folder, shard, {"usable_hints": _rows(*numbers)})
-    workspace.finish(folder, ["usable_hints"], len(parts), {"stage": "filter"})
-    workspace.set_current({"filter": fingerprint})
+from tests.store.conftest import hints, store
 
 
 @given(st.integers(0, 60), st.integers(1, 80))
@@ -43,10 +28,10 @@ def test_ranges_cover_every_question_once(questions: int, count: int) -> None:
 
 def test_what_is_written_is_read_whole_and_by_range(tmp_path) -> None:
     workspace = Workspace.create(tmp_path / "W")
-    _store(workspace, [[0, 1, 2], [3, 4], [5, 6]])
-    assert workspace.read("usable_hints").equals(_rows(*range(7)))
-    assert workspace.read("usable_hints", Range(0, 2, None, "q004")).equals(_rows(0, 1, 2, 3))
-    assert workspace.read("usable_hints", Range(1, 2, "q004", None)).equals(_rows(4, 5, 6))
+    store(workspace, [[0, 1, 2], [3, 4], [5, 6]])
+    assert workspace.read("usable_hints").equals(hints(*range(7)))
+    assert workspace.read("usable_hints", Range(0, 2, None, "q004")).equals(hints(0, 1, 2, 3))
+    assert workspace.read("usable_hints", Range(1, 2, "q004", None)).equals(hints(4, 5, 6))
     with workspace.connect() as connection:
         assert connection.execute("SELECT count(*), max(question_id) FROM usable_hints").fetchone() == (7, "q006")
         assert connection.execute("SELECT count(*) FROM labels").fetchone() == (0,)  # not made yet: empty, not an error
@@ -56,7 +41,7 @@ def test_an_unfinished_stage_is_not_current(tmp_path) -> None:
     workspace = Workspace.create(tmp_path / "W")
     folder = workspace.folder("filter", 2, "f0")
     first, second = ranges(["q000", "q001"], 2)
-    workspace.write_part(folder, first, {"usable_hints": _rows(0)})
+    workspace.write_part(folder, first, {"usable_hints": hints(0)})
     workspace.set_current({"filter": "f0"})
     assert workspace.part_done(folder, ["usable_hints"], first) and not workspace.part_done(
         folder, ["usable_hints"], second
@@ -67,9 +52,9 @@ def test_an_unfinished_stage_is_not_current(tmp_path) -> None:
 def test_finishing_removes_parts_of_another_sharding_and_ruins(tmp_path) -> None:
     workspace = Workspace.create(tmp_path / "W")
     folder = workspace.folder("filter", 2, "f0")
-    workspace.write_part(folder, Range(0, 7, None, "q001"), {"usable_hints": _rows(0)})
+    workspace.write_part(folder, Range(0, 7, None, "q001"), {"usable_hints": hints(0)})
     (folder / "usable_hints" / ".part-00000-of-00002.parquet.99").write_bytes(b"half")
-    _store(workspace, [[0], [1]])
+    store(workspace, [[0], [1]])
     assert sorted(os.listdir(folder / "usable_hints")) == ["part-00000-of-00002.parquet", "part-00001-of-00002.parquet"]
     assert len(workspace.read("usable_hints")) == 2
 
@@ -101,7 +86,7 @@ def test_a_real_full_disk_leaves_no_half_part(tmp_path) -> None:
     shard = Range(0, 1)
     os.symlink("/dev/full", temporary_of(folder / "usable_hints" / "part-00000-of-00001.parquet"))
     with pytest.raises(WorkspaceError, match="disk is full"):
-        workspace.write_part(folder, shard, {"usable_hints": _rows(*range(1000))})
+        workspace.write_part(folder, shard, {"usable_hints": hints(*range(1000))})
     assert not workspace.part_done(folder, ["usable_hints"], shard)
 
 

@@ -80,20 +80,28 @@ def test_without_settings_nothing_is_made_up(plain):
     assert "The publisher has named no licence" in text
 
 
-def test_a_licence_that_the_hub_does_not_know(tables, tmp_path):
-    card = Card(licence="Our Terms 1.0", licence_link="https://example.org/terms")
-    header, text = written(tables, tmp_path, card=card)
-    assert (header["license"], header["license_name"]) == ("other", "our-terms-1.0")
-    assert header["license_link"] == "https://example.org/terms"
-    assert "This dataset: Our Terms 1.0 (https://example.org/terms)." in text
-
-
-def test_a_source_without_a_licence_has_the_publisher_s_or_an_unknown_one(tables, tmp_path):
-    mine = given(tables, sources=[{"name": "jsonl", "file": "mine.jsonl", "checksum": "ab"}])
-    header, text = written(mine, tmp_path / "one")
-    assert header["license"] == "unknown" and "| jsonl | mine.jsonl | unknown |" in text
-    header, text = written(mine, tmp_path / "two", card=Card(licence="cc0-1.0"))
-    assert header["license"] == "cc0-1.0" and "| jsonl | mine.jsonl | cc0-1.0 |" in text
+@pytest.mark.parametrize(
+    ("sources", "card", "licence", "said"),
+    [
+        (
+            None,
+            {"licence": "Our Terms 1.0", "licence_link": "https://x.org/t"},
+            "other",
+            "Our Terms 1.0 (https://x.org/t)",
+        ),
+        ([{"name": "jsonl", "file": "m", "checksum": "ab"}], {}, "unknown", "| jsonl | m | unknown |"),
+        (
+            [{"name": "jsonl", "file": "m", "checksum": "ab"}],
+            {"licence": "cc0-1.0"},
+            "cc0-1.0",
+            "| jsonl | m | cc0-1.0 |",
+        ),
+    ],
+)
+def test_licences_of_the_publisher_and_of_sources(tables, tmp_path, sources, card, licence, said):
+    header, text = written(given(tables, sources=sources) if sources else tables, tmp_path, card=Card(**card))
+    assert header["license"] == licence and said in text
+    assert header.get("license_name") == ("our-terms-1.0" if licence == "other" else None)
 
 
 def test_labels_by_split_and_what_they_allow(tables, plain, release):

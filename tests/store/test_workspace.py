@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,7 @@ from quit.review.store import ReviewStore
 from quit.store.lease import Lease
 from tests.report import tiny
 from tests.rows import table_of
-from tests.store.conftest import FOLDER, hints, opened, store
+from tests.store.conftest import FOLDER, hints, opened, store, together
 
 
 def _parts(workspace: Workspace) -> list[str]:
@@ -240,13 +240,7 @@ def test_rows_that_two_machines_append_at_once_are_all_kept(place: str, machine:
             make = lambda log: table_of("overrides", [{"override_id": f"o{len(log) + 1:06d}", "by": by}])  # noqa: E731
             assert len(workspace.append("overrides", make)) == 1
 
-    threads = [
-        threading.Thread(target=work, args=(workspace, str(number))) for number, workspace in enumerate(workspaces)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(*(partial(work, workspace, str(number)) for number, workspace in enumerate(workspaces)))
     machine("d")
     log = opened(place).read_log("overrides")
     assert log.column("override_id").to_pylist() == [f"o{number:06d}" for number in range(1, 13)]
