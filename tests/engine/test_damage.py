@@ -290,15 +290,6 @@ def test_leftovers_are_ignored_and_removed_by_the_next_run(tmp_path: Path) -> No
         assert sorted(path.name for path in folder.glob(".*")) == [other.name]
 
 
-def test_an_entry_in_a_log_removes_the_halves_of_killed_ones(workspace: Workspace) -> None:
-    for log in ("overrides", "reviews"):
-        (workspace.path / log).mkdir(exist_ok=True)
-        temporary_of(workspace.path / log / "part-00001.parquet").write_text("half")
-    _override(workspace, "q1-h01", "ada")
-    ReviewStore(workspace).append(tiny.reviews())
-    assert not [*workspace.path.glob("overrides/.part*"), *workspace.path.glob("reviews/.part*")]
-
-
 # Small files of the wrong shape
 
 

@@ -140,19 +140,6 @@ def test_texts_of_sources_are_escaped(tables, tmp_path):
     assert "<script>" not in text and "&lt;script&gt;alert(1)&lt;/script&gt; \\| \\*a\\* \\#\\# b" in text
 
 
-@pytest.mark.parametrize(
-    ("leakage", "said"),
-    [
-        ({"method": "bem"}, "looks for no substrings, so a share above 0 is possible"),
-        ({"method": "full", "contained": True}, "looks for gold answers as substrings and for accepted answers"),
-        ({"method": "full", "contained": False}, "looks for gold answers as whole words and for accepted answers"),
-    ],
-)
-def test_what_answer_containment_means(tables, tmp_path, leakage, said):
-    _, text = written(given(tables, settings={"leakage": leakage}), tmp_path)
-    assert said in text and "must be 0" not in text
-
-
 def test_settings_are_in_a_file_beside_the_card(tables, tmp_path):
     _, text = written(given(tables, settings={"split": {"seed": "very-special"}, "x": {"y": 1}}), tmp_path, card=ABOUT)
     beside = json.loads((tmp_path / "huggingface" / "settings.json").read_text(encoding="utf-8"))

@@ -42,6 +42,20 @@ def test_the_manifest_names_every_file_with_its_checksum(tables, tmp_path):
     assert rows == {"train.json": 3, "dev.json": 2, "test.json": 2, "corpus.jsonl": 7 * 325}
 
 
+def test_a_split_without_questions_has_empty_files_or_none(release, tmp_path):
+    formats = ["release-json", "paper-index", "beir", "trec", "squad", "csv"]
+    export(release.make({"q1": "train", "q2": "test"}), formats, tmp_path)
+    empty = {name: path for name, path in files_of(tmp_path).items() if "dev" in name}
+    assert empty == {
+        "release-json/dev.json": b"[]\n",
+        **dict.fromkeys(("paper-index/dev/index.jsonl", "paper-index/dev/retriever.jsonl"), b""),
+        "beir/qrels/dev.tsv": b"query-id\tcorpus-id\tscore\n",
+        **dict.fromkeys(("trec/qrels.dev.txt", "trec/topics.dev.tsv", "trec/topics.dev.txt"), b""),
+    }
+    corpus = (tmp_path / "paper-index" / "corpus.jsonl").read_text().splitlines()
+    assert len(corpus) == 650 and len((tmp_path / "beir" / "corpus.jsonl").read_text().splitlines()) == 650
+
+
 def test_verify_names_the_changed_and_the_missing_file(tables, tmp_path):
     export(tables, ["release-json"], tmp_path)
     folder = tmp_path / "release-json"

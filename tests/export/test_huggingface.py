@@ -151,11 +151,6 @@ def test_the_card_says_what_must_be_said(folder):
         assert needed in text, needed
 
 
-def test_no_embedded_warning_without_embedded_readers(tables, tmp_path):
-    export(replace(tables, embedded=False), ["huggingface"], tmp_path)
-    assert "embedded readers" not in (tmp_path / "huggingface" / "README.md").read_text()
-
-
 def test_several_shards_load_as_one(folder, tables, loaded, tmp_path, monkeypatch, release):
     monkeypatch.setattr(huggingface, "QUESTIONS_A_SHARD", 2)
     monkeypatch.setattr(huggingface, "QUESTIONS_A_GROUP", 1)

@@ -33,14 +33,6 @@ def test_readers_go_by_their_own_names_unless_the_papers_are_asked_for(tables, t
     assert {one["kind"] for one in manifest.facts["readers"]} == {"embedded"}
 
 
-def test_a_split_without_questions_gives_empty_files(release, tmp_path: Path) -> None:
-    export(release.make({"q1": "train"}), ["paper-index"], tmp_path)
-    folder = tmp_path / "paper-index"
-    assert (folder / "dev" / "index.jsonl").read_bytes() == (folder / "test" / "retriever.jsonl").read_bytes() == b""
-    lines = (folder / "corpus.jsonl").read_text().splitlines()
-    assert len(lines) == 325 and sorted(lines) == sorted((folder / "train" / "index.jsonl").read_text().splitlines())
-
-
 def test_without_evaluation_readers_there_are_no_answers_to_show(tables, tmp_path: Path, release) -> None:
     export(replace(tables, readers=release.readers[:3]), ["paper-index"], tmp_path)
     record = json.loads((tmp_path / "paper-index" / "test" / "retriever.jsonl").read_text().splitlines()[0])

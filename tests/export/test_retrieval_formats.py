@@ -4,7 +4,6 @@ import csv
 import re
 from urllib.parse import unquote
 
-import numpy as np
 import pytest
 
 from quit.export import export, lines, verify
@@ -106,10 +105,3 @@ def test_ranges_and_shards_do_not_change_what_is_written(made, tables, tmp_path,
     assert [path.name for path in shards] == [f"docs-0000{number}.jsonl" for number in range(3)]
     whole = (made["out"] / "pyserini" / "corpus" / "docs-00000.jsonl").read_bytes()
     assert b"".join(path.read_bytes() for path in shards) == whole
-
-
-def test_a_split_without_questions_has_empty_files(release, tmp_path):
-    export(release.make({"q1": "train"}), FORMATS, tmp_path)
-    assert (tmp_path / "beir" / "qrels" / "dev.tsv").read_text() == "query-id\tcorpus-id\tscore\n"
-    assert (tmp_path / "trec" / "qrels.test.txt").read_bytes() == b""
-    assert np.all([len(jsonl(path)) == 325 for path in (tmp_path / "pyserini" / "corpus").iterdir()])

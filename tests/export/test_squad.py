@@ -29,9 +29,3 @@ def test_datasets_loads_every_passage_with_its_question_answers_and_label(folder
                 assert asked["answers"] == [{"text": text, "answer_start": -1} for text in question["valid_answers"]]
                 found.append((asked["id"], paragraph["context"], asked["label"]))
         assert found == [(row["id"], row["text"], row["label"]) for row in passages[split]]
-
-
-def test_a_split_without_questions_has_no_file(tmp_path, release):
-    export(release.make({"q1": "train", "q2": "test"}), ["squad", "csv"], tmp_path)
-    assert sorted(path.name for path in (tmp_path / "squad").iterdir()) == ["manifest.json", "test.json", "train.json"]
-    assert not list((tmp_path / "csv").glob("*.dev.csv"))

@@ -100,19 +100,14 @@ def test_two_builds_at_once_take_turns(few_source: Path, tmp_path: Path, prefect
     ("arguments", "code", "said"),
     [
         (["-s", "triviahg:nowhere.json"], 3, "nowhere.json does not exist"),
-        (["-s", "trivia:x.json"], 4, "'triviahg'"),
         (["-s", "jsonl:{tmp}/binary.jsonl"], 3, "binary.jsonl"),
-        (["-s", "jsonl:{tmp}/empty.jsonl"], 3, "empty"),
         (["-s", "jsonl:{tmp}/few.jsonl"], 3, "five|hints|question"),
         (["-s", "wikihint:{tmp}/few.jsonl"], 3, "few.jsonl"),
-        (["-s", "starter", "-p", "papre"], 4, "no profile 'papre'"),
         (["-s", "starter", "--set", "labels.max_tokens=3"], 4, "max_new_tokens"),
-        ([], 3, "--source"),
     ],
 )
 def test_bad_input_is_one_clear_line(tmp_path: Path, arguments: list[str], code: int, said: str) -> None:
     (tmp_path / "binary.jsonl").write_bytes(bytes(range(256)) * 10)
-    (tmp_path / "empty.jsonl").write_text("")
     (tmp_path / "few.jsonl").write_text(
         json.dumps({"id": 1, "question": "Who?", "answers": ["me"], "hints": ["a hint"]}) + "\n"
     )

@@ -77,12 +77,6 @@ def test_costs_by_hand(source: Path, tmp_path: Path) -> None:
     assert any("4 characters" in note for note in costs.notes)
 
 
-def test_embedded_readers_cost_nothing(source: Path, tmp_path: Path) -> None:
-    costs = plan(_pipeline(source, tmp_path, "no/model"))
-    assert {line.model for line in costs.lines} == {"r"}
-    assert (costs.questions, costs.passages) == (QUESTIONS, 325 * QUESTIONS)
-
-
 @pytest.mark.slow
 def test_the_first_questions_of_an_earlier_build_are_not_those_of_a_plan(source: Path, tmp_path: Path) -> None:
     def planned(*more: str) -> int:
