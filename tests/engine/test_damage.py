@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import schemas
-from quit.cli import main
 from quit.common.files import temporary_of
 from quit.common.ranges import WHOLE
 from quit.engine.damage import discard_damaged
@@ -28,7 +27,7 @@ from quit.settings import load
 from quit.sources import parse_source, read_sources
 from quit.status.usage import totals
 from tests.comparing import bytes_of
-from tests.conftest import run_quit
+from tests.conftest import call_quit
 from tests.release import small
 from tests.report import tiny
 
@@ -186,25 +185,23 @@ def test_a_resumed_build_never_shows_finished_stages_as_unfinished(finished: Pip
 
 
 @pytest.mark.slow
-def test_a_build_makes_lost_parts_anew_and_says_which(built, tmp_path, prefect_home, capsys) -> None:
+def test_a_build_makes_lost_parts_anew_and_says_which(built, tmp_path) -> None:
     folder = shutil.copytree(built, tmp_path / "W")
     whole = bytes_of(folder)
     workspace = Workspace.open(folder)
     flip(_part(workspace, "splits"))
     _part(workspace, "passages").unlink()
     truncate(_part(workspace, "labels"))
-    with pytest.raises(SystemExit) as refused:
-        main(["export", "-w", str(folder), "--format", "beir", "--out", str(tmp_path / "E")])
-    assert refused.value.code == WorkspaceError.exit_code and not (tmp_path / "E").exists()
-    assert "passages/part-00000-of-00001.parquet is missing" in capsys.readouterr().err  # the update has its own splits
-    done = run_quit("build", "-w", str(folder), home=prefect_home)
+    refused = call_quit("export", "-w", str(folder), "--format", "beir", "--out", str(tmp_path / "E"))
+    assert refused.returncode == WorkspaceError.exit_code and not (tmp_path / "E").exists()
+    assert "passages/part-00000-of-00001.parquet is missing" in refused.stderr  # the update has its own splits
+    done = call_quit("build", "-w", str(folder))
     assert done.returncode == 0, done.stderr
     for run, table in (("split", "splits"), ("enumerate", "passages"), ("label", "labels")):
         assert f"{run}: {table}/part-00000-of-00001.parquet" in done.stderr
     assert bytes_of(folder) == whole
-    with pytest.raises(SystemExit) as again:
-        main(["build", "-w", str(folder)])
-    assert again.value.code == 0 and "is up to date" in capsys.readouterr().err
+    again = call_quit("build", "-w", str(folder))
+    assert again.returncode == 0 and "is up to date" in again.stderr
 
 
 # Logs: what people decided
@@ -381,11 +378,10 @@ def test_build_json_changes_only_under_the_lock_and_keeps_what_a_build_wrote_mea
 
 
 @pytest.mark.parametrize("command", ["push", "pull"])
-def test_push_and_pull_wait_for_a_build(finished, monkeypatch, command, prefect_home, capsys) -> None:
+def test_push_and_pull_wait_for_a_build(finished, monkeypatch, command, prefect_home) -> None:
     finished.begin()
     finished.workspace.set_build({**finished.workspace.build, "overrides": ["run.lock_seconds=0.1"]})
     monkeypatch.setattr("flows.review.connect", lambda *_: pytest.fail("a server was asked while a build ran"))
-    with finished.workspace.lock(0), pytest.raises(SystemExit) as stopped:
-        main(["review", command, "-w", str(finished.workspace.path)])
-    assert stopped.value.code == WorkspaceError.exit_code
-    assert "still holds" in capsys.readouterr().err
+    with finished.workspace.lock(0):
+        stopped = call_quit("review", command, "-w", str(finished.workspace.path))
+    assert stopped.returncode == WorkspaceError.exit_code and "still holds" in stopped.stderr

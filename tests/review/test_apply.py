@@ -25,7 +25,7 @@ from quit.review.store import ReviewStore
 from quit.settings import Review
 from quit.status.story import story
 from tests.answers import answers_in
-from tests.conftest import ROOT, run_quit
+from tests.conftest import ROOT, call_quit
 from tests.processes import until
 from tests.review.test_verdicts import said
 
@@ -119,19 +119,17 @@ def test_a_build_keeps_what_people_said_and_exports_use_it(workspace, prefect_ho
     store.append([*_say(1, items[0], _wrong(items[0])), *flagged])
     report = apply_reviews(workspace)
     assert report.questions_removed["flagged_leak"] == 1
-    done = run_quit("build", "-w", str(workspace.path), home=prefect_home)
+    done = call_quit("build", "-w", str(workspace.path))
     assert done.returncode == 0 and "up to date" in done.stderr
     # Another label stage below it: the verdicts are applied again, to its labels.
-    done = run_quit("build", "-q", "-w", str(workspace.path), "--set", "judge.threshold=0.9", home=prefect_home)
+    done = call_quit("build", "-q", "-w", str(workspace.path), "--set", "judge.threshold=0.9")
     assert done.returncode == 0, done.stderr
     assert "update" in workspace.state and workspace.state["update"] != report.fingerprint
     removed = items[1].question_id
     assert removed not in workspace.read("splits").column("question_id").to_pylist()
     life = story(workspace, removed)
     assert [row["reason"] for row in life["rejects"]] == ["flagged_leak"] and life["reviews"] and life["changes"]
-    done = run_quit(
-        "export", "-w", str(workspace.path), "-f", "release-json", "-o", str(tmp_path / "x"), home=prefect_home
-    )
+    done = call_quit("export", "-w", str(workspace.path), "-f", "release-json", "-o", str(tmp_path / "x"))
     assert done.returncode == 0, done.stderr  # an export recomputes every label from answers and valid answers
     records = [
         record
@@ -139,7 +137,7 @@ def test_a_build_keeps_what_people_said_and_exports_use_it(workspace, prefect_ho
         for record in json.loads((tmp_path / "x" / "release-json" / f"{split}.json").read_text())
     ]
     assert removed not in {record["id"] for record in records} and len(records) == len(workspace.read("splits"))
-    status = json.loads(run_quit("status", "-w", str(workspace.path), "--json", home=prefect_home).stdout)
+    status = json.loads(call_quit("status", "-w", str(workspace.path), "--json").stdout)
     assert status["stages"][-1]["run"] == "update" and status["stages"][-1]["state"] == "complete"
 
 
