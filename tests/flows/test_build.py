@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 from pathlib import Path
 
@@ -40,12 +39,11 @@ def _build(workspace: Path, source: Path, *more: str) -> list[str]:
     return ["build", "-w", str(workspace), "-s", f"jsonl:{source}", "-p", str(FEW), "--shards", "3", *more]
 
 
-def test_a_second_build_runs_nothing(built: Path, tmp_path: Path) -> None:
-    workspace = shutil.copytree(built, tmp_path / "W")
-    before = {path: path.stat().st_mtime_ns for path in workspace.rglob("*") if path.is_file()}
-    done = call_quit("build", "-w", str(workspace))
+def test_a_second_build_runs_nothing(workspace: Workspace) -> None:
+    before = {path: path.stat().st_mtime_ns for path in workspace.path.rglob("*") if path.is_file()}
+    done = call_quit("build", "-w", str(workspace.path))
     assert done.returncode == 0 and "up to date" in done.stderr
-    assert {path: path.stat().st_mtime_ns for path in workspace.rglob("*") if path.is_file()} == before
+    assert {path: path.stat().st_mtime_ns for path in workspace.path.rglob("*") if path.is_file()} == before
 
 
 def test_the_number_of_shards_changes_no_row_and_no_byte_of_an_export(few_built, few_source, tmp_path) -> None:

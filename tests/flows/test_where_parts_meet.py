@@ -47,8 +47,7 @@ def test_naming_the_new_place_of_the_sources_is_enough(moved: Path, small_source
     assert done.returncode == 0, done.stderr
 
 
-def test_what_happens_while_a_build_waits_counts(built: Path, small_source: Path, tmp_path: Path) -> None:
-    shutil.copytree(built, tmp_path / "W")
+def test_what_happens_while_a_build_waits_counts(workspace: Workspace, small_source: Path, tmp_path: Path) -> None:
     ready, over = threading.Event(), threading.Event()
 
     def other() -> None:
@@ -74,8 +73,9 @@ def test_what_happens_while_a_build_waits_counts(built: Path, small_source: Path
         assert pipeline.runs[-1].key == "update"
 
 
-def test_a_job_is_planned_once_however_deep_it_is_asked_for(built: Path, small_source: Path, tmp_path: Path) -> None:
-    shutil.copytree(built, tmp_path / "W")
+def test_a_job_is_planned_once_however_deep_it_is_asked_for(
+    workspace: Workspace, small_source: Path, tmp_path: Path
+) -> None:
     build = (tmp_path / "W", [f"jsonl:{small_source}"], "embedded", [])
     with held_build(*build) as outer:
         with held_build(*build) as inner:

@@ -19,12 +19,6 @@ from tests.comparing import bytes_of
 pytestmark = pytest.mark.slow  # the build it works on
 
 
-@pytest.fixture
-def workspace(built: Path, tmp_path: Path) -> Workspace:
-    shutil.copytree(built, tmp_path / "W")
-    return Workspace.open(tmp_path / "W")
-
-
 def _old(workspace: Workspace, run: str, fingerprint: str, days: float, complete: bool = True) -> Path:
     """Copy a stage run under another fingerprint, as it was so many days ago."""
     folder = next(path for name, (path, _) in workspace.current().items() if name == run)

@@ -31,11 +31,6 @@ from tests.processes import until
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def workspace(built: Path, tmp_path: Path) -> Workspace:
-    return Workspace.open(shutil.copytree(built, tmp_path / "W"))
-
-
 def _create(workspace: Workspace, name: str, out: Path | None = None, **options) -> Release:
     return create(last_build(workspace), name, out, **options).release
 

@@ -29,13 +29,8 @@ from tests.conftest import ROOT, call_quit
 from tests.processes import until
 from tests.review.test_verdicts import said
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("prefect_home")]
 BASE = {"labels": "label", "valid_answers": "label", "verdicts": "judge", "splits": "split"}
-
-
-@pytest.fixture
-def workspace(built: Path, prefect_home: Path, tmp_path: Path) -> Workspace:
-    return Workspace.open(shutil.copytree(built, tmp_path / "W"))
 
 
 def apply_reviews(workspace: Workspace, withdraw: bool = False) -> SimpleNamespace:
