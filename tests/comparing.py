@@ -20,6 +20,11 @@ def bytes_of(folder: Path) -> dict[str, str]:
     }
 
 
+def files_of(folder: Path) -> dict[str, bytes]:
+    """Return path -> content of every file."""
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 def tables_of(folder: Path) -> dict[str, pa.Table]:
     """Return every table's current rows."""
     workspace = Workspace.open(folder)

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,10 +22,12 @@ import pytest
 from quit.common.cache import cache_folder
 from quit.text import secrets
 from tests.label_studio import live, people, quit_review, review_settings, review_workspace  # noqa: F401
+from tests.partly import full  # noqa: F401
 from tests.places import machine, place  # noqa: F401
 from tests.servers.real_model import real_model  # noqa: F401
 
 if TYPE_CHECKING:
+    from quit.engine.workspace import Workspace
     from tests.servers.vllm import VllmServer
 
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -43,7 +46,6 @@ FEW = ROOT / "tests" / "few.toml"
 
 SLOWEST = (
     ("tests/flows/test_serve.py",),
-    ("tests/servers/test_vllm.py",),
     ("tests/flows/test_language_models.py", "tests/systems/test_real_model.py"),
     ("tests/annotation/", "tests/flows/test_review.py"),
     ("tests/flows/test_runners.py",),
@@ -225,6 +227,14 @@ def built(run_folder: Path, small_source: Path, prefect_home: Path) -> Path:
             done = call_quit("build", "-w", str(folder / "W"), "--source", f"jsonl:{small_source}", "--shards", "1")
             assert done.returncode == 0, done.stderr
     return folder / "W"
+
+
+@pytest.fixture
+def workspace(built: Path, tmp_path: Path) -> Workspace:
+    """A copy of ``built`` that a test may change."""
+    from quit.engine.workspace import Workspace
+
+    return Workspace.open(shutil.copytree(built, tmp_path / "W"))
 
 
 @pytest.fixture(scope="session")

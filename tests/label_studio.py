@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -87,9 +86,8 @@ def review_settings() -> Settings:
 
 
 @pytest.fixture
-def review_workspace(built: Path, tmp_path: Path) -> Path:
+def review_workspace(workspace: Workspace) -> Path:
     """A copy of the built workspace that a test may change; its reviews use ``SETTINGS``."""
-    workspace = Workspace.open(shutil.copytree(built, tmp_path / "W"))
     workspace.set_build({**workspace.build, "overrides": SETTINGS})
     return workspace.path
 

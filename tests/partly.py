@@ -5,14 +5,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from quit.engine.pipeline import Pipeline
 from quit.engine.planning import checked_build
 from quit.engine.workspace import Workspace
 from quit.models.factory import Models
-from tests.conftest import ROOT, STARTER
 
-PROFILE = ROOT / "tests" / "economy.toml"
+ROOT = Path(__file__).parents[1]
+PROFILE, STARTER = ROOT / "tests" / "economy.toml", ROOT / "quit" / "starter" / "questions.jsonl"
 LABELERS = ("minilm-vector", "minilm-late", "minilm-evidence")
+EXACT = "labels.economy=exact"
+
+
+@pytest.fixture(scope="session")
+def full(run_folder: Path) -> Path:
+    """A workspace where every labeler was asked about every passage; the same for all workers: copy it to change it."""
+    from tests.conftest import first_of_all
+
+    with first_of_all(run_folder / "full") as empty:
+        if empty:
+            build(run_folder / "full" / "W")
+    return run_folder / "full" / "W"
+
+
+def asked_of(workspace: Workspace, reader: str) -> set[tuple[str, str]]:
+    """Return the passages about which a reader was asked: (question, permutation)."""
+    rows = workspace.read("answers", runs=[f"read:{reader}"]).to_pylist()
+    return {(row["question_id"], row["permutation"]) for row in rows if row["asked"]}
 
 
 def plan_build(folder: Path, sources: Sequence[str], profile: str, overrides: Sequence[str]) -> Pipeline:

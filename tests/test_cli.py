@@ -9,7 +9,7 @@ import pytest
 
 from quit.commands.check import examine
 from quit.engine.workspace import Workspace
-from quit.settings import Settings, load
+from quit.settings import load
 from quit.sources import parse_source
 from tests.conftest import call_quit
 
@@ -54,9 +54,7 @@ def test_an_earlier_export_is_not_overwritten_unasked(built: Path, exported: Pat
         (["status", "-w", "/nowhere"], 7, "is not a workspace. Make one with: quit build"),
     ],
 )
-def test_mistakes_are_answered_with_one_line(
-    built: Path, arguments: list[str], code: int, said: str, tmp_path: Path
-) -> None:
+def test_mistakes_are_answered_with_one_line(built, arguments, code, said, tmp_path) -> None:
     own = [] if "-w" in arguments else ["-w", str(built)]
     done = call_quit(*arguments, *own, *(["--out", str(tmp_path / "o")] if arguments[0] == "export" else []))
     assert done.returncode == code, done.stderr
@@ -68,15 +66,9 @@ def test_show_tells_a_questions_whole_life(built: Path) -> None:
     told = json.loads(call_quit("show", "-w", str(built), identity, "--json").stdout)
     assert told["question"]["question_id"] == identity
     assert sum(hint["selected"] for hint in told["hints"]) == 5
-    assert (
-        len(told["passages"]) == 325 and set(told["passages"][0]["answers"]) and told["passages"][0]["label"] in (1, 2)
-    )
-    assert (
-        len(told["probe"]) == 18
-        and told["split"]
-        and told["description"]
-        and told["verdicts"]
-        and told["valid_answers"]
+    assert len(told["passages"]) == 325 and told["passages"][0]["answers"] and told["passages"][0]["label"] in (1, 2)
+    assert len(told["probe"]) == 18 and all(
+        told[name] for name in ("split", "description", "verdicts", "valid_answers")
     )
     by_own_id = call_quit("show", "-w", str(built), told["origins"][0]["record_id"])
     assert by_own_id.returncode == 0 and identity in by_own_id.stdout and "325 passages" in by_own_id.stdout
@@ -109,16 +101,6 @@ def test_status_counts_what_the_tables_hold(built: Path) -> None:
     assert sum(sum(stage["rejects"].values()) for stage in told["stages"][:7]) >= 2
 
 
-def test_settings_tell_value_and_origin() -> None:
-    done = call_quit("settings", "--set", "labels.max_new_tokens=16", "--json")
-    rows = {row["key"]: row for row in json.loads(done.stdout)}
-    assert rows["labels.max_new_tokens"] == {"key": "labels.max_new_tokens", "value": 16, "origin": "--set"}
-    assert (
-        rows["split.train_size"]["value"] == Settings().split.train_size
-        and rows["split.train_size"]["origin"] == "default"
-    )
-
-
 def test_the_doctor_finds_a_healthy_installation_and_a_damaged_workspace(built: Path, tmp_path: Path) -> None:
     import shutil
 
@@ -137,18 +119,14 @@ def test_help_is_instant_and_telemetry_is_off() -> None:
     import subprocess
     import sys
 
+    def said(code: str) -> str:
+        how = {"capture_output": True, "text": True, "check": True}
+        return subprocess.run([sys.executable, "-c", code], **how).stdout.strip()
+
     code = "import sys, quit.cli; print([m for m in ('torch', 'prefect', 'pyarrow', 'duckdb') if m in sys.modules])"
-    assert (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
-    )
-    code = (
-        "import os, flows.build; from prefect.settings import get_current_settings as s; "
-        "print(s().server.analytics_enabled)"
-    )
-    assert (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
-        == "False"
-    )
+    assert said(code) == "[]"
+    code = "import flows.build; from prefect.settings import get_current_settings as s; print(s().server)"
+    assert "analytics_enabled=False" in said(code)
 
 
 def test_fine_tuning_choices_reach_the_export(built: Path, tmp_path: Path) -> None:
@@ -158,13 +136,8 @@ def test_fine_tuning_choices_reach_the_export(built: Path, tmp_path: Path) -> No
     assert done.returncode == 0, done.stderr
     facts = json.loads((tmp_path / "o" / "tevatron" / "manifest.json").read_text(encoding="utf-8"))["facts"]
     chosen = facts["fine_tuning"]
-    assert [chosen[name] for name in ("positives", "negatives", "kind", "miner", "seed")] == [
-        2,
-        3,
-        "hard",
-        "bm25",
-        "mine",
-    ]
+    asked = {"positives": 2, "negatives": 3, "kind": "hard", "miner": "bm25", "seed": "mine"}
+    assert {name: chosen[name] for name in asked} == asked
     files = [tmp_path / "o" / "tevatron" / f"{split}.jsonl" for split in ("train", "dev")]
     rows = [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
     assert len(rows) == sum(one["questions"] for one in chosen["splits"].values()) > 0
@@ -172,13 +145,7 @@ def test_fine_tuning_choices_reach_the_export(built: Path, tmp_path: Path) -> No
 
 
 def test_a_build_of_which_the_filter_leaves_nothing_says_so(tmp_path: Path) -> None:
-    hints = [
-        "The octopus has three hearts.",
-        "Its blood is blue.",
-        "It has no bones.",
-        "It changes colour.",
-        "It swims.",
-    ]
+    hints = ["The octopus has three hearts.", *(f"It has {n} bones." for n in range(4))]
     row = {"id": "1", "question": "Which animal is meant?", "answers": ["octopus"], "hints": hints}
     (tmp_path / "leak.jsonl").write_text(json.dumps(row) + "\n")
     workspace = str(tmp_path / "W")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -22,8 +21,7 @@ QUESTION = "Which country is meant?"
 
 
 @pytest.mark.slow
-def test_a_reviewed_workspace_has_no_row_twice(built: Path, prefect_home: Path, tmp_path: Path) -> None:
-    workspace = Workspace.open(shutil.copytree(built, tmp_path / "W"))
+def test_a_reviewed_workspace_has_no_row_twice(workspace: Workspace, prefect_home: Path) -> None:
     item = review_items(workspace, Review(), 0.5)[0]
     rejected = {answer.key: not answer.verdict for answer in item.answers}
     ReviewStore(workspace).append(said("ada", 1, question=item.question_id, **rejected))
@@ -38,16 +36,6 @@ def test_a_reviewed_workspace_has_no_row_twice(built: Path, prefect_home: Path, 
     assert len(tables.pandas("labels")) == tables.dataset("labels").num_rows == counted["labels"][0].as_py()
     shell = call_quit("query", "-w", str(workspace.path), "--csv", "SELECT count(*) AS labels FROM labels")
     assert shell.stdout.split() == ['"labels"', str(counted["labels"][0])]
-
-
-@pytest.mark.slow
-def test_a_release_has_the_tables_of_its_workspace(built: Path, prefect_home: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(built, tmp_path / "W")
-    assert call_quit("release", "create", "-w", str(folder), "--name", "v1").returncode == 0
-    release, workspace = quit.open(folder / "releases" / "v1"), quit.open(folder)
-    assert release.arrow("labels").equals(workspace.arrow("labels"))
-    query = "SELECT reader, count(*) AS answers FROM answers GROUP BY reader ORDER BY reader"
-    assert release.sql(query).to_pylist() == workspace.sql(query).to_pylist()
 
 
 def test_what_is_no_workspace_and_no_table_is_refused(tmp_path: Path) -> None:

@@ -81,11 +81,6 @@ def test_a_profile_that_is_no_toml_is_refused(tmp_path) -> None:
         load(str(path))
 
 
-def test_settings_cannot_be_changed() -> None:
-    with pytest.raises(ValueError, match="frozen"):
-        Settings().split.seed = "other"  # type: ignore[misc]
-
-
 def test_a_profile_is_printed_to_be_copied_and_its_copy_loads(tmp_path) -> None:
     printed = CliRunner().invoke(app, ["settings", "--profile", "paper", "--toml"])
     (tmp_path / "mine.toml").write_bytes(printed.stdout_bytes)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -13,35 +11,22 @@ import pytest
 from annotation.client import connect
 from quit.errors import InputError, ServerError, SettingsError
 from quit.settings import Review
+from tests.servers.serving import serving
 
 QUICK = Review(retries=2, retry_seconds=0.0)
 
 
 @contextmanager
-def answering(code: int, body: bytes, kind: str = "application/json") -> Iterator[tuple[str, list[str]]]:
+def answering(code: int, body: bytes) -> Iterator[tuple[str, list[str]]]:
     """A server that says the same to everyone; yields its address and the list of what it was asked."""
     asked: list[str] = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            asked.append(self.path)
-            self.send_response(code)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def answer(method: str, path: str, *_: object) -> tuple[int, bytes, dict[str, str]]:
+        asked.append(path)
+        return code, body, {"Content-Type": "application/json"}
 
-        def log_message(self, *_) -> None:
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}", asked
-    finally:
-        server.shutdown()
-        server.server_close()
+    with serving(answer) as url:
+        yield url, asked
 
 
 @pytest.mark.parametrize(

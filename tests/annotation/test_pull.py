@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from annotation.client import Server
@@ -87,21 +85,6 @@ def test_an_unknown_choice_is_kept_and_said(store, server, settings, pushed) -> 
     rows = store.read().to_pylist()
     assert [row["text"] for row in rows if row["kind"] == "unknown"] == ["a0123456789", "dull"]
     assert _verdicts(store, settings) == {("q002", "gold"): True, ("q002", "tin"): False, ("q002", "leak"): True}
-
-
-def test_who_saw_an_older_version_judged_only_what_it_showed(store, server, settings, pushed, people) -> None:
-    extra = replace(item(0), answers=(*item(0).answers, replace(item(0).answers[1], key="zinc", forms=("Zinc",))))
-    push(store, server, settings, [extra, *(item(number) for number in range(1, 6))])
-    ben = Server(server.url, people["ben@example.org"], settings.review)
-    annotate(server, pushed["q000"], page_result("q000", "gold", shown=1))
-    annotate(ben, pushed["q000"], page_result("q000", "gold", "zinc", shown=2))
-    pull(store, server, settings)
-    seen = {}
-    for row in store.read().to_pylist():
-        if row["kind"] == "answer":
-            seen.setdefault(row["shown"], {})[row["answer_key"]] = row["correct"]
-    assert seen == {1: {"gold": True, "tin": False}, 2: {"gold": True, "tin": False, "zinc": True}}
-    assert _verdicts(store, settings)["q000", "zinc"] is True
 
 
 def test_a_strangers_edit_does_not_count_and_the_own_version_does(store, server, settings, pushed, people) -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from annotation import project
-from annotation.client import Server, connect
+from annotation.client import Server
 from annotation.project import label_config, push
 from annotation.tasks import SUGGESTIONS, alias
 from quit.errors import InputError, ServerError, SettingsError
@@ -179,17 +178,10 @@ def test_tasks_deleted_by_hand_are_made_anew_and_a_deleted_project_is_said(store
     assert push(store, server, settings, [item(1)], new_project=True).created
 
 
-def test_a_wrong_token_and_a_server_that_is_down_are_said_clearly(live, settings) -> None:
+def test_a_wrong_token_is_said_and_not_repeated(live, settings) -> None:
     with pytest.raises(SettingsError, match="refused the token.*LABEL_STUDIO_API_KEY") as refused:
         live.client(settings, token="0" * 40)
     assert "0" * 40 not in str(refused.value)
-    with pytest.raises(SettingsError, match="refused the token"):
-        live.client(
-            settings, token="eyJhbGciOiJIUzI1NiJ9.eyJ0b2tlbl90eXBlIjoicmVmcmVzaCIsImV4cCI6MX0.bad"
-        )  # an expired personal one
-
-    with pytest.raises(ServerError, match=r"http://127.0.0.1:9 could not be reached .*tried once"):
-        connect(Path("nowhere"), settings.review, "http://127.0.0.1:9", "x" * 40)
 
 
 def test_personal_access_tokens_work(live, settings) -> None:
@@ -218,8 +210,3 @@ def test_control_questions_are_spread_and_open_to_everyone(store, server, settin
         for task in tasks.values()
     }
     assert report.blind == 20 and len({re.sub(r'"digest": "\w+"', "", text) for text in texts}) == 1
-
-
-def test_what_does_not_exist_is_not_retried(server) -> None:
-    with pytest.raises(InputError, match="no such thing"):
-        server.ask(lambda studio: studio.projects.get(999999))

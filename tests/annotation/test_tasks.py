@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from annotation.project import guidelines_html, label_config
+from annotation.project import label_config
 from annotation.tasks import FLAGS, NONE, alias, digest, make_task, read_result
 from quit.review.items import ReviewAnswer, ReviewItem, with_blind
 
@@ -161,12 +161,3 @@ def test_data_that_are_not_ours_are_refused() -> None:
 
 def test_the_page_offers_every_flag() -> None:
     assert [flag for flag in FLAGS if f'alias="{flag}"' in label_config()] == list(FLAGS)
-
-
-def test_the_guidelines_stand_in_the_project_with_their_numbers() -> None:
-    html = guidelines_html()
-    assert (
-        "<p>5. Nothing is correct" in html
-        and "<strong>Tick every answer that is correct." in html
-        and "<style" not in html
-    )

@@ -26,36 +26,14 @@ LIFE = {
     "question_id": "jsonl-geo-003",
     "labelers": READERS[:3],
     "question": {"question": "Which city is meant?", "answers": ["Istanbul"]},
-    "origins": [],
-    "rejects": [],
     "candidates": ["Constantinople"] * 12,
-    "drawn_candidates": [],
     "hints": [
-        {
-            "rank": 0,
-            "selected": True,
-            "convergence": 0.5,
-            "hint": "It lies on two continents. " * 5,
-            "file": "hints.csv",
-        }
+        {"rank": 0, "selected": True, "convergence": 0.5, "hint": "It lies on two continents. " * 5, "file": "h"}
     ],
-    "leak_findings": [],
-    "overrides": [],
-    "description": None,
-    "probe": [],
-    "split": None,
-    "passages": [
-        {
-            "permutation": "01234",
-            "label": 2,
-            "predicted": None,
-            "answers": ANSWERS,
-        }
-    ],
-    "verdicts": [],
-    "valid_answers": [],
-    "reviews": [],
-    "changes": [],
+    "passages": [{"permutation": "01234", "label": 2, "predicted": None, "answers": ANSWERS}],
+    **dict.fromkeys(("origins", "rejects", "drawn_candidates", "leak_findings", "overrides", "probe"), ()),
+    **dict.fromkeys(("verdicts", "valid_answers", "reviews", "changes"), ()),
+    **dict.fromkeys(("description", "split")),
 }
 LINE = Line("a-model-with-a-long-name-8b", "probe", 1_000, 10, 2_000_000, 1_000, 5_000, 3_600.0, 1.5, 2.5)
 

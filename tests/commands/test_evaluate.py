@@ -56,12 +56,7 @@ def test_question_type(call, tmp_path: Path) -> None:
     labels.write_text("LOC:city What city hosts the Opera ?\nNUM:date Where is Rome ?\n")
     figures = call("evaluate", "question-type", labels, "--json").json()
     assert figures == {"n": 2, "coarse_accuracy": 0.5, "fine_accuracy": 0.5}
-    typed = {"id": "1", "question": "When was Mozart born ?", "answers": ["1756"], "hints": list("abcde")}
-    typed["question_type"] = {"coarse": "NUM:NUMERIC", "fine": "date:Date"}
-    source = _lines(tmp_path / "typed.jsonl", typed)
-    figures = call("evaluate", "question-type", "--source", f"jsonl:{source}", "--json").json()
-    assert (figures["n"], figures["coarse_agreement"], figures["fine_agreement"]) == (1, 1.0, 1.0)
-    for both_or_none in ((), (labels, "--source", f"jsonl:{source}")):
+    for both_or_none in ((), (labels, "--source", "starter")):
         failed = call("evaluate", "question-type", *both_or_none)
         assert failed.code == 4 and "Name either" in failed.err
 

@@ -2,38 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import os
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from quit.models.generation import Completion, GenerationCache
 from quit.models.generation.cache import Entry
+from tests.servers.rude import Fault, RudeServer
 
 
 @pytest.fixture
 def server() -> Iterator[str]:
     """The address of an OpenAI-compatible server that has the model ``tiny`` and nothing else."""
 
-    class Models(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = json.dumps({"data": [{"id": "tiny"}]}).encode() if self.path == "/v1/models" else b"{}"
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Models) as http:
-        threading.Thread(target=http.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{http.server_address[1]}/v1"
-        http.shutdown()
+    with RudeServer() as served:
+        served.models = Fault(body=b'{"data": [{"id": "tiny"}]}')
+        yield served.base_url
 
 
 def _profile(folder: Path, url: str, model: str = "tiny", flavour: str = "vllm") -> Path:
@@ -89,7 +75,7 @@ def test_servers_are_checked(call, tmp_path: Path, server: str) -> None:
     assert row["ok"] and row["users"] == ["r"] and row["model"] == "tiny"
     other = call("models", "check", "--profile", _profile(tmp_path, server, "large"))
     assert other.code == 1 and f"fault r: {server} serves tiny, not large" in other.out
-    down = call("models", "check", "--profile", _profile(tmp_path, server.replace("/v1", "/v0")))
+    down = call("models", "check", "--profile", _profile(tmp_path, "http://127.0.0.1:9/v1"))
     assert down.code == 1 and "does not answer" in down.out
     assert call("models", "check", "--profile", "embedded").code == 0
 

@@ -191,9 +191,7 @@ def test_an_output_that_takes_no_more_is_one_line_at_most(shell: str, code: int,
     assert done.stderr.startswith(said) and done.stderr.count("\n") == bool(said)
 
 
-def test_csv_is_raw_in_a_pipe_and_visible_on_a_terminal(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_csv_is_raw_in_a_pipe_and_visible_on_a_terminal(tmp_path, monkeypatch, capsys) -> None:
     from quit.commands.query import query
 
     Workspace.create(tmp_path / "W")

@@ -110,9 +110,7 @@ def test_threads_and_processes_share_one_file_and_a_killed_one_harms_nobody(tmp_
 
 
 @pytest.mark.parametrize("harm", ["damaged", "folder", "unwritable"])
-def test_a_file_that_cannot_be_used_costs_time_only(
-    tmp_path: Path, harm: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_file_that_cannot_be_used_costs_time_only(tmp_path, harm, caplog) -> None:
     path = Path("/proc/nowhere/a.sqlite") if harm == "unwritable" else tmp_path / "a.sqlite"
     if harm == "folder":
         path.mkdir()

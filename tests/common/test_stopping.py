@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 from quit.common.stopping import GRACE, LINE
 from quit.engine.workspace import Workspace
 from tests.conftest import FEW, ROOT, call_quit
+from tests.processes import until
 
 pytestmark = pytest.mark.slow
 
@@ -38,10 +38,7 @@ def stop(
             start_new_session=True,
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler) and None,
         )
-    deadline = time.monotonic() + 300
-    while not is_time():
-        assert process.poll() is None and time.monotonic() < deadline, err.read_text()
-        time.sleep(0.01)
+    until(is_time, process)
     (os.kill if by == signal.SIGTERM else os.killpg)(process.pid, by)
     out, _ = process.communicate(timeout=GRACE + 60)  # other work may hold the machine
     return process.returncode, out, err.read_text()
@@ -53,17 +50,15 @@ def check(code: int, out: str, err: str, by: int = signal.SIGINT) -> None:
     assert out == ""
 
 
-def test_a_build_stops_within_seconds_and_goes_on_afterwards(
-    tmp_path: Path, few_source: Path, few_built: Path, no_prefect_server: Path
-) -> None:
+def test_a_build_stops_within_seconds_and_goes_on_afterwards(tmp_path, few_source, few_built, no_prefect_server):
     """With the server that Prefect starts for it, as on a user's machine."""
     workspace = tmp_path / "W"
     arguments = ("build", "-w", str(workspace), "--source", f"jsonl:{few_source}", "-p", str(FEW), "--shards", "3")
     messages = tmp_path / "err"
     command = ("-m", "quit.cli", *arguments)
-    for by, until in ((signal.SIGTERM, "1 collect"), (signal.SIGINT, "2 filter")):
+    for by, line in ((signal.SIGTERM, "1 collect"), (signal.SIGINT, "2 filter")):
         messages.unlink(missing_ok=True)
-        check(*stop(tmp_path, no_prefect_server, command, lambda until=until: until in messages.read_text(), by), by)
+        check(*stop(tmp_path, no_prefect_server, command, lambda line=line: line in messages.read_text(), by), by)
     again = call_quit(*arguments)
     assert again.returncode == 0, again.stderr
     assert "collect" not in again.stderr and "10 label" in again.stderr  # what was done stayed done
@@ -91,9 +86,7 @@ main(sys.argv[4:])
         (("release", "create", "--name", "v1"), ("quit.release.create", "write_json")),
     ],
 )
-def test_other_commands_stop_and_leave_nothing_half_made(
-    command: tuple[str, ...], place: tuple[str, str], tmp_path: Path, built: Path, prefect_home: Path
-) -> None:
+def test_other_commands_stop_and_leave_nothing_half_made(command, place, tmp_path, built, prefect_home) -> None:
     marker = tmp_path / "there"
     arguments = (*command, "-w", str(built), "--out", str(tmp_path / "made"))
     check(*stop(tmp_path, prefect_home, ("-c", PAUSED, *place, str(marker), *arguments), marker.exists))

@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from quit import contracts
-from quit.cli import main
 from quit.common.files import temporary_of
 from quit.common.ranges import WHOLE
 from quit.engine.damage import discard_damaged
@@ -29,7 +28,7 @@ from quit.review.store import ReviewStore
 from quit.settings import load
 from quit.sources import parse_source, read_sources
 from tests.comparing import bytes_of
-from tests.conftest import run_quit
+from tests.conftest import call_quit
 from tests.release import small
 from tests.report import tiny
 
@@ -63,9 +62,7 @@ def _part(workspace: Workspace, table: str) -> Path:
 
 
 @DAMAGE
-def test_no_reader_trusts_a_part_that_is_not_what_its_manifest_says(
-    workspace: Workspace, damage: Callable[[Path], None]
-) -> None:
+def test_no_reader_trusts_a_part_that_is_not_what_its_manifest_says(workspace, damage) -> None:
     assert len(workspace.read("labels"))  # what was read before counts for nothing once the file has changed
     part = _part(workspace, "labels")
     damage(part)
@@ -94,9 +91,7 @@ def test_what_a_stage_run_lost_is_forgotten_and_named(workspace: Workspace, dama
 
 
 @pytest.mark.parametrize("damage", [truncate, lambda path: path.write_bytes(path.read_bytes()[:-3] + b"?R1")])
-def test_a_damaged_part_of_an_unfinished_stage_is_not_taken_for_done(
-    workspace: Workspace, damage: Callable[[Path], None]
-) -> None:
+def test_a_damaged_part_of_an_unfinished_stage_is_not_taken_for_done(workspace, damage) -> None:
     folder = next(workspace.path.glob("tables/*_label/f0"))
     (folder / "manifest.json").unlink()
     lost, kept = sorted((folder / "labels").iterdir())
@@ -191,27 +186,23 @@ def test_a_resumed_build_never_shows_finished_stages_as_unfinished(finished: Pip
 
 
 @pytest.mark.slow
-def test_a_build_makes_lost_parts_anew_and_says_which(
-    built: Path, tmp_path: Path, prefect_home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_build_makes_lost_parts_anew_and_says_which(built, tmp_path) -> None:
     folder = shutil.copytree(built, tmp_path / "W")
     whole = bytes_of(folder)
     workspace = Workspace.open(folder)
     flip(_part(workspace, "splits"))
     _part(workspace, "passages").unlink()
     truncate(_part(workspace, "labels"))
-    with pytest.raises(SystemExit) as refused:
-        main(["export", "-w", str(folder), "--format", "beir", "--out", str(tmp_path / "E")])
-    assert refused.value.code == WorkspaceError.exit_code and not (tmp_path / "E").exists()
-    assert "passages/part-00000-of-00001.parquet is missing" in capsys.readouterr().err  # the update has its own splits
-    done = run_quit("build", "-w", str(folder), home=prefect_home)
+    refused = call_quit("export", "-w", str(folder), "--format", "beir", "--out", str(tmp_path / "E"))
+    assert refused.returncode == WorkspaceError.exit_code and not (tmp_path / "E").exists()
+    assert "passages/part-00000-of-00001.parquet is missing" in refused.stderr  # the update has its own splits
+    done = call_quit("build", "-w", str(folder))
     assert done.returncode == 0, done.stderr
     for run, table in (("split", "splits"), ("enumerate", "passages"), ("label", "labels")):
         assert f"{run}: {table}/part-00000-of-00001.parquet" in done.stderr
     assert bytes_of(folder) == whole
-    with pytest.raises(SystemExit) as again:
-        main(["build", "-w", str(folder)])
-    assert again.value.code == 0 and "is up to date" in capsys.readouterr().err
+    again = call_quit("build", "-w", str(folder))
+    assert again.returncode == 0 and "is up to date" in again.stderr
 
 
 # Logs: what people decided
@@ -235,9 +226,7 @@ def test_a_log_is_numbered_after_its_last_part_and_replaces_nothing(workspace: W
     assert Log(workspace, "overrides").read().column("by").to_pylist() == ["bob", "cy", "dee"]
 
 
-def test_a_name_that_someone_else_took_meanwhile_is_never_replaced(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_name_that_someone_else_took_meanwhile_is_never_replaced(workspace, monkeypatch) -> None:
     written = pq.write_table
 
     def slow(rows: pa.Table, target: Path, **options: object) -> None:
@@ -297,15 +286,6 @@ def test_leftovers_are_ignored_and_removed_by_the_next_run(tmp_path: Path) -> No
     other.write_text("half")
     with workspace.lock(0):
         assert sorted(path.name for path in folder.glob(".*")) == [other.name]
-
-
-def test_an_entry_in_a_log_removes_the_halves_of_killed_ones(workspace: Workspace) -> None:
-    for log in ("overrides", "reviews"):
-        (workspace.path / log).mkdir(exist_ok=True)
-        temporary_of(workspace.path / log / "part-00001.parquet").write_text("half")
-    _override(workspace, "q1-h01", "ada")
-    ReviewStore(workspace).append(tiny.reviews())
-    assert not [*workspace.path.glob("overrides/.part*"), *workspace.path.glob("reviews/.part*")]
 
 
 # Small files of the wrong shape
@@ -383,9 +363,7 @@ def test_a_source_that_changes_and_comes_back_while_it_is_read_is_refused(finish
 # Changes to what the next build is made of
 
 
-def test_build_json_changes_only_under_the_lock_and_keeps_what_a_build_wrote_meanwhile(
-    finished: Pipeline, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_build_json_changes_only_under_the_lock_and_keeps_what_a_build_wrote_meanwhile(finished, monkeypatch) -> None:
     held = Workspace.lock
 
     def lock(workspace: Workspace, *given: object) -> object:
@@ -401,17 +379,10 @@ def test_build_json_changes_only_under_the_lock_and_keeps_what_a_build_wrote_mea
 
 
 @pytest.mark.parametrize("command", ["push", "pull"])
-def test_push_and_pull_wait_for_a_build(
-    finished: Pipeline,
-    monkeypatch: pytest.MonkeyPatch,
-    command: str,
-    prefect_home: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_push_and_pull_wait_for_a_build(finished, monkeypatch, command, prefect_home) -> None:
     finished.begin()
     finished.workspace.set_build({**finished.workspace.build, "overrides": ["run.lock_seconds=0.1"]})
     monkeypatch.setattr("flows.review.connect", lambda *_: pytest.fail("a server was asked while a build ran"))
-    with finished.workspace.lock(0), pytest.raises(SystemExit) as stopped:
-        main(["review", command, "-w", str(finished.workspace.path)])
-    assert stopped.value.code == WorkspaceError.exit_code
-    assert "still holds" in capsys.readouterr().err
+    with finished.workspace.lock(0):
+        stopped = call_quit("review", command, "-w", str(finished.workspace.path))
+    assert stopped.returncode == WorkspaceError.exit_code and "still holds" in stopped.stderr

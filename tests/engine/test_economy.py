@@ -14,18 +14,9 @@ from quit import contracts
 from quit.engine.workspace import Workspace
 from tests.comparing import bytes_of, tables_of
 from tests.conftest import call_quit
-from tests.partly import LABELERS, PROFILE, build, planned
+from tests.partly import EXACT, LABELERS, PROFILE, asked_of, build, planned
 
 pytestmark = pytest.mark.slow
-
-EXACT = "labels.economy=exact"
-
-
-@pytest.fixture(scope="module")
-def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("full") / "W"
-    build(folder)
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -42,11 +33,6 @@ def _right(folder: Path) -> dict[tuple[str, str], list[str]]:
     return {(row["question_id"], row["permutation"]): row["labelers"] for row in rows}
 
 
-def _asked(workspace: Workspace, reader: str) -> set[tuple[str, str]]:
-    rows = workspace.read("answers", runs=[f"read:{reader}"]).to_pylist()
-    return {(row["question_id"], row["permutation"]) for row in rows if row["asked"]}
-
-
 @pytest.mark.parametrize("order", list(itertools.permutations(LABELERS)), ids=" ".join)
 def test_every_order_gives_the_labels_of_a_full_build(full: Path, tmp_path: Path, order: tuple[str, ...]) -> None:
     """... and asks a labeler about exactly the passages that no earlier one answers correctly in the full build."""
@@ -57,8 +43,8 @@ def test_every_order_gives_the_labels_of_a_full_build(full: Path, tmp_path: Path
     assert workspace.read("labels")["label"].equals(labels) and len(set(labels.to_pylist())) == 2
     for place, reader in enumerate(order):
         open_passages = {passage for passage, names in right.items() if not {*names} & {*order[:place]}}
-        assert _asked(workspace, reader) == open_passages
-    assert _asked(workspace, "minilm-names") == {*right}
+        assert asked_of(workspace, reader) == open_passages
+    assert asked_of(workspace, "minilm-names") == {*right}
 
 
 def test_a_row_that_was_not_asked_is_no_answer(exact: Path) -> None:
@@ -137,7 +123,7 @@ def test_answers_are_counted_where_they_were_asked(exact: Path) -> None:
     from quit.status.summary import readers_table
 
     workspace = Workspace.open(exact)
-    counts = {reader: len(_asked(workspace, reader)) for reader in (*LABELERS, "minilm-names")}
+    counts = {reader: len(asked_of(workspace, reader)) for reader in (*LABELERS, "minilm-names")}
     assert {name: passages for name, passages, *_ in readers_table(workspace)} == counts
     facts = asked(workspace)
     assert facts is not None and {row["reader"]: row["asked"] for row in facts["readers"]} == counts
@@ -156,7 +142,7 @@ def test_a_plan_expects_what_a_full_build_shows(full: Path, exact: Path) -> None
     """... which is what the build in waves then asks: no less than the least, no more than the most."""
     from quit.operations.plan import plan
 
-    asked = {reader: len(_asked(Workspace.open(exact), reader)) for reader in LABELERS}
+    asked = {reader: len(asked_of(Workspace.open(exact), reader)) for reader in LABELERS}
     for folder in (full, exact):
         costs = plan(planned(folder, EXACT)).economy
         assert costs is not None and {entry.labeler: entry.expected for entry in costs.ranges[:-1]} == asked

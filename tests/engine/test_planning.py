@@ -43,15 +43,18 @@ def test_the_papers_profile_wants_a_corpus_for_difficulty() -> None:
     check_buildable(load("paper", [COMMIT, "difficulty.counts=nearness"]).settings)
 
 
-def test_another_leakage_method_leads_to_another_fingerprint_from_the_filter_on(tmp_path: Path) -> None:
-    usual, papers = _pipeline(tmp_path), _pipeline(tmp_path, "leakage.method=bem")
-    assert papers.fingerprints["collect"] == usual.fingerprints["collect"]
-    assert papers.fingerprints["filter"] != usual.fingerprints["filter"]
-
-
-def test_a_number_of_questions_leads_to_another_fingerprint(tmp_path: Path) -> None:
-    few = _pipeline(tmp_path, "collect.questions=3")
-    assert few.fingerprints["collect"] != _pipeline(tmp_path).fingerprints["collect"]
+@pytest.mark.parametrize(
+    ("setting", "same", "other"),
+    [
+        ("collect.questions=3", set(), {"collect"}),
+        ("leakage.method=bem", {"collect"}, {"filter"}),
+        ("judge.threshold=0.9", {"collect", "filter", "rank", "describe"}, {"probe:minilm-late", "judge", "label"}),
+    ],
+)
+def test_a_setting_changes_the_fingerprints_of_what_depends_on_it(tmp_path, setting, same, other) -> None:
+    before, after = _pipeline(tmp_path).fingerprints, _pipeline(tmp_path, setting).fingerprints
+    kept = {run for run in before if before[run] == after[run]}
+    assert same <= kept and other <= {*before} - kept
 
 
 def test_what_the_card_says_leads_to_no_other_fingerprint(tmp_path: Path) -> None:
@@ -110,9 +113,7 @@ def reviewed(tmp_path: Path) -> Path:
         ("typo", "1 question leaves", "1 comes", 3),
     ],
 )
-def test_reviewed_questions_leave_only_where_that_is_asked_for(
-    reviewed: Path, source: str, leave: str, come: str, count: int
-) -> None:
+def test_reviewed_questions_leave_only_where_that_is_asked_for(reviewed, source, leave, come, count) -> None:
     workspace, before = Workspace.open(reviewed / "W"), _questions(reviewed)
     state, build = workspace.state, workspace.build
     with pytest.raises(WorkspaceError, match=r"1 reviewed question would .*--add.*--replace") as error:

@@ -50,9 +50,7 @@ def _build(pipeline: Pipeline) -> list[tuple[str, set[str]]]:
 
 
 @pytest.mark.parametrize(("more", "together"), [("", False), ("[run]\nreaders_together = true", True)])
-def test_a_reader_is_released_when_it_is_finished_unless_all_work_together(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: str, together: bool
-) -> None:
+def test_a_reader_is_released_when_it_is_finished_unless_all_work_together(tmp_path, monkeypatch, more, together):
     monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
     pipeline = _pipeline(tmp_path, more)
     worked = _build(pipeline)
@@ -63,9 +61,7 @@ def test_a_reader_is_released_when_it_is_finished_unless_all_work_together(
     assert worked == expected
 
 
-def test_a_workspace_of_before_is_read_anew_from_the_kept_replies(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_workspace_of_before_is_read_anew_from_the_kept_replies(tmp_path, monkeypatch) -> None:
     """Another cleaning makes other answers of the same replies: the readers' runs are pending, no model is loaded."""
     monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
     with monkeypatch.context() as before:

@@ -108,9 +108,7 @@ def test_a_damaged_copy_is_named(place: str, tmp_path: Path) -> None:
         Replies(store, here)
 
 
-def test_the_models_of_a_pipeline_keep_their_replies_in_its_workspace(
-    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine
-) -> None:
+def test_the_models_of_a_pipeline_keep_their_replies_in_its_workspace(place, tmp_path, monkeypatch, machine) -> None:
     settings = load("embedded", ["remote.lease_seconds=7"]).settings
     for name in ("first", "second"):
         machine(name)

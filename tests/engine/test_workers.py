@@ -87,9 +87,7 @@ def test_another_folder_of_the_same_name_is_refused(planned: Pipeline, source: P
     assert not (other.path / "tables").exists()
 
 
-def test_a_source_that_differs_there_is_refused(
-    planned: Pipeline, source: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_source_that_differs_there_is_refused(planned, source, monkeypatch) -> None:
     build = _order(planned)
     workers._pipeline.cache_clear()  # a worker's own process has none yet
     source.write_text(source.read_text(encoding="utf-8").replace("?", "??", 1), encoding="utf-8")
@@ -112,9 +110,7 @@ def test_a_part_that_the_build_cannot_see_is_an_error(planned: Pipeline) -> None
         wait_for_parts(planned, planned.stage_run("collect"), WHOLE, "far")
 
 
-def test_the_builds_cache_is_the_workers_unless_it_has_its_own(
-    planned: Pipeline, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_builds_cache_is_the_workers_unless_it_has_its_own(planned, monkeypatch) -> None:
     build = _order(planned)
     monkeypatch.delenv("QUIT_CACHE")
     work_on(dataclasses.replace(build, cache="/local/cache"), "collect", WHOLE)

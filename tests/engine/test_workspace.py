@@ -1,37 +1,18 @@
-import errno
 import json
 import os
-import subprocess
-import sys
 import threading
 import time
-from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from quit import contracts
-from quit.common.files import temporary_of, writing
+from quit.common.files import temporary_of
 from quit.common.ranges import Range, ranges
 from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
-
-HINTS = contracts.table("usable_hints")
-
-
-def _rows(*numbers: int) -> pa.Table:
-    return HINTS.from_rows([{"hint_id": f"q{number:03d}-h00", "question_id": f"q{number:03d}"} for number in numbers])
-
-
-def _store(workspace: Workspace, parts: list[list[int]], fingerprint: str = "f0") -> None:
-    folder = workspace.folder("filter", 2, fingerprint)
-    shards = ranges([f"q{number:03d}" for part in parts for number in part], len(parts))
-    for shard, numbers in zip(shards, parts):
-        workspace.write_part(folder, shard, {"usable_hints": _rows(*numbers)})
-    workspace.finish(folder, ["usable_hints"], len(parts), {"stage": "filter"})
-    workspace.set_current({"filter": fingerprint})
+from tests.store.conftest import hints, store
 
 
 @given(st.integers(0, 60), st.integers(1, 80))
@@ -47,10 +28,10 @@ def test_ranges_cover_every_question_once(questions: int, count: int) -> None:
 
 def test_what_is_written_is_read_whole_and_by_range(tmp_path) -> None:
     workspace = Workspace.create(tmp_path / "W")
-    _store(workspace, [[0, 1, 2], [3, 4], [5, 6]])
-    assert workspace.read("usable_hints").equals(_rows(*range(7)))
-    assert workspace.read("usable_hints", Range(0, 2, None, "q004")).equals(_rows(0, 1, 2, 3))
-    assert workspace.read("usable_hints", Range(1, 2, "q004", None)).equals(_rows(4, 5, 6))
+    store(workspace, [[0, 1, 2], [3, 4], [5, 6]])
+    assert workspace.read("usable_hints").equals(hints(*range(7)))
+    assert workspace.read("usable_hints", Range(0, 2, None, "q004")).equals(hints(0, 1, 2, 3))
+    assert workspace.read("usable_hints", Range(1, 2, "q004", None)).equals(hints(4, 5, 6))
     with workspace.connect() as connection:
         assert connection.execute("SELECT count(*), max(question_id) FROM usable_hints").fetchone() == (7, "q006")
         assert connection.execute("SELECT count(*) FROM labels").fetchone() == (0,)  # not made yet: empty, not an error
@@ -60,7 +41,7 @@ def test_an_unfinished_stage_is_not_current(tmp_path) -> None:
     workspace = Workspace.create(tmp_path / "W")
     folder = workspace.folder("filter", 2, "f0")
     first, second = ranges(["q000", "q001"], 2)
-    workspace.write_part(folder, first, {"usable_hints": _rows(0)})
+    workspace.write_part(folder, first, {"usable_hints": hints(0)})
     workspace.set_current({"filter": "f0"})
     assert workspace.part_done(folder, ["usable_hints"], first) and not workspace.part_done(
         folder, ["usable_hints"], second
@@ -71,23 +52,11 @@ def test_an_unfinished_stage_is_not_current(tmp_path) -> None:
 def test_finishing_removes_parts_of_another_sharding_and_ruins(tmp_path) -> None:
     workspace = Workspace.create(tmp_path / "W")
     folder = workspace.folder("filter", 2, "f0")
-    workspace.write_part(folder, Range(0, 7, None, "q001"), {"usable_hints": _rows(0)})
+    workspace.write_part(folder, Range(0, 7, None, "q001"), {"usable_hints": hints(0)})
     (folder / "usable_hints" / ".part-00000-of-00002.parquet.99").write_bytes(b"half")
-    _store(workspace, [[0], [1]])
+    store(workspace, [[0], [1]])
     assert sorted(os.listdir(folder / "usable_hints")) == ["part-00000-of-00002.parquet", "part-00001-of-00002.parquet"]
     assert len(workspace.read("usable_hints")) == 2
-
-
-def test_damage_is_found_by_checksum(tmp_path) -> None:
-    workspace = Workspace.create(tmp_path / "W")
-    _store(workspace, [[0, 1]])
-    assert workspace.damaged() == []
-    part = next((tmp_path / "W" / "tables").rglob("part-*"))
-    part.write_bytes(part.read_bytes()[:-1] + b"?")
-    assert workspace.damaged() == [part]
-    part.write_bytes(b"")
-    with pytest.raises(WorkspaceError, match="was altered"):
-        workspace.read("usable_hints")
 
 
 def test_a_newer_workspace_is_refused_and_left_alone(tmp_path) -> None:
@@ -108,11 +77,6 @@ def test_a_folder_with_other_things_is_refused(tmp_path) -> None:
     assert os.listdir(tmp_path) == ["thesis.txt"]
 
 
-def test_a_full_disk_is_one_clear_line(tmp_path) -> None:
-    with pytest.raises(WorkspaceError, match="disk is full.*what is done stays done"), writing(tmp_path / "x"):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-
 def test_a_real_full_disk_leaves_no_half_part(tmp_path) -> None:
     if not os.path.exists("/dev/full"):
         pytest.skip("this system has no /dev/full")
@@ -122,7 +86,7 @@ def test_a_real_full_disk_leaves_no_half_part(tmp_path) -> None:
     shard = Range(0, 1)
     os.symlink("/dev/full", temporary_of(folder / "usable_hints" / "part-00000-of-00001.parquet"))
     with pytest.raises(WorkspaceError, match="disk is full"):
-        workspace.write_part(folder, shard, {"usable_hints": _rows(*range(1000))})
+        workspace.write_part(folder, shard, {"usable_hints": hints(*range(1000))})
     assert not workspace.part_done(folder, ["usable_hints"], shard)
 
 
@@ -144,33 +108,6 @@ def test_the_second_run_waits_and_is_told_who_holds_the_workspace(tmp_path) -> N
     thread.join()
     assert order == ["first", "second"]
     assert f"process {os.getpid()}" in told[0]
-
-
-def test_the_next_run_removes_what_a_killed_one_was_writing(tmp_path) -> None:
-    workspace = Workspace.create(tmp_path / "W")
-    folder = workspace.folder("filter", 2, "f0")
-    workspace.write_part(folder, Range(0, 1), {"usable_hints": _rows(1)})
-    script = (
-        "import os, pathlib, signal, sys\n"
-        "from quit.common.files import replacing\n"
-        "with replacing(pathlib.Path(sys.argv[1])) as temporary:\n"
-        "    temporary.write_text('half')\n"
-        "    os.kill(os.getpid(), signal.SIGKILL)\n"
-    )
-    for target in (folder / "manifest.json", folder / "usable_hints" / "part-00001-of-00002.parquet"):
-        subprocess.run([sys.executable, "-c", script, str(target)], cwd=Path(__file__).parents[2], check=False)
-        assert not target.exists()
-    assert len(list(folder.rglob(".*.tmp"))) == 2
-    with workspace.lock(0):
-        assert sorted(path.name for path in folder.rglob("*") if path.is_file()) == ["part-00000-of-00001.parquet"]
-
-
-def test_the_next_run_removes_what_a_killed_review_was_writing(tmp_path) -> None:
-    workspace = Workspace.create(tmp_path / "W")
-    workspace.put_json("reviews/applied.json", {"parts": []})
-    temporary_of(tmp_path / "W" / "reviews" / "applied.json").write_text("half")
-    with workspace.lock(0):
-        assert [path.name for path in (tmp_path / "W" / "reviews").iterdir()] == ["applied.json"]
 
 
 def test_a_run_that_may_not_wait_says_so(tmp_path) -> None:

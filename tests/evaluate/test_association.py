@@ -9,14 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import matthews_corrcoef, roc_auc_score
 
-from quit.evaluate.association import (
-    associate,
-    auc_minus_half,
-    cramers_v,
-    epsilon_squared,
-    kendall_tau_b,
-    matthews,
-)
+from quit.evaluate.association import associate, auc_minus_half, cramers_v, epsilon_squared, kendall_tau_b, matthews
 
 VALUES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3)), min_size=4, max_size=40)
 

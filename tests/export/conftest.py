@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 
-from quit.common.ids import hint_id
+from quit.common.ids import hint_id, passage_id
 from quit.contracts.tables import table
 from quit.dataset.dataset import ExportTables, ReaderInfo
 from quit.models.protocols import NO_ANSWER
@@ -122,6 +124,32 @@ def as_dictionaries(tables: ExportTables, rows: int = 1_000) -> ExportTables:
 
     answers = {name: Answers(encode(given.rows), encode(given.distinct)) for name, given in tables.answers.items()}
     return replace(tables, answers=answers, labels=encode(tables.labels), passages=encode(tables.passages))
+
+
+def truth_of(tables: ExportTables) -> SimpleNamespace:
+    """Return what formats must hold, by passage id: ``texts``, ``labels``, ``owner`` (its question); and ``questions``:
+    id -> text."""
+    hints: dict[str, list[str]] = {}
+    for row in sorted(tables.ranked_hints.to_pylist(), key=lambda row: row["rank"]):
+        if row["selected"]:
+            hints.setdefault(row["question_id"], []).append(row["hint"])
+    texts, labels, owner = {}, {}, {}
+    for row in tables.labels.to_pylist():
+        name = passage_id(row["question_id"], row["permutation"])
+        texts[name] = " ".join(hints[row["question_id"]][int(one)] for one in row["permutation"])
+        labels[name], owner[name] = row["label"], row["question_id"]
+    questions = {row["question_id"]: row["question"] for row in tables.questions.to_pylist()}
+    return SimpleNamespace(texts=texts, labels=labels, owner=owner, questions=questions, names=list(texts))
+
+
+def jsonl(path: Path) -> list[dict]:
+    """Return the objects of a JSON Lines file."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def flat(text: str) -> str:
+    """Return a text as formats of one line a text have it."""
+    return text.replace("\t", " ").replace("\u2028", " ")
 
 
 @pytest.fixture(scope="session")

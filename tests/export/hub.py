@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.servers.serving import serving
 
 TOKEN = "hf_right0123456789abcdef"
 
@@ -81,33 +81,13 @@ def hub() -> Iterator[Hub]:
     """Serve a hub on a free port of this machine."""
     served = Hub()
 
-    class Handler(BaseHTTPRequestHandler):
-        def _reply(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            token = self.headers.get("Authorization", "").removeprefix("Bearer ")
-            status, value = served.answer(self.command, self.path.partition("?")[0], token, body)
-            content = value if isinstance(value, bytes) else json.dumps(value).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
-            self.send_header("ETag", f'"{hashlib.sha1(content).hexdigest()}"')
-            self.send_header("X-Repo-Commit", "1" * 40)
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(content)
+    def answer(method: str, path: str, headers: Mapping[str, str], body: bytes) -> tuple[int, bytes, dict[str, str]]:
+        token = headers.get("Authorization", "").removeprefix("Bearer ")
+        status, value = served.answer(method, path.partition("?")[0], token, body)
+        content = value if isinstance(value, bytes) else json.dumps(value).encode()
+        digest = hashlib.sha1(content).hexdigest()
+        kind = {"Content-Type": "application/json", "ETag": f'"{digest}"', "X-Repo-Commit": "1" * 40}
+        return status, content, kind
 
-        do_GET = do_HEAD = do_POST = _reply
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    served.address = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
+    with serving(answer) as served.address:
         yield served
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

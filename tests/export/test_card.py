@@ -80,20 +80,28 @@ def test_without_settings_nothing_is_made_up(plain):
     assert "The publisher has named no licence" in text
 
 
-def test_a_licence_that_the_hub_does_not_know(tables, tmp_path):
-    card = Card(licence="Our Terms 1.0", licence_link="https://example.org/terms")
-    header, text = written(tables, tmp_path, card=card)
-    assert (header["license"], header["license_name"]) == ("other", "our-terms-1.0")
-    assert header["license_link"] == "https://example.org/terms"
-    assert "This dataset: Our Terms 1.0 (https://example.org/terms)." in text
-
-
-def test_a_source_without_a_licence_has_the_publisher_s_or_an_unknown_one(tables, tmp_path):
-    mine = given(tables, sources=[{"name": "jsonl", "file": "mine.jsonl", "checksum": "ab"}])
-    header, text = written(mine, tmp_path / "one")
-    assert header["license"] == "unknown" and "| jsonl | mine.jsonl | unknown |" in text
-    header, text = written(mine, tmp_path / "two", card=Card(licence="cc0-1.0"))
-    assert header["license"] == "cc0-1.0" and "| jsonl | mine.jsonl | cc0-1.0 |" in text
+@pytest.mark.parametrize(
+    ("sources", "card", "licence", "said"),
+    [
+        (
+            None,
+            {"licence": "Our Terms 1.0", "licence_link": "https://x.org/t"},
+            "other",
+            "Our Terms 1.0 (https://x.org/t)",
+        ),
+        ([{"name": "jsonl", "file": "m", "checksum": "ab"}], {}, "unknown", "| jsonl | m | unknown |"),
+        (
+            [{"name": "jsonl", "file": "m", "checksum": "ab"}],
+            {"licence": "cc0-1.0"},
+            "cc0-1.0",
+            "| jsonl | m | cc0-1.0 |",
+        ),
+    ],
+)
+def test_licences_of_the_publisher_and_of_sources(tables, tmp_path, sources, card, licence, said):
+    header, text = written(given(tables, sources=sources) if sources else tables, tmp_path, card=Card(**card))
+    assert header["license"] == licence and said in text
+    assert header.get("license_name") == ("our-terms-1.0" if licence == "other" else None)
 
 
 def test_labels_by_split_and_what_they_allow(tables, plain, release):
@@ -114,25 +122,6 @@ def test_labels_by_split_and_what_they_allow(tables, plain, release):
         assert (int(partially), int(fully.split()[0])) == (labels[split, 1], labels[split, 2])
 
 
-def test_questions_without_label_2_lower_the_bound(tables, tmp_path, release):
-    """Readers are never right about a-2, one of two test questions."""
-    made = release.make()
-    labels, valid = made.labels.to_pylist(), made.valid_answers.to_pylist()
-    for row in labels:
-        if row["question_id"] == "a-2":
-            row["label"], row["labelers"] = 1, []
-    for row in valid:
-        if row["question_id"] == "a-2":
-            row["answer"] = row["answer_key"] = f"never {row['answer_key']}"
-    changed = replace(
-        made,
-        labels=made.labels.from_pylist(labels, made.labels.schema),
-        valid_answers=made.valid_answers.from_pylist(valid, made.valid_answers.schema),
-    )
-    rows = {row[0]: row[1:] for row in table_below(written(changed, tmp_path)[1], "Before you compare figures")}
-    assert rows["test"][:3] == ["2", "1", "50.0%"]
-
-
 def test_the_example_is_a_row_of_each_label(plain, tables):
     rows = table_below(plain[1], "Example")
     labels = {(row["question_id"], row["permutation"]): row["label"] for row in tables.labels.to_pylist()}
@@ -149,19 +138,6 @@ def test_texts_of_sources_are_escaped(tables, tmp_path):
         row["question"] = "<script>alert(1)</script> | *a*\n## b"
     _, text = written(replace(tables, questions=tables.questions.from_pylist(rows, tables.questions.schema)), tmp_path)
     assert "<script>" not in text and "&lt;script&gt;alert(1)&lt;/script&gt; \\| \\*a\\* \\#\\# b" in text
-
-
-@pytest.mark.parametrize(
-    ("leakage", "said"),
-    [
-        ({"method": "bem"}, "looks for no substrings, so a share above 0 is possible"),
-        ({"method": "full", "contained": True}, "looks for gold answers as substrings and for accepted answers"),
-        ({"method": "full", "contained": False}, "looks for gold answers as whole words and for accepted answers"),
-    ],
-)
-def test_what_answer_containment_means(tables, tmp_path, leakage, said):
-    _, text = written(given(tables, settings={"leakage": leakage}), tmp_path)
-    assert said in text and "must be 0" not in text
 
 
 def test_settings_are_in_a_file_beside_the_card(tables, tmp_path):

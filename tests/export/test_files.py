@@ -11,13 +11,10 @@ from pathlib import Path
 import pytest
 
 from quit.errors import InputError, SettingsError, WorkspaceError
-from quit.export import FORMATS, export, files, release_json, verify
+from quit.export import FORMATS, export, release_json, verify
+from tests.comparing import files_of
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def snapshot(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -25,7 +22,7 @@ def test_the_same_release_gives_the_same_bytes(tables, release, tmp_path, name):
     for out in ("one", "two"):
         export(tables, [name], tmp_path / out)
     export(release.as_dictionaries(tables, 777), [name], tmp_path / "three")  # other chunks, other encoding
-    assert snapshot(tmp_path / "one") == snapshot(tmp_path / "two") == snapshot(tmp_path / "three")
+    assert files_of(tmp_path / "one") == files_of(tmp_path / "two") == files_of(tmp_path / "three")
     assert list((tmp_path / "one").iterdir()) == [tmp_path / "one" / name], "nothing temporary is left"
 
 
@@ -36,13 +33,27 @@ def test_the_manifest_names_every_file_with_its_checksum(tables, tmp_path):
         folder = tmp_path / manifest.format
         found = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
         assert found["release_fingerprint"] == tables.fingerprint and found["embedded"] is True
-        assert {one["path"] for one in found["files"]} == set(snapshot(folder)) - {"manifest.json"}
+        assert {one["path"] for one in found["files"]} == set(files_of(folder)) - {"manifest.json"}
         for one in found["files"]:
             content = (folder / one["path"]).read_bytes()
             assert (one["sha256"], one["bytes"]) == (hashlib.sha256(content).hexdigest(), len(content))
         assert verify(folder) == manifest
     rows = {entry.path: entry.rows for entry in manifests[0].files}
     assert rows == {"train.json": 3, "dev.json": 2, "test.json": 2, "corpus.jsonl": 7 * 325}
+
+
+def test_a_split_without_questions_has_empty_files_or_none(release, tmp_path):
+    formats = ["release-json", "paper-index", "beir", "trec", "squad", "csv"]
+    export(release.make({"q1": "train", "q2": "test"}), formats, tmp_path)
+    empty = {name: path for name, path in files_of(tmp_path).items() if "dev" in name}
+    assert empty == {
+        "release-json/dev.json": b"[]\n",
+        **dict.fromkeys(("paper-index/dev/index.jsonl", "paper-index/dev/retriever.jsonl"), b""),
+        "beir/qrels/dev.tsv": b"query-id\tcorpus-id\tscore\n",
+        **dict.fromkeys(("trec/qrels.dev.txt", "trec/topics.dev.tsv", "trec/topics.dev.txt"), b""),
+    }
+    corpus = (tmp_path / "paper-index" / "corpus.jsonl").read_text().splitlines()
+    assert len(corpus) == 650 and len((tmp_path / "beir" / "corpus.jsonl").read_text().splitlines()) == 650
 
 
 def test_verify_names_the_changed_and_the_missing_file(tables, tmp_path):
@@ -74,10 +85,10 @@ def test_a_folder_that_is_not_ours_is_never_replaced(tables, tmp_path):
     for content in (None, "{}", "[]", "not json", '{"made_by": "someone"}'):
         if content is not None:
             (target / "manifest.json").write_text(content)
-        before = snapshot(tmp_path)
+        before = files_of(tmp_path)
         with pytest.raises(SettingsError, match="not an earlier export"):
             export(tables, ["huggingface", "release-json"], tmp_path, overwrite=True)
-        assert snapshot(tmp_path) == before, "nothing is written, not even the format whose target is free"
+        assert files_of(tmp_path) == before, "nothing is written, not even the format whose target is free"
 
 
 def test_a_file_or_a_link_as_target_is_refused(tables, tmp_path):
@@ -98,10 +109,10 @@ def test_an_empty_folder_is_a_fine_target(tables, tmp_path):
 
 def test_an_earlier_export_is_replaced_only_when_asked(tables, tmp_path):
     export(tables, ["release-json"], tmp_path)
-    before = snapshot(tmp_path)
+    before = files_of(tmp_path)
     with pytest.raises(SettingsError, match="--overwrite"):
         export(tables, ["release-json"], tmp_path, paper_keys=True)
-    assert snapshot(tmp_path) == before
+    assert files_of(tmp_path) == before
     export(tables, ["release-json"], tmp_path, paper_keys=True, overwrite=True)
     assert b"gemma-3-1b" in (tmp_path / "release-json" / "train.json").read_bytes()
     assert [path.name for path in tmp_path.iterdir()] == ["release-json"]
@@ -117,7 +128,7 @@ def test_a_users_file_in_an_earlier_export_is_not_deleted(tables, tmp_path):
 
 def test_a_failing_export_leaves_the_earlier_one(tables, tmp_path, monkeypatch):
     export(tables, ["release-json"], tmp_path)
-    before = snapshot(tmp_path)
+    before = files_of(tmp_path)
 
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -125,13 +136,13 @@ def test_a_failing_export_leaves_the_earlier_one(tables, tmp_path, monkeypatch):
     monkeypatch.setattr(release_json, "_write_corpus", full)
     with pytest.raises(WorkspaceError, match=r"No space left on device.*unchanged"):
         export(tables, ["release-json"], tmp_path, overwrite=True)
-    assert snapshot(tmp_path) == before
+    assert files_of(tmp_path) == before
     assert [path.name for path in tmp_path.iterdir()] == ["release-json"]
 
 
 def test_a_failing_rename_brings_the_earlier_one_back(tables, tmp_path, monkeypatch):
     export(tables, ["release-json"], tmp_path)
-    before = snapshot(tmp_path)
+    before = files_of(tmp_path)
     rename = Path.rename
 
     def fail(self, target):
@@ -142,7 +153,7 @@ def test_a_failing_rename_brings_the_earlier_one_back(tables, tmp_path, monkeypa
     monkeypatch.setattr(Path, "rename", fail)
     with pytest.raises(WorkspaceError, match="Input/output"):
         export(tables, ["release-json"], tmp_path, overwrite=True)
-    assert snapshot(tmp_path) == before
+    assert files_of(tmp_path) == before
 
 
 def test_killed_between_the_two_renames_the_earlier_one_comes_back(tables, tmp_path):
@@ -212,13 +223,3 @@ def test_an_unwritable_folder_is_one_clear_error(tables, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(WorkspaceError, match="could not be written"):
         export(tables, ["release-json"], tmp_path / "file" / "out")
-
-
-def test_the_manifest_is_written_last(tables, tmp_path, monkeypatch):
-    order = []
-    done, sync = files.ExportFolder.done, files.sync
-    monkeypatch.setattr(files.ExportFolder, "done", lambda self, name, rows: order.append(name) or done(self, name, 0))
-    monkeypatch.setattr(files, "sync", lambda path: order.append(path.name) or sync(path))
-    export(tables, ["huggingface"], tmp_path)
-    others = [place for place, name in enumerate(order) if name.endswith((".parquet", ".md"))]
-    assert others and order.index("manifest.json") > max(others)

@@ -11,6 +11,7 @@ from quit.export import export, huggingface
 from quit.export.card_facts import hub_licence
 from quit.text.normalize import normalize_answer
 from tests.answers import with_texts
+from tests.export.conftest import truth_of
 
 datasets = pytest.importorskip("datasets")
 
@@ -77,19 +78,17 @@ def test_rows_by_split(loaded, release):
 
 
 def test_passages_are_the_joined_hints_with_their_labels(loaded, tables):
-    hints = {}
+    truth = truth_of(tables)
     for row in rows_of(loaded, "hints"):
-        hints.setdefault(row["question_id"], []).append(row["hint"])
-        assert row["index"] == len(hints[row["question_id"]]) - 1
-    labels = {(row["question_id"], row["permutation"]): row["label"] for row in tables.labels.to_pylist()}
+        assert row["hint"] == truth.texts[passage_id(row["question_id"], str(row["index"]))]
     rows = rows_of(loaded, "passages")
-    assert len(rows) == len(labels)
+    assert {row["id"]: (row["text"], row["label"]) for row in rows} == {
+        name: (truth.texts[name], truth.labels[name]) for name in truth.names
+    }
     for row in rows:
         permutation = row["permutation"]
         assert row["id"] == passage_id(row["question_id"], permutation)
         assert row["subset"] == "".join(sorted(permutation)) and row["n_hints"] == len(permutation)
-        assert row["text"] == " ".join(hints[row["question_id"]][int(index)] for index in permutation)
-        assert row["label"] == labels[row["question_id"], permutation]
 
 
 def test_qrels_are_the_labels(loaded):
@@ -150,11 +149,6 @@ def test_the_card_says_what_must_be_said(folder):
     for needed in ("Warning: embedded readers", "10.1145/3774904.3792653", "@x{triviahg}", "CC BY 4.0", "`labeler-x`",
                    "How it was made", "No human verification", "2,275"):  # fmt: skip
         assert needed in text, needed
-
-
-def test_no_embedded_warning_without_embedded_readers(tables, tmp_path):
-    export(replace(tables, embedded=False), ["huggingface"], tmp_path)
-    assert "embedded readers" not in (tmp_path / "huggingface" / "README.md").read_text()
 
 
 def test_several_shards_load_as_one(folder, tables, loaded, tmp_path, monkeypatch, release):

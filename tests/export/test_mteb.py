@@ -1,9 +1,9 @@
 import pytest
 import yaml
 
-from quit.common.ids import passage_id
 from quit.export import export, lines, verify
 from quit.export.mteb import CONFIGS
+from tests.export.conftest import truth_of
 
 datasets = pytest.importorskip("datasets")
 AWKWARD = {"a b\t1": "train", 'q"2%': "dev", "c-3": "test", "d\u20284": "train"}
@@ -36,43 +36,16 @@ def test_configs_splits_and_columns_are_the_convention(folder, loaded):
             assert split.features.arrow_schema.remove_metadata() == CONFIGS[config]
 
 
-def test_the_default_config_is_the_qrels(folder, tmp_path):
-    found = datasets.load_dataset(str(folder), split="test", cache_dir=str(tmp_path))
-    assert found.column_names == ["query-id", "corpus-id", "score"]
-
-
 def test_rows_are_the_tables(loaded, awkward):
-    hints: dict[str, list[str]] = {}
-    for row in sorted(awkward.ranked_hints.to_pylist(), key=lambda row: row["rank"]):
-        if row["selected"]:
-            hints.setdefault(row["question_id"], []).append(row["hint"])
-    texts, labels = {}, {split: [] for split in ("train", "dev", "test")}
-    for row in awkward.labels.to_pylist():
-        name = passage_id(row["question_id"], row["permutation"])
-        texts[name] = " ".join(hints[row["question_id"]][int(one)] for one in row["permutation"])
-        labels[AWKWARD[row["question_id"]]].append((row["question_id"], name, row["label"]))
+    truth = truth_of(awkward)
     corpus = loaded["corpus"]["corpus"].to_list()
-    assert {row["_id"]: row["text"] for row in corpus} == texts and len(corpus) == len(texts)
+    assert {row["_id"]: row["text"] for row in corpus} == truth.texts and len(corpus) == len(truth.texts)
     assert {row["title"] for row in corpus} == {""}
-    assert {row["_id"]: row["text"] for row in loaded["queries"]["queries"].to_list()} == {
-        row["question_id"]: row["question"] for row in awkward.questions.to_pylist()
-    }
-    for split, expected in labels.items():
-        assert [tuple(row.values()) for row in loaded["default"][split].to_list()] == expected
-
-
-def test_loaded_as_mteb_loads_a_retrieval_task(folder, tmp_path):
-    """Its steps: the qrels of a split, then ``corpus`` and ``queries`` from that split or else from their only one."""
-
-    def only(config, split):
-        names = datasets.get_dataset_split_names(str(folder), config)
-        chosen = split if split in names else names[0]
-        assert split in names or len(names) == 1
-        return datasets.load_dataset(str(folder), config, split=chosen, cache_dir=str(tmp_path))
-
-    qrels = only("default", "test")
-    corpus, queries = only("corpus", "test"), only("queries", "test")
-    assert set(qrels["corpus-id"]) <= set(corpus["_id"]) and set(qrels["query-id"]) == {"c-3"} <= set(queries["_id"])
+    assert {row["_id"]: row["text"] for row in loaded["queries"]["queries"].to_list()} == truth.questions
+    for split in ("train", "dev", "test"):
+        expected = [(truth.owner[name], name, label) for name, label in truth.labels.items()]
+        mine = [row for row in expected if AWKWARD[row[0]] == split]
+        assert [tuple(row.values()) for row in loaded["default"][split].to_list()] == mine
 
 
 def test_several_shards_load_as_one(awkward, loaded, tmp_path, monkeypatch):

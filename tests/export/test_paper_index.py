@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from quit.errors import SettingsError
 from quit.export import export, paper_index
 from tests.export.plain_index import plain_index
 
@@ -12,9 +11,7 @@ NAMES = [f"{split}/{name}.jsonl" for split in ("train", "dev", "test") for name 
 
 
 @pytest.mark.parametrize("at_once", [paper_index.PASSAGES_AT_ONCE, 100])
-def test_the_seven_files_have_the_bytes_that_the_papers_scripts_write(
-    tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
-) -> None:
+def test_the_seven_files_have_the_bytes_that_the_papers_scripts_write(tables, tmp_path, monkeypatch, at_once) -> None:
     monkeypatch.setattr(paper_index, "PASSAGES_AT_ONCE", at_once)
     export(tables, ["release-json", "paper-index"], tmp_path, paper_keys=True)
     plain_index(tmp_path / "release-json", tmp_path / "plain")
@@ -36,20 +33,7 @@ def test_readers_go_by_their_own_names_unless_the_papers_are_asked_for(tables, t
     assert {one["kind"] for one in manifest.facts["readers"]} == {"embedded"}
 
 
-def test_a_split_without_questions_gives_empty_files(release, tmp_path: Path) -> None:
-    export(release.make({"q1": "train"}), ["paper-index"], tmp_path)
-    folder = tmp_path / "paper-index"
-    assert (folder / "dev" / "index.jsonl").read_bytes() == (folder / "test" / "retriever.jsonl").read_bytes() == b""
-    lines = (folder / "corpus.jsonl").read_text().splitlines()
-    assert len(lines) == 325 and sorted(lines) == sorted((folder / "train" / "index.jsonl").read_text().splitlines())
-
-
 def test_without_evaluation_readers_there_are_no_answers_to_show(tables, tmp_path: Path, release) -> None:
     export(replace(tables, readers=release.readers[:3]), ["paper-index"], tmp_path)
     record = json.loads((tmp_path / "paper-index" / "test" / "retriever.jsonl").read_text().splitlines()[0])
     assert record["contexts"][7]["rag_answers"] == {} and record["contexts"][7]["label"] in (1, 2)
-
-
-def test_paper_keys_need_three_and_three(tables, tmp_path: Path, release) -> None:
-    with pytest.raises(SettingsError, match="three labelers and three readers"):
-        export(replace(tables, readers=release.readers[:5]), ["paper-index"], tmp_path, paper_keys=True)

@@ -109,12 +109,6 @@ def test_paper_keys_need_three_and_three(tables, tmp_path, release):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_split_without_questions_is_an_empty_array(tmp_path, release):
-    export(release.make({"q1": "train"}), ["release-json"], tmp_path)
-    assert (tmp_path / "release-json" / "dev.json").read_bytes() == b"[]\n"
-    assert len(load(tmp_path / "release-json", "train")) == 1
-
-
 def test_tables_may_hold_more_than_the_release(folder, tables, tmp_path, release):
     fewer = replace(tables, splits=tables.splits.filter(pa.array([one != "a-3" for one in release.split])))
     export(fewer, ["release-json"], tmp_path)

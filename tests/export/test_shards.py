@@ -10,13 +10,10 @@ from quit.export import export
 from quit.export.files import FORMATS
 from quit.export.training import FineTuning
 from quit.release.create import create
+from tests.comparing import files_of
 from tests.report import tiny
 
 FEW_QUESTIONS = {"human-coverage": "a test"}
-
-
-def _bytes(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_releases_and_exports_have_the_same_bytes_whatever_the_number_of_shards(tmp_path: Path, monkeypatch) -> None:
@@ -41,5 +38,5 @@ def test_releases_and_exports_have_the_same_bytes_whatever_the_number_of_shards(
         export(export_tables_of(workspace, pipeline), formats, tmp_path / f"exports{shards}", fine_tuning=partial)
     assert parts[1] == 1 and parts[4] >= 3  # a shard without labels has no part
     for made in ("release", "exports"):
-        one, four = _bytes(tmp_path / f"{made}1"), _bytes(tmp_path / f"{made}4")
+        one, four = files_of(tmp_path / f"{made}1"), files_of(tmp_path / f"{made}4")
         assert one == four and len(one) >= 12, made

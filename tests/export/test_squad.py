@@ -1,6 +1,3 @@
-import json
-from collections import Counter
-
 import pytest
 
 from quit.export import export
@@ -32,18 +29,3 @@ def test_datasets_loads_every_passage_with_its_question_answers_and_label(folder
                 assert asked["answers"] == [{"text": text, "answer_start": -1} for text in question["valid_answers"]]
                 found.append((asked["id"], paragraph["context"], asked["label"]))
         assert found == [(row["id"], row["text"], row["label"]) for row in passages[split]]
-
-
-def test_texts_can_be_scored_as_squad_scores_them(folder):
-    """As SQuAD's evaluation reads the file: the best match of a prediction over a question's answers, by its id."""
-    data = json.loads((folder / "squad" / "test.json").read_text(encoding="utf-8"))["data"]
-    asked = [qa for article in data for paragraph in article["paragraphs"] for qa in paragraph["qas"]]
-    predictions = {qa["id"]: qa["answers"][0]["text"] if qa["label"] == 2 else "wrong" for qa in asked}
-    exact = sum(max(predictions[qa["id"]] == answer["text"] for answer in qa["answers"]) for qa in asked)
-    assert exact == Counter(qa["label"] for qa in asked)[2] and len(predictions) == 650
-
-
-def test_a_split_without_questions_has_no_file(tmp_path, release):
-    export(release.make({"q1": "train", "q2": "test"}), ["squad", "csv"], tmp_path)
-    assert sorted(path.name for path in (tmp_path / "squad").iterdir()) == ["manifest.json", "test.json", "train.json"]
-    assert not list((tmp_path / "csv").glob("*.dev.csv"))

@@ -17,32 +17,20 @@ from quit.engine.workspace import Workspace
 from quit.review.apply import plan_update
 from quit.review.store import ReviewStore
 from quit.text.normalize import normalize_answer
+from tests.answers import answers_in
+from tests.comparing import files_of
 from tests.conftest import call_quit
-from tests.partly import LABELERS, build
+from tests.partly import EXACT, LABELERS, asked_of, build
 from tests.stages.labelling.test_verdicts import said
 
 pytestmark = pytest.mark.slow
 
-EXACT = "labels.economy=exact"
-Passage = tuple[str, str]
-
 
 @pytest.fixture(scope="module")
-def full(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> Path:
-    folder = tmp_path_factory.mktemp("full") / "W"
-    build(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def exact(full: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def exact(full: Path, tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> Path:
     folder = shutil.copytree(full, tmp_path_factory.mktemp("exact") / "W")
     build(folder, EXACT)
     return folder
-
-
-def _files(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.mark.parametrize("format", ["release-json", "paper-index"])
@@ -60,7 +48,7 @@ def test_filling_in_gives_the_bytes_of_a_full_run(exact: Path, full: Path, tmp_p
     for place, name in ((folder, "ours"), (full, "theirs")):
         done = call_quit("export", "-w", str(place), "-f", "release-json,huggingface", "--out", str(tmp_path / name))
         assert done.returncode == 0, done.stderr
-    assert _files(tmp_path / "ours") == _files(tmp_path / "theirs")
+    assert files_of(tmp_path / "ours") == files_of(tmp_path / "theirs")
 
 
 def test_a_release_and_its_dataset_say_what_was_asked(exact: Path, full: Path, tmp_path: Path) -> None:
@@ -88,15 +76,10 @@ def test_a_release_and_its_dataset_say_what_was_asked(exact: Path, full: Path, t
     done = call_quit("export", "-w", str(full), "-f", "trec", "--out", str(tmp_path / "y"))
     assert done.returncode == 0, done.stderr
     ours, theirs = (
-        {name: data for name, data in _files(tmp_path / place / "trec").items() if name != "manifest.json"}
+        {name: data for name, data in files_of(tmp_path / place / "trec").items() if name != "manifest.json"}
         for place in ("x", "y")
     )
     assert ours == theirs
-
-
-def _asked(workspace: Workspace, reader: str) -> set[Passage]:
-    rows = workspace.read("answers", runs=[f"read:{reader}"]).to_pylist()
-    return {(row["question_id"], row["permutation"]) for row in rows if row["asked"]}
 
 
 def _accepted(workspace: Workspace) -> tuple[str, str, str]:
@@ -119,7 +102,7 @@ def test_a_rejected_answer_is_asked_of_the_labelers_that_were_skipped(exact: Pat
     ours = Workspace.open(shutil.copytree(exact, tmp_path / "ours"))
     theirs = Workspace.open(shutil.copytree(full, tmp_path / "theirs"))
     question, key, form = _accepted(ours)
-    before, state = {name: _asked(ours, name) for name in LABELERS}, ours.state
+    before, state = {name: asked_of(ours, name) for name in LABELERS}, ours.state
     answers = {key: False, "typed_a substitute": True}  # with no valid answer left, the question would leave
     review = [
         {**row, "answer": form if row.get("answer_key") == key else row.get("answer")}
@@ -140,32 +123,19 @@ def test_a_rejected_answer_is_asked_of_the_labelers_that_were_skipped(exact: Pat
         lowered.append(json.loads(done.stdout)["labels_down"])
     given = {
         (row["question_id"], row["permutation"])
-        for row in _answers_of(ours, LABELERS[0])
+        for row in answers_in(ours, [f"read:{LABELERS[0]}"])
         if row["question_id"] == question and normalize_answer(row["answer"]) == key
     }
-    assert given and _asked(ours, LABELERS[0]) == before[LABELERS[0]]
-    assert _asked(ours, LABELERS[1]) == before[LABELERS[1]] | given
-    assert given <= _asked(ours, LABELERS[2]) | _asked(ours, LABELERS[1])
-    assert _asked(ours, LABELERS[2]) >= before[LABELERS[2]]
+    assert given and asked_of(ours, LABELERS[0]) == before[LABELERS[0]]
+    assert asked_of(ours, LABELERS[1]) == before[LABELERS[1]] | given
+    assert given <= asked_of(ours, LABELERS[2]) | asked_of(ours, LABELERS[1])
+    assert asked_of(ours, LABELERS[2]) >= before[LABELERS[2]]
     assert ours.read("labels")["label"].equals(theirs.read("labels")["label"])
     assert ours.read("splits").equals(theirs.read("splits"))
     assert lowered[0] > 0 and last_build(ours).up_to_date
     done = call_quit("review", "apply", "-w", str(ours.path), "--withdraw")
     assert done.returncode == 0, done.stderr
-    assert ours.state == state and {name: _asked(ours, name) for name in LABELERS} == before
-
-
-def _answers_of(workspace: Workspace, reader: str) -> list[dict]:
-    with workspace.connect() as connection:
-        return (
-            connection.sql(
-                "SELECT question_id, permutation, answer FROM answers JOIN distinct_answers "
-                "USING (question_id, reader, number) WHERE reader = $1",
-                params=[reader],
-            )
-            .to_arrow_table()
-            .to_pylist()
-        )
+    assert ours.state == state and {name: asked_of(ours, name) for name in LABELERS} == before
 
 
 @pytest.fixture(scope="module")
@@ -180,7 +150,7 @@ def test_predicted_labels_are_no_asked_ones(estimated: Path, tmp_path: Path) -> 
     workspace = Workspace.open(estimated)
     selection = {(row["question_id"], row["permutation"]): row for row in workspace.read("selection").to_pylist()}
     predicted = {passage for passage, row in selection.items() if row["reason"] is None}
-    assert predicted and {passage for passage in selection} - predicted == _asked(workspace, LABELERS[0])
+    assert predicted and {passage for passage in selection} - predicted == asked_of(workspace, LABELERS[0])
     refused = call_quit("export", "-w", str(estimated), "-f", "trec", "--out", str(tmp_path / "x"))
     assert refused.returncode != 0 and "some labels are predicted" in refused.stderr and "economy=off" in refused.stderr
     done = call_quit("export", "-w", str(estimated), "-f", "huggingface", "--out", str(tmp_path / "x"))
@@ -224,7 +194,7 @@ def test_a_release_of_predicted_labels_needs_a_reason(estimated: Path, tmp_path:
     for place in (("--release", str(tmp_path / "v1")), ("-w", str(estimated))):
         done = call_quit("export", *place, "-f", "huggingface", "--out", str(tmp_path / place[0]))
         assert done.returncode == 0, done.stderr
-    ours, theirs = (_files(tmp_path / place / "huggingface") for place in ("--release", "-w"))
+    ours, theirs = (files_of(tmp_path / place / "huggingface") for place in ("--release", "-w"))
     assert {name for name in ours if ours[name] != theirs[name]} <= {
         *("README.md", "settings.json", "manifest.json", "croissant.json")
     }

@@ -44,7 +44,12 @@ def test_push_sync_and_apply_in_one_flow(review_workspace, live, review_settings
     opened = Workspace.open(review_workspace)
     assert "update" in opened.state and len(opened.read("changes")) > 0
 
+    refused = _release(review_workspace, "v1")
+    assert refused.returncode == 3 and "with other content" in refused.stderr
     assert _release(review_workspace, "v2").returncode == 0
+    assert not any(
+        live.account.email in path.read_text("latin-1") for path in review_workspace.rglob("v2/release.json")
+    )
     releases = [str(review_workspace / "releases" / name) for name in ("v1", "v2")]
     verified = [export_tables_of_release(path).provenance.get("verification") for path in releases]
     with held_last_build(review_workspace) as pipeline:

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
-import shutil
 import socket
-import subprocess
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +18,11 @@ from quit import contracts
 from quit.errors import MissingDependency, ServerError
 from quit.settings import Run
 from tests.comparing import bytes_of, tables_of
-from tests.conftest import FEW, ROOT, call_quit, run_quit
+from tests.conftest import FEW, call_quit, run_quit
+from tests.processes import started, until
 from tests.servers import rude
 from tests.servers.builds import write_profile
-from tests.servers.ray_cluster import RayCluster, hiding
+from tests.servers.ray_cluster import RayCluster
 from tests.servers.rude import RudeServer
 
 pytestmark = pytest.mark.slow
@@ -43,38 +40,7 @@ def _arguments(workspace: Path, source: Path, runner: str, shards: int = SHARDS)
     return [*command, "--runner", runner, "--set", "run.cluster_seconds=120"]  # the machine may be busy
 
 
-def _start(arguments: list[str], home: Path, cwd: Path = ROOT, **variables: str) -> subprocess.Popen[str]:
-    """Start the command line in a process of its own; its stderr can be read."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "quit.cli", *arguments],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PREFECT_HOME": str(home), "COLUMNS": "300", **variables},
-        cwd=cwd,
-    )
-
-
-def _until(ready: Callable[[], Any], process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 400
-    while not ready():
-        assert process.poll() is None and time.monotonic() < deadline
-        time.sleep(0.005)
-
-
-def test_processes_of_this_machine_make_the_same_bytes(
-    few_built: Path, few_source: Path, tmp_path: Path, prefect_home: Path
-) -> None:
-    done = run_quit(*_arguments(tmp_path / "W", few_source, "processes"), home=prefect_home)
-    assert done.returncode == 0, done.stderr
-    assert bytes_of(tmp_path / "W") == bytes_of(few_built)
-    shown = re.findall(r"^ *\d+ (\S+): done, (\d+) shards?; .+ left", done.stderr, re.M)
-    assert ("collect", "1") in shown and ("label", str(SHARDS)) in shown
-
-
-def test_local_ray_and_another_number_of_shards_make_the_same_rows(
-    few_built: Path, few_source: Path, tmp_path: Path, prefect_home: Path
-) -> None:
+def test_local_ray_and_another_number_of_shards_make_the_same_rows(few_built, few_source, tmp_path, prefect_home):
     done = run_quit(*_arguments(tmp_path / "W", few_source, "ray", shards=2), home=prefect_home)
     assert done.returncode == 0, done.stderr
     two, three = tables_of(tmp_path / "W"), tables_of(few_built)
@@ -83,42 +49,7 @@ def test_local_ray_and_another_number_of_shards_make_the_same_rows(
     assert "Ray" not in done.stderr and "token" not in done.stderr, "the terminal is the build's"
 
 
-def test_a_worker_with_another_program_is_refused(
-    cluster: RayCluster, few_source: Path, tmp_path: Path, prefect_home: Path
-) -> None:
-    """The build runs a copy of the program that differs in one comment; the cluster has ours."""
-    other = tmp_path / "other"
-    for package in ("quit", "flows", "annotation"):
-        shutil.copytree(ROOT / package, other / package, ignore=shutil.ignore_patterns("__pycache__"))
-    with (other / "quit" / "ids.py").open("a") as file:
-        file.write("# newer\n")
-    arguments = _arguments(tmp_path / "W", few_source, cluster.address)
-    process = _start(arguments, prefect_home, other, **cluster.client_environment, PYTHONPATH=str(other))
-    _, said = process.communicate(timeout=400)
-    assert process.returncode == 7, said
-    assert "another program than the build" in said and f"(Worker on {socket.gethostname()}.)" in said
-    assert "Traceback" not in said
-    assert not list((tmp_path / "W" / "tables").rglob("part-*"))
-
-
-def test_a_worker_that_cannot_see_the_workspace_says_so_and_makes_no_folder(
-    few_source: Path, tmp_path: Path, prefect_home: Path
-) -> None:
-    """The worker's root holds everything but the workspace's folder, as on a machine without the mount."""
-    blindfold = hiding(tmp_path / "share")
-    if blindfold is None:
-        pytest.skip("this system lets nobody mount in a namespace of one's own")
-    with RayCluster(prefix=blindfold) as blind:
-        arguments = _arguments(tmp_path / "share" / "W", few_source, blind.address)
-        process = _start([*arguments, "--set", "run.visible_seconds=1"], prefect_home, **blind.client_environment)
-        _, said = process.communicate(timeout=400)
-    assert process.returncode == 7, said
-    assert "cannot see the workspace" in said and "Mount the shared folder" in said
-
-
-def test_a_node_is_killed_and_the_bytes_are_the_same(
-    cluster: RayCluster, few_built: Path, few_source: Path, tmp_path: Path, prefect_home: Path
-) -> None:
+def test_a_node_is_killed_and_the_bytes_are_the_same(cluster, few_built, few_source, tmp_path, prefect_home) -> None:
     """SIGKILL to every process of one of two nodes while it works; nothing that was finished is done again."""
     folder = tmp_path / "W"
     node = cluster.start_node()
@@ -131,14 +62,16 @@ def test_a_node_is_killed_and_the_bytes_are_the_same(
             worker.resume()
         return False
 
-    process = _start(_arguments(folder, few_source, cluster.address), prefect_home, **cluster.client_environment)
+    arguments, errors = _arguments(folder, few_source, cluster.address), tmp_path / "errors"
+    process = started(arguments, errors, prefect_home, **cluster.client_environment)
     try:
-        _until(lambda: any((folder / "tables").glob("02_filter/*/*/part-*")) and caught_at_work(), process)
+        until(lambda: any((folder / "tables").glob("02_filter/*/*/part-*")) and caught_at_work(), process)
         before = {path: path.stat().st_mtime_ns for path in (folder / "tables").rglob("part-*.parquet")}
         cluster.kill_node(node)
-        _, said = process.communicate(timeout=400)
+        process.wait(400)
     finally:
         process.kill()
+    said = errors.read_text()
     assert process.returncode == 0, said
     assert re.search(r"\S+: part \d has lost its worker \(\w+Error", said), said
     finished = [path for path in before if all(part in before for part in path.parents[1].glob(f"*/{path.name}"))]
@@ -146,26 +79,27 @@ def test_a_node_is_killed_and_the_bytes_are_the_same(
     assert bytes_of(folder) == bytes_of(few_built)
 
 
-def test_a_killed_process_of_the_pool_is_replaced(
-    few_built: Path, few_source: Path, tmp_path: Path, prefect_home: Path
-) -> None:
+def test_a_killed_process_of_the_pool_is_replaced(few_built, few_source, tmp_path, prefect_home) -> None:
     import psutil
 
     folder = tmp_path / "W"
-    process = _start(_arguments(folder, few_source, "processes"), prefect_home)
+    errors = tmp_path / "errors"
+    process = started(_arguments(folder, few_source, "processes"), errors, prefect_home)
     try:
-        _until(lambda: any((folder / "tables").glob("05_probe_*/*/*/part-*")), process)
+        until(lambda: any((folder / "tables").glob("05_probe_*/*/*/part-*")), process)
         workers = [
             one
             for one in psutil.Process(process.pid).children(recursive=True)
             if "spawn_main" in " ".join(one.cmdline())
         ]
         workers[-1].kill()
-        _, said = process.communicate(timeout=400)
+        process.wait(400)
     finally:
         process.kill()
+    said = errors.read_text()
     assert process.returncode == 0, said
-    assert "has lost its worker" in said
+    shown = re.findall(r"^ *\d+ (\S+): done, (\d+) shards?; .+ left", said, re.M)
+    assert "has lost its worker" in said and ("collect", "1") in shown
     assert bytes_of(folder) == bytes_of(few_built)
 
 
@@ -218,21 +152,22 @@ def test_a_missing_client_is_named_with_the_command(monkeypatch: pytest.MonkeyPa
         runner.submit(None, {})
 
 
-def test_a_scheduled_run_takes_its_runner_from_its_parameters(
-    few_built: Path, few_source: Path, tmp_path: Path, prefect_home: Path
-) -> None:
+def test_a_scheduled_run_takes_its_runner_from_its_parameters(few_built, few_source, tmp_path, prefect_home) -> None:
     """The flow itself, with a server, as a deployment calls it."""
     from prefect.client.orchestration import get_client
-    from prefect.client.schemas.filters import FlowRunFilter
+    from prefect.client.schemas.filters import ArtifactFilter, FlowRunFilter
 
     from flows.build import build
 
     overrides = [f"run.shards={SHARDS}", "run.runner=processes"]
     state = build(str(tmp_path / "W"), [f"jsonl:{few_source}"], str(FEW), overrides, return_state=True)
+    assert state.type == "COMPLETED" and f"label {SHARDS}" in state.result()
+    mine = {"any_": [state.state_details.flow_run_id]}
     with get_client(sync_client=True) as client:
-        mine = FlowRunFilter(id={"any_": [state.state_details.flow_run_id]})
-        names = {run.name for run in client.read_task_runs(flow_run_filter=mine)}
-    assert {"collect-0", "filter-0", f"label-{SHARDS - 1}"} <= names, "workers report to the build's server"
+        names = [run.name for run in client.read_task_runs(flow_run_filter=FlowRunFilter(id=mine))]
+        keys = {one.key for one in client.read_artifacts(artifact_filter=ArtifactFilter(flow_run_id=mine))}
+    assert len(names) == len({*names}) and {"quit-build", "quit-build-summary"} <= keys
+    assert {"collect-0", "filter-0", f"label-{SHARDS - 1}"} <= {*names}, "workers report to the build's server"
     assert bytes_of(tmp_path / "W") == bytes_of(few_built)
 
 

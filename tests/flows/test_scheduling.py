@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 from prefect.client.schemas.objects import FlowRun
-from prefect.states import Completed, Crashed, Failed, Scheduled
+from prefect.states import Crashed, Failed, Scheduled
 
 from flows import scheduling
 from flows.notices import as_text, notice
@@ -109,9 +109,7 @@ def test_workspaces_of_the_same_name_get_deployments_of_their_own(tmp_path: Path
 @pytest.mark.parametrize(
     ("parameters", "named"), [("formats=['bier']", "beir"), ("format=['beir']", "Did you mean 'formats'")]
 )
-def test_parameters_that_a_flow_does_not_take_are_refused_before_anything_is_deployed(
-    tmp_path: Path, parameters: str, named: str
-) -> None:
+def test_parameters_that_a_flow_does_not_take_are_refused_before_anything_is_deployed(tmp_path, parameters, named):
     settings = _settings(f"{{flow='release', parameters={{{parameters}}}}}")
     with pytest.raises(SettingsError, match=named):
         plan([tmp_path / "W"], settings, "embedded", [], ["jsonl:x.jsonl"])
@@ -164,8 +162,3 @@ def test_a_notice_says_what_to_do_and_no_secret(state, advice: str, monkeypatch:
     assert said["what_to_do"].find(advice) >= 0 and said["workspace"] == "W" and said["run"] == "calm-fox"
     for text in (json.dumps(said), as_text(said)):
         assert "sk-123456789" not in text and "pass@" not in text and "(SOME_API_KEY)" in text
-
-
-def test_a_finished_state_can_have_a_name_of_our_own() -> None:
-    """What "Nothing new" rests on: Prefect keeps the name of a state that a flow returns."""
-    assert Completed(name=scheduling.NOTHING_NEW).name == "Nothing new" and Completed(name="x").is_completed()

@@ -23,9 +23,7 @@ def _said_in_prefect(home: Path) -> list[str]:
         return [text for table in tables for (text,) in database.execute(f"SELECT message FROM {table}") if text]
 
 
-def test_a_key_that_a_server_sends_back_is_stored_nowhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_prefect_server: Path
-) -> None:
+def test_a_key_that_a_server_sends_back_is_stored_nowhere(tmp_path, monkeypatch, no_prefect_server) -> None:
     monkeypatch.setenv(ACCESS, KEY)
     monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
     lines = STARTER.read_text(encoding="utf-8").splitlines()[1:5:2]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import email
-import http.server
 import json
 import os
 import socketserver
@@ -12,8 +11,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -23,9 +22,11 @@ from flows.server import prefect_server
 from quit.engine.workspace import Workspace
 from quit.settings import Serving
 from tests.conftest import FEW, ROOT, STARTER
+from tests.processes import started, until
 from tests.servers import rude
 from tests.servers.builds import write_profile
 from tests.servers.rude import RudeServer
+from tests.servers.serving import serving as answering
 
 pytestmark = pytest.mark.slow
 LINES = STARTER.read_text(encoding="utf-8").splitlines()
@@ -63,24 +64,15 @@ class Live:
         return httpx.get(f"{self.url}/flow_runs/{identity}", timeout=60).raise_for_status().json()
 
     def ended(self, *identities: str, seconds: float = 600) -> list[dict[str, Any]]:
-        until(lambda: all(self.run(one)["state_type"] in FINAL for one in identities), seconds)
+        until(lambda: all(self.run(one)["state_type"] in FINAL for one in identities), seconds=seconds)
         return [self.run(one) for one in identities]
 
     def tasks(self, identity: str) -> list[dict[str, Any]]:
         return self.post("task_runs/filter", {"flow_runs": {"id": {"any_": [identity]}}})
 
     def runs_of(self, deployment: str) -> list[dict[str, Any]]:
-        wanted = {
-            "deployments": {"id": {"any_": [self.deployment(deployment)["id"]]}},
-            "sort": "EXPECTED_START_TIME_ASC",
-        }
-        return self.post("flow_runs/filter", wanted)
-
-    def overdue(self, deployment: str) -> list[dict[str, Any]]:
-        """Return the runs that should have begun and have not."""
-        now = datetime.now(UTC)
-        waiting = [one for one in self.runs_of(deployment) if one["state_type"] == "SCHEDULED"]
-        return [one for one in waiting if datetime.fromisoformat(one["expected_start_time"]) < now]
+        mine = {"id": {"any_": [self.deployment(deployment)["id"]]}}
+        return self.post("flow_runs/filter", {"deployments": mine, "sort": "EXPECTED_START_TIME_ASC"})
 
     def artifacts(self, identity: str) -> dict[str, str]:
         found = self.post("artifacts/filter", {"artifacts": {"flow_run_id": {"any_": [identity]}}})
@@ -89,15 +81,6 @@ class Live:
 
 def _path() -> str:
     return os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-
-
-def until(ready: Callable[[], Any], seconds: float) -> Any:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if found := ready():
-            return found
-        time.sleep(0.2)
-    raise AssertionError(f"it did not come in {seconds:g} s")
 
 
 @pytest.fixture(scope="module")
@@ -112,26 +95,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
         os.environ.pop("PREFECT_HOME")
         if before is not None:
             os.environ["PREFECT_HOME"] = before
-
-
-class Hook(http.server.ThreadingHTTPServer):
-    """Takes what the failure hook posts."""
-
-    def __init__(self) -> None:
-        self.posts: list[dict[str, str]] = []
-        hook = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                hook.posts.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-                self.send_response(204)
-                self.end_headers()
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        super().__init__(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.serve_forever, daemon=True).start()
 
 
 class Mail(socketserver.ThreadingTCPServer):
@@ -177,10 +140,6 @@ flow = "build"
 
 [[schedules]]
 flow = "build"
-name = "other"
-
-[[schedules]]
-flow = "build"
 name = "short"
 timeout_seconds = 15
 """
@@ -190,50 +149,35 @@ timeout_seconds = 15
 
 
 @pytest.fixture(scope="module")
-def hook() -> Iterator[Hook]:
-    with Hook() as hook:
-        yield hook
+def hook() -> Iterator[SimpleNamespace]:
+    """Takes what the failure hook posts: ``url`` and ``posts``."""
+    posts: list[dict[str, str]] = []
+    with answering(lambda method, path, headers, body: (204, b"", posts.append(json.loads(body)) or {})) as url:
+        yield SimpleNamespace(url=url, posts=posts)
 
 
 @pytest.fixture(scope="module")
-def serving(server: Live, place: Path, hook: Hook) -> Iterator[Callable[[], subprocess.Popen]]:
+def serving(server: Live, place: Path, hook: SimpleNamespace) -> Iterator[Callable[[], subprocess.Popen]]:
     """Starts ``quit serve`` for the workspace W; it runs until the module ends, or a test stops it."""
-    server.environment["QUIT_TEST_HOOK"] = f"http://127.0.0.1:{hook.server_port}/hooks/very-secret"
+    server.environment["QUIT_TEST_HOOK"] = f"{hook.url}/hooks/very-secret"
     server.environment["QUIT_TEST_TOKEN"] = "very-secret"
+    variables = {name: server.environment[name] for name in ("PREFECT_API_URL", "QUIT_TEST_HOOK", "QUIT_TEST_TOKEN")}
     running: list[subprocess.Popen] = []
 
     def start() -> subprocess.Popen:
         running[:] = [one for one in running if one.poll() is None]
         if not running:
-            command = [
-                sys.executable,
-                "-m",
-                "quit.cli",
-                "serve",
-                "-w",
-                str(place / "W"),
-                "-p",
-                str(place / "mine.toml"),
-            ]
+            command = ["serve", "-w", str(place / "W"), "-p", str(place / "mine.toml")]
             command += ["-s", f"jsonl:{place / 'mine.jsonl'}"]
-            with (place / "serve.log").open("ab") as log:
-                process = subprocess.Popen(command, env=server.environment, cwd=place, stdout=log, stderr=log)
+            process = started(command, place / "serve.log", Path(server.environment["PREFECT_HOME"]), **variables)
             running.append(process)
-            said = place / "serve.log"
-            until(lambda: process.poll() is not None or len(server.post("deployments/filter", {})) == 7, 300)
-            assert process.poll() is None, said.read_text(encoding="utf-8")
+            until(lambda: len(server.post("deployments/filter", {})) == 6, process, 300)
         return running[0]
 
     yield start
     for process in running:
         process.terminate()
         process.wait(120)
-
-
-def _times(runs: list[dict[str, Any]]) -> tuple[datetime, datetime]:
-    """Return when the first of some task runs began and the last one ended."""
-    read = datetime.fromisoformat
-    return min(read(one["start_time"]) for one in runs), max(read(one["end_time"]) for one in runs)
 
 
 def _scheduled(server: Live, identity: str, interval: int) -> Any:
@@ -243,18 +187,16 @@ def _scheduled(server: Live, identity: str, interval: int) -> Any:
     return reply.json() if reply.is_success else None
 
 
-def test_first_everything_then_nothing_new_then_one_source_more_on_a_schedule(
-    server: Live, serving: Callable[[], subprocess.Popen], place: Path
-) -> None:
+def test_first_everything_then_nothing_new_then_one_source_more_on_a_schedule(server, serving, place) -> None:
     serving()
     identity = server.deployment("build/W")["id"]
-    [schedule] = until(lambda: _scheduled(server, identity, interval=8), 120)
+    [schedule] = until(lambda: _scheduled(server, identity, interval=8), seconds=120)
     try:
         finished = lambda: [one for one in server.runs_of("build/W") if one["state_type"] == "COMPLETED"]  # noqa: E731
         worked = lambda: [one for one in finished() if one["state_name"] == "Completed"]  # noqa: E731
-        [first] = until(worked, 600)
+        [first] = until(worked, seconds=600)
         assert len(server.tasks(first["id"])) == RUNS and "quit-build" in server.artifacts(first["id"])
-        nothing = until(lambda: [one for one in finished() if one["state_name"] == "Nothing new"], 300)[0]
+        nothing = until(lambda: [one for one in finished() if one["state_name"] == "Nothing new"], seconds=300)[0]
         assert nothing["auto_scheduled"] and "Nothing new: sources, settings and models" in nothing["state"]["message"]
         assert server.tasks(nothing["id"]) == []  # not one shard was worked on
         told = server.artifacts(nothing["id"])["quit-build-summary"]
@@ -262,48 +204,13 @@ def test_first_everything_then_nothing_new_then_one_source_more_on_a_schedule(
 
         questions = len(Workspace.open(place / "W").read("questions"))
         (place / "mine.jsonl").write_text("\n".join(QUESTIONS) + "\n", encoding="utf-8")
-        until(lambda: len(worked()) == 2, 600)
+        until(lambda: len(worked()) == 2, seconds=600)
         assert len(Workspace.open(place / "W").read("questions")) == questions + 1
     finally:  # the runs of a minute would stand in the way of other tests
         httpx.delete(f"{server.url}/deployments/{identity}/schedules/{schedule['id']}", timeout=60)
 
 
-def test_two_deployments_never_work_on_one_workspace_at_once(
-    server: Live, serving: Callable[[], subprocess.Popen], place: Path
-) -> None:
-    """Both have everything to do (another number of shards is nothing new, another number of candidates is)."""
-    serving()
-    common = {"workspace": str(place / "R"), "sources": [f"jsonl:{place / 'mine.jsonl'}"], "profile": str(FEW)}
-    with Workspace.create(place / "R").lock(0):  # until both have begun: each finds the other inside, or waiting
-        ids = [
-            server.start(name, **common, overrides=[f"convergence.candidate_cap={cap}"])
-            for name, cap in (("build/W", 5), ("build/W-other", 6))
-        ]
-        until(lambda: {server.run(one)["state_type"] for one in ids} == {"RUNNING"}, 300)
-    runs = server.ended(*ids)
-    assert [one["state_type"] for one in runs] == ["COMPLETED"] * 2
-    first, second = sorted(_times(server.tasks(one)) for one in ids)
-    assert first[1] <= second[0], "the second run worked while the first held the workspace"
-    assert Workspace.open(place / "R").damaged() == []
-
-
-def test_a_deployment_runs_once_at_a_time_and_the_rest_waits(
-    server: Live, serving: Callable[[], subprocess.Popen], place: Path
-) -> None:
-    serving()
-    made = server.deployment("build/W")
-    assert made["concurrency_options"]["collision_strategy"] == "ENQUEUE"
-    assert made["global_concurrency_limit"]["limit"] == 1
-    ids = [server.start("build/W"), server.start("build/W")]
-    runs = server.ended(*ids)
-    spans = sorted((datetime.fromisoformat(one["start_time"]), datetime.fromisoformat(one["end_time"])) for one in runs)
-    assert spans[0][1] <= spans[1][0]
-    assert [one["state_type"] for one in runs] == ["COMPLETED"] * 2
-
-
-def test_a_failure_is_told_by_webhook_and_mail_without_secrets(
-    server: Live, serving: Callable[[], subprocess.Popen], place: Path, hook: Hook
-) -> None:
+def test_a_failure_is_told_by_webhook_and_mail_without_secrets(server, serving, place, hook) -> None:
     serving()
     with Mail() as mail:
         url = f"mailto://127.0.0.1:{mail.server_address[1]}?from=quit@example.org&to=team@example.org"
@@ -312,7 +219,7 @@ def test_a_failure_is_told_by_webhook_and_mail_without_secrets(
         assert done.returncode == 0, done.stderr
         [run] = server.ended(server.start("build/W", sources=[f"jsonl:{place / 'none-very-secret.jsonl'}"]))
         assert run["state_type"] == "FAILED"
-        until(lambda: hook.posts and mail.letters, 300)
+        until(lambda: hook.posts and mail.letters, seconds=300)
         mail.shutdown()
     post = hook.posts[-1]
     assert post["flow"] == "build" and post["run"] == run["name"] and post["workspace"] == str(place / "W")
@@ -324,23 +231,19 @@ def test_a_failure_is_told_by_webhook_and_mail_without_secrets(
     assert "none-(QUIT_TEST_TOKEN).jsonl" in letter and run["name"] in letter and "very-secret" not in letter
 
 
-def test_a_run_that_is_killed_is_told_too(
-    server: Live, serving: Callable[[], subprocess.Popen], place: Path, hook: Hook
-) -> None:
+def test_a_run_that_is_killed_is_told_too(server, serving, place, hook) -> None:
     serving()
     one = server.start("build/W", workspace=str(place / "K"), overrides=["run.shards=3"])
     lock = place / "K" / "lock.json"
-    until(lambda: lock.is_file() and (place / "K" / "tables").is_dir(), 300)
+    until(lambda: lock.is_file() and (place / "K" / "tables").is_dir(), seconds=300)
     os.kill(json.loads(lock.read_text())["pid"], 9)
     [run] = server.ended(one)
     assert run["state_type"] == "CRASHED"
-    post = until(lambda: [each for each in hook.posts if each["run_id"] == one], 300)[0]
+    post = until(lambda: [each for each in hook.posts if each["run_id"] == one], seconds=300)[0]
     assert post["state"] == "Crashed" and "What is done stays done" in post["what_to_do"]
 
 
-def test_a_run_out_of_time_stops_and_the_next_one_goes_on(
-    server: Live, serving: Callable[[], subprocess.Popen], place: Path
-) -> None:
+def test_a_run_out_of_time_stops_and_the_next_one_goes_on(server, serving, place) -> None:
     """The reader's server is so slow that the readings alone take longer than the run may, until it recovers."""
     serving()
     pause = [2.0]
@@ -365,17 +268,12 @@ def test_a_run_out_of_time_stops_and_the_next_one_goes_on(
 
 
 def test_prefect_yaml_deploys_for_a_worker_that_runs_it(server: Live, place: Path) -> None:
-    environment = {
-        **server.environment,
-        "QUIT_WORKSPACE": str(place / "W"),
-        "QUIT_SOURCE": f"jsonl:{place / 'mine.jsonl'}",
-    }
+    variables = {"QUIT_WORKSPACE": str(place / "W"), "QUIT_SOURCE": f"jsonl:{place / 'mine.jsonl'}"}
+    environment = {**server.environment, **variables}
 
     def prefect(*arguments: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "prefect", *arguments], env=environment, cwd=ROOT, capture_output=True, text=True,
-            timeout=300
-        )  # fmt: skip
+        command, how = [sys.executable, "-m", "prefect", *arguments], {"capture_output": True, "text": True}
+        done = subprocess.run(command, env=environment, cwd=ROOT, timeout=300, **how)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -383,13 +281,7 @@ def test_prefect_yaml_deploys_for_a_worker_that_runs_it(server: Live, place: Pat
     prefect("--no-prompt", "deploy", "--all")
     made = {
         name: server.deployment(name)
-        for name in (
-            "build/nightly",
-            "review-sync/hourly",
-            "label-update/nightly",
-            "release/weekly",
-            "benchmark/weekly",
-        )
+        for name in "build/nightly review-sync/hourly label-update/nightly release/weekly benchmark/weekly".split()
     }
     assert made["build/nightly"]["parameters"]["workspace"] == str(place / "W")
     assert made["build/nightly"]["parameters"]["limits"]["retries"] == 2

@@ -47,8 +47,7 @@ def test_naming_the_new_place_of_the_sources_is_enough(moved: Path, small_source
     assert done.returncode == 0, done.stderr
 
 
-def test_what_happens_while_a_build_waits_counts(built: Path, small_source: Path, tmp_path: Path) -> None:
-    shutil.copytree(built, tmp_path / "W")
+def test_what_happens_while_a_build_waits_counts(workspace: Workspace, small_source: Path, tmp_path: Path) -> None:
     ready, over = threading.Event(), threading.Event()
 
     def other() -> None:
@@ -72,24 +71,3 @@ def test_what_happens_while_a_build_waits_counts(built: Path, small_source: Path
         thread.join()
         assert over.is_set() and pipeline.reviews_applied
         assert pipeline.runs[-1].key == "update"
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        ("workspace", "backup", "s3://bucket/W.tar", "-w"),
-        ("benchmark", "run", "--out", "s3://bucket/x", "--release"),
-        ("index", "build", "--out", "s3://bucket/x", "-c"),
-    ],
-)
-def test_what_is_written_here_is_not_asked_for_at_a_url(command, built: Path) -> None:
-    done = call_quit(*command, str(built))
-    assert done.returncode != 0
-    assert "s3:" in done.stderr
-    assert not Path("s3:").exists()
-
-
-def test_a_restore_to_a_url_is_refused(tmp_path: Path) -> None:
-    done = call_quit("workspace", "restore", str(tmp_path / "b.tar"), "-w", "s3://bucket/W")
-    assert done.returncode == 3
-    assert "restored to a folder of this machine" in done.stderr

@@ -13,6 +13,7 @@ import pytest
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, WorkspaceError
 from quit.operations.backup import backup, restore
+from tests.comparing import files_of
 from tests.report import tiny
 
 
@@ -21,17 +22,13 @@ def workspace(tmp_path: Path) -> Workspace:
     return tiny.workspace(tmp_path / "W")
 
 
-def _files(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-def test_a_restored_workspace_has_the_same_files(workspace, tmp_path) -> None:
+def test_a_restored_workspace_has_the_samefiles_of(workspace, tmp_path) -> None:
     (workspace.path / "releases" / "v1").mkdir(parents=True)
     (workspace.path / "releases" / "v1" / "release.json").write_text("{}")
     written = backup(workspace, tmp_path / "b.tar")
     back = restore(tmp_path / "b.tar", tmp_path / "W2")
-    before = {name: data for name, data in _files(workspace.path).items() if name not in ("lock", "lock.json")}
-    assert _files(tmp_path / "W2") == before
+    before = {name: data for name, data in files_of(workspace.path).items() if name not in ("lock", "lock.json")}
+    assert files_of(tmp_path / "W2") == before
     assert "releases/v1/release.json" in before
     assert any(name.startswith("reviews/part-") for name in before)
     assert back.files == written.files == len(before)

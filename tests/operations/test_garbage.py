@@ -14,14 +14,9 @@ from quit.engine.planning import last_build
 from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
 from quit.operations.garbage import collect, unused
+from tests.comparing import bytes_of
 
 pytestmark = pytest.mark.slow  # the build it works on
-
-
-@pytest.fixture
-def workspace(built: Path, tmp_path: Path) -> Workspace:
-    shutil.copytree(built, tmp_path / "W")
-    return Workspace.open(tmp_path / "W")
 
 
 def _old(workspace: Workspace, run: str, fingerprint: str, days: float, complete: bool = True) -> Path:
@@ -36,20 +31,12 @@ def _old(workspace: Workspace, run: str, fingerprint: str, days: float, complete
     return target
 
 
-def _tables(workspace: Workspace) -> dict[str, bytes]:
-    return {
-        str(p.relative_to(workspace.path)): p.read_bytes()
-        for p in (workspace.path / "tables").rglob("*")
-        if p.is_file()
-    }
-
-
 def test_a_fresh_build_leaves_nothing_over(workspace) -> None:
     assert unused(workspace) == []
 
 
 def test_what_is_old_goes_and_everything_else_stays(workspace) -> None:
-    before = _tables(workspace)
+    before = bytes_of(workspace.path)
     old = _old(workspace, "rank", "00aa", 3)
     reader = _old(workspace, "read:minilm-late", "00bb", 2)
     half = _old(workspace, "judge", "00cc", 1, complete=False)
@@ -60,7 +47,7 @@ def test_what_is_old_goes_and_everything_else_stays(workspace) -> None:
     size = sum(path.stat().st_size for folder in (old, reader, half) for path in folder.rglob("*") if path.is_file())
     assert sum(tables.bytes for tables in folders) == size
     assert collect(workspace, folders) == size
-    assert _tables(workspace) == before
+    assert bytes_of(workspace.path) == before
     assert last_build(workspace).up_to_date
 
 

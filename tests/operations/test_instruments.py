@@ -35,9 +35,7 @@ def models() -> Models:
         ("cases_sealed", 220, 0.95, 0.84),
     ],
 )
-def test_leakage_on_adversarial_cases_written_by_hand(
-    models: Models, name: str, n: int, precision: float, recall: float
-) -> None:
+def test_leakage_on_adversarial_cases_written_by_hand(models, name, n, precision, recall) -> None:
     """Rules were chosen with sight of the first three files; only the last says something of unseen cases."""
     figures = instruments.leakage(CASES / f"{name}.jsonl", models, Settings())
     assert figures["n"] == n
@@ -103,18 +101,12 @@ def test_convergence_of_a_source_without_candidates_is_measured_with_drawn_ones(
         "Berlin": "The Reichstag is there.",
         "Rome": "The Colosseum is there.",
     }
+    weak = [{"hint": f"It is a city {n}.", "convergence": 0.1} for n in range(4)]
     rows = [
-        {
-            "id": city,
-            "question": f"Which city is number {number}?",
-            "answers": [city],
-            "hints": [
-                {"hint": text, "convergence": 1.0},
-                *({"hint": f"It is a city {n}.", "convergence": 0.1} for n in range(4)),
-            ],
-        }
-        for number, (city, text) in enumerate(cities.items())
-    ]
+        {"id": city, "question": f"Which city is number {n}?", "answers": [city],
+         "hints": [{"hint": text, "convergence": 1.0}, *weak]}
+        for n, (city, text) in enumerate(cities.items())
+    ]  # fmt: skip
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     figures = instruments.convergence_agreement(parse_source(f"jsonl:{path}"), models, Settings())
     assert (figures["n"], figures["scored"], figures["exact_match"]) == (15, 0, None)

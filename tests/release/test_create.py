@@ -10,14 +10,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
 
-from flows.review import label_update
 from quit.dataset.release import Release, releases_of, verify
 from quit.dataset.release_tables import card_of_release, export_tables_of_release
 from quit.dataset.workspace import export_tables_of
@@ -25,38 +22,24 @@ from quit.engine.planning import last_build
 from quit.engine.workspace import Workspace
 from quit.errors import GateError, InputError, SettingsError, WorkspaceError
 from quit.export import export
-from quit.release.create import create, subject_of, subject_of_release
-from quit.release.diff import diff
+from quit.release.create import create, subject_of_release
 from quit.release.gates import check
-from quit.review.items import review_items
-from quit.review.store import ReviewStore
-from quit.settings import Review
+from tests.comparing import files_of
 from tests.conftest import ROOT, call_quit
-from tests.stages.labelling.test_verdicts import said
+from tests.processes import until
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def workspace(built: Path, tmp_path: Path) -> Workspace:
-    return Workspace.open(shutil.copytree(built, tmp_path / "W"))
 
 
 def _create(workspace: Workspace, name: str, out: Path | None = None, **options) -> Release:
     return create(last_build(workspace), name, out, **options).release
 
 
-def _bytes(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-def test_the_same_workspace_gives_the_same_bytes_wherever_it_lies(
-    workspace: Workspace, built: Path, tmp_path: Path
-) -> None:
+def test_the_same_workspace_gives_the_same_bytes_wherever_it_lies(workspace, built, tmp_path) -> None:
     other = Workspace.open(shutil.copytree(built, tmp_path / "elsewhere"))
     one, two = _create(workspace, "v1"), _create(other, "v1", tmp_path / "out" / "frozen")
     assert one.path == workspace.path / "releases" / "v1"
-    assert _bytes(one.path) == _bytes(two.path)
+    assert files_of(one.path) == files_of(two.path)
     assert str(tmp_path) not in (one.path / "release.json").read_text()
     again = create(last_build(workspace), "v1")
     assert not again.new and again.release.content_id == one.content_id
@@ -74,7 +57,7 @@ def test_a_release_holds_what_the_workspace_holds_and_exports_alike(workspace: W
     formats = ["huggingface", "release-json"]
     export(export_tables_of_release(release.path), formats, tmp_path / "a")
     export(export_tables_of(workspace, last_build(workspace)), formats, tmp_path / "b")
-    one, two = _bytes(tmp_path / "a"), _bytes(tmp_path / "b")
+    one, two = files_of(tmp_path / "a"), files_of(tmp_path / "b")
     told = {f"huggingface/{name}" for name in ("README.md", "croissant.json", "manifest.json", "settings.json")}
     told.add("release-json/manifest.json")  # all of these name the release
     assert one.keys() == two.keys() and {name for name in one if one[name] != two[name]} == told
@@ -140,90 +123,21 @@ create(last_build(Workspace.open(sys.argv[1])), "v1")
 """
 
 
-@pytest.mark.parametrize("files", [1, 15])
-def test_a_killed_create_leaves_nothing_that_looks_complete(workspace: Workspace, files: int) -> None:
+def test_a_killed_create_leaves_nothing_that_looks_complete(workspace: Workspace) -> None:
     partial = workspace.path / "releases" / ".v1.partial"
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, str(workspace.path)], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}
     )
-    while process.poll() is None and sum(1 for _ in partial.rglob("*.parquet")) < files:
-        time.sleep(0.002)
-    process.send_signal(signal.SIGKILL)
+    until(lambda: any(partial.rglob("*.parquet")), process)
+    process.kill()
     assert process.wait() == -signal.SIGKILL, "it ended before it could be killed"
     assert partial.exists() and releases_of(workspace) == []
     verify(_create(workspace, "v1").path)
     assert sorted(os.listdir(workspace.path / "releases")) == ["v1"]
 
 
-def test_a_diff_across_a_human_review(workspace: Workspace, prefect_home: Path) -> None:
-    before = _create(workspace, "v1")
-    items = review_items(workspace, Review(), 0.5)
-    labelers = {reader.name for reader in last_build(workspace).settings.labelers}
-    item, wrong = next(
-        (item, answer)
-        for item in items
-        for answer in sorted(item.answers, key=lambda one: -one.passages)
-        if not answer.verdict and answer.key != "no answer" and labelers & set(answer.readers)
-    )
-    verdicts = {one.key: bool(one.verdict) is not (one.key == wrong.key) for one in item.answers}
-    forms = {one.key: one.forms[0] for one in item.answers}
-    rows = said("ada", 1, 1, "submitted", item.question_id, **verdicts)
-    ReviewStore(workspace).append(
-        [
-            {**row, "annotator": "ada@example.org", "answer": forms.get(row.get("answer_key"), row.get("answer"))}
-            for row in rows
-        ]
-    )
-    report = SimpleNamespace(**label_update(str(workspace.path))["update"])
-    with pytest.raises(InputError, match="with other content"):
-        _create(workspace, "v1")
-    after = _create(workspace, "v2")
-    assert after.content["reviews"]["reviews"] == 1 and len(after.content["reviews"]["annotators"]) == 1
-    assert all(b"ada@example.org" not in data for data in _bytes(after.path).values())
-    made = diff(before.path, after.path)
-    gone = sum(report.questions_removed.values())
-    assert (made.labels_up, made.labels_down, len(made.removed)) == (report.labels_up, report.labels_down, gone)
-    assert len(made.answers_added) + gone >= 1
-    if not gone:
-        truth = [
-            one["permutation"]
-            for one, two in zip(
-                pq.read_table(before.path / "tables" / "labels.parquet").to_pylist(),
-                pq.read_table(after.path / "tables" / "labels.parquet").to_pylist(),
-                strict=True,
-            )
-            if one["label"] < two["label"]
-        ]
-        assert made.labels_up == len(truth) > 0
-        assert all(reason.startswith("review: ") for row in made.labels for reason in row["reasons"])
-    results = {one.gate: one.state for one in check(subject_of(last_build(workspace)))}
-    assert set(results.values()) == {"passed"}
-
-
-def test_a_pinned_release_keeps_its_splits_under_another_seed(workspace: Workspace) -> None:
-    from quit.settings import Split
-    from quit.stages.split import split_questions
-
-    release = _create(workspace, "v1")
-    splits = workspace.read("splits").to_pylist()
-    parametric = {row["question_id"]: row["parametric"] for row in splits}
-    old = {row["question_id"]: row["split"] for row in splits}
-    free = Split(method="share", seed="other", test_share=0.1)
-    pinned = free.model_copy(update={"pinned": str(release.path)})
-    questions = workspace.read("questions")
-    moved = {
-        row["question_id"]: row["split"] for row in split_questions(questions, parametric, free)["splits"].to_pylist()
-    }
-    kept = {
-        row["question_id"]: row["split"] for row in split_questions(questions, parametric, pinned)["splits"].to_pylist()
-    }
-    assert kept == old != moved
-
-
 def test_the_command_line_from_check_to_diff(workspace: Workspace, tmp_path: Path) -> None:
-    def call(*words: str) -> subprocess.CompletedProcess[str]:
-        return call_quit(*words)
-
+    call = call_quit
     where = ["-w", str(workspace.path)]
     assert call("release", "check", *where, "--set", "release.human_coverage=0.5").returncode == 8
     assert call("release", "create", *where, "--name", "v1").returncode == 0
@@ -237,6 +151,6 @@ def test_the_command_line_from_check_to_diff(workspace: Workspace, tmp_path: Pat
     assert "The content is the same." in call("release", "diff", str(path), str(path)).stdout
     done = call("export", "--release", str(path), "--format", "release-json", "--out", str(tmp_path / "out"))
     assert done.returncode == 0, done.stderr
-    (path / "tables" / "labels.parquet").write_bytes(b"")
+    (path / "tables" / "labels.parquet").writefiles_of(b"")
     refused = call("export", "--release", str(path), "--out", str(tmp_path / "out2"))
     assert refused.returncode == 3 and "tables/labels.parquet: was changed" in refused.stderr

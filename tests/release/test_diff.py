@@ -32,10 +32,15 @@ def _changed() -> small.Rows:
     return made
 
 
+def _diff(folder: Path, before: small.Rows, after: small.Rows, **content: str):
+    """Return the difference of two releases, ``v1`` and ``v2``."""
+    small.freeze(folder / "a", before, "v1")
+    small.freeze(folder / "b", after, "v2", **content)
+    return diff(folder / "a", folder / "b")
+
+
 def test_every_change_by_hand_is_told_once_with_its_reason(tmp_path: Path) -> None:
-    small.freeze(tmp_path / "a", small.rows(), "v1")
-    small.freeze(tmp_path / "b", _changed(), "v2", program_version="0.2.0")
-    made = diff(tmp_path / "a", tmp_path / "b")
+    made = _diff(tmp_path, small.rows(), _changed(), program_version="0.2.0")
     assert not made.same and not made.added and not made.passages and not made.answers_removed
     [gone] = made.removed
     assert (gone["question_id"], gone["split"], gone["reason"]) == ("q1", "train", "review: flagged leak by 1 of 1")
@@ -44,11 +49,8 @@ def test_every_change_by_hand_is_told_once_with_its_reason(tmp_path: Path) -> No
     [label] = made.labels
     assert label == {"question_id": "q2", "up": 2, "down": 0, "reasons": ["review: 'Wrong' accepted by 2 of 2"]}
     [answer] = made.answers_added
-    assert (answer["question_id"], answer["answer"], answer["reason"]) == (
-        "q2",
-        "Wrong",
-        "review: 'Wrong' accepted by 2 of 2",
-    )
+    told = ("q2", "Wrong", "review: 'Wrong' accepted by 2 of 2")
+    assert (answer["question_id"], answer["answer"], answer["reason"]) == told
     assert made.origins == [{"what": "program", "key": "version", "before": "0.1.0", "after": "0.2.0"}]
     text = changelog(made)
     assert (
@@ -59,9 +61,7 @@ def test_every_change_by_hand_is_told_once_with_its_reason(tmp_path: Path) -> No
 
 
 def test_the_way_back_is_the_opposite(tmp_path: Path) -> None:
-    small.freeze(tmp_path / "a", _changed(), "v2")
-    small.freeze(tmp_path / "b", small.rows(), "v3")
-    made = diff(tmp_path / "a", tmp_path / "b")
+    made = _diff(tmp_path, _changed(), small.rows())
     assert [row["question_id"] for row in made.added] == ["q1"] and not made.removed
     assert made.labels == [
         {"question_id": "q2", "up": 0, "down": 2, "reasons": ["taken back: 'Wrong' accepted by 2 of 2"]}
@@ -70,9 +70,7 @@ def test_the_way_back_is_the_opposite(tmp_path: Path) -> None:
 
 
 def test_the_same_content_under_two_names_is_the_same(tmp_path: Path) -> None:
-    small.freeze(tmp_path / "a", small.rows(), "v1")
-    small.freeze(tmp_path / "b", small.rows(), "v2")
-    made = diff(tmp_path / "a", tmp_path / "b")
+    made = _diff(tmp_path, small.rows(), small.rows())
     assert made.same and "The content is the same." in changelog(made)
 
 
@@ -80,9 +78,7 @@ def test_a_question_with_other_hints_is_named_and_its_labels_are_not_compared(tm
     after = copy.deepcopy(small.rows())
     after["ranked_hints"][0]["hint"] = "It floods in summer."
     after["labels"][0]["label"] = 1
-    small.freeze(tmp_path / "a", small.rows(), "v1")
-    small.freeze(tmp_path / "b", after, "v2")
-    made = diff(tmp_path / "a", tmp_path / "b")
+    made = _diff(tmp_path, small.rows(), after)
     assert [row["question_id"] for row in made.passages] == ["q1"] and not made.labels
 
 
@@ -90,9 +86,7 @@ def test_a_question_that_a_stage_left_out_is_told_with_its_reason(tmp_path: Path
     after = small.without(small.rows(), "q3")
     after["rejects"].append({"stage": "filter", "kind": "question", "reason": "answer_leak", "detail": "h1 says Lima",
         "question_id": "q3"})  # fmt: skip
-    small.freeze(tmp_path / "a", small.rows(), "v1")
-    small.freeze(tmp_path / "b", after, "v2")
-    assert diff(tmp_path / "a", tmp_path / "b").removed[0]["reason"] == "filter: answer_leak (h1 says Lima)"
+    assert _diff(tmp_path, small.rows(), after).removed[0]["reason"] == "filter: answer_leak (h1 says Lima)"
     assert (
         diff(tmp_path / "b", tmp_path / "a").added[0]["reason"] == "was left out by filter: answer_leak (h1 says Lima)"
     )
@@ -104,16 +98,12 @@ def test_a_question_that_leaves_without_a_review_is_not_laid_to_one(tmp_path: Pa
     made["changes"].append({"question_id": "q1", "change": "question_removed", "reviews": [], "reason": why})
     made["rejects"].append({"stage": "update", "kind": "question", "reason": "answer_leak", "detail": why,
                             "question_id": "q1"})  # fmt: skip
-    small.freeze(tmp_path / "a", small.rows(), "v1")
-    small.freeze(tmp_path / "b", made, "v2")
-    [gone] = diff(tmp_path / "a", tmp_path / "b").removed
+    [gone] = _diff(tmp_path, small.rows(), made).removed
     assert gone["reason"] == f"update: answer_leak ({why})"
 
 
 def test_long_lists_are_cut_and_say_so(tmp_path: Path) -> None:
-    small.freeze(tmp_path / "a", small.without(small.without(small.rows(), "q1"), "q2"), "v1")
-    small.freeze(tmp_path / "b", small.rows(), "v2")
-    made = diff(tmp_path / "a", tmp_path / "b")
+    made = _diff(tmp_path, small.without(small.without(small.rows(), "q1"), "q2"), small.rows())
     assert "and 1 more" in changelog(made, 1) and "more" not in changelog(made, 0)
 
 

@@ -44,9 +44,7 @@ def test_an_answer_across_two_hints(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("method", "passes"), [("full", False), ("bem", True)])
-def test_letters_inside_a_word_count_by_the_rule_of_the_filter_in_force(
-    tmp_path: Path, method: str, passes: bool
-) -> None:
+def test_letters_inside_a_word_count_by_the_rule_of_the_filter_in_force(tmp_path, method, passes) -> None:
     made = small.rows()
     made["ranked_hints"][1]["hint"] = "Juvenile crocodiles live there."
     subject = small.subject(tmp_path, made)

@@ -78,10 +78,7 @@ FAULTS = {
         lambda q: q["test"][0]["subsets"]["01"].update({"12": {}}),
         "`subsets.01.12` does not belong here",
     ),
-    "wrong subset": (
-        lambda q: q["test"][0]["subsets"]["1"].update({"0": {}}),
-        "`subsets.1.0` does not belong here",
-    ),
+    "wrong subset": (lambda q: q["test"][0]["subsets"]["1"].update({"0": {}}), "`subsets.1.0` does not belong here"),
     "a reader": (lambda q: _passage(q).pop("qwen-3-8b"), "`subsets.01.10.qwen-3-8b` is missing"),
     "one reader too many": (
         lambda q: _passage(q).update(mine="x"),

@@ -103,9 +103,7 @@ def test_table_1_is_that_of_the_papers_statistics_script(release: Release) -> No
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_the_same_files_give_the_same_bytes_however_they_are_packed(
-    release: Release, suffix: str, tmp_path: Path
-) -> None:
+def test_the_same_files_give_the_same_bytes_however_they_are_packed(release, suffix, tmp_path) -> None:
     folder = write(tmp_path / "files", splits())
     for path in list(folder.glob("*.json")):
         published = path.read_bytes()

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -26,16 +25,12 @@ from quit.review.store import ReviewStore
 from quit.settings import Review
 from quit.status.story import story
 from tests.answers import answers_in
-from tests.conftest import ROOT, run_quit
+from tests.conftest import ROOT, call_quit
+from tests.processes import until
 from tests.stages.labelling.test_verdicts import said
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("prefect_home")]
 BASE = {"labels": "label", "valid_answers": "label", "verdicts": "judge", "splits": "split"}
-
-
-@pytest.fixture
-def workspace(built: Path, prefect_home: Path, tmp_path: Path) -> Workspace:
-    return Workspace.open(shutil.copytree(built, tmp_path / "W"))
 
 
 def apply_reviews(workspace: Workspace, withdraw: bool = False) -> SimpleNamespace:
@@ -113,27 +108,23 @@ def test_a_withdrawn_review_leads_back_to_the_very_tables_of_before(workspace: W
     assert apply_reviews(workspace).fingerprint == before
 
 
-def test_a_build_keeps_what_people_said_and_exports_use_it(
-    workspace: Workspace, prefect_home: Path, tmp_path: Path
-) -> None:
+def test_a_build_keeps_what_people_said_and_exports_use_it(workspace, prefect_home, tmp_path) -> None:
     store, items = ReviewStore(workspace), _items(workspace)
     flagged = said("ada", 2, question=items[1].question_id, flag_leak=True)
     store.append([*_say(1, items[0], _wrong(items[0])), *flagged])
     report = apply_reviews(workspace)
     assert report.questions_removed["flagged_leak"] == 1
-    done = run_quit("build", "-w", str(workspace.path), home=prefect_home)
+    done = call_quit("build", "-w", str(workspace.path))
     assert done.returncode == 0 and "up to date" in done.stderr
     # Another label stage below it: the verdicts are applied again, to its labels.
-    done = run_quit("build", "-q", "-w", str(workspace.path), "--set", "judge.threshold=0.9", home=prefect_home)
+    done = call_quit("build", "-q", "-w", str(workspace.path), "--set", "judge.threshold=0.9")
     assert done.returncode == 0, done.stderr
     assert "update" in workspace.state and workspace.state["update"] != report.fingerprint
     removed = items[1].question_id
     assert removed not in workspace.read("splits").column("question_id").to_pylist()
     life = story(workspace, removed)
     assert [row["reason"] for row in life["rejects"]] == ["flagged_leak"] and life["reviews"] and life["changes"]
-    done = run_quit(
-        "export", "-w", str(workspace.path), "-f", "release-json", "-o", str(tmp_path / "x"), home=prefect_home
-    )
+    done = call_quit("export", "-w", str(workspace.path), "-f", "release-json", "-o", str(tmp_path / "x"))
     assert done.returncode == 0, done.stderr  # an export recomputes every label from answers and valid answers
     records = [
         record
@@ -141,7 +132,7 @@ def test_a_build_keeps_what_people_said_and_exports_use_it(
         for record in json.loads((tmp_path / "x" / "release-json" / f"{split}.json").read_text())
     ]
     assert removed not in {record["id"] for record in records} and len(records) == len(workspace.read("splits"))
-    status = json.loads(run_quit("status", "-w", str(workspace.path), "--json", home=prefect_home).stdout)
+    status = json.loads(call_quit("status", "-w", str(workspace.path), "--json").stdout)
     assert status["stages"][-1]["run"] == "update" and status["stages"][-1]["state"] == "complete"
 
 
@@ -159,9 +150,7 @@ def test_a_killed_apply_is_finished_by_the_next_with_the_same_bytes(workspace: W
     )
     marker = tmp_path / "running"
     process = subprocess.Popen([sys.executable, "-c", program, str(marker), str(workspace.path)], cwd=ROOT)
-    end = time.monotonic() + 120
-    while not marker.exists() and time.monotonic() < end:
-        time.sleep(0.1)
+    until(marker.exists, process)
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert marker.exists() and _is_base(workspace)  # half an update is none
@@ -184,9 +173,7 @@ def test_apply_needs_labels_and_takes_review_settings_only(workspace: Workspace)
         apply_reviews(workspace)
 
 
-def test_an_override_added_while_a_label_update_is_under_way_is_for_the_next_build(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_override_added_while_a_label_update_is_under_way_is_for_the_next_build(workspace, monkeypatch) -> None:
     store, items = ReviewStore(workspace), _items(workspace)
     store.append(_say(1, items[0], _wrong(items[0])))
     expected = apply_reviews(Workspace.open(shutil.copytree(workspace.path, workspace.path.parent / "quiet")))
@@ -211,22 +198,3 @@ def test_a_build_keeps_the_review_settings_that_were_set_for_the_workspace(works
     assert Workspace.open(workspace.path).build["overrides"] == ["run.shards=1", "review.minimum=2"]
     with held_build(workspace.path, known["sources"], "embedded", ["review.minimum=1"]) as pipeline:
         assert pipeline.settings.review.minimum == 1
-
-
-def test_until_an_update_is_done_the_tables_are_those_of_the_one_before(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store, items = ReviewStore(workspace), _items(workspace)
-    store.append(_say(1, items[0], _wrong(items[0])))
-    apply_reviews(workspace)
-    before, labels = workspace.state, workspace.read("labels")
-    store.append(_say(2, items[1], _wrong(items[1])))
-
-    def stopped(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr("flows.review.Stages.__call__", stopped)
-        apply_reviews(workspace)
-    assert workspace.state == before and workspace.read("labels").equals(labels)
-    assert apply_reviews(workspace).applied == 2 and workspace.state != before

@@ -151,10 +151,7 @@ def test_the_last_row_of_a_key_counts(workspace: Workspace) -> None:
         add(workspace, [Decision(LEAKY, decision, "ada", "Changed my mind.")])
     add(workspace, [Decision(LEAKY, "leak", "ada", "This span only.", span="blankets")])
     rows = in_force(Log(workspace, "overrides").read(), "leak")
-    assert [row[2:] for row in contents(rows)] == [
-        [LEAKY, None, None, "no_leak"],
-        [LEAKY, "blankets", None, "leak"],
-    ]
+    assert [row[2:] for row in contents(rows)] == [[LEAKY, None, None, "no_leak"], [LEAKY, "blankets", None, "leak"]]
     assert len(in_force(Log(workspace, "overrides").read(), "label")) == 0
     first = listed(workspace)[0]["override_id"]
     with pytest.raises(InputError, match="not in force: ov-[0-9a-f]{10} has taken its place"):
@@ -185,9 +182,7 @@ def test_the_same_decision_is_not_written_twice(workspace: Workspace, tmp_path: 
         (Decision(LEAKY, "leak", "ada", ""), "why, in words"),
     ],
 )
-def test_bad_decisions_name_the_nearest_right_one_and_write_nothing(
-    workspace: Workspace, wanted: Decision, message: str
-) -> None:
+def test_bad_decisions_name_the_nearest_right_one_and_write_nothing(workspace, wanted, message) -> None:
     with pytest.raises(InputError, match=message):
         add(workspace, [Decision(LEAKY, "leak", "ada", "good"), wanted])
     assert listed(workspace) == []

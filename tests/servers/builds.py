@@ -7,13 +7,12 @@ import hashlib
 import os
 import signal
 import subprocess
-import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from quit.models.prompting import load_prompt
+from tests.processes import started, until
 from tests.servers.checkpoints import STARTER, Lesson
 
 ROOT = Path(__file__).parents[2]
@@ -88,25 +87,18 @@ def start_build(
 ) -> subprocess.Popen[bytes]:
     """Start ``quit build`` in a process group of its own; ``cache``: its generation cache's folder; log in
     ``W.log``."""
-    environment = {**os.environ, "PREFECT_HOME": str(home), "QUIT_CACHE": str(cache), "NO_COLOR": "1"}
-    command = [sys.executable, "-m", "quit.cli", "build", "-w", str(workspace), "-p", str(profile), "-s", source, *more]
-    with workspace.with_name(workspace.name + ".log").open("ab") as log:
-        return subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd=ROOT, start_new_session=True)
+    command = ["build", "-w", str(workspace), "-p", str(profile), "-s", source, *more]
+    return started(command, workspace.with_name("W.log"), home, QUIT_CACHE=str(cache))
 
 
-def kill_when(process: subprocess.Popen[bytes], is_time: Callable[[], bool], timeout: float = 900.0) -> bool:
+def kill_when(process: subprocess.Popen[bytes], is_time: Callable[[], bool]) -> bool:
     """Kill a build (SIGKILL, all its processes) when it is time; returns False where it ended before."""
-    began = time.monotonic()
-    while process.poll() is None:
-        if is_time():
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            return True
-        if time.monotonic() - began > timeout:
-            os.killpg(process.pid, signal.SIGKILL)
-            raise TimeoutError(f"it was not time after {timeout:.0f} s")
-        time.sleep(0.02)
-    return False
+    until(lambda: process.poll() is not None or is_time(), seconds=900)
+    in_time = process.poll() is None
+    if in_time:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    return in_time
 
 
 def table_bytes(workspace: Path) -> dict[str, str]:

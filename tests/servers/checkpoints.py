@@ -87,10 +87,14 @@ def checkpoint(
     *,
     shape: Shape = Shape(),
     lessons: Sequence[Lesson] = (),
-    corpus: Sequence[str] = (),
     thoughts: bool = True,
 ) -> Path:
-    """Return the folder of a checkpoint with these arguments, made once and kept under the cache's ``tests`` folder."""
+    """Return the folder of a checkpoint with these arguments, made once and kept under the cache's ``tests`` folder:
+    weights (float32), tokenizer with chat template, configurations. Same arguments, same bytes.
+
+    ``lessons``: (messages, reply) pairs to answer as told; a reply becomes one token. ``thoughts``: a Qwen 3 learns to
+    think where thinking is on; with many lessons it then thinks now and then where it is off.
+    """
     import transformers
 
     key = [
@@ -100,7 +104,7 @@ def checkpoint(
         seed,
         asdict(shape),
         [[list(m), r] for m, r in lessons],
-        list(corpus) or _starter_texts(),
+        _starter_texts(),
         *([] if thoughts else ["no thoughts"]),
     ]
     digest = hashlib.sha256(json.dumps(key, default=dict).encode()).hexdigest()[:16]
@@ -109,7 +113,7 @@ def checkpoint(
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(dir=folder.parent))
-        make_checkpoint(draft, seed, style=style, shape=shape, lessons=lessons, corpus=corpus, thoughts=thoughts)
+        _make(draft, seed, style, shape, lessons, thoughts)
         try:
             draft.rename(folder)
         except OSError:  # another process was first, with the same bytes
@@ -117,22 +121,7 @@ def checkpoint(
     return folder
 
 
-def make_checkpoint(
-    folder: Path,
-    seed: int,
-    *,
-    style: str = "llama",
-    shape: Shape = Shape(),
-    lessons: Sequence[Lesson] = (),
-    corpus: Sequence[str] = (),
-    thoughts: bool = True,
-) -> None:
-    """Write a checkpoint: weights (float32), tokenizer with chat template, configurations. Same arguments, same bytes.
-
-    ``lessons``: (messages, reply) pairs to answer as told; a reply becomes one token. ``corpus``: texts the tokenizer
-    is trained on, the starter collection if there are none. ``thoughts``: a Qwen 3 learns to think where thinking is
-    on; with many lessons it then thinks now and then where it is off.
-    """
+def _make(folder: Path, seed: int, style: str, shape: Shape, lessons: Sequence[Lesson], thoughts: bool) -> None:
     import torch
 
     family = STYLES[style]
@@ -141,7 +130,7 @@ def make_checkpoint(
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # sums in the same order everywhere
     try:
-        tokenizer = _tokenizer(style, shape, corpus or _starter_texts(), sorted({reply for _, reply in lessons}))
+        tokenizer = _tokenizer(style, shape, sorted({reply for _, reply in lessons}))
         model = _model(style, shape, len(tokenizer), tokenizer, seed)
         if lessons:
             _teach(model, tokenizer, lessons, thoughts and style == "qwen3")
@@ -162,7 +151,7 @@ def _starter_texts() -> list[str]:
     return [text for row in rows for text in (row["question"], *row["answers"], *row["hints"])]
 
 
-def _tokenizer(style: str, shape: Shape, corpus: Sequence[str], replies: Sequence[str]):
+def _tokenizer(style: str, shape: Shape, replies: Sequence[str]):
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -171,7 +160,7 @@ def _tokenizer(style: str, shape: Shape, corpus: Sequence[str], replies: Sequenc
     bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     bpe.decoder = decoders.ByteLevel()
     bpe.train_from_iterator(
-        corpus,
+        _starter_texts(),
         trainers.BpeTrainer(
             vocab_size=shape.vocabulary,
             special_tokens=list(family.special),

@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import psutil
@@ -25,27 +24,10 @@ ROOT = Path(__file__).parents[2]
 _PATIENCE = 300.0
 
 
-def hiding(folder: Path) -> list[str] | None:
-    """Return the start of a command that sees an empty folder there, as a machine without a mount does; None where that
-    cannot be."""
-    folder.mkdir(parents=True, exist_ok=True)
-    prefix = ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', str(folder)]
-    try:
-        tried = subprocess.run([*prefix, "true"], capture_output=True, check=False)
-    except OSError:
-        return None
-    return prefix if tried.returncode == 0 else None
-
-
 class RayCluster:
-    """Nodes of one CPU each; use as a context manager.
+    """Nodes of one CPU each; use as a context manager."""
 
-    ``environment``: more variables of all nodes. ``prefix``: a command that starts each node's, such as
-    :func:`hiding`'s.
-    """
-
-    def __init__(self, environment: Mapping[str, str] | None = None, prefix: Sequence[str] = ()) -> None:
-        self._prefix = prefix
+    def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="qr", dir="/tmp"))  # short: Ray puts sockets below it
         token = secrets.token_hex(32)
         self.environment = {
@@ -56,7 +38,6 @@ class RayCluster:
             "RAY_AUTH_TOKEN": token,
             "RAY_USAGE_STATS_ENABLED": "0",
             "RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S": "180",  # a busy machine starts a client's server slowly
-            **(environment or {}),
         }
         self.client_environment = {
             "RAY_AUTH_MODE": "token",
@@ -72,42 +53,20 @@ class RayCluster:
         """The address for Ray's client: ``ray://127.0.0.1:PORT``."""
         return f"ray://127.0.0.1:{self._client_port}"
 
-    def start_node(self, environment: Mapping[str, str] | None = None) -> int:
+    def start_node(self) -> int:
         """Start the head, or one more node; returns its number."""
-        where = (
-            [f"--address=127.0.0.1:{self._port}"]
-            if self._nodes
-            else [
-                "--head",
-                f"--port={self._port}",
-                f"--ray-client-server-port={self._client_port}",
-                "--include-dashboard=false",
-            ]
+        where = f"--address=127.0.0.1:{self._port}"
+        if not self._nodes:
+            where = f"--head --port={self._port} --ray-client-server-port={self._client_port} --include-dashboard=false"
+        options = (
+            f"start {where} --num-cpus=1 --node-ip-address=127.0.0.1 --dashboard-agent-listen-port={free_port()} "
+            "--object-store-memory=100000000 --disable-usage-stats --block"
         )
-        command = [
-            *self._prefix,
-            str(Path(sys.executable).with_name("ray")),
-            "start",
-            *where,
-            "--num-cpus=1",
-            "--node-ip-address=127.0.0.1",
-            f"--dashboard-agent-listen-port={free_port()}",
-            "--object-store-memory=100000000",
-            "--disable-usage-stats",
-            "--block",
-        ]
+        command = [str(Path(sys.executable).with_name("ray")), *options.split()]
         with (self.folder / f"node-{len(self._nodes)}.log").open("ab") as log:
-            self._nodes.append(
-                subprocess.Popen(
-                    command,
-                    stdout=log,
-                    stderr=log,
-                    env={**self.environment, **(environment or {})},
-                    cwd=self.folder,
-                    start_new_session=True,
-                    preexec_fn=_die_with_parent,
-                )
-            )
+            how = {"env": self.environment, "cwd": self.folder, "start_new_session": True}
+            node = subprocess.Popen(command, stdout=log, stderr=log, preexec_fn=_die_with_parent, **how)
+        self._nodes.append(node)
         return len(self._nodes) - 1
 
     def kill_node(self, number: int) -> None:

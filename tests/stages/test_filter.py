@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from quit import contracts
 from quit.settings import Leakage
 from quit.stages.filter import filter_leaks
+from tests.rows import table_of
 
 QUESTION = "Which river flows through Khartoum?"
 
@@ -12,12 +12,9 @@ QUESTION = "Which river flows through Khartoum?"
 def _filtered(mode: str, keep: int, *leaking: int) -> tuple[list[str], list[tuple]]:
     """Return the usable hints of a question of four, those at ``leaking`` with its answer in them, and the rejects."""
     texts = [f"The Nile, seen from side {n}." if n in leaking else f"It floods in month {n}." for n in range(4)]
-    question = {"question_id": "q", "question": QUESTION, "answers": ["Nile"], "source": "jsonl", "content_key": "k"}
-    hints = [
-        {"hint_id": f"q-h0{n}", "question_id": "q", "position": n, "hint": text, "source": "jsonl", "file": "f"}
-        for n, text in enumerate(texts)
-    ]
-    questions, hints = contracts.table("questions").from_rows([question]), contracts.table("hints").from_rows(hints)
+    questions = table_of("questions", [{"question_id": "q", "question": QUESTION, "answers": ["Nile"]}])
+    hints = [{"hint_id": f"q-h0{n}", "question_id": "q", "position": n, "hint": text} for n, text in enumerate(texts)]
+    hints = table_of("hints", hints)
     tables = filter_leaks(questions, hints, None, None, Leakage(mode=mode), keep)
     assert [row["hint_id"] for row in tables["leak_findings"].to_pylist()] == [f"q-h0{n}" for n in leaking]
     rejects = [(row["kind"], row["reason"], row["hint_id"]) for row in tables["rejects"].to_pylist()]

@@ -7,16 +7,14 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
-from quit import contracts
 from quit.models.protocols import Verdict
 from quit.stages.judge import judge_answers, judge_stage
 from quit.stages.labelling.answers import Answers, number_answers
+from tests.rows import table_of
 
-QUESTIONS = contracts.table("questions").from_rows(
-    [
-        {"question_id": name, "question": f"Which {name}?", "answers": golds, "source": "jsonl", "content_key": name}
-        for name, golds in (("country", ["United States", "America"]), ("city", ["Rome"]))
-    ]
+GOLD = {"country": ["United States", "America"], "city": ["Rome"]}
+QUESTIONS = table_of(
+    "questions", [{"question_id": one, "question": f"Which {one}?", "answers": golds} for one, golds in GOLD.items()]
 )
 
 

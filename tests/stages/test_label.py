@@ -10,14 +10,9 @@ from quit.stages.judge import judge_answers
 from quit.stages.label import is_predicted, label_passages, label_stage
 from quit.stages.labelling.answers import Answers
 from quit.stages.stage import Context
+from tests.rows import table_of
 
-QUESTION = {
-    "question_id": "q",
-    "question": "Which country?",
-    "answers": ["United States", "America"],
-    "source": "jsonl",
-    "content_key": "k",
-}
+QUESTION = {"question_id": "q", "question": "Which country?", "answers": ["United States", "America"]}
 
 
 class LookupJudge:
@@ -35,18 +30,8 @@ class LookupJudge:
         return [Verdict(self.known[item.candidate], None, "") for item in items]
 
 
-PASSAGES = contracts.table("passages").from_rows(
-    [
-        {
-            "question_id": "q",
-            "subset": "".join(sorted(permutation)),
-            "permutation": permutation,
-            "hints": len(permutation),
-        }
-        for permutation in ["0", "01", "1", "10", "2"]
-    ]
-)
-QUESTIONS = contracts.table("questions").from_rows([QUESTION])
+PASSAGES = table_of("passages", [{"question_id": "q", "permutation": one} for one in ("0", "01", "1", "10", "2")])
+QUESTIONS = table_of("questions", [QUESTION])
 VERDICTS = {"USA": True, "Canada": False, "Mexico": None}
 
 
@@ -95,9 +80,7 @@ def test_labels_and_valid_answers() -> None:
         ([None] * 5, [2, 2, 2, 1, 2], [False] * 5),
     ],
 )
-def test_a_passage_without_a_right_answer_is_fully_relevant_from_an_even_chance(
-    probabilities: list[float | None] | None, labels: list[int], predicted: list[bool]
-) -> None:
+def test_a_passage_without_a_right_answer_is_fully_relevant_from_an_even_chance(probabilities, labels, predicted):
     tables: dict[str, Any] = {
         "questions": QUESTIONS,
         "passages": PASSAGES,

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
-from quit import contracts
 from quit.models.cleaning import clean_answer
 from quit.models.equivalence import EmbeddedEquivalence
 from quit.models.judges import EquivalenceJudge
@@ -16,6 +15,7 @@ from quit.models.protocols import NO_ANSWER, JudgeItem, Prompt, Reply, Verdict
 from quit.settings import Settings
 from quit.stages.probe import parametric, probe, probe_stage
 from quit.stages.stage import Context
+from tests.rows import table_of
 
 
 class Knows:
@@ -43,17 +43,8 @@ class Likes:
 
 
 def _tables(*identities: str, described: Sequence[str]) -> tuple[pa.Table, pa.Table]:
-    questions = [
-        {"question_id": name, "question": f"{name}?", "answers": ["New York"], "source": "jsonl", "content_key": name}
-        for name in identities
-    ]
-    descriptions = [
-        {"question_id": name, "coarse": "LOC:LOCATION", "fine": "city:City", "type_confidence": 1.0,
-         "type_producer": "source", "answerability": 0.1, "answer_share": 0.1, "completeness": 0.1, "similarity": 0.1,
-         "difficulty": 0.1, "difficulty_bin": "easy", "difficulty_producer": "rrcp@1"}
-        for name in described
-    ]  # fmt: skip
-    return contracts.table("questions").from_rows(questions), contracts.table("descriptions").from_rows(descriptions)
+    questions = [{"question_id": name, "question": f"{name}?", "answers": ["New York"]} for name in identities]
+    return table_of("questions", questions), table_of("descriptions", [{"question_id": name} for name in described])
 
 
 def test_every_described_question_is_asked_without_a_hint_as_often_as_set() -> None:
@@ -106,10 +97,9 @@ def test_the_judge_reads_the_reply_as_written_and_so_full_sentences_count() -> N
 )
 def test_a_question_is_parametric_if_any_answer_is_right(verdicts: list[bool | None], expected: bool) -> None:
     rows = [
-        {"question_id": name, "reader": "r", "repetition": repetition, "raw": "x", "answer": "x", "correct": correct,
-         "producer": "r@1", "judge": "j@1"}
+        {"question_id": name, "repetition": repetition, "correct": correct}
         for name, corrects in (("other", [not expected]), ("q", verdicts))
         for repetition, correct in enumerate(corrects)
-    ]  # fmt: skip
-    found = parametric(contracts.table("probe_answers").from_rows(rows))
+    ]
+    found = parametric(table_of("probe_answers", rows))
     assert found == {"other": not expected, "q": expected}

@@ -13,7 +13,8 @@ from quit.models.protocols import Drawn, HintScorer, HintSet
 from quit.settings import Convergence
 from quit.stages.questions.candidates import CandidatePool
 from quit.stages.questions.question_type import Typed
-from quit.stages.rank import rank_hints
+from quit.stages.rank import Scored, SimilarityConvergence, convergence, rank_hints
+from tests.rows import table_of
 
 
 def test_hand_computed() -> None:
@@ -47,31 +48,16 @@ def test_one_more_rival_never_raises_it(scores: list[int]) -> None:
 
 
 def _tables(hints: list[dict], scores: list[dict] | None = None) -> dict[str, pa.Table]:
-    question = {
-        "question_id": "q",
-        "question": "Which city?",
-        "answers": ["Paris"],
-        "source": "jsonl",
-        "content_key": "k",
-    }
-    rows = [
-        {"hint_id": f"q-h{place:02d}", "question_id": "q", "position": place, "source": "jsonl", "file": "f", **hint}
-        for place, hint in enumerate(hints)
-    ]
+    of = {"question_id": "q"}
+    rows = [{"hint_id": f"q-h{place:02d}", **of, "position": place, **hint} for place, hint in enumerate(hints)]
     names = ["London", "Berlin", "Madrid", "Rome", "Vienna", "Paris"]
+    candidates = [{**of, "position": n, "candidate": name, "is_gold": name == "Paris"} for n, name in enumerate(names)]
     return {
-        "questions": contracts.table("questions").from_rows([question]),
-        "hints": contracts.table("hints").from_rows(rows),
-        "usable_hints": contracts.table("usable_hints").from_rows(
-            [{"hint_id": row["hint_id"], "question_id": "q"} for row in rows]
-        ),
-        "candidates": contracts.table("candidates").from_rows(
-            [
-                {"question_id": "q", "position": i, "candidate": name, "is_gold": name == "Paris"}
-                for i, name in enumerate(names)
-            ]
-        ),
-        "scores": contracts.table("scores").from_rows(scores or []),
+        "questions": table_of("questions", [{**of, "question": "Which city?", "answers": ["Paris"]}]),
+        "hints": table_of("hints", rows),
+        "usable_hints": table_of("usable_hints", [{"hint_id": row["hint_id"], **of} for row in rows]),
+        "candidates": table_of("candidates", candidates),
+        "scores": table_of("scores", scores or []),
     }
 
 
@@ -124,14 +110,8 @@ def test_ties_go_to_the_shorter_hint_then_to_source_order() -> None:
         {"hint": "second", "convergence": 0.8},
     ]
     ranked = _rank(_tables(hints))["ranked_hints"].to_pylist()
-    assert [row["hint"] for row in ranked] == [
-        "the best",
-        "second",
-        "ccc",
-        "bbb",
-        "a longer hint of one half",
-        "the worst",
-    ]
+    best, worst = ["the best", "second", "ccc", "bbb"], ["a longer hint of one half", "the worst"]
+    assert [row["hint"] for row in ranked] == best + worst
     assert [row["selected"] for row in ranked] == [True] * 5 + [False]
     assert {row["producer"] for row in ranked} == {"source"}
 
@@ -139,16 +119,11 @@ def test_ties_go_to_the_shorter_hint_then_to_source_order() -> None:
 def test_a_sources_scores_are_used_where_it_has_no_convergence() -> None:
     hints = [{"hint": f"hint {place}"} for place in range(5)]
     scores = [
-        {
-            "hint_id": f"q-h{hint:02d}",
-            "question_id": "q",
-            "position": place,
-            "candidate": name,
-            "score": int(place < hint or name == "Paris"),
-        }
+        {"hint_id": f"q-h{hint:02d}", "question_id": "q", "position": place, "candidate": name,
+         "score": int(place < hint or name == "Paris")}
         for hint in range(5)
         for place, name in enumerate(["London", "Berlin", "Madrid", "Rome", "Paris"])
-    ]
+    ]  # fmt: skip
     ranked = _rank(_tables(hints, scores))["ranked_hints"].to_pylist()
     assert [row["convergence"] for row in ranked] == [1.0, 0.8, 0.6, 0.4, 0.2]
     assert {row["producer"] for row in ranked} == {"source-scores"}
@@ -180,13 +155,8 @@ def test_drawn_candidates_are_written_down_and_used() -> None:
     model = Fixed()
     made = _rank(tables, model, lambda: Pool("Oslo", "Bern", "Kyiv"), candidate_cap=3)
     assert model.asked[0].distractors == ("Oslo", "Bern")
-    assert [
-        (row["question_id"], row["position"], row["candidate"]) for row in made["drawn_candidates"].to_pylist()
-    ] == [
-        ("q", 0, "Oslo"),
-        ("q", 1, "Bern"),
-        ("q", 2, "Kyiv"),
-    ]
+    drawn = [(row["question_id"], row["position"], row["candidate"]) for row in made["drawn_candidates"].to_pylist()]
+    assert drawn == [("q", 0, "Oslo"), ("q", 1, "Bern"), ("q", 2, "Kyiv")]
 
 
 def test_nothing_is_drawn_where_nothing_is_asked() -> None:
@@ -198,20 +168,10 @@ def test_nothing_is_drawn_where_nothing_is_asked() -> None:
 
 def test_plain_similarity_prefers_the_telling_hint(encoder) -> None:
     model = SimilarityConvergence(encoder, Convergence())
-    item = HintSet(
-        "Which city?",
-        (
-            "The Eiffel Tower stands in this city on the Seine.",
-            "People live in it.",
-            "Big Ben and the Thames are its landmarks.",
-        ),
-        "Paris",
-        ("London", "Berlin", "Madrid", "Rome", "Vienna"),
-    )
+    hints = ("The Eiffel Tower stands in this city.", "People live in it.", "Big Ben and the Thames are its landmarks.")
+    item = HintSet("Which city?", hints, "Paris", ("London", "Berlin", "Madrid", "Rome", "Vienna"))
     telling, vague, misleading = model.values([item])[0]
-    assert telling >= 0.8
-    assert misleading < telling
-    assert vague < telling
+    assert telling >= 0.8 and telling > max(misleading, vague)
 
 
 def test_similarity_by_hand() -> None:

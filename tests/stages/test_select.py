@@ -21,11 +21,6 @@ ESTIMATED = ("labels.economy=estimated", "labels.exact_splits=[]", f"labels.audi
 
 
 @pytest.fixture(scope="module")
-def full(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    return build(tmp_path_factory.mktemp("full") / "W")[0].workspace
-
-
-@pytest.fixture(scope="module")
 def estimated(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     return build(tmp_path_factory.mktemp("estimated") / "W", *ESTIMATED)[0].workspace
 
@@ -34,7 +29,7 @@ def _labels(workspace: Workspace) -> np.ndarray:
     return workspace.read("labels", runs=["label"]).column("label").to_numpy()
 
 
-def test_what_is_asked_has_the_full_runs_label_and_the_rest_is_predicted(full: Workspace, estimated: Workspace) -> None:
+def test_what_is_asked_has_the_full_runs_label_and_the_rest_is_predicted(full: Path, estimated: Workspace) -> None:
     selection = estimated.read("selection")
     assert selection.select(["question_id", "permutation"]).equals(
         estimated.read("passages").select(["question_id", "permutation"])
@@ -42,13 +37,13 @@ def test_what_is_asked_has_the_full_runs_label_and_the_rest_is_predicted(full: W
     asked = selection.column("reason").is_valid().to_numpy()
     probability = selection.column("probability").to_numpy()
     assert (np.isnan(probability) == asked).all() and 0 < asked.sum() < len(asked)
-    labels, truth = _labels(estimated), _labels(full)
+    labels, truth = _labels(estimated), _labels(Workspace.open(full))
     assert (labels[asked] == truth[asked]).all()
     assert (labels[~asked] == np.where(probability[~asked] >= 0.5, 2, 1)).all()
 
 
-def test_the_bounds_of_the_last_look_hold(full: Workspace, estimated: Workspace) -> None:
-    labels, truth = _labels(estimated), _labels(full)
+def test_the_bounds_of_the_last_look_hold(full: Path, estimated: Workspace) -> None:
+    labels, truth = _labels(estimated), _labels(Workspace.open(full))
     last = estimated.read("selection_rounds").to_pylist()[-1]
     assert last["missed_bound"] + last["false_bound"] <= 0.3
     assert ((labels == 1) & (truth == 2)).mean() <= last["missed_bound"]
@@ -62,10 +57,10 @@ def test_the_audit_is_drawn_by_a_hash_of_each_passage(estimated: Workspace) -> N
     assert "audit" not in {row["reason"] for row in ordered[AUDIT:]}
 
 
-def test_labelers_are_asked_in_waves_about_chosen_passages_only(full: Workspace, estimated: Workspace) -> None:
+def test_labelers_are_asked_in_waves_about_chosen_passages_only(full: Path, estimated: Workspace) -> None:
     """By the full run's answers: a passage stays open until a labeler is right."""
     still_open = estimated.read("selection").column("reason").is_valid().to_numpy()
-    labelers = full.read("labels", runs=["label"]).column("labelers").to_pylist()
+    labelers = Workspace.open(full).read("labels", runs=["label"]).column("labelers").to_pylist()
     for labeler in LABELERS:
         asked = estimated.read("answers", runs=[f"read:{labeler}"]).column("asked").to_numpy()
         assert (asked == still_open).all()

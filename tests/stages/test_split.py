@@ -7,26 +7,18 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from quit import contracts
 from quit.common.ids import content_key, draw
 from quit.errors import InputError
 from quit.settings import Split
 from quit.stages.split import near_identical, read_pins, split_questions
 from tests.release import small
+from tests.rows import table_of
 
 
 def _questions(texts: list[str]):
-    rows = [
-        {
-            "question_id": f"q{place:05d}",
-            "question": text,
-            "answers": ["x"],
-            "source": "jsonl",
-            "content_key": content_key(text),
-        }
-        for place, text in enumerate(texts)
-    ]
-    return contracts.table("questions").from_rows(rows)
+    names = ("question_id", "question", "content_key")
+    rows = [(f"q{place:05d}", text, content_key(text)) for place, text in enumerate(texts)]
+    return table_of("questions", [dict(zip(names, row)) for row in rows])
 
 
 def _split(texts: list[str], parametric: list[bool], **values) -> tuple[dict[str, str], dict[str, str]]:

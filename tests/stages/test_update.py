@@ -20,6 +20,7 @@ from quit.stages.leaks.find import Finding
 from quit.stages.stage import Context
 from quit.stages.update import LabelTables, decided, update_labels, update_stage
 from quit.text.normalize import normalize_answer
+from tests.rows import table_of
 
 LABELERS = ("one", "two")
 PERMUTATIONS = ("0", "01", "1", "10")
@@ -42,24 +43,11 @@ def _world(
     """``given_answers``: question -> labeler -> its answers to the four passages; ``correct``: question -> keys the
     judge accepts."""
     questions = sorted(given_answers)
-    asked = contracts.table("questions").from_rows(
-        [
-            {
-                "question_id": one,
-                "question": f"What is {one}?",
-                "answers": ["Ship"],
-                "source": "test",
-                "content_key": one,
-            }
-            for one in questions
-        ]
+    asked = table_of(
+        "questions", [{"question_id": one, "question": f"What is {one}?", "answers": ["Ship"]} for one in questions]
     )
-    passages = contracts.table("passages").from_rows(
-        [
-            {"question_id": one, "subset": "".join(sorted(order)), "permutation": order, "hints": len(order)}
-            for one in questions
-            for order in PERMUTATIONS
-        ]
+    passages = table_of(
+        "passages", [{"question_id": one, "permutation": order} for one in questions for order in PERMUTATIONS]
     )
     answers = {
         labeler: Answers.of(
@@ -69,44 +57,34 @@ def _world(
         )
         for labeler in LABELERS
     }
-    verdicts = contracts.table("verdicts").from_rows(
-        [
-            {
-                "question_id": one, "answer_key": key, "answer": key,
-                "correct": key == "ship" or key in correct.get(one, ()),
-                "basis": "model", "passages": 1, "judge": "j", "producer": "j", "raw": "",
-            }
-            for one in questions
-            for key in sorted({normalize_answer(text) for labeler in LABELERS for text in given_answers[one][labeler]})
-        ]
-    )  # fmt: skip
+    verdicts = [
+        {"question_id": one, "answer_key": key, "answer": key, "correct": key == "ship" or key in correct.get(one, ())}
+        for one in questions
+        for key in sorted({normalize_answer(text) for labeler in LABELERS for text in given_answers[one][labeler]})
+    ]
+    verdicts = table_of("verdicts", verdicts)
     made = label_passages(asked, passages, answers, verdicts)
-    hints = contracts.table("ranked_hints").from_rows(
-        [
-            {
-                "question_id": one,
-                "rank": rank,
-                "hint_id": f"{one}-h{rank:02d}",
-                "hint": text,
-                "convergence": 1.0,
-                "producer": "s",
-                "selected": True,
-            }
-            for one in questions
-            for rank, text in enumerate(HINTS)
-        ]
-    )
-    kept = contracts.table("splits").from_rows(
-        [
-            {"question_id": one, "parametric": False, "split": (splits or {}).get(one, "dev"), "draw": 0.5}
-            for one in questions
-        ]
-    )
-    return LabelTables(asked, hints, kept, verdicts, made["labels"], made["valid_answers"]), answers
+    hints = [
+        {"question_id": one, "rank": rank, "hint_id": f"{one}-h{rank:02d}", "hint": text}
+        for one in questions
+        for rank, text in enumerate(HINTS)
+    ]
+    kept = table_of("splits", [{"question_id": one, "split": (splits or {}).get(one, "dev")} for one in questions])
+    return LabelTables(
+        asked, table_of("ranked_hints", hints), kept, verdicts, made["labels"], made["valid_answers"]
+    ), answers
 
 
 def _no_leaks(items):
     return [[[] for _ in item.hints] for item in items]
+
+
+def _floats_for(answer: str):
+    """Return a filter that takes "floats" for this answer."""
+    leak = [Finding("floats", answer, 0.9, "equivalence", "m")]
+    return lambda items: [
+        [leak if answer in item.answers and "floats" in hint else [] for hint in item.hints] for item in items
+    ]
 
 
 def _update(world, decisions: list[dict], leaks=_no_leaks, settings: Review | None = None):
@@ -189,10 +167,7 @@ def test_the_leakage_filter_sees_the_accepted_answers_of_every_question_once_mor
 
     def leaks(items):
         asked.extend((item.question, list(item.answers), list(item.hints)) for item in items)
-        leak = Finding("floats", "Boat", 0.9, "equivalence", "m")
-        return [
-            [[leak] if "Boat" in item.answers and "floats" in hint else [] for hint in item.hints] for item in items
-        ]
+        return _floats_for("Boat")(items)
 
     decisions = [_decision("a", "boat", True, review="r3"), _decision("b", "car", True)]
     made = _update(_world(WORLD, {"b": {"raft"}}), decisions, leaks)
@@ -209,12 +184,7 @@ def test_the_leakage_filter_sees_the_accepted_answers_of_every_question_once_mor
 
 
 def test_without_any_review_a_question_of_train_leaves_for_an_answer_that_the_judge_accepted() -> None:
-    def leaks(items):
-        leak = Finding("floats", "Raft", 0.9, "equivalence", "m")
-        return [
-            [[leak] if "Raft" in item.answers and "floats" in hint else [] for hint in item.hints] for item in items
-        ]
-
+    leaks = _floats_for("Raft")
     world = _world(WORLD, {"b": {"raft"}}, splits={"b": "train"})
     made = _update(world, [], leaks)
     assert made["splits"].column("question_id").to_pylist() == ["a", "c"]
@@ -234,9 +204,7 @@ def test_without_any_review_a_question_of_train_leaves_for_an_answer_that_the_ju
     ("hint", "decision", "leaks"),
     [("It is famous.", None, False), ("It sails for the US.", None, True), ("It sails for the US.", "no_leak", False)],
 )
-def test_an_accepted_answer_removes_a_question_where_it_is_a_word_of_a_hint(
-    method: str, hint: str, decision: str | None, leaks: bool
-) -> None:
+def test_an_accepted_answer_removes_a_question_where_it_is_a_word_of_a_hint(method, hint, decision, leaks) -> None:
     tables, answers = _world(WORLD, {})
     hints = [{**row, "hint": hint} for row in tables.ranked_hints.to_pylist()]
 

@@ -17,10 +17,8 @@ from quit.status.stages import lock_holder, status
 
 
 @pytest.mark.slow
-def test_a_stage_that_was_killed_is_counted_by_its_parts(built: Path, tmp_path: Path) -> None:
-    workspace = shutil.copytree(built, tmp_path / "W")
-    opened = Workspace.open(workspace)
-    folder, _ = opened.current()["judge"]
+def test_a_stage_that_was_killed_is_counted_by_its_parts(workspace: Workspace) -> None:
+    folder, _ = workspace.current()["judge"]
     for name in ("verdicts", "second_verdicts", "rejects"):
         if (folder / name).is_dir():
             [part] = (folder / name).iterdir()
@@ -31,7 +29,7 @@ def test_a_stage_that_was_killed_is_counted_by_its_parts(built: Path, tmp_path: 
         folder / "verdicts" / "part-00000-of-00005.parquet", folder / "verdicts" / "part-00001-of-00005.parquet"
     )
     (folder / "manifest.json").unlink()
-    rows = {one.run: one for one in status(opened)}
+    rows = {one.run: one for one in status(workspace)}
     # The third part has no second table yet where the stage has two: it is not done.
     assert (rows["judge"].state, rows["judge"].shards_done, rows["judge"].shards) == ("partial", 2, 5)
     assert rows["split"].state == "complete"

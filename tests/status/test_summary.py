@@ -50,9 +50,7 @@ def test_replies_that_ran_into_the_token_limit_and_sentences_are_counted_and_sai
         ("bem", "bem-1:org/bem@abc", "by method `bem` with BEM; the paper: 2.5%."),
     ],
 )
-def test_the_papers_losses_stand_beside_those_of_bem_by_its_method_alone(
-    tmp_path: Path, method: str, model: str, says: str
-) -> None:
+def test_the_papers_losses_stand_beside_those_of_bem_by_its_method_alone(tmp_path, method, model, says) -> None:
     workspace = tiny.workspace(tmp_path / "W")
     folder, manifest = workspace.current()["filter"]
     settings = {"leakage": {"method": method}}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pytest
@@ -37,6 +38,15 @@ def store(workspace: Workspace, parts: list[list[int]]) -> None:
             workspace.write_part(folder, shard, {"usable_hints": hints(*numbers)})
         workspace.finish(folder, ["usable_hints"], len(parts), {"stage": "filter"})
         workspace.set_current({"filter": "f0"})
+
+
+def together(*calls: Callable[[], object]) -> None:
+    """Call all at once, each in a thread of its own, and wait for them."""
+    threads = [threading.Thread(target=call) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 def opened(place: str) -> Workspace:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -14,6 +14,7 @@ from quit.settings.remote import Remote
 from quit.store import lease as module
 from quit.store.lease import Lease
 from quit.store.objects import Objects, open_objects
+from tests.store.conftest import together
 
 QUICK = Remote(lease_seconds=1.0, poll_seconds=0.02, settle_seconds=0.05)
 
@@ -50,17 +51,11 @@ def test_of_many_who_try_at_once_exactly_one_holds(place: str) -> None:
         order.append(number)
         lease.release()
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(*(partial(work, number) for number in range(6)))
     assert most == [1] and sorted(order) == list(range(6))
 
 
-def test_a_dead_holder_is_replaced_when_its_lease_has_run_out_and_not_before(
-    place: str, clock: SimpleNamespace
-) -> None:
+def test_a_dead_holder_is_replaced_when_its_lease_has_run_out_and_not_before(place, clock) -> None:
     dead = Stuck(open_objects(place, QUICK))
     dead.acquire(0)
     with pytest.raises(WorkspaceError, match="still holds"):
@@ -137,11 +132,5 @@ def test_a_store_that_cannot_refuse_to_replace_still_has_one_holder(place: str, 
 
     monkeypatch.setattr(type(open_objects(place)), "_put_new", careless)
     won = []
-    threads = [
-        threading.Thread(target=lambda: won.append(Lease(open_objects(place, QUICK))._take(1))) for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(*[lambda: won.append(Lease(open_objects(place, QUICK))._take(1))] * 4)
     assert sum(won) == 1

@@ -7,19 +7,16 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from quit.engine.workspace import Workspace
-from quit.settings.remote import Remote
-from quit.store.lease import Lease
 from quit.store.objects import Objects, open_objects
 from tests.comparing import bytes_of
-from tests.conftest import FEW, ROOT, call_quit
+from tests.conftest import FEW, call_quit
+from tests.processes import started, until
 from tests.servers.moto import MotoServer
 from tests.store.conftest import hints, opened, store
 
@@ -44,45 +41,13 @@ def _hashes(store: Objects) -> dict[str, str]:
     return {key: hashlib.sha256(store.read(key) or b"").hexdigest() for key in keys}
 
 
-def test_of_many_who_create_one_object_exactly_one_is_told_so(place: str) -> None:
-    from concurrent.futures import ThreadPoolExecutor
-
-    stores = [open_objects(place) for _ in range(6)]
-    with ThreadPoolExecutor(6) as pool:
-        created = list(pool.map(lambda number: stores[number].create("one", b"%d" % number), range(6)))
-    assert sum(created) == 1 and stores[0].read("one") == b"%d" % created.index(True)
-    assert stores[0]._refuses  # by a condition on the request, not by waiting
-
-
-def test_a_dead_holders_lease_is_taken_over(place: str) -> None:
-    how = Remote(lease_seconds=3, poll_seconds=0.1)
-    code = (
-        "import sys; from quit.store.lease import Lease; from quit.store.objects import open_objects\n"
-        "from quit.settings.remote import Remote\n"
-        f"Lease(open_objects({place!r}, Remote(lease_seconds=3))).acquire(0); print('held', flush=True); "
-        "sys.stdin.read()"
-    )
-    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "held\n"
-    with pytest.raises(Exception, match="still holds"):
-        Lease(open_objects(place, how)).acquire(6)  # alive: its signs of life come through
-    process.kill()
-    process.wait()
-    heir = Lease(open_objects(place, how))
-    heir.acquire(120)
-    heir.check()
-    heir.release()
-
-
 @pytest.fixture
 def guarded(s3: MotoServer) -> Iterator[None]:
     yield
     s3.enforce(False)
 
 
-def test_who_may_only_read_reads_and_writing_is_refused_in_one_line(
-    s3: MotoServer, place: str, machine, monkeypatch: pytest.MonkeyPatch, guarded: None
-) -> None:
+def test_who_may_only_read_reads_and_writing_is_refused_in_one_line(s3, place, machine, monkeypatch, guarded) -> None:
     store(Workspace.create(place), [[0, 1], [2, 3]])
     before = open_objects(place).listing()
     reader = s3.user("reader", "s3:GetObject", "s3:ListBucket")
@@ -127,22 +92,11 @@ def test_a_build_that_was_killed_goes_on_on_another_machine_to_the_same_bytes(
     def start(name: str) -> subprocess.Popen[bytes]:
         """Start a build on the machine of that name; what it says goes to a file."""
         machine(name)
-        with (tmp_path / name).open("wb") as errors:
-            return subprocess.Popen(
-                [sys.executable, "-m", "quit.cli", *command],
-                stdout=subprocess.DEVNULL,
-                stderr=errors,
-                env={**os.environ, "PREFECT_HOME": str(prefect_home), "QUIT_CACHE": str(tmp_path / f"cache-{name}")},
-                cwd=ROOT,
-                start_new_session=True,
-            )
+        return started(command, tmp_path / name, prefect_home, QUIT_CACHE=str(tmp_path / f"cache-{name}"))
 
     process = start("first")
     there = open_objects(place)
-    deadline = time.monotonic() + 300
-    while not any("part-" in key for key in there.listing("tables/05_probe_minilm-late")):
-        assert process.poll() is None and time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: any("part-" in key for key in there.listing("tables/05_probe_minilm-late")), process)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     finished = _hashes(there)

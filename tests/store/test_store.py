@@ -6,8 +6,8 @@ import errno
 import os
 import subprocess
 import sys
-import threading
 import uuid
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ from quit.store import open_store
 from quit.store.faults import endpoint
 from quit.store.objects import checked_url, open_objects
 from tests.servers.ports import free_port
+from tests.store.conftest import together
 
 
 def test_objects_come_back_as_they_were(place: str, tmp_path: Path) -> None:
@@ -80,11 +81,7 @@ def test_of_many_who_create_one_object_exactly_one_is_told_so(place: str) -> Non
     def work(number: int) -> None:
         created.append((open_objects(place).create("one", str(number).encode()), number))
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(*(partial(work, number) for number in range(8)))
     ((_, winner),) = [(won, number) for won, number in created if won]
     assert open_objects(place).read("one") == str(winner).encode() and len(created) == 8
 
@@ -127,10 +124,18 @@ def test_a_url_that_is_none_is_one_clear_line(url: str, message: str, capsys: py
 
 
 def test_what_is_written_for_other_tools_is_written_here(capsys: pytest.CaptureFixture[str]) -> None:
-    for command in (["export"], ["report"], ["release", "create", "--name", "v1"]):
+    for command, said in (
+        (["export", "--out"], "folder of this machine"),
+        (["report", "--out"], "folder of this machine"),
+        (["release", "create", "--name", "v1", "--out"], "folder of this machine"),
+        (["workspace", "backup", "-w", "W"], "s3:"),
+        (["benchmark", "run", "--release", "v1", "--out"], "s3:"),
+        (["index", "build", "-c", "C", "--out"], "s3:"),
+        (["workspace", "restore", "b.tar", "-w"], "restored to a folder of this machine"),
+    ):
         with pytest.raises(SystemExit) as ended:
-            main([*command, "--out", "s3://bucket/x"])
-        assert ended.value.code == 4 and "folder of this machine" in capsys.readouterr().err
+            main([*command, "s3://bucket/x"])
+        assert ended.value.code in (3, 4) and said in capsys.readouterr().err
 
 
 def test_a_missing_package_is_named() -> None:

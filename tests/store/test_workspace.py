@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from quit import contracts
 from quit.common.ranges import Range, ranges
 from quit.engine.damage import discard_damaged
 from quit.engine.logs import Log
@@ -19,7 +18,8 @@ from quit.errors import WorkspaceError
 from quit.review.store import ReviewStore
 from quit.store.lease import Lease
 from tests.report import tiny
-from tests.store.conftest import FOLDER, hints, opened, store
+from tests.rows import table_of
+from tests.store.conftest import FOLDER, hints, opened, store, together
 
 
 def _parts(workspace: Workspace) -> list[str]:
@@ -113,9 +113,7 @@ def test_a_build_forgets_parts_that_the_store_lost_or_has_otherwise_and_fetches_
     assert opened(place).read("usable_hints").equals(hints(*range(6)))
 
 
-def test_an_unfinished_part_that_cannot_be_read_leaves_the_store_and_a_damaged_mirror_is_repaired(
-    place: str, machine
-) -> None:
+def test_an_unfinished_part_that_cannot_be_read_leaves_the_store_and_a_damaged_mirror_is_repaired(place, machine):
     first, second = ranges(["q000", "q001"], 2)
     here = Workspace.create(place)
     folder = here.folder(*FOLDER)
@@ -231,45 +229,19 @@ def test_a_removed_workspace_is_gone_from_the_mirror_too(place: str, machine) ->
     assert emptied.state == {} and ReviewStore(emptied).applied == [] and emptied.current() == {}
 
 
-def _override(number: int, by: str) -> dict:
-    return {
-        "override_id": f"o{number:06d}",
-        "kind": "leak",
-        "question_id": "q000",
-        "hint_id": "q000-h00",
-        "span": None,
-        "answer": None,
-        "decision": "leak",
-        "by": by,
-        "reason": "said",
-        "created_at": "2026-01-01T00:00:00+00:00",
-    }
-
-
 def test_rows_that_two_machines_append_at_once_are_all_kept(place: str, machine: Callable[[str], None]) -> None:
     Workspace.create(place)
     workspaces = []
     for name in ("a", "b", "c"):
         machine(name)
         workspaces.append(opened(place))
-    contract = contracts.table("overrides")
 
     def work(workspace: Workspace, by: str) -> None:
         for _ in range(4):
-
-            def make(log):
-                row = _override(len(log) + 1, by)
-                return contract.from_rows([row])
-
+            make = lambda log: table_of("overrides", [{"override_id": f"o{len(log) + 1:06d}", "by": by}])  # noqa: E731
             assert len(Log(workspace, "overrides").append(make)) == 1
 
-    threads = [
-        threading.Thread(target=work, args=(workspace, str(number))) for number, workspace in enumerate(workspaces)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(*(partial(work, workspace, str(number)) for number, workspace in enumerate(workspaces)))
     machine("d")
     log = Log(opened(place), "overrides").read()
     assert log.column("override_id").to_pylist() == [f"o{number:06d}" for number in range(1, 13)]
@@ -281,22 +253,13 @@ def test_of_two_pulls_at_once_the_second_is_told_to_pull_again(place: str, machi
     machine("second")
     there = opened(place)
     first, second = ReviewStore(here), ReviewStore(there)
-    first.append([_review("one")])
+    one, two = (table_of("reviews", [{"review_id": name}]).to_pylist() for name in ("one", "two"))
+    first.append(one)
     with pytest.raises(WorkspaceError, match="Pull again"):
-        second.append([_review("two")])
-    assert second.append([_review("two")]) == "part-00002.parquet"
+        second.append(two)
+    assert second.append(two) == "part-00002.parquet"
     machine("third")
     assert len(ReviewStore(opened(place)).read()) == 2
-
-
-def _review(identity: str) -> dict:
-    values: dict = {}
-    for field in contracts.table("reviews").schema:
-        kind = str(field.type)
-        values[field.name] = (
-            identity if kind == "string" else False if kind == "bool" else 0.0 if kind in ("double", "float") else 1
-        )
-    return values
 
 
 def test_one_run_at_a_time(place: str, machine) -> None:

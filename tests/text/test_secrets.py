@@ -96,13 +96,7 @@ def test_a_log_record_holds_no_secret(records: None, caplog: pytest.LogCaptureFi
 
 
 @pytest.mark.parametrize(("error", "debug"), [(ServerError, True), (ValueError, False)])
-def test_a_traceback_shows_no_secret(
-    error: type[Exception],
-    debug: bool,
-    records: None,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_traceback_shows_no_secret(error, debug, records, monkeypatch, capsys) -> None:
     value = "tok-in-the-environment"
 
     def fail(*_: object, **__: object) -> None:

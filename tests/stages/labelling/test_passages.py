@@ -74,12 +74,7 @@ def test_subset_of_is_the_ascending_permutation():
 
 @pytest.mark.parametrize(
     "make",
-    [
-        list,
-        pa.array,
-        lambda ids: pa.array(ids).dictionary_encode(),
-        lambda ids: pa.chunked_array([ids[:1], ids[1:]]),
-    ],
+    [list, pa.array, lambda ids: pa.array(ids).dictionary_encode(), lambda ids: pa.chunked_array([ids[:1], ids[1:]])],
 )
 def test_enumerate_repeats_the_permutations_for_each_question(make):
     ids = ["b", "a", "c"]
@@ -104,11 +99,7 @@ HINTS = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=6), 
 ORDERS = st.lists(st.lists(st.integers(0, 2), max_size=3), max_size=5)
 
 
-@given(
-    st.lists(HINTS, max_size=4),
-    st.sampled_from([" ", "", " | ", "é"]),
-    ORDERS,
-)
+@given(st.lists(HINTS, max_size=4), st.sampled_from([" ", "", " | ", "é"]), ORDERS)
 @example([[]], " ", [(), ()])
 @settings(deadline=None)
 def test_text_equals_join(hints, separator, orders):
@@ -143,10 +134,7 @@ def test_too_few_hints_or_too_much_text_is_refused(monkeypatch):
         passage_texts([["a" * 2_000_000] * 5], permutations(5))
     hints, orders = [["0123456789", "abcdefgh"]], permutations(2)
     joined = ["0123456789", "0123456789--abcdefgh", "abcdefgh", "abcdefgh--0123456789"]
-    for (
-        make,
-        size,
-    ) in (  # a range: 3 * (10 + 8) and a separator a hint; the whole: the text and four bytes a passage
+    for make, size in (  # a range: 3 * (10 + 8) and a separator a hint; the whole: the text and four bytes a passage
         (lambda: next(iter_passage_texts(hints, orders, "--")), 54 + 6 * 2),
         (lambda: passage_texts(hints, orders, "--"), sum(map(len, joined)) + 4 * 4),
     ):

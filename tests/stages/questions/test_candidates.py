@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from quit import contracts
 from quit.models.protocols import Pair
 from quit.models.question_type import QuestionType as Guess
 from quit.settings import Convergence, QuestionType
 from quit.stages.questions.candidates import CandidatePool
+from tests.rows import table_of
 
 ROWS = [
     ("Which city?", ["Paris"], "city:City"),
@@ -49,20 +49,9 @@ class Aliases:
 
 
 def _questions() -> pa.Table:
-    return contracts.table("questions").from_rows(
-        [
-            {
-                "question_id": f"q{place}",
-                "question": question,
-                "answers": answers,
-                "source": "jsonl",
-                "coarse": fine and "LOC:LOCATION",
-                "fine": fine,
-                "content_key": f"k{place}",
-            }
-            for place, (question, answers, fine) in enumerate(ROWS)
-        ]
-    )
+    names = ("question", "answers", "coarse", "fine")
+    rows = [(question, answers, fine and "LOC:LOCATION", fine) for question, answers, fine in ROWS]
+    return table_of("questions", [{"question_id": f"q{n}", **dict(zip(names, row))} for n, row in enumerate(rows)])
 
 
 def _pool(encoder, **settings) -> CandidatePool:

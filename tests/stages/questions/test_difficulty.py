@@ -16,6 +16,7 @@ from quit.stages.describe import describe
 from quit.stages.identities import difficulty_identity
 from quit.stages.questions.difficulty import RetrievalComplexity
 from quit.text.normalize import normalize_answer
+from tests.rows import table_of
 
 PASSAGES = [
     "Lesotho lies inside South Africa.",
@@ -72,20 +73,11 @@ def test_no_passages_is_hardest(encoder) -> None:
 
 
 def _tables():
-    questions = contracts.table("questions").from_rows(
-        [
-            {"question_id": "q", "question": QUESTION, "answers": ANSWERS, "source": "jsonl", "content_key": "k",
-             "coarse": "LOC:LOCATION", "fine": "country:Country"}
-        ]
-    )  # fmt: skip
-    ranked = contracts.table("ranked_hints").from_rows(
-        [
-            {"question_id": "q", "rank": rank, "hint_id": f"q-h{rank:02d}", "hint": text, "convergence": 0.5,
-             "producer": "source", "selected": True}
-            for rank, text in enumerate(PASSAGES)
-        ]
-    )  # fmt: skip
-    return questions, ranked
+    asked = {"question_id": "q", "question": QUESTION, "answers": ANSWERS, "coarse": "LOC:LOCATION", "fine": "c:C"}
+    ranked = [
+        {"question_id": "q", "rank": n, "hint_id": f"q-h{n:02d}", "hint": text} for n, text in enumerate(PASSAGES)
+    ]
+    return table_of("questions", [asked]), table_of("ranked_hints", ranked)
 
 
 def _describe(encoder, settings: Difficulty):
@@ -100,10 +92,7 @@ def test_a_question_that_the_classifier_cannot_read_has_a_note(encoder) -> None:
     german = ["Sein tiefster Punkt liegt hoch.", "Es hat einen König.", "Dort wohnen Basotho.", "Es ist bergig."]
     hints = [row | {"hint": hint} for row, hint in zip(ranked.to_pylist(), german, strict=True)]
     asked = questions.to_pylist()[0] | {"question": "Welches Land " * 40}
-    tables = (
-        contracts.table("questions").from_rows([asked]),
-        contracts.table("ranked_hints").from_rows(hints),
-    )
+    tables = (contracts.table("questions").from_rows([asked]), contracts.table("ranked_hints").from_rows(hints))
     made = describe(*tables, QuestionTypeClassifier(encoder), encoder, QuestionType(), Difficulty())
     assert made["descriptions"]["note"].to_pylist() == ["not English; question cut to 62 word pieces"]
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from quit import contracts
 from quit.settings import QuestionType
 from quit.stages.questions.question_type import question_types
+from tests.rows import table_of
 
 
 @dataclass
@@ -26,13 +26,8 @@ class AlwaysDate:
 
 
 def _questions(*types: tuple[str | None, str | None]):
-    return contracts.table("questions").from_rows(
-        [
-            {"question_id": f"q{number}", "question": "When?", "answers": ["x"], "source": "jsonl", "content_key": "k",
-             "coarse": coarse, "fine": fine}
-            for number, (coarse, fine) in enumerate(types)
-        ]
-    )  # fmt: skip
+    rows = [{"question_id": f"q{n}", "coarse": coarse, "fine": fine} for n, (coarse, fine) in enumerate(types)]
+    return table_of("questions", rows)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,31 @@
+"""The command line in processes of its own, for tests of kills, signals, races and workers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+
+
+def started(arguments: Sequence[str], errors: Path, home: Path, **variables: str) -> subprocess.Popen[bytes]:
+    """Start ``quit`` in a process group of its own. What it says goes to the file ``errors``; ``home``: Prefect's."""
+    environment = {**os.environ, "PREFECT_HOME": str(home), "COLUMNS": "300", "NO_COLOR": "1", **variables}
+    command, null = [sys.executable, "-m", "quit.cli", *arguments], subprocess.DEVNULL
+    with errors.open("wb") as said:
+        return subprocess.Popen(command, stdout=null, stderr=said, env=environment, cwd=ROOT, start_new_session=True)
+
+
+def until(ready: Callable[[], Any], process: subprocess.Popen[Any] | None = None, seconds: float = 600) -> Any:
+    """Wait for an event, and return what it is; fails where the process ends before it, or it does not come."""
+    deadline = time.monotonic() + seconds
+    while not (found := ready()):
+        assert process is None or process.poll() is None, "the process ended before it was time"
+        assert time.monotonic() < deadline, f"it did not come in {seconds:g} s"
+        time.sleep(0.01)
+    return found

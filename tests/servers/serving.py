@@ -1,0 +1,36 @@
+"""A small HTTP server in this process, for what a program sends out and how it takes the answers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+Answer = Callable[[str, str, Mapping[str, str], bytes], tuple[int, bytes, Mapping[str, str]]]
+
+
+@contextmanager
+def serving(answer: Answer) -> Iterator[str]:
+    """Serve on a free port of this machine; yields the address. ``answer``: (method, path, headers, body) -> (status,
+    body, headers)."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def _reply(self) -> None:
+            asked = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            status, body, headers = answer(self.command, self.path, self.headers, asked)
+            self.send_response(status)
+            for name, value in {**headers, "Content-Length": str(len(body))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(b"" if self.command == "HEAD" else body)
+
+        do_GET = do_HEAD = do_POST = _reply
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
