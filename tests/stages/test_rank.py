@@ -13,7 +13,7 @@ from quit.models.protocols import Drawn, HintScorer, HintSet
 from quit.settings import Convergence
 from quit.stages.questions.candidates import CandidatePool
 from quit.stages.questions.question_type import Typed
-from quit.stages.rank import Scored, SimilarityConvergence, convergence, rank_hints
+from quit.stages.rank import rank_hints
 from tests.rows import table_of
 
 
