@@ -168,8 +168,8 @@ def grid(
     table = run_grid(request, load_settings(profile, set_), out, _say(quiet or as_json))
     best_first = means(table)
     lines = [tuple(f"{value:.2f}" for value in (row["alpha"], row["beta"], 100 * row["EM"])) for row in best_first]
-    shown = [Table("", ("alpha", "beta", "EM"), lines), str(out / "grid.parquet")]
-    show({"means": best_first, "rows": table.to_pylist()}, as_json, shown)
+    means_table, path = Table("", ("alpha", "beta", "EM"), lines), str(out / "grid.parquet")
+    show({"means": best_first, "rows": table.to_pylist()}, as_json, [means_table, path])
 
 
 @app.command("list")
