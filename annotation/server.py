@@ -25,6 +25,8 @@ from quit.errors import InputError, MissingDependency, ServerError, WorkspaceErr
 
 REQUIREMENTS = Path(__file__).with_name("server-requirements.txt")
 EMAIL = "owner@quit.local"
+START_SECONDS = 240.0
+"""How long Label Studio may take to start."""
 
 
 def _version() -> str:
@@ -94,11 +96,10 @@ def _store(workspace: Path, account: Account) -> None:
 class LocalServer:
     """A Label Studio server whose data live in ``W/reviews/server``. Use as a context manager, or start and stop it."""
 
-    def __init__(self, workspace: Path, port: int = 8080, start_seconds: float = 240.0) -> None:
+    def __init__(self, workspace: Path, port: int = 8080) -> None:
         self.workspace = workspace
         self.folder = workspace / "reviews" / "server"
         self._port = port
-        self._start_seconds = start_seconds
         self._process: Child | None = None
 
     def start(self, say: Callable[[str], None] = lambda _: None) -> Account:
@@ -144,7 +145,7 @@ class LocalServer:
         _store(self.workspace, replace(account, pid=self._process.pid))
         say(f"Starting Label Studio {account.version} at {account.url} ...")
         try:
-            wait_until_healthy(self._process, f"Label Studio {account.version}", account.url, self._start_seconds, log)
+            wait_until_healthy(self._process, f"Label Studio {account.version}", account.url, START_SECONDS, log)
         except ServerError:
             self.kill()
             raise

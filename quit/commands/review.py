@@ -55,7 +55,7 @@ def serve(
             "leave it.",
             err=True,
         )
-    server = LocalServer(opened.path, review.port if port is None else port, review.start_seconds)
+    server = LocalServer(opened.path, review.port if port is None else port)
     try:
         account = server.start(lambda line: echo(line, err=True))
         invited = connect(opened.path, review).ask(lambda studio: studio.organizations.invites.get_invite_link())

@@ -72,7 +72,7 @@ def economy(pipeline: Pipeline, passages: int, costs: Mapping[str, float | None]
         notes.append("Expected: not known; nothing here tells how often the labelers are right.")
     order, note = _proposed(patterns, labelers, costs, passages) if len(labelers) > 1 else ((), "")
     notes += ["Costs are in proportion to the passages; a prefix cache saves less of few.", *filter(None, [note])]
-    return Economy((*ranges, _total(ranges)), order, tuple(notes))
+    return Economy((*ranges, Range("total", **sums(Range, ranges, 1))), order, tuple(notes))
 
 
 def share_open(patterns: Patterns, earlier: Sequence[int]) -> float | None:
@@ -167,9 +167,7 @@ def _proposed(
     return order, f"Order: by {basis}, better is --set 'labels.order={json.dumps(order)}', beside your other --set."
 
 
-def _total(ranges: Sequence[Range]) -> Range:
-    sums: dict[str, Any] = {}
-    for column in fields(Range)[1:]:
-        values = [getattr(entry, column.name) for entry in ranges]
-        sums[column.name] = None if None in values else sum(values)
-    return Range("total", **sums)
+def sums(kind: type, rows: Sequence[Any], names: int) -> dict[str, Any]:
+    """Return the sums of all fields of a dataclass except the first ``names``; None where one of them is not known."""
+    columns = {column.name: [getattr(row, column.name) for row in rows] for column in fields(kind)[names:]}
+    return {name: None if None in values else sum(values) for name, values in columns.items()}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from quit.models.language import Unasked, generator_identity, judge_prompt, lang
 from quit.models.prompting import CHARACTERS_A_TOKEN
 from quit.models.protocols import Prompt
 from quit.models.readers.llm import LLMReader
-from quit.operations.economy import Economy, economy
+from quit.operations.economy import Economy, economy, sums
 from quit.settings import Judge, ReaderSettings
 from quit.sources import read_sources
 from quit.stages.collect import collect
@@ -110,16 +110,7 @@ def plan(pipeline: Pipeline, *, sample: int = 200, block: int = 16, throughput: 
     passages = len(questions) * passage_count(pipeline.settings.convergence.hints)
     costs = {line.model: line.cost for line in lines if line.role == "read"}
     partly = economy(pipeline, passages, costs)
-    return Plan(len(questions), passages, tuple(lines), _total(lines), tuple(notes), partly)
-
-
-def _total(lines: Sequence[Line]) -> Line:
-    """Return the sums of lines; ``None`` where one of them is not known."""
-    sums: dict[str, Any] = {}
-    for column in fields(Line)[2:]:
-        values = [getattr(line, column.name) for line in lines]
-        sums[column.name] = None if None in values else sum(values)
-    return Line("total", "", **sums)
+    return Plan(len(questions), passages, tuple(lines), Line("total", "", **sums(Line, lines, 2)), tuple(notes), partly)
 
 
 def is_current(pipeline: Pipeline, stage: str) -> bool:

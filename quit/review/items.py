@@ -18,6 +18,11 @@ from quit.engine.workspace import Workspace
 from quit.settings import Review
 from quit.text.normalize import normalize_answer
 
+NEAR_THRESHOLD = 0.15
+"""Distance from the judge's threshold within which a verdict counts as uncertain."""
+CERTAIN_WEIGHT = 0.05
+"""Weight of the passages of a certain verdict beside those of an uncertain one (1)."""
+
 
 @dataclass(frozen=True, slots=True)
 class ReviewAnswer:
@@ -105,7 +110,7 @@ def review_items(
     for row in answers.to_pylist():
         mine.setdefault(row["question_id"], []).append(row)
     items = [
-        _item(row, hints_of.get(row["question_id"], []), mine.get(row["question_id"], []), second, settings, threshold)
+        _item(row, hints_of.get(row["question_id"], []), mine.get(row["question_id"], []), second, threshold)
         for row in questions.to_pylist()
     ]
     return sorted(items, key=lambda item: (-item.stake, item.question_id))
@@ -136,9 +141,7 @@ def _second_verdicts(workspace: Workspace) -> dict[tuple[str, str], tuple[bool |
     return {(identity, key): (correct, probability) for identity, key, correct, probability in zip(*columns)}
 
 
-def _item(
-    question: dict, hints: list[str], rows: list[dict], second: dict, settings: Review, threshold: float
-) -> ReviewItem:
+def _item(question: dict, hints: list[str], rows: list[dict], second: dict, threshold: float) -> ReviewItem:
     identity = question["question_id"]
     gold = {normalize_answer(form): form for form in reversed(question["answers"])}
     answers = []
@@ -165,7 +168,7 @@ def _item(
         ReviewAnswer(key, (form,), 0, (), True, None, True) for key, form in gold.items() if key and key not in given
     ]
     answers.sort(key=lambda answer: (not answer.gold, -answer.passages, answer.key))
-    stake = sum(_stake(answer, settings, threshold) for answer in answers)
+    stake = sum(_stake(answer, threshold) for answer in answers)
     return ReviewItem(
         identity,
         question["split"],
@@ -178,13 +181,13 @@ def _item(
     )
 
 
-def _stake(answer: ReviewAnswer, settings: Review, threshold: float) -> float:
+def _stake(answer: ReviewAnswer, threshold: float) -> float:
     if answer.gold:
         doubt = 0.0
     elif answer.verdict is None or (answer.second is not None and answer.second is not answer.verdict):
         doubt = 1.0
     elif answer.probability is not None:
-        doubt = max(0.0, 1.0 - abs(answer.probability - threshold) / settings.near_threshold)
+        doubt = max(0.0, 1.0 - abs(answer.probability - threshold) / NEAR_THRESHOLD)
     else:
         doubt = 0.0
-    return answer.passages * max(doubt, settings.certain_weight)
+    return answer.passages * max(doubt, CERTAIN_WEIGHT)

@@ -48,18 +48,8 @@ class Review(Section):
         description="JSONL file of {annotator, gender, age, education}: what annotators say of themselves and agree to "
         "publish. Cards list it without names (the paper's table 9).",
     )
-    near_threshold: float = Field(
-        0.15, gt=0, le=1, description="Distance from the judge's threshold within which a verdict counts as uncertain."
-    )
-    certain_weight: float = Field(
-        0.05,
-        ge=0,
-        le=1,
-        description="Weight of the passages of a certain verdict beside those of an uncertain one (1).",
-    )
     title: str = Field("QUIT review", min_length=3, max_length=50, description="Title of the project.")
     port: int = Field(8080, ge=0, le=65535, description="Port of the local server; 0 takes a free one.")
-    start_seconds: float = Field(240.0, gt=0, description="How long the local server may take to start.")
     page_tasks: int = Field(500, ge=1, description="Tasks a request.")
     timeout_seconds: float = Field(120.0, gt=0, description="How long one request may take.")
     retries: int = Field(3, ge=0, description="How often a request that failed on the server's side is tried again.")
