@@ -24,6 +24,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from differences import differences, save
 from safetensors.torch import load_file, save_file
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
@@ -43,7 +44,6 @@ from quit.models.equivalence.features import (
     likeness,
     rarity,
 )
-from quit.models.finetune import differences, save
 from quit.models.packed import Pieces
 from quit.models.protocols import Pair
 from quit.text.normalize import STOP_WORDS, words

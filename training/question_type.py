@@ -16,13 +16,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from differences import differences, save
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 from threadpoolctl import threadpool_limits
 
 from quit.models.encoders.minilm import MiniLM
-from quit.models.finetune import differences, save
 from quit.models.question_net import QuestionNet
 from quit.models.question_type import BUCKETS, buckets, coarse_of, pieces
 

@@ -85,7 +85,7 @@ def corpus_export(
     path: CorpusArgument,
     out: OutOption,
     formats: Annotated[
-        str, typer.Option("--format", "-f", help="Names with commas between them: parquet, beir, trec, pyserini.")
+        str, typer.Option("--format", "-f", help="Names with commas between them: beir, trec, pyserini.")
     ] = "beir",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier export.")] = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""A corpus in the layouts of other tools: BEIR, TREC, Pyserini, Parquet. Streamed, document by document.
+"""A corpus in the layouts of other tools: BEIR, TREC, Pyserini. Streamed, document by document.
 
 Each query set (``musique``, ``musique/sub-questions``) has topics and qrels of its own; the documents are shared.
 """
@@ -149,15 +149,7 @@ def _pyserini(corpus: BuiltCorpus, folder: Path) -> Row:
     return _topics(corpus, folder)
 
 
-def _parquet(corpus: BuiltCorpus, folder: Path) -> Row:
-    """The corpus's own tables."""
-    for name in ("documents", "queries", "qrels", "origins"):
-        shutil.copyfile(corpus.path / f"{name}.parquet", folder / f"{name}.parquet")
-    return {}
-
-
 FORMATS: dict[str, Callable[[BuiltCorpus, Path], Row]] = {
-    "parquet": _parquet,
     "beir": _beir,
     "trec": _trec,
     "pyserini": _pyserini,

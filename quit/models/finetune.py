@@ -1,4 +1,4 @@
-"""MiniLM as plain torch modules: to fine-tune it and to store what that changed (:mod:`quit.models.packed` runs it).
+"""MiniLM as plain torch modules: to fine-tune it and to read what that changed (:mod:`quit.models.packed` runs it).
 
 A fine-tuned copy is kept as its difference from the published weights: a few bits a number, and nothing at all for the
 word embeddings, which stay as published. Two classifiers of this project are stored so.
@@ -6,8 +6,6 @@ word embeddings, which stay as published. Two classifiers of this project are st
 
 from __future__ import annotations
 
-import io
-import zipfile
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -17,8 +15,9 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from quit.common.files import replacing
+from quit.models.encoders.minilm import model_folder
 from quit.models.minilm_weights import model_folder
+from quit.models.packed import Pieces
 
 WIDTH, HEADS, INNER, EPSILON = 384, 12, 1536, 1e-12
 POSITIONS = 256
@@ -138,28 +137,8 @@ class Body(nn.Module):
         return torch.cat([x[:, 0], (x * weight).sum(1) / weight.sum(1)], dim=1)
 
 
-def differences(trained: nn.Module, published: nn.Module, per_sigma: float) -> dict[str, np.ndarray]:
-    """Return arrays from which :func:`restore` rebuilds ``trained``.
-
-    Matrices become int8 steps from the published ones, ``per_sigma`` steps to a row's standard deviation (so that
-    deflate brings them to about log2(4 * per_sigma) bits a number); everything else is kept as float32.
-    """
-    before = published.state_dict()
-    arrays: dict[str, np.ndarray] = {}
-    for name, tensor in trained.state_dict().items():
-        after = tensor.detach().numpy()
-        if after.ndim == 2 and name.startswith("layers."):
-            change = after.astype(np.float64) - before[name].numpy()
-            step = np.maximum(change.std(axis=1, keepdims=True), 1e-12) / per_sigma
-            arrays[f"step:{name}"] = step.astype(np.float32)
-            arrays[f"int8:{name}"] = np.clip(np.rint(change / step), -127, 127).astype(np.int8)
-        else:
-            arrays[f"full:{name}"] = after.astype(np.float32)
-    return arrays
-
-
 def restore(model: nn.Module, arrays: Mapping[str, np.ndarray]) -> nn.Module:
-    """Load what :func:`differences` returned into a model that is as published, and return it for inference."""
+    """Load the arrays of ``training/differences.py`` into a model that is as published, and return it for inference."""
     state = model.state_dict()
     for key, array in arrays.items():
         kind, _, name = key.partition(":")
@@ -171,17 +150,7 @@ def restore(model: nn.Module, arrays: Mapping[str, np.ndarray]) -> nn.Module:
     return model.eval().requires_grad_(False)
 
 
-def save(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write an npz whose bytes depend on the arrays alone (no time stamps), and move it into place."""
-    with replacing(path) as partial, zipfile.ZipFile(partial, "w") as file:
-        for name, array in sorted(arrays.items()):
-            buffer = io.BytesIO()
-            np.lib.format.write_array(buffer, np.asarray(array), allow_pickle=False)
-            info = zipfile.ZipInfo(f"{name.replace(':', '!')}.npy", (1980, 1, 1, 0, 0, 0))
-            file.writestr(info, buffer.getvalue(), zipfile.ZIP_DEFLATED, compresslevel=9)
-
-
 def load(path: Path) -> dict[str, np.ndarray]:
-    """Return the arrays of a file that :func:`save` wrote."""
+    """Return the arrays of a file that ``training/differences.py`` wrote."""
     with np.load(path, allow_pickle=False) as file:
         return {name.replace("!", ":"): file[name] for name in file.files}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -185,77 +185,45 @@ def write(rated: Sequence[Rated], folder: Path, about: dict[str, Any], settings:
     return whole
 
 
+_HEADS = {
+    "known_complex": "Known to be complex ({positive} of {items}): accuracy, F1, Matthews' correlation and area under "
+    "the ROC curve, with 95% interval and p",
+    "correct": "A language model's own answers ({items} judged): share that is correct, Pearson's correlation with it",
+    "hops": "Number of hops, whole questions: Kendall's tau-b",
+    "kinds": "Types: share that is complex, Cramer's V of complex and type, epsilon squared of each score",
+}
+_REPLIES = {
+    "head_replies": "Judge of documents: {verdicts} verdicts, {unread} could not be read: s_i = 0",
+    "baseline_replies": "language_model: {verdicts} verdicts, {unread} could not be read: not complex",
+    "answer_replies": "Its own answers: {answers}, {no_answer} of them NO ANSWER after cleaning, {cut} cut at "
+    "complexity.answer_tokens; {unread_verdicts} verdicts could not be read and are left out",
+}
+
+
 def lines(whole: dict[str, Any]) -> list[str]:
     """Return what ``complexity.json`` says, for people."""
     shown = [
         f"{whole['questions']} questions: {whole['answerable']} answerable by one document, "
         f"{whole['complete']} complete, {whole['complex']} complex"
     ]
-    agreed = whole["agreement"]
-    if "known_complex" in agreed:
-        part = agreed["known_complex"]
-        shown += [
-            "",
-            f"Known to be complex ({part['positive']} of {part['items']})    "
-            "accuracy    F1   Matthews  [95%]           p",
-        ]
-        for name, row in part.items():
-            if not isinstance(row, dict) or "f1" not in row:
-                continue
-            shown.append(f"  {name:34}{row['accuracy']:8.3f}{row['f1']:7.3f}   {_shown(row['matthews'])}")
-        shown += ["  area under the ROC curve"] + [
-            f"    {name:47}   {_shown(row)}" for name, row in part["auc"].items()
-        ]
-    if "correct" in agreed:
-        part = agreed["correct"]
-        shares = " ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in part["accuracy"].items())
-        shown += [
-            "",
-            f"A language model's own answers ({part['items']} judged), correct: {shares}",
-            "  Pearson with correct",
-        ]
-        shown += _figures(part["pearson"])
-    if "hops" in agreed:
-        shown += ["", "Number of hops, whole questions: Kendall's tau-b", *_figures(agreed["hops"])]
-    if "kinds" in agreed:
-        shown += ["", "Types: share that is complex"]
-        shown += [f"    {kind:47}   {share:6.3f}" for kind, share in agreed["kinds"]["complex_share"].items()]
-        shown.append(f"  {'complex and type, Cramer V':49}   {_shown(agreed['kinds']['complex'])}")
-        shown += [
-            f"  {name + ' by type, epsilon squared':49}   {_shown(agreed['kinds'][name])}"
-            for name in (*SCORES, "margin")
-        ]
-    return shown + _replies(whole)
+    for name, head in _HEADS.items():
+        if part := whole["agreement"].get(name):
+            shown += ["", head.format(**part), *_figures(part)]
+    replies = [said.format(**whole[name]) for name, said in _REPLIES.items() if whole.get(name)]
+    return [*shown, "", *replies] if replies else shown
 
 
-def _replies(whole: dict[str, Any]) -> list[str]:
-    """Return what the replies of language models came to, where there were any."""
-    shown = []
-    if counts := whole.get("head_replies"):
-        shown.append(
-            f"Judge of documents: {counts['verdicts']} verdicts, {counts['unread']} could not be read: s_i = 0"
-        )
-    if counts := whole.get("baseline_replies"):
-        shown.append(
-            f"language_model: {counts['verdicts']} verdicts, {counts['unread']} could not be read: not complex"
-        )
-    if counts := whole.get("answer_replies"):
-        shown.append(
-            f"Its own answers: {counts['answers']}, {counts['no_answer']} of them NO ANSWER after cleaning, "
-            f"{counts['cut']} cut at complexity.answer_tokens; {counts['unread_verdicts']} verdicts could not be read "
-            "and are left out"
-        )
-    return ["", *shown] if shown else []
-
-
-def _figures(rows: dict[str, dict[str, Any]]) -> list[str]:
-    return [f"    {name:47}   {_shown(row)}" for name, row in rows.items()]
-
-
-def _shown(row: dict[str, Any]) -> str:
-    if row["value"] is None:
-        return "not defined"
-    return f"{row['value']:6.3f}  [{row['low']:6.3f}, {row['high']:6.3f}]  {row['p']:.3f}"
+def _figures(part: dict[str, Any], before: str = "") -> Iterator[str]:
+    for name, value in part.items():
+        label = f"{before}{name.replace('_', ' ')}"
+        if isinstance(value, float):
+            yield f"  {label:44}{value:6.3f}"
+        elif isinstance(value, dict) and "p" not in value:
+            yield from _figures(value, f"{label} ")
+        elif isinstance(value, dict) and value["value"] is None:
+            yield f"  {label:44}not defined"
+        elif isinstance(value, dict):
+            yield f"  {label:44}{value['value']:6.3f}  [{value['low']:6.3f}, {value['high']:6.3f}]  {value['p']:.3f}"
 
 
 def rate(

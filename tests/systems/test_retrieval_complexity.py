@@ -147,7 +147,7 @@ def test_a_prompted_model_is_one_more_decision_and_its_own_answers_are_compared(
     scores = [rating.retrieved.answerability for rating in rated]
     expected = stats.pearsonr(scores, [float(rating.correct) for rating in rated]).statistic
     assert correct["pearson"]["answerability"]["value"] == pytest.approx(expected)
-    assert "Pearson with correct" in "\n".join(
+    assert "Pearson's correlation with it" in "\n".join(
         rrcp.lines({"questions": 1, **dict.fromkeys(rrcp.DECISIONS, 1), "agreement": found})
     )
 

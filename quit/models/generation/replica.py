@@ -221,30 +221,30 @@ class Replica:
 
     async def is_back(self, session: aiohttp.ClientSession) -> bool:
         """Whether the server answers again."""
-        try:
-            limit = aiohttp.ClientTimeout(total=self._server.connect_seconds)
-            url = f"{self.url}/models"
-            async with session.get(url, headers=self._headers, allow_redirects=False, timeout=limit) as response:
-                if response.status >= 500:
-                    return False
-        except (aiohttp.ClientError, TimeoutError, OSError):
+        if await self._listed(session) is None:
             return False
         self._failed, self._origin = 0, None
         return True
 
-    async def _ask_origin(self, session: aiohttp.ClientSession) -> str:
-        """Return the address, and what the server says of its model."""
-        facts: dict[str, Any] = {}
-        with suppress(aiohttp.ClientError, OSError, RuntimeError, ValueError, KeyError, TypeError, AttributeError):
+    async def _listed(self, session: aiohttp.ClientSession) -> bytearray | None:
+        """Return the server's list of models as it came; None where it does not answer."""
+        content = bytearray()
+        with suppress(aiohttp.ClientError, TimeoutError, OSError):
             limit = aiohttp.ClientTimeout(total=self._server.connect_seconds)
             url = f"{self.url}/models"
             async with session.get(url, headers=self._headers, allow_redirects=False, timeout=limit) as response:
-                content = bytearray()
                 async for chunk in response.content.iter_any():
                     content += chunk
                     if len(content) > _MOST:
                         break
-            listed = json.loads(content)["data"]
+                return content if response.status < 500 else None
+        return None
+
+    async def _ask_origin(self, session: aiohttp.ClientSession) -> str:
+        """Return the address, and what the server says of its model."""
+        facts: dict[str, Any] = {}
+        with suppress(RuntimeError, ValueError, KeyError, TypeError, AttributeError):
+            listed = json.loads(await self._listed(session) or b"")["data"]
             facts = next((entry for entry in listed if entry["id"] == self._options.model), {})
         told = (f"{name}={value}" for name, value in sorted(facts.items()) if name not in _VOLATILE and value)
         return shown(" ".join([self.url, *told]))
