@@ -59,7 +59,7 @@ def test_replies_are_those_of_transformers_of_one_engine_after_the_other(tmp_pat
     environment |= {"HF_HUB_OFFLINE": "1", "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_NO_USAGE_STATS": "1"}
     environment |= {"OMP_NUM_THREADS": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
     command, given = [str(programs / "python"), str(script), str(prompt)], json.dumps([models, questions])
-    done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=400, env=environment)
+    done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=600, env=environment)
     [line] = [line for line in done.stdout.splitlines() if line.startswith("REPLIES")] or [done.stderr[-3000:]]
     first, second = json.loads(line.removeprefix("REPLIES"))
     plain = TransformersGenerator("t", ModelOptions(models[0], template_options={"enable_thinking": False}))
