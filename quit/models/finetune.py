@@ -15,9 +15,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from quit.models.encoders.minilm import model_folder
 from quit.models.minilm_weights import model_folder
-from quit.models.packed import Pieces
 
 WIDTH, HEADS, INNER, EPSILON = 384, 12, 1536, 1e-12
 POSITIONS = 256
