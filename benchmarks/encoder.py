@@ -85,7 +85,8 @@ def report(calls: list[list[str]], kinds: list[str], positions: int, tokens: int
     from sentence_transformers import SentenceTransformer
 
     from quit.models import packed
-    from quit.models.encoders.minilm import MiniLM, model_folder
+    from quit.models.encoders.minilm import MiniLM
+    from quit.models.minilm_weights import model_folder
 
     torch.set_num_threads(options.threads)
     packed._cores = lambda: options.threads

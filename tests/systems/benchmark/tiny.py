@@ -6,7 +6,7 @@ from typing import Any
 import torch
 import transformers
 
-from quit.models.encoders.minilm import model_folder
+from quit.models.minilm_weights import model_folder
 
 _BERT = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
 SIZES = {
