@@ -7,6 +7,7 @@ import inspect
 import json
 import sys
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 
 import typer
@@ -51,24 +52,8 @@ def _tables(tables: Iterable[Table]) -> list[str]:
 
 def contracts() -> str:
     """Return the tables of a workspace, a corpus and a graph as JSON."""
-    tables = {
-        table.name: {
-            "description": table.doc,
-            "stage": table.stage,
-            "key": table.key,
-            "columns": [
-                {
-                    "name": column.name,
-                    "type": str(column.type),
-                    "nullable": column.nullable,
-                    "description": column.doc,
-                }
-                for column in table.columns
-            ],
-        }
-        for table in [*TABLES.values(), *CORPUS_TABLES.values(), EDGES]
-    }
-    return json.dumps(tables, indent=1, ensure_ascii=False) + "\n"
+    tables = {table.name: asdict(table) for table in [*TABLES.values(), *CORPUS_TABLES.values(), EDGES]}
+    return json.dumps(tables, indent=1, ensure_ascii=False, default=str) + "\n"
 
 
 def settings() -> str:

@@ -1,1 +1,1 @@
-"""What every package here uses: files, ids, secrets, processes, progress. No domain."""
+"""What every room uses: files, ids, processes, progress. No domain."""

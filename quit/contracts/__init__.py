@@ -1,4 +1,4 @@
-"""The contracts of everything that crosses a boundary: one schema a table and a file format, versioned."""
+"""The contracts of everything that crosses a boundary: one schema per table, versioned."""
 
 from quit.contracts.contract import Column, Table
 from quit.contracts.tables import TABLES, table

@@ -1,1 +1,1 @@
-"""Corpora: documents read from files, and a hybrid first stage over them."""
+"""Building corpora and neighbourhood graphs, from releases and from public datasets."""

@@ -1,1 +1,1 @@
-"""What a build is: workspace, plan, pipeline, workers. Knows no scheduler."""
+"""What a build is: workspace, plan, what of it remains, doing it. Knows no scheduler."""

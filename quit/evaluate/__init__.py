@@ -1,1 +1,1 @@
-"""Normalisation and metrics: one of each, used everywhere."""
+"""Metrics, agreement and significance: one of each, used everywhere."""

@@ -1,1 +1,1 @@
-"""What a workspace tells about itself: status, summary, metrics, diary, one question's story."""
+"""What a workspace tells about itself: status, summary, one question's record."""
