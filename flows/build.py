@@ -9,24 +9,11 @@ from flows.notices import HOOKS
 from flows.parameters import NO_LIMITS, Source
 from flows.scheduling import FlowResult, run_held, run_with_limits
 from flows.shards import Stages
+from quit import stages
 from quit.engine.pipeline import Pipeline
 from quit.engine.planning import held_build
 from quit.operations.replies import look_ahead
 from quit.settings import Limits
-from quit.stages import (
-    collect_stage,
-    describe_stage,
-    enumerate_stage,
-    filter_stage,
-    judge_stage,
-    label_stage,
-    probe_stage,
-    rank_stage,
-    read_stage,
-    select_stage,
-    split_stage,
-    update_stage,
-)
 from quit.status.summary import markdown_links, markdown_summary
 
 
@@ -77,18 +64,18 @@ def _build(pipeline: Pipeline) -> FlowResult:
     pipeline.begin()  # the sources may lie elsewhere now
     if nothing is None:
         with Stages(pipeline) as carry_out:
-            carry_out(collect_stage)  # sources -> questions, hints, candidates (3.1.1)
-            carry_out(filter_stage)  # hints that give the answer away are left out, with their questions (3.1.2)
-            carry_out(rank_stage)  # five hints of highest convergence (3.1.2)
-            carry_out(describe_stage)  # question type and difficulty (3.1.3)
-            carry_out(probe_stage)  # who answers without hints? (3.1.4)
-            carry_out(split_stage)  # train, dev, test (3.1.4)
-            carry_out(enumerate_stage)  # 325 passages a question (3.2.1)
-            carry_out(select_stage)  # which passages are asked, with labels.economy = "estimated"
-            carry_out(read_stage)  # three labelers, three readers (3.2.2)
-            carry_out(judge_stage)  # GPT-Eval: a verdict on each distinct answer (3.2.2)
-            carry_out(label_stage)  # 2 fully, 1 partially relevant (3.2.2)
-            carry_out(update_stage)  # people's verdicts over the judge's, and the filter again (3.2.4)
+            carry_out(stages.collect_stage)  # sources -> questions, hints, candidates (3.1.1)
+            carry_out(stages.filter_stage)  # hints that give the answer away are left out, with their questions (3.1.2)
+            carry_out(stages.rank_stage)  # five hints of highest convergence (3.1.2)
+            carry_out(stages.describe_stage)  # question type and difficulty (3.1.3)
+            carry_out(stages.probe_stage)  # who answers without hints? (3.1.4)
+            carry_out(stages.split_stage)  # train, dev, test (3.1.4)
+            carry_out(stages.enumerate_stage)  # 325 passages a question (3.2.1)
+            carry_out(stages.select_stage)  # which passages are asked, with labels.economy = "estimated"
+            carry_out(stages.read_stage)  # three labelers, three readers (3.2.2)
+            carry_out(stages.judge_stage)  # GPT-Eval: a verdict on each distinct answer (3.2.2)
+            carry_out(stages.label_stage)  # 2 fully, 1 partially relevant (3.2.2)
+            carry_out(stages.update_stage)  # people's verdicts over the judge's, and the filter again (3.2.4)
     summary = heading + markdown_links(workspace) + markdown_summary(workspace)
     create_markdown_artifact(summary, key="quit-build-summary", description=nothing or "What was built")
     return FlowResult(summary, nothing)
