@@ -99,7 +99,7 @@ def alone(store: ReviewStore, seconds: float):
             yield
     except Timeout:
         raise WorkspaceError(
-            f"Another push or pull holds {store.folder} since more than {seconds:g} s. Try again when it has finished."
+            f"Another push or pull has held {store.folder} for more than {seconds:g} s. Try again when it has finished."
         ) from None
 
 

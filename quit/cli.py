@@ -115,7 +115,7 @@ def build(
     profile: ProfileOption = None,
     set_: SetOption = None,
     shards: Annotated[
-        int | None, typer.Option("--shards", min=1, help="Parts a table; changes nothing in the result.")
+        int | None, typer.Option("--shards", min=1, help="Parts per table; changes nothing in the result.")
     ] = None,
     runner: Annotated[
         str | None,
@@ -136,10 +136,10 @@ def build(
 ) -> None:
     """Run the pipeline: from source files to labelled passages.
 
-    What is up to date is not run again; a killed run resumes where it stopped. The workspace remembers sources, profile
-    and overrides, --questions too: without --source, --profile, --set those of its last build are used. One --source or
-    --set replaces all of that kind (but review settings). How many questions leave and come is said; where reviewed
-    ones would leave, nothing is built without --replace.
+    What is up to date is not run again; a killed run resumes where it stopped. The workspace remembers sources,
+    profile and settings (--questions, --runner and --shards too); the next build uses them again. --source replaces all
+    remembered sources, --set all remembered settings, except those of reviews. The build says how many questions leave
+    and come; where reviewed ones would leave, nothing is built without --replace.
 
     Example: `quit build -w W --source triviahg:Copilot.json --source wikihint:test.json`
     """

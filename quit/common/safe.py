@@ -1,4 +1,4 @@
-"""Texts and ids in formats that have no quoting, and cells of spreadsheets.
+"""Texts and ids in formats that have no quoting.
 
 What would end a field or a line is escaped, the same way every time.
 

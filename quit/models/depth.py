@@ -1,4 +1,4 @@
-"""Out of its depth: what keeps an embedded instrument from reading a text as it was trained to, as a note in the row.
+"""Notes on texts that an embedded model cannot read properly: in another language, or too long.
 
 The embedded instruments were trained on English, and read a fixed number of word pieces of a text.
 """

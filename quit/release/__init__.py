@@ -1,5 +1,5 @@
 """Releases: a version of the dataset, frozen, checked and comparable.
 
-``create`` freezes a workspace's current tables, ``release`` reads and verifies what was frozen, ``gates`` are the
-checks that a release must pass or have waived, ``diff`` compares two.
+``create`` freezes a workspace's current tables, ``gates`` are the checks that a release must pass or have waived,
+``diff`` compares two, ``import_release`` makes one from the paper's JSON. :mod:`quit.dataset.release` reads them.
 """

@@ -34,10 +34,9 @@ def plan_update(pipeline: Pipeline, withdraw: bool = False) -> Pipeline:
     """Let labels rest on every review pulled so far (``withdraw``: on none) and return the build as it is planned then.
 
     The caller holds the workspace and runs the stage ``update``, with ``labels.economy`` also those that ask about
-    passages whose answer people reject. Which reviews count is remembered first, so a killed update is finished by the
-    next one, or by the next build; until then the tables are those of before (with ``labels.economy``, those that are
-    not made again). Raises
-    :class:`InputError` where the build is not finished up to the labels.
+    passages whose answer people reject. Which reviews count is written down first: after a
+    kill the next update or build finishes it. Until then the earlier tables stay current, except those that
+    ``labels.economy`` makes again. Raises :class:`InputError` where the build is not finished up to the labels.
     """
     workspace, state = pipeline.workspace, pipeline.workspace.state
     for run in pipeline.runs:

@@ -1,6 +1,6 @@
 """Every number of a run: defaults from the paper, a profile over them, ``--set key=value`` over that.
 
-Each section is the settings of one stage; only the sections a stage reads are part of its fingerprint. Unknown keys are
+Only the sections that a stage reads are part of its fingerprint. Unknown keys are
 refused with the nearest right name. See ``docs/reference/settings.md`` (generated from here).
 """
 

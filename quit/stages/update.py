@@ -3,8 +3,8 @@
 Valid answers change where people decided; the filter then runs again on every question, train too, with its valid
 answers. Questions that leak now, are flagged or have no valid answer left leave the dataset; labels go from 2 to 1 and
 from 1 to 2. Each change is a row of ``changes`` with the reviews that caused it. No reader and no judge is asked. The
-update is a function of the label stage's tables and the decisions alone: applying the same ones again gives the same
-rows, and without any it gives the label stage's tables, less the questions that leak.
+same tables and decisions give the same rows; without decisions the update gives the label stage's tables, less the
+questions that leak.
 """
 
 from __future__ import annotations

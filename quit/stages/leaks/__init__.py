@@ -1,1 +1,1 @@
-"""Leak rules and the word lists they read."""
+"""Answer leakage: ``find`` is the way in, over rules, word lists, the equivalence model and people's overrides."""

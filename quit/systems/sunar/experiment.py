@@ -99,7 +99,8 @@ def _check_encoders(settings: Settings, indexes: Sequence[Path], graph: Neighbou
     if wanted and wanted not in encoders:
         raise SettingsError(
             f"sunar.first_encoder is {wanted!r}, and the index is of {', '.join(map(str, encoders))}. Make it: "
-            f"quit index build --encoder {wanted}, then --index; or --set sunar.first_encoder="
+            f"quit index build --corpus CORPUS --encoder {wanted} --out INDEX, then --index INDEX; or --set "
+            "sunar.first_encoder="
         )
     wanted = settings.sunar.graph_encoder
     if wanted and graph and graph.facts["plan"]["encoder"] != wanted:
