@@ -39,7 +39,7 @@ def record(folder: Path, questions: int) -> tuple[list[list[str]], list[str], in
     from benchmarks.synthetic import begun, carry_out, starter
     from quit.models import packed
     from quit.models.encoders.minilm import MiniLM
-    from quit.models.finetune import Body
+    from quit.models.minilm_layers import Body
 
     starter(folder, questions)
     calls: list[list[str]] = []

@@ -470,7 +470,7 @@ TABLES: dict[str, Table] = {
         ),
         Table(
             "rejects",
-            "collect, filter, rank, describe, split, update",
+            "every stage",
             (),
             "What was left out, by which stage and why. Nothing is dropped silently.",
             (

@@ -10,8 +10,8 @@ import numpy as np
 
 from quit.common.files import write_json
 from quit.corpora.graph import NeighbourhoodGraph, in_degrees
-from quit.corpora.pictures import picture
 from quit.corpora.reach import reach
+from quit.render.pictures import picture
 from quit.retrieval.built import BuiltCorpus
 from quit.retrieval.protocols import FirstStage
 from quit.settings import Graph
@@ -28,7 +28,7 @@ def write_report(
     """Write ``report.json``, ``graph.png`` (degrees, similarities) and, with first stages, ``reach.png``; return the
     files.
 
-    Raises as :func:`quit.corpora.pictures.picture`.
+    Raises as :func:`quit.render.pictures.picture`.
     """
     numbers: dict[str, Any] = {
         "graph": graph.facts,

@@ -20,7 +20,7 @@ import torch
 from torch.nn import functional
 
 from quit.common.progress import advance
-from quit.models.finetune import Body, Layer, Pieces
+from quit.models.minilm_layers import Body, Layer, Pieces
 
 CHUNK = 128
 """Tokens of a matrix product on a CPU: few, so that a small call pads little, but enough for full speed."""

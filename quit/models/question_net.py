@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from quit.models.finetune import WIDTH, Body
+from quit.models.minilm_layers import WIDTH, Body
 
 
 class QuestionNet(Body):

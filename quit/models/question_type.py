@@ -178,7 +178,7 @@ class QuestionTypeClassifier:
 
     @once
     def _loaded(self) -> tuple[dict[str, np.ndarray], Any]:
-        from quit.models.finetune import load
+        from quit.models.minilm_layers import load
 
         arrays = load(WEIGHTS)
         return arrays, tuned(arrays)
@@ -186,7 +186,7 @@ class QuestionTypeClassifier:
 
 def tuned(arrays: Mapping[str, np.ndarray]) -> Any:
     """Return the fine-tuned copy of MiniLM that is in the weights."""
-    from quit.models.finetune import restore
+    from quit.models.minilm_layers import restore
     from quit.models.question_net import QuestionNet
 
     net = {key: value for key, value in arrays.items() if ":" in key}

@@ -1,1 +1,1 @@
-"""Looking after a workspace: costs of a build, backups, garbage, kept replies, checks of installation and instruments."""
+"""Looking after a workspace: costs of a build, backups, garbage, kept replies, checks of the installation."""

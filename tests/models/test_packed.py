@@ -12,7 +12,7 @@ import torch
 
 from quit.models import packed
 from quit.models.equivalence.crossencoder import CrossEncoder
-from quit.models.finetune import Body
+from quit.models.minilm_layers import Body
 
 SCRIPT = """
 import sys, torch

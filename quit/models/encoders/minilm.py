@@ -57,7 +57,7 @@ class MiniLM:
             if self._loaded is None:
                 import torch
 
-                from quit.models.finetune import Body
+                from quit.models.minilm_layers import Body
 
                 body = Body(range(6)).eval().requires_grad_(False)
                 if self._precision != "fp32":

@@ -17,7 +17,7 @@ from torch import nn
 from torch.nn import functional
 
 from quit.models.encoders.minilm import word_pieces
-from quit.models.finetune import WIDTH, Body
+from quit.models.minilm_layers import WIDTH, Body
 from quit.models.packed import Pieces
 
 CLS, SEP = 101, 102

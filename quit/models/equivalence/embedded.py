@@ -41,7 +41,7 @@ class Joined:
         self._tokenizer: Any = None
         if "cross_layers" in arrays:
             from quit.models.equivalence.crossencoder import CrossEncoder, Tokenizer
-            from quit.models.finetune import restore
+            from quit.models.minilm_layers import restore
 
             net = {key: value for key, value in arrays.items() if ":" in key}
             self._net = restore(CrossEncoder([int(layer) for layer in arrays["cross_layers"]]), net)
@@ -94,7 +94,7 @@ class EmbeddedEquivalence:
 
     @once
     def _model(self) -> Joined:
-        from quit.models.finetune import load
+        from quit.models.minilm_layers import load
 
         return Joined(load(self._weights))
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from quit.common.files import replacing, write_json, writing
-from quit.corpora.pictures import picture
+from quit.render.pictures import picture
 from quit.systems.bandits.experiment import Grid
 
 TABLE, WHOLE = "bandits.csv", "bandits.json"
@@ -61,7 +61,7 @@ def plot(grid: Grid, folder: Path, metric: str = "precision", title: str = "") -
     """Draw a metric of :data:`CURVES` over the budget, one line a policy, dashed for trees (figures 4, 8 to 11 and 13),
     and return the picture's path.
 
-    Raises as :func:`quit.corpora.pictures.picture`.
+    Raises as :func:`quit.render.pictures.picture`.
     """
     target = folder / CURVES[metric]
     with picture(target, 9, 5.5) as axes:
