@@ -1,7 +1,5 @@
 """What is said about servers that misbehave: down, starting, half way through an upgrade, or no Label Studio at all."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The whole loop on a real server: push, two people annotate, pull, apply; every label is checked."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """The annotator's page in a real browser: sixty answers, keys, the newest suggestions; and the pictures in the docs."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path

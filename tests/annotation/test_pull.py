@@ -1,7 +1,5 @@
 """Pull on a real server: every version once, withdrawals, skips, strangers' edits, and kills."""
 
-from __future__ import annotations
-
 import pytest
 
 from annotation.client import Server

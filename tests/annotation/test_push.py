@@ -1,7 +1,5 @@
 """Push on a real server: idempotent, versioned, ordered, and finished by the next push wherever it was killed."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

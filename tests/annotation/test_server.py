@@ -1,7 +1,5 @@
 """The local server: one command, secrets that stay secret, and clear words when it cannot run."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Tasks and results without a server: escaping, versions, and what an annotation is read as."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

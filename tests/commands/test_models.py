@@ -1,7 +1,5 @@
 """``quit models`` and ``quit cache``."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

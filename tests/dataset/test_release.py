@@ -1,7 +1,5 @@
 """A release is what was frozen, or verification says which file is not."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

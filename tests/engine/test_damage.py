@@ -1,8 +1,6 @@
 """Files of a workspace that were lost, cut short, altered or left half written: what is found, what is refused, what is
 kept."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable

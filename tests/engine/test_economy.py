@@ -1,7 +1,5 @@
 """``labels.economy = "exact"``: the labels of a full build from fewer answers, for every order and number of shards."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import shutil

@@ -1,7 +1,5 @@
 """What a plan refuses before anything runs, and what its fingerprints leave out."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

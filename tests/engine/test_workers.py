@@ -1,7 +1,5 @@
 """What a worker in another process checks before it works, and what it reports."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os

@@ -1,7 +1,5 @@
 """The build flow as its users meet it: killed and resumed, sharded, raced, and fed bad input."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,8 +1,6 @@
 """A build whose reader and judge are a real language model on a real vLLM: killed, resumed, counted on the server's
 side. What the model says is not asserted, only what the program makes of it."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Limits, forms and plans of flows, without a server."""
 
-from __future__ import annotations
-
 import json
 import logging
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Deployments on a real Prefect server: runs by schedule and by hand, races, failures, timeouts, workers."""
 
-from __future__ import annotations
-
 import email
 import json
 import os

@@ -1,7 +1,5 @@
 """Where the parts of a build meet: sources that moved, reviews applied while a build waits, workspaces behind URLs."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import threading

@@ -1,7 +1,5 @@
 """Backups: what is in them, that they come back whole or not at all, and that another tool reads them."""
 
-from __future__ import annotations
-
 import io
 import stat
 import subprocess
@@ -22,7 +20,7 @@ def workspace(tmp_path: Path) -> Workspace:
     return tiny.workspace(tmp_path / "W")
 
 
-def test_a_restored_workspace_has_the_samefiles_of(workspace, tmp_path) -> None:
+def test_a_restored_workspace_has_the_same_files(workspace, tmp_path) -> None:
     (workspace.path / "releases" / "v1").mkdir(parents=True)
     (workspace.path / "releases" / "v1" / "release.json").write_text("{}")
     written = backup(workspace, tmp_path / "b.tar")

@@ -1,7 +1,5 @@
 """Garbage collection over a real build: what is needed stays to the byte, the rest goes."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The instruments against independent truth, through the functions behind ``quit evaluate``."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from types import SimpleNamespace

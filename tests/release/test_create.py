@@ -1,8 +1,6 @@
 """Releases of a built workspace: reproducible, refused by gates, whole or absent after a kill, compared across a
 review."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -151,6 +149,6 @@ def test_the_command_line_from_check_to_diff(workspace: Workspace, tmp_path: Pat
     assert "The content is the same." in call("release", "diff", str(path), str(path)).stdout
     done = call("export", "--release", str(path), "--format", "release-json", "--out", str(tmp_path / "out"))
     assert done.returncode == 0, done.stderr
-    (path / "tables" / "labels.parquet").writefiles_of(b"")
+    (path / "tables" / "labels.parquet").write_bytes(b"")
     refused = call("export", "--release", str(path), "--out", str(tmp_path / "out2"))
     assert refused.returncode == 3 and "tables/labels.parquet: was changed" in refused.stderr

@@ -1,7 +1,5 @@
 """Applying reviews to a built workspace: the same bytes twice, back again, through kills, rebuilds and exports."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

@@ -1,7 +1,5 @@
 """A person decides against the leakage filter: rows in, rows out, and what a build does with them."""
 
-from __future__ import annotations
-
 import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Builds whose readers and judge are tiny models on real servers: lessons, a profile, and a build that is killed on its
 way."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import signal

@@ -5,8 +5,6 @@ transformer's random features stay as they are, only the last matrix is solved f
 the same for a seed, and answers the lessons' prompts as told and others with some reply out of the lessons.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,8 +1,6 @@
 """Make the environments of the servers that tests start, and fetch the language model that they serve, before the
 tests run: ``python -m tests.servers.prepare``."""
 
-from __future__ import annotations
-
 import pytest
 
 from annotation.server import label_studio_programs

@@ -1,7 +1,5 @@
 """Stores: whole objects or none, created once, and faults told for what they are."""
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """A workspace behind a URL: what one machine writes another reads, and nothing is lost or trusted blindly."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable
