@@ -152,10 +152,5 @@ def test_a_task_that_becomes_blind_keeps_no_verdict_and_reads_older_pages_as_the
             assert (reading.blind, reading.answers[0][3]) == (shown == 2, suggested)
 
 
-def test_data_that_are_not_ours_are_refused() -> None:
-    with pytest.raises(KeyError):
-        read_result([], {"question": "?"})
-
-
 def test_the_page_offers_every_flag() -> None:
     assert [flag for flag in FLAGS if f'alias="{flag}"' in label_config()] == list(FLAGS)

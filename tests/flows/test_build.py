@@ -9,11 +9,8 @@ from pathlib import Path
 import pytest
 
 from quit import contracts
-from quit.dataset.workspace import export_tables_of
-from quit.engine.planning import last_build
 from quit.engine.workspace import Workspace
-from quit.export import export
-from tests.comparing import bytes_of, files_of, tables_of
+from tests.comparing import bytes_of, tables_of
 from tests.conftest import FEW, call_quit
 from tests.processes import started, until
 
@@ -44,21 +41,6 @@ def test_a_second_build_runs_nothing(workspace: Workspace) -> None:
     assert {path: path.stat().st_mtime_ns for path in workspace.path.rglob("*") if path.is_file()} == before
 
 
-def test_the_number_of_shards_changes_no_row_and_no_byte_of_an_export(few_built, few_source, tmp_path) -> None:
-    done = call_quit(*_build(tmp_path / "W", few_source, "--shards", "6"))
-    assert done.returncode == 0, done.stderr
-    six, three = tables_of(tmp_path / "W"), tables_of(few_built)
-    for name in contracts.TABLES:
-        assert six[name].equals(three[name]), name
-    assert Workspace.open(tmp_path / "W").state == Workspace.open(few_built).state
-    written = []
-    for place, folder in enumerate((tmp_path / "W", few_built)):
-        workspace, out = Workspace.open(folder), tmp_path / f"exports-{place}"
-        export(export_tables_of(workspace, last_build(workspace)), ["trec", "huggingface"], out)
-        written.append(files_of(out))
-    assert written[0] == written[1]
-
-
 def test_killed_at_any_point_it_resumes_to_the_same_bytes(few_built, few_source, tmp_path, prefect_home) -> None:
     """kill -9 as soon as a stage has written its first part, in four stages one after the other, then let it finish."""
     folder = tmp_path / "W"
@@ -75,21 +57,6 @@ def test_killed_at_any_point_it_resumes_to_the_same_bytes(few_built, few_source,
     assert finished  # shards that had all their tables: none of them is done again
     assert {path: path.stat().st_mtime_ns for path in finished} == {path: before[path] for path in finished}
     assert bytes_of(folder) == bytes_of(few_built)
-
-
-def test_two_builds_at_once_take_turns(few_source: Path, tmp_path: Path, prefect_home: Path) -> None:
-    """Both wait for a lock that is held; then one does all the work, and the other finds nothing to do."""
-    workspace = Workspace.create(tmp_path / "W")
-    errors = [tmp_path / "errors-0", tmp_path / "errors-1"]
-    with workspace.lock(0):
-        both = [started(_build(workspace.path, few_source), path, prefect_home) for path in errors]
-        for process, path in zip(both, errors, strict=True):
-            until(lambda path=path: "Another run holds" in path.read_text(), process)
-        assert not (workspace.path / "tables").exists()
-    ends = [process.wait(timeout=600) for process in both]
-    assert ends == [0, 0], [path.read_text() for path in errors]
-    assert sorted("up to date: nothing to run" in path.read_text() for path in errors) == [False, True]
-    assert workspace.damaged() == []
 
 
 @pytest.mark.parametrize(

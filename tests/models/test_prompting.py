@@ -18,13 +18,6 @@ def test_the_reader_prompt_is_figure_8() -> None:
         assert condition in messages[1]["content"]
 
 
-def test_the_judge_prompt_is_figure_3() -> None:
-    (message,) = load_prompt("judge").messages({"question": "Q?", "answer": "G", "candidate": "C"})
-    assert message["content"] == (
-        'Question: Q?\nAnswer: G\nCandidate: C\nIs candidate correct? Choose between "Yes" or "No"'
-    )
-
-
 def test_braces_in_a_value_stay_as_they_are() -> None:
     fields = {"context": "{question} {answer}", "question": "{context}"}
     assert load_prompt("reader").messages(fields)[-1]["content"] == "Context: {question} {answer}\nQuestion: {context}"

@@ -29,10 +29,6 @@ def _old(workspace: Workspace, run: str, fingerprint: str, days: float, complete
     return target
 
 
-def test_a_fresh_build_leaves_nothing_over(workspace) -> None:
-    assert unused(workspace) == []
-
-
 def test_what_is_old_goes_and_everything_else_stays(workspace) -> None:
     before = bytes_of(workspace.path)
     old = _old(workspace, "rank", "00aa", 3)

@@ -1,7 +1,6 @@
 """A workspace behind a URL: what one machine writes another reads, and nothing is lost or trusted blindly."""
 
 import json
-import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -14,7 +13,6 @@ from quit.engine.logs import Log
 from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
 from quit.review.store import ReviewStore
-from quit.store.lease import Lease
 from tests.report import tiny
 from tests.rows import table_of
 from tests.store.conftest import FOLDER, hints, opened, store, together
@@ -258,16 +256,3 @@ def test_of_two_pulls_at_once_the_second_is_told_to_pull_again(place: str, machi
     assert second.append(two) == "part-00002.parquet"
     machine("third")
     assert len(ReviewStore(opened(place)).read()) == 2
-
-
-def test_one_run_at_a_time(place: str, machine) -> None:
-    here = Workspace.create(place)
-    machine("second")
-    there = opened(place)
-    lines: list[str] = []
-    with here.lock(60):
-        with pytest.raises(WorkspaceError, match="still holds .* after 0.2 s"), there.lock(0.2, lines.append):
-            pass
-        assert len(lines) == 1 and f"process {os.getpid()} on" in lines[0]
-    with there.lock(0):
-        assert Lease(there.store.objects)._highest() == 2
