@@ -43,10 +43,6 @@ def _tasks(server: Server, project: int) -> dict[str, Any]:
     return {task.meta["key"]: task for task in tasks}
 
 
-def _configure(server: Server, project: int, label_config: str) -> None:
-    server.ask(lambda studio: studio.projects.update(project, label_config=label_config))
-
-
 def test_pushing_again_changes_nothing(store, server, settings) -> None:
     items = [item(number) for number in (7, 3, 9, 1, 5, 2)]
     pushed = push(store, server, settings, items)
@@ -142,7 +138,7 @@ def test_an_edited_configuration_stops_a_push_and_can_be_put_back(store, server,
     edited = label_config().replace(
         '<Choice value="Offensive" alias="offensive" hotkey="alt+o"/>', '<Choice value="Rude" alias="rude"/>'
     )
-    _configure(server, pushed.project, edited)
+    server.ask(lambda studio: studio.projects.update(pushed.project, label_config=edited))
     with pytest.raises(InputError, match=rf"project {pushed.project} .* was edited.*--repair-config"):
         push(store, server, settings, [item(1), item(2)])
     assert list(_tasks(server, pushed.project)) == ["q001"]

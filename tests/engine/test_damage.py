@@ -282,29 +282,17 @@ def test_leftovers_are_ignored_and_removed_by_the_next_run(tmp_path: Path) -> No
 # Small files of the wrong shape
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        *(("state.json", text) for text in ("[]", '{"filter": 3}', "null", '"x"', "[" * 100_000)),
-        *(
-            ("build.json", text)
-            for text in ("[]", '{"profile": "embedded"}', '{"profile": 1, "overrides": 2, "sources": 3}')
-        ),
-        *(("workspace.json", text) for text in ("[]", '{"format": "1"}', '{"format": true}', "{", '{"format": 1e999}')),
-        *(
-            ("tables/10_label/f0/manifest.json", text)
-            for text in ("[]", '{"tables": []}', '{"tables": {"labels": {"parts": [3]}}}')
-        ),
-        *(("reviews/applied.json", text) for text in ("[]", '{"parts": 3}')),
-        *(
-            ("usage.jsonl", text)
-            for text in (
-                *("[]", '{"requests": 3}'),
-                *('{"model": "m", "requests": "many"}', '{"model": "m", "seconds": 1e999}'),
-            )
-        ),
-    ],
-)
+WRONG = {
+    "state.json": ["[]", '{"filter": 3}', "null", '"x"', "[" * 100_000],
+    "build.json": ["[]", '{"profile": "embedded"}', '{"profile": 1, "overrides": 2, "sources": 3}'],
+    "workspace.json": ["[]", '{"format": "1"}', '{"format": true}', "{", '{"format": 1e999}'],
+    "tables/10_label/f0/manifest.json": ["[]", '{"tables": []}', '{"tables": {"labels": {"parts": [3]}}}'],
+    "reviews/applied.json": ["[]", '{"parts": 3}'],
+    "usage.jsonl": ["[]", '{"requests": 3}', '{"model": "m", "requests": "many"}', '{"model": "m", "seconds": 1e999}'],
+}
+
+
+@pytest.mark.parametrize(("name", "text"), [(name, text) for name in WRONG for text in WRONG[name]])
 def test_a_small_file_of_the_wrong_shape_is_one_line_that_names_it(workspace: Workspace, name: str, text: str) -> None:
     (workspace.path / name).write_text(text + "\n")
 

@@ -103,6 +103,7 @@ def test_a_plan_keeps_the_overrides_that_a_build_would_keep(source, tmp_path, mo
 
 def test_a_build_hands_its_flow_sources_as_the_flows_form_takes_them(source, tmp_path, monkeypatch) -> None:
     from flows import build as module
+    from quit import cli
 
     flow, seen = module.build, []
 
@@ -112,8 +113,9 @@ def test_a_build_hands_its_flow_sources_as_the_flows_form_takes_them(source, tmp
 
     monkeypatch.setattr(module, "build", called)
     monkeypatch.chdir(source.parent)
-    done = call_quit("build", "-w", str(tmp_path / "W"), "--source", source.name, "--quiet")
-    assert done.returncode == 0 and seen == [f"jsonl:{source.name}"]
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["build", "-w", str(tmp_path / "W"), "--source", source.name, "--quiet"])
+    assert ended.value.code == 0 and seen == [f"jsonl:{source.name}"]
 
 
 def test_a_model_without_prices_has_no_cost_and_the_total_says_so(source: Path, tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from quit.engine.logs import Log
 from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
 from quit.review.store import ReviewStore
-from tests.report import tiny
 from tests.rows import table_of
 from tests.store.conftest import FOLDER, hints, opened, store, together
 
@@ -129,20 +128,6 @@ def test_an_unfinished_part_that_cannot_be_read_leaves_the_store_and_a_damaged_m
     assert list(again.store.objects.listing("tables")) == [
         "tables/02_filter/f0/usable_hints/part-00000-of-00002.parquet"
     ]
-
-
-def test_a_log_in_a_store_is_numbered_after_its_last_part(place: str, machine) -> None:
-    here = Workspace.create(place)
-    store_ = ReviewStore(here)
-    for _ in range(3):
-        store_.append(tiny.reviews())
-    third = here.store.objects.read("reviews/part-00003.parquet")
-    here.store.objects.delete(["reviews/part-00001.parquet"])
-    machine("second")
-    there = opened(place)
-    assert ReviewStore(there).append(tiny.reviews()) == "part-00004.parquet"
-    assert Log(there, "overrides").next_part().name == "part-00001.parquet"
-    assert there.store.objects.read("reviews/part-00003.parquet") == third
 
 
 def test_an_interrupted_stage_goes_on_on_another_machine(place: str, machine) -> None:

@@ -71,8 +71,8 @@ class Heard(Listener):
         rude.NOT_JSON,
         rude.HALF_JSON,
         rude.NO_CHOICES,
-        rude.says("part of it", finish_reason="abort"),
-        rude.says("", finish_reason="stop"),
+        rude.Fault(content="part of it", finish_reason="abort"),
+        rude.Fault(content=""),
     ],
     ids=lambda fault: f"{fault.status}-{fault.finish_reason}-{(fault.body or b'')[:12]!r}-{fault.cut}",
 )
