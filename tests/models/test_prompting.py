@@ -37,15 +37,11 @@ def test_the_hash_follows_the_text(tmp_path: Path) -> None:
         ("no turns at all", "needs turns"),
         ("### user\n{question}\n### assistant\nx", "end with the user's"),
         ("### user\n{q}", "{question}"),
+        (None, "Did you mean 'reader'"),
     ],
 )
-def test_a_bad_prompt_file_is_explained(tmp_path: Path, text: str, says: str) -> None:
+def test_a_bad_prompt_is_explained(tmp_path: Path, text: str | None, says: str) -> None:
     path = tmp_path / "mine.txt"
-    path.write_text(text)
+    path.write_text(text or "")
     with pytest.raises(SettingsError, match=says):
-        load_prompt(str(path), frozenset({"question"}))
-
-
-def test_an_unknown_prompt_names_the_nearest() -> None:
-    with pytest.raises(SettingsError, match="Did you mean 'reader'"):
-        load_prompt("raeder")
+        load_prompt("raeder" if text is None else str(path), frozenset({"question"}))

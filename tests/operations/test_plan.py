@@ -101,23 +101,6 @@ def test_a_plan_keeps_the_overrides_that_a_build_would_keep(source, tmp_path, mo
     assert seen[0].settings.run.shards == (3 if "--set" in more else 7)
 
 
-def test_a_build_hands_its_flow_sources_as_the_flows_form_takes_them(source, tmp_path, monkeypatch) -> None:
-    from flows import build as module
-    from quit import cli
-
-    flow, seen = module.build, []
-
-    def called(workspace: str, sources: list[str], *_: object, **options: object) -> None:
-        flow.validate_parameters({"workspace": workspace, "sources": sources})
-        seen.extend(sources)
-
-    monkeypatch.setattr(module, "build", called)
-    monkeypatch.chdir(source.parent)
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["build", "-w", str(tmp_path / "W"), "--source", source.name, "--quiet"])
-    assert ended.value.code == 0 and seen == [f"jsonl:{source.name}"]
-
-
 def test_a_model_without_prices_has_no_cost_and_the_total_says_so(source: Path, tmp_path: Path) -> None:
     costs = plan(_pipeline(source, tmp_path, "no/model"))
     assert [(line.cost, line.seconds) for line in costs.lines] == [(None, None)] * 2

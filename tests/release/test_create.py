@@ -123,7 +123,7 @@ def test_the_command_line_from_check_to_diff(workspace: Workspace, tmp_path: Pat
     [row] = json.loads(call("release", "list", *where, "--json").stdout)
     assert row["name"] == "v1"
     shown = call("release", "show", str(path)).stdout
-    assert re.search(r"answer containment( +0\.00)+\n", shown)
+    assert re.search(r"passages that hold an answer( +0\.0000)+\n", shown)
     assert "The content is the same." in call("release", "diff", str(path), str(path)).stdout
     done = call("export", "--release", str(path), "--format", "release-json", "--out", str(tmp_path / "out"))
     assert done.returncode == 0, done.stderr

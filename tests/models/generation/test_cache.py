@@ -163,16 +163,13 @@ def test_a_bad_line_is_named_and_nothing_of_the_file_is_taken(tmp_path: Path, li
         assert other.statistics() == []
 
 
-def test_a_file_that_is_no_cache_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "g.sqlite").write_text("no database at all, but long enough to be looked at as if it were one" * 20)
-    with pytest.raises(WorkspaceError, match="QUIT_CACHE"):
-        GenerationCache(tmp_path / "g.sqlite")
-
-
-def test_a_newer_cache_is_refused(tmp_path: Path) -> None:
+def test_a_newer_cache_and_a_file_that_is_none_are_refused(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "g.sqlite") as connection:
         connection.execute("PRAGMA user_version = 99")
     with pytest.raises(WorkspaceError, match="newer program"):
+        GenerationCache(tmp_path / "g.sqlite")
+    (tmp_path / "g.sqlite").write_text("no database at all, but long enough to be looked at as if it were one" * 20)
+    with pytest.raises(WorkspaceError, match="QUIT_CACHE"):
         GenerationCache(tmp_path / "g.sqlite")
 
 
