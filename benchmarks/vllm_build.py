@@ -84,7 +84,7 @@ def _run(options: argparse.Namespace, profile: Path, servers: list[VllmServer], 
     kills = []
     for share in options.kills:
         process = start_build(workspace, profile, options.source, cache, options.out / "prefect")
-        if kill_when(process, lambda share=share: _kept(cache) >= share * expected, timeout=7200):
+        if kill_when(process, lambda share=share: _kept(cache) >= share * expected, seconds=7200):
             kills.append(_kept(cache))
     process = start_build(workspace, profile, options.source, cache, options.out / "prefect")
     if process.wait() != 0:

@@ -1,7 +1,5 @@
 """An annotator's browser: headless Chromium through its own driver, with what a person does on the page."""
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The settings of these tests are the review's; a workspace without tables, and the server's owner."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Pull on a real server: every version once, withdrawals, skips, strangers' edits, and kills."""
 
-from __future__ import annotations
-
 import pytest
 
 from annotation.client import Server
@@ -144,25 +142,6 @@ def test_what_nobody_said_is_asked_back_about_until_it_is_said(store, server, se
     }
 
 
-def test_a_task_made_blind_keeps_what_was_said_before(store, server, settings, people) -> None:
-    ada, ben = (Server(server.url, people[f"{name}@example.org"], settings.review) for name in ("ada", "ben"))
-    project = push(store, server, settings, [item(0)]).project
-    [task] = server.tasks(project, ["id"])
-    annotate(ada, task.id, page_result("q000", "gold", shown=1))
-    pull(store, server, settings)
-    before = store.read().to_pylist()
-    blind = settings.model_copy(update={"review": settings.review.model_copy(update={"blind": 1.0, "overlap": 2})})
-    assert [push(store, server, blind, [item(0)]).changed for _ in range(2)] == [1, 0]
-    task = server.ask(lambda studio: studio.tasks.get(str(task.id)))
-    assert [[entry["from_name"] for entry in prediction.result] for prediction in task.predictions] == [["shown"]]
-    annotate(ben, task.id, page_result("q000", "gold", "tin", shown=2))
-    pull(store, server, blind)
-    assert store.read().to_pylist()[: len(before)] == before
-    said = {row["annotator"]: (row["shown"], row["blind"]) for row in store.read().to_pylist()}
-    assert said == {"ada@example.org": (1, False), "ben@example.org": (2, True)}
-    assert _verdicts(store, blind) == {("q000", "gold"): True, ("q000", "tin"): None}
-
-
 def test_a_pull_killed_with_its_server_counts_everything_once(store, live, settings, pushed, monkeypatch) -> None:
     server = live.client(settings)
     for question, task in pushed.items():
@@ -190,13 +169,3 @@ def test_a_pull_killed_with_its_server_counts_everything_once(store, live, setti
     assert pull(store, live.client(settings), settings).rows == 0
     headers = [row["annotation"] for row in store.read().to_pylist() if row["kind"] == "annotation"]
     assert len(headers) == len(set(headers)) == 6
-
-
-def test_losing_every_note_loses_no_review(store, server, settings, pushed) -> None:
-    annotate(server, pushed["q000"], page_result("q000", "gold"))
-    pull(store, server, settings)
-    key = store.project["key"]
-    for path in store.folder.glob("*.json"):
-        path.unlink()
-    store.set_project({"key": key})
-    assert pull(store, server, settings).rows == 0

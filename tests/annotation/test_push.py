@@ -1,7 +1,5 @@
 """Push on a real server: idempotent, versioned, ordered, and finished by the next push wherever it was killed."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace
@@ -43,10 +41,6 @@ def _tasks(server: Server, project: int) -> dict[str, Any]:
     )
     assert len({task.meta["key"] for task in tasks}) == len(tasks), "a task was doubled"
     return {task.meta["key"]: task for task in tasks}
-
-
-def _configure(server: Server, project: int, label_config: str) -> None:
-    server.ask(lambda studio: studio.projects.update(project, label_config=label_config))
 
 
 def test_pushing_again_changes_nothing(store, server, settings) -> None:
@@ -144,7 +138,7 @@ def test_an_edited_configuration_stops_a_push_and_can_be_put_back(store, server,
     edited = label_config().replace(
         '<Choice value="Offensive" alias="offensive" hotkey="alt+o"/>', '<Choice value="Rude" alias="rude"/>'
     )
-    _configure(server, pushed.project, edited)
+    server.ask(lambda studio: studio.projects.update(pushed.project, label_config=edited))
     with pytest.raises(InputError, match=rf"project {pushed.project} .* was edited.*--repair-config"):
         push(store, server, settings, [item(1), item(2)])
     assert list(_tasks(server, pushed.project)) == ["q001"]

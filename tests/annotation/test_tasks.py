@@ -1,7 +1,5 @@
 """Tasks and results without a server: escaping, versions, and what an annotation is read as."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
@@ -120,21 +118,13 @@ def test_a_flag_without_a_tick_counts_and_says_nothing_of_answers() -> None:
     assert (reading.empty, reading.flags, {row[2] for row in reading.answers}) == (False, ("leak",), {None})
 
 
-def _judged() -> list[ReviewItem]:
-    """One question, as four judges of different opinions see it."""
-    opinions = [(None, None, None), (True, 0.9, None), (False, 0.1, True), (True, 0.6, False)]
-    return [
-        replace(GOLDEN, answers=tuple(
-            replace(answer, verdict=verdict, probability=probability, second=second)
-            for answer in GOLDEN.answers
-        ))
-        for verdict, probability, second in opinions
-    ]  # fmt: skip
-
-
 def test_a_blind_task_does_not_depend_on_any_judge() -> None:
-    tasks = {json.dumps(make_task(item), sort_keys=True) for item in with_blind(_judged(), 1.0, "seed")}
-    assert len(tasks) == 1 and len({json.dumps(make_task(item)) for item in _judged()}) == 4
+    judged = []
+    for verdict, probability, second in ((None, None, None), (True, 0.9, None), (False, 0.1, True), (True, 0.6, False)):
+        opinion = {"verdict": verdict, "probability": probability, "second": second}
+        judged.append(replace(GOLDEN, answers=tuple(replace(answer, **opinion) for answer in GOLDEN.answers)))
+    tasks = {json.dumps(make_task(item), sort_keys=True) for item in with_blind(judged, 1.0, "seed")}
+    assert len(tasks) == 1 and len({json.dumps(make_task(item)) for item in judged}) == 4
     [text] = tasks
     assert not any(word in text for word in ("judge", "2nd", "unreadable", "0.9"))
     assert [entry["from_name"] for entry in json.loads(text)["predictions"][0]["result"]] == ["shown"]
@@ -152,11 +142,6 @@ def test_a_task_that_becomes_blind_keeps_no_verdict_and_reads_older_pages_as_the
         for shown, suggested in seen.items():
             reading = read_result(_ticks(ADA, shown=shown), data)
             assert (reading.blind, reading.answers[0][3]) == (shown == 2, suggested)
-
-
-def test_data_that_are_not_ours_are_refused() -> None:
-    with pytest.raises(KeyError):
-        read_result([], {"question": "?"})
 
 
 def test_the_page_offers_every_flag() -> None:

@@ -1,13 +1,13 @@
 """The command line in this process."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+
+from tests.conftest import call_quit
 
 
 class Ended(NamedTuple):
@@ -24,17 +24,13 @@ class Ended(NamedTuple):
 
 
 @pytest.fixture
-def call(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ended]:
+def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ended]:
     """Run ``quit`` with some arguments, in an empty folder and with an empty cache."""
-    from quit.cli import main
-
     monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: object) -> Ended:
-        with pytest.raises(SystemExit) as ended:
-            main([str(argument) for argument in arguments])
-        printed = capsys.readouterr()
-        return Ended(int(ended.value.code or 0), printed.out, printed.err)
+        done = call_quit(*map(str, arguments))
+        return Ended(done.returncode, done.stdout, done.stderr)
 
     return run

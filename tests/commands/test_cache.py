@@ -1,7 +1,5 @@
 """`quit cache`: what is kept is shown and emptied; replies stay."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``quit check``: what a build would leave out, before anything is built."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What tables look like at 80 columns and piped, drawn by the real console."""
 
-from __future__ import annotations
-
 import io
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """``quit corpus show`` and ``quit corpus export`` as they are typed."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

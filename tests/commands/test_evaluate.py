@@ -1,7 +1,5 @@
 """``quit evaluate``: each instrument on cases whose figures can be counted by hand."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``quit export`` as it is typed: the card's settings, and publishing."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``quit models`` and ``quit cache``."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,19 +53,16 @@ def test_the_commands_that_start_servers_are_printed(call, tmp_path: Path) -> No
 def test_the_command_that_is_started_is_the_one_that_is_printed(call, tmp_path: Path, monkeypatch) -> None:
     profile = _profile(tmp_path, "http://127.0.0.1:8123/v1")
     printed = call("models", "serve", "--profile", profile).out.splitlines()[1]
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "restored at the end")
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
     started: list[list[str]] = []
 
     def instead(program: str, arguments: tuple[str, ...]) -> None:
-        started.append([program, *arguments])
+        started.append([os.environ["CUDA_VISIBLE_DEVICES"], program, *arguments])
         raise FileNotFoundError
 
     monkeypatch.setattr("os.execvp", instead)
     failed = call("models", "serve", "--profile", profile, "--start", "r")
     assert failed.code == 4 and "no program `vllm`" in failed.err
-    assert started == [["vllm", *printed.split()[1:]]]
-    assert os.environ["CUDA_VISIBLE_DEVICES"] == "0"
+    assert started == [["0", "vllm", *printed.split()[1:]]]
 
 
 def test_servers_are_checked(call, tmp_path: Path, server: str) -> None:

@@ -1,7 +1,5 @@
 """``quit override import`` as it is typed: all of a file, or none of it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``quit review status`` as it is typed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

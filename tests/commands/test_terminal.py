@@ -1,7 +1,5 @@
 """What a terminal, a pipe and a script get to see."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty

@@ -1,7 +1,5 @@
 """``quit workspace``: gc as it is typed (what it does is tested in tests/operations)."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

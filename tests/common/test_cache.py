@@ -1,7 +1,5 @@
 """The store of what can be computed again: bounded, shared by processes, never wrong, never in the way."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sqlite3

@@ -1,7 +1,5 @@
 """Processes that end with the one that started them. A pipe that all of them hold says when the last is gone."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Manifests with checksums: what is compared, what is remembered on disk."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Ctrl-C and a closed terminal, as the terminal sends them to the command and its children; SIGTERM."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

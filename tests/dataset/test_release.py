@@ -1,7 +1,5 @@
 """A release is what was frozen, or verification says which file is not."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -49,9 +47,6 @@ def test_a_changed_description_is_found(tmp_path: Path) -> None:
     small.freeze(tmp_path, small.rows())
     path = tmp_path / "release.json"
     facts = json.loads(path.read_text())
-    path.write_text(json.dumps({**facts, "name": "v9"}))
-    with pytest.raises(InputError, match=r"release.json: was changed"):
-        verify(tmp_path)
     facts["content"]["sources"][0]["licence"] = "CC0"
     path.write_text(json.dumps(facts))
     with pytest.raises(InputError, match="content id is not that of its content"):
@@ -144,25 +139,3 @@ def test_only_an_export_of_this_release_counts_as_one(tmp_path: Path) -> None:
     export(export_tables_of_release(tmp_path / "v1"), ["release-json"], tmp_path / "out")
     assert exported(one, "release-json", tmp_path / "out") and not exported(one, "beir", tmp_path / "out")
     assert not exported(two, "release-json", tmp_path / "out")
-
-
-def test_pins_count_by_what_they_say_not_by_where_they_lie(tmp_path: Path) -> None:
-    from quit.engine.pipeline import Pipeline
-    from quit.engine.workspace import Workspace
-    from quit.settings import load
-    from quit.sources import parse_source
-    from tests.conftest import STARTER
-
-    other = small.rows()
-    other["splits"][1]["split"] = "test"
-    for name, made in (("a", small.rows()), ("b", small.rows()), ("c", other)):
-        small.freeze(tmp_path / name, made)
-
-    def fingerprints(pinned: Path | None) -> dict[str, str]:
-        settings = load("embedded", [f"split.pinned={pinned}"] if pinned else []).settings
-        source = parse_source(f"jsonl:{STARTER}")
-        return Pipeline(Workspace(tmp_path / "W"), settings, [source]).fingerprints
-
-    free, a, b, c = (fingerprints(tmp_path / name if name else None) for name in (None, "a", "b", "c"))
-    assert a == b and a["describe"] == c["describe"] == free["describe"]
-    assert len({free["split"], a["split"], c["split"]}) == 3

@@ -1,7 +1,5 @@
 """What a plan refuses before anything runs, and what its fingerprints leave out."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -18,6 +16,7 @@ from quit.review.store import ReviewStore
 from quit.settings import load
 from quit.sources import parse_source
 from tests.conftest import STARTER, call_quit
+from tests.release import small
 from tests.stages.labelling.test_verdicts import said
 
 COMMIT = "models.bem_revision=" + "0123456789abcdef" * 2 + "01234567"
@@ -60,6 +59,18 @@ def test_a_setting_changes_the_fingerprints_of_what_depends_on_it(tmp_path, sett
 def test_what_the_card_says_leads_to_no_other_fingerprint(tmp_path: Path) -> None:
     said = ['card.name="Rivers"', "card.licence=cc0-1.0", "card.repository=org/rivers", 'card.authors=["Ada"]']
     assert _pipeline(tmp_path, *said).fingerprints == _pipeline(tmp_path).fingerprints
+
+
+def test_pins_count_by_what_they_say_not_by_where_they_lie(tmp_path: Path) -> None:
+    other = small.rows()
+    other["splits"][1]["split"] = "test"
+    pinned = [_pipeline(tmp_path).fingerprints]
+    for name, made in (("a", small.rows()), ("b", small.rows()), ("c", other)):
+        small.freeze(tmp_path / name, made)
+        pinned.append(_pipeline(tmp_path, f"split.pinned={tmp_path / name}").fingerprints)
+    free, a, b, c = pinned
+    assert a == b and a["describe"] == c["describe"] == free["describe"]
+    assert len({free["split"], a["split"], c["split"]}) == 3
 
 
 class _Heard(Listener):

@@ -1,8 +1,6 @@
 """Language models in this process: one is loaded at a time, in the probe as when passages are read; what they replied
 once is kept."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Replies that were paid for: in the store after a while, on every machine that resumes."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

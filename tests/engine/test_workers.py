@@ -1,7 +1,5 @@
 """What a worker in another process checks before it works, and what it reports."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os
@@ -134,19 +132,6 @@ def test_clocks_of_machines_may_differ(planned: Pipeline) -> None:
     assert again.fingerprints == before and again.is_done(again.stage_run("collect"))
     assert not again.missing_inputs(again.stage_run("filter"))
     assert planned.workspace.damaged() == []
-
-
-def test_leftovers_go_whatever_their_time(planned: Pipeline, tmp_path: Path) -> None:
-    workspace = Workspace.create(tmp_path / "V")
-    folder = workspace.path / "tables" / "x"
-    folder.mkdir(parents=True)
-    names = [".a.parquet.1-2.tmp", ".a.parquet.1-2-0000abcd.tmp", ".b.parquet.3-4-ffffffff.tmp"]
-    for name, moment in zip(names, (0, 4e9, 1e9), strict=True):
-        (folder / name).write_text("half")
-        os.utime(folder / name, (moment, moment))
-    (folder / ".mine.tmp").write_text("not ours")
-    with workspace.lock(0):
-        assert [path.name for path in folder.iterdir()] == [".mine.tmp"]
 
 
 def test_every_error_travels_with_what_it_says() -> None:

@@ -1,7 +1,5 @@
 """Agreement against published worked examples and against scikit-learn."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Statistics of agreement, against scipy and scikit-learn."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

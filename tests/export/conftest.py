@@ -1,7 +1,5 @@
 """A small release with awkward texts: seven questions in three splits, three labelers, three readers."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A hub for tests: what huggingface_hub asks for when a repository is made and a folder uploaded, over real HTTP."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

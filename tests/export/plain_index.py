@@ -1,8 +1,6 @@
 """What the paper's index scripts make of the release JSON, one record at a time: the truth and the baseline of
 ``paper-index``."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The file for HintEval: our reader gets the dataset back, and HintEval's own classes load and write the same."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -78,13 +78,7 @@ def test_a_missing_token_is_named(folder, server, monkeypatch, value):
 @pytest.mark.parametrize(
     ("target", "token", "failing", "error", "said"),
     [
-        (
-            "org/data",
-            "hf_wrong0123456789abcdef",
-            0,
-            SettingsError,
-            r"org/data \(401\): it refused the token in HF_TOKEN",
-        ),
+        ("org/data", "hf_wrong0123456789abcdef", 0, SettingsError, r"org/data \(401\): it refused the token"),
         ("closed/data", TOKEN, 0, SettingsError, r"closed/data \(403\): the token in HF_TOKEN may not write there"),
         ("org/data", TOKEN, 500, ServerError, r"\(500\)"),
     ],

@@ -1,7 +1,5 @@
 """Into how many parts a build wrote its tables shows in no byte of a release or an export."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 

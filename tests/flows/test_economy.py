@@ -1,7 +1,5 @@
 """A workspace that was labelled partly, as its users meet it: exports, releases, filling in, reviews."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import shutil

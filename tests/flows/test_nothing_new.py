@@ -1,7 +1,5 @@
 """Flows that find nothing new say so by their state's name, and do nothing: release, benchmark, label update."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

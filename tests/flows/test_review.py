@@ -1,7 +1,5 @@
 """The review flow on a real server, as a user runs it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The places where shards are worked on: same bytes from each, lost workers and nodes, clusters that are not there."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """Limits, forms and plans of flows, without a server."""
 
-from __future__ import annotations
-
 import json
 import logging
 from datetime import UTC, datetime
@@ -11,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 from prefect.client.schemas.objects import FlowRun
-from prefect.states import Crashed, Failed, Scheduled
+from prefect.states import Crashed, Failed
 
 from flows import scheduling
 from flows.notices import as_text, notice
@@ -27,17 +25,6 @@ NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 @pytest.fixture(autouse=True)
 def _log(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scheduling, "get_run_logger", lambda: logging.getLogger("test"))
-
-
-def _run(planned: datetime = NOON, auto: bool = True, state=None, **more) -> FlowRun:
-    made = {
-        "flow_id": uuid4(),
-        "deployment_id": uuid4(),
-        "auto_scheduled": auto,
-        "expected_start_time": planned,
-        **more,
-    }
-    return FlowRun(state=state or Scheduled(scheduled_time=planned), **made)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +144,7 @@ def _failed(error: Exception) -> object:
 def test_a_notice_says_what_to_do_and_no_secret(state, advice: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_API_KEY", "sk-123456789")
     state.message += " sk-123456789 at http://me:pass@host/v1"
-    run = _run(name="calm-fox", parameters={"workspace": "W"})
+    run = FlowRun(flow_id=uuid4(), state=state, name="calm-fox", parameters={"workspace": "W"})
     said = notice(SimpleNamespace(name="build"), run, state)
     assert said["what_to_do"].find(advice) >= 0 and said["workspace"] == "W" and said["run"] == "calm-fox"
     for text in (json.dumps(said), as_text(said)):

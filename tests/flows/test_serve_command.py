@@ -1,7 +1,5 @@
 """``quit serve`` before anything is served: what it says, and what it refuses."""
 
-from __future__ import annotations
-
 import json
 import socket
 from pathlib import Path

@@ -18,13 +18,6 @@ def test_the_reader_prompt_is_figure_8() -> None:
         assert condition in messages[1]["content"]
 
 
-def test_the_judge_prompt_is_figure_3() -> None:
-    (message,) = load_prompt("judge").messages({"question": "Q?", "answer": "G", "candidate": "C"})
-    assert message["content"] == (
-        'Question: Q?\nAnswer: G\nCandidate: C\nIs candidate correct? Choose between "Yes" or "No"'
-    )
-
-
 def test_braces_in_a_value_stay_as_they_are() -> None:
     fields = {"context": "{question} {answer}", "question": "{context}"}
     assert load_prompt("reader").messages(fields)[-1]["content"] == "Context: {question} {answer}\nQuestion: {context}"
@@ -44,15 +37,11 @@ def test_the_hash_follows_the_text(tmp_path: Path) -> None:
         ("no turns at all", "needs turns"),
         ("### user\n{question}\n### assistant\nx", "end with the user's"),
         ("### user\n{q}", "{question}"),
+        (None, "Did you mean 'reader'"),
     ],
 )
-def test_a_bad_prompt_file_is_explained(tmp_path: Path, text: str, says: str) -> None:
+def test_a_bad_prompt_is_explained(tmp_path: Path, text: str | None, says: str) -> None:
     path = tmp_path / "mine.txt"
-    path.write_text(text)
+    path.write_text(text or "")
     with pytest.raises(SettingsError, match=says):
-        load_prompt(str(path), frozenset({"question"}))
-
-
-def test_an_unknown_prompt_names_the_nearest() -> None:
-    with pytest.raises(SettingsError, match="Did you mean 'reader'"):
-        load_prompt("raeder")
+        load_prompt("raeder" if text is None else str(path), frozenset({"question"}))

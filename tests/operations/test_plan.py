@@ -91,35 +91,14 @@ def test_the_first_questions_of_an_earlier_build_are_not_those_of_a_plan(source:
 
 @pytest.mark.parametrize("more", [(), ("-p", "embedded"), ("--set", "run.shards=3")])
 def test_a_plan_keeps_the_overrides_that_a_build_would_keep(source, tmp_path, monkeypatch, more) -> None:
-    from quit import cli
-
     opened = Workspace.create(tmp_path / "W")
     opened.set_build({"sources": [f"jsonl:{source}"], "profile": "embedded", "overrides": ["run.shards=7"]})
     seen = []
     monkeypatch.setattr(
         "quit.operations.plan.plan", lambda pipeline, **given: seen.append(pipeline) or plan(pipeline, **given)
     )
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["plan", "-w", str(tmp_path / "W"), "--json", *more])
-    assert ended.value.code == 0
+    assert call_quit("plan", "-w", str(tmp_path / "W"), "--json", *more).returncode == 0
     assert seen[0].settings.run.shards == (3 if "--set" in more else 7)
-
-
-def test_a_build_hands_its_flow_sources_as_the_flows_form_takes_them(source, tmp_path, monkeypatch) -> None:
-    from flows import build as module
-    from quit import cli
-
-    flow, seen = module.build, []
-
-    def called(workspace: str, sources: list[str], *_: object, **options: object) -> None:
-        flow.validate_parameters({"workspace": workspace, "sources": sources})
-        seen.extend(sources)
-
-    monkeypatch.setattr(module, "build", called)
-    monkeypatch.chdir(source.parent)
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["build", "-w", str(tmp_path / "W"), "--source", source.name, "--quiet"])
-    assert ended.value.code == 0 and seen == [f"jsonl:{source.name}"]
 
 
 def test_a_model_without_prices_has_no_cost_and_the_total_says_so(source: Path, tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """What a build says of its language models' servers and kept replies before it begins, and asking again."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

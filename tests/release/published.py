@@ -1,8 +1,6 @@
 """Files of the paper's release JSON by hand: three questions, two hints and so four passages each, the paper's six
 readers. Nothing of the code under test makes them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

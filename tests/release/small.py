@@ -1,8 +1,6 @@
 """A release by hand: three questions with two hints each, one labeler, one reader. Nothing of the code under test makes
 its tables."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A diff says exactly what was changed by hand, and why."""
 
-from __future__ import annotations
-
 import copy
 from pathlib import Path
 

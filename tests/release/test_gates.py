@@ -1,7 +1,5 @@
 """Every gate: silent on a sound release, loud on a constructed violation, and waived only with a reason."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path

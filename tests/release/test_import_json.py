@@ -53,17 +53,8 @@ def _label_all(questions, wrong: int) -> None:
 
 FAULTS = {
     "a field": (lambda q: q["test"][0].pop("answers"), "answers: Field required"),
-    "null": (lambda q: q["test"][0].update(question=None), "question: Input should be a valid string"),
     "no answers": (lambda q: q["test"][0].update(answers=[]), "answers: List should have at least 1 item"),
-    "a number among answers": (
-        lambda q: q["test"][0]["answers"].append(7),
-        r"answers\.1: Input should be a valid string",
-    ),
     "a hint's text": (lambda q: q["test"][0]["hints"][1].clear(), r"hints\.1\.hint: Field required"),
-    "convergence": (
-        lambda q: q["test"][0]["hints"][1].update(convergence="x"),
-        r"hints\.1\.convergence: Input should be a valid number",
-    ),
     "convergence above 1": (lambda q: q["test"][0]["hints"][0].update(convergence=1.5), "less than or equal to 1"),
     "convergence that is true": (lambda q: q["test"][0]["hints"][0].update(convergence=True), r"hints\.0\.convergence"),
     "another number of hints": (
@@ -83,10 +74,6 @@ FAULTS = {
     "one reader too many": (
         lambda q: _passage(q).update(mine="x"),
         "`subsets.01.10.mine` does not belong here: .* the readers of question 'b'",
-    ),
-    "an answer that is none": (
-        lambda q: _passage(q).update({"qwen-3-8b": None}),
-        "subsets.01.10.qwen-3-8b: Input should be a valid string",
     ),
     "no subsets": (lambda q: q["test"][0].update(subsets=[]), "subsets: Input should be a valid dictionary"),
     "id of another split": (lambda q: q["test"][0].update(id="b"), "train.json has a question with this id already"),

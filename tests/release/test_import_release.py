@@ -5,7 +5,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from quit.cli import main
 from quit.dataset.dataset import SPLITS
 from quit.dataset.release import Release, verify
 from quit.dataset.release_tables import export_tables_of_release
@@ -15,6 +14,7 @@ from quit.release.diff import diff
 from quit.release.gates import GATES
 from quit.release.import_json import SUFFIXES
 from quit.release.import_release import EXAMPLES, import_release
+from tests.conftest import call_quit
 from tests.export.conftest import make_tables
 from tests.export.plain_index import plain_index
 from tests.release import small
@@ -158,20 +158,14 @@ def test_the_card_says_what_it_is_and_what_it_lacks(release: Release, tmp_path: 
     assert (tmp_path / "trec" / "qrels.test.txt").read_text().splitlines()[0] == "a 0 a_0_0 1"
 
 
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(tmp_path: Path) -> None:
     folder = write(tmp_path / "files", splits())
-    main_of(["release", "import", str(folder), "--out", str(tmp_path / "quit"), "--name", "published"])
-    said = capsys.readouterr().out
+    command = ("release", "import", str(folder), "--out", str(tmp_path / "quit"))
+    said = call_quit(*command, "--name", "published").stdout
     assert "release published" in said and "1 of 12 differ" in said and "not in the files: question types" in said
     (folder / "test.json").write_text("[]")
-    main_of(["release", "import", str(folder), "--out", str(tmp_path / "quit")], 3)
-    assert "already holds the release" in capsys.readouterr().err
-
-
-def main_of(arguments: list[str], code: int = 0) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    assert ended.value.code == code
+    refused = call_quit(*command)
+    assert refused.returncode == 3 and "already holds the release" in refused.stderr
 
 
 def test_a_blank_answer_is_never_right_by_our_rule(tmp_path: Path) -> None:
@@ -197,10 +191,8 @@ def test_a_difference_names_no_settings_that_an_import_cannot_know(tmp_path: Pat
     assert all(row["after"] is not None for row in origins if row["what"] in ("setting", "model", "prompt"))
 
 
-def test_a_release_is_not_taken_for_a_workspace(release: Release, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["status", "-w", str(release.path)])
-    assert "is a release, not a workspace" in capsys.readouterr().err
+def test_a_release_is_not_taken_for_a_workspace(release: Release) -> None:
+    assert "is a release, not a workspace" in call_quit("status", "-w", str(release.path)).stderr
 
 
 def test_nothing_is_left_of_a_refused_import(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """What reviews changed is told apart from what the second leakage filter leaves out in any build."""
 
-from __future__ import annotations
-
 import duckdb
 
 from quit import contracts

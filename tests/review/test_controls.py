@@ -1,7 +1,5 @@
 """Control questions: the file, their position in the queue, and the score."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """A person decides against the leakage filter: rows in, rows out, and what a build does with them."""
 
-from __future__ import annotations
-
 import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +15,7 @@ from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.review.overrides import Decision, add, listed, read_decisions, withdraw
 from quit.status.story import story
+from tests.conftest import call_quit
 from tests.partly import plan_build
 
 RECORDS = [
@@ -225,14 +224,10 @@ def test_many_people_at_once_lose_no_row(workspace: Workspace) -> None:
     assert [row["in_force"] for row in rows] == [False] * 23 + [True]
 
 
-def test_on_the_command_line(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
-    from quit.cli import main
-
+def test_on_the_command_line(workspace: Workspace) -> None:
     def run(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main(["override", *arguments, "-w", str(workspace.path)])
-        printed = capsys.readouterr()
-        return int(ended.value.code or 0), printed.out, printed.err
+        done = call_quit("override", *arguments, "-w", str(workspace.path))
+        return done.returncode, done.stdout, done.stderr
 
     given = ("leak", "--hint", LEAKY, "--decision", "no_leak", "--by", "ada", "--reason", "Fine.", "--json")
     code, out, _ = run(*given)

@@ -1,7 +1,5 @@
 """What the report and the card say of people: blind pages and others apart, and what annotators say of themselves."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

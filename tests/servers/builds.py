@@ -1,8 +1,6 @@
 """Builds whose readers and judge are tiny models on real servers: lessons, a profile, and a build that is killed on its
 way."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import signal
@@ -91,9 +89,9 @@ def start_build(
     return started(command, workspace.with_name("W.log"), home, QUIT_CACHE=str(cache))
 
 
-def kill_when(process: subprocess.Popen[bytes], is_time: Callable[[], bool]) -> bool:
+def kill_when(process: subprocess.Popen[bytes], is_time: Callable[[], bool], seconds: float = 900) -> bool:
     """Kill a build (SIGKILL, all its processes) when it is time; returns False where it ended before."""
-    until(lambda: process.poll() is not None or is_time(), seconds=900)
+    until(lambda: process.poll() is not None or is_time(), seconds=seconds)
     in_time = process.poll() is None
     if in_time:
         os.killpg(process.pid, signal.SIGKILL)

@@ -5,8 +5,6 @@ transformer's random features stay as they are, only the last matrix is solved f
 the same for a seed, and answers the lessons' prompts as told and others with some reply out of the lessons.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -63,7 +61,6 @@ class Style:
 
 STYLES = {
     "llama": Style(_LLAMA, ("<|begin_of_text|>", "<|eot_id|>", "<|start_header_id|>", "<|end_header_id|>")),
-    "qwen2": Style(_CHATML, ("<|endoftext|>", "<|im_end|>", "<|im_start|>")),
     "qwen3": Style(_THINKING, ("<|endoftext|>", "<|im_end|>", "<|im_start|>")),
     "gemma3": Style(_GEMMA, ("<bos>", "<end_of_turn>", "<start_of_turn>"), tied=True),
 }
@@ -200,7 +197,6 @@ def _model(style: str, shape: Shape, vocabulary: int, tokenizer, seed: int):
     }
     makers: dict[str, Callable] = {
         "llama": lambda: transformers.LlamaForCausalLM(transformers.LlamaConfig(**common)),
-        "qwen2": lambda: transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**common)),
         "qwen3": lambda: transformers.Qwen3ForCausalLM(transformers.Qwen3Config(**common)),
         "gemma3": lambda: transformers.Gemma3ForCausalLM(
             transformers.Gemma3TextConfig(**common, query_pre_attn_scalar=shape.head_dim)

@@ -1,7 +1,5 @@
 """A key, and the search for it in everything that a program has written and said."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 ACCESS = "QUIT_TEST_ACCESS"

@@ -1,7 +1,5 @@
 """Ports for servers that tests start and that cannot be told to take any free one."""
 
-from __future__ import annotations
-
 import os
 import random
 import socket

@@ -1,8 +1,6 @@
 """Make the environments of the servers that tests start, and fetch the language model that they serve, before the
 tests run: ``python -m tests.servers.prepare``."""
 
-from __future__ import annotations
-
 import pytest
 
 from annotation.server import label_studio_programs
@@ -14,22 +12,13 @@ from tests.servers.vllm import vllm_environment
 
 def main() -> None:
     """Make what is missing. What cannot be made here is said and left out: the tests that need it skip."""
-    try:
-        print(f"vLLM: {vllm_environment()}")
-    except pytest.skip.Exception as reason:
-        print(f"vLLM: left out: {reason}")
-    try:
-        print(f"moto: {moto_environment()}")
-    except pytest.skip.Exception as reason:
-        print(f"moto: left out: {reason}")
-    try:
-        print(f"Label Studio: {label_studio_programs(print)}")
-    except MissingDependency as reason:
-        print(f"Label Studio: left out: {reason}")
-    try:
-        print(f"SmolLM2: {fetch('smollm2')}")
-    except (MissingDependency, InputError) as reason:
-        print(f"SmolLM2: left out: {reason}")
+    makers = {"vLLM": vllm_environment, "moto": moto_environment}
+    makers |= {"Label Studio": lambda: label_studio_programs(print), "SmolLM2": lambda: fetch("smollm2")}
+    for name, make in makers.items():
+        try:
+            print(f"{name}: {make()}")
+        except (MissingDependency, InputError, pytest.skip.Exception) as reason:
+            print(f"{name}: left out: {reason}")
 
 
 if __name__ == "__main__":

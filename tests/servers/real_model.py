@@ -1,7 +1,5 @@
 """A real language model on a real vLLM: SmolLM2-135M-Instruct, as ``quit models fetch smollm2`` makes it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

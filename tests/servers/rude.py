@@ -46,14 +46,10 @@ class Fault:
 
 @dataclass(slots=True)
 class Request:
-    """A request as it arrived. ``arrived``, ``left``: monotonic seconds; ``at_once``: requests in flight, itself
-    included."""
+    """A request as it arrived. ``at_once``: requests in flight, itself included."""
 
     payload: Any
-    headers: dict[str, str]
-    arrived: float
     at_once: int
-    left: float | None = None
     answered: bool = False
     """Whether a whole completion was sent."""
 
@@ -79,16 +75,6 @@ def failure(status: int, message: str = "something broke") -> Fault:
 def slow(seconds: float, content: str | None = None) -> Fault:
     """A proper answer after a while."""
     return Fault(delay=seconds, content=content)
-
-
-def says(content: str, finish_reason: str = "stop") -> Fault:
-    """A completion of this text: ``""``, ``"<think>hm</think>Paris"``, one cut short with ``"length"``."""
-    return Fault(content=content, finish_reason=finish_reason)
-
-
-def counts(**usage: Any) -> Fault:
-    """A proper answer whose token counts are these."""
-    return Fault(usage=usage)
 
 
 HANGS = Fault(hang=True)
@@ -149,12 +135,12 @@ FAULTS: dict[str, Fault] = {
     "no choices": NO_CHOICES,
     "content that is not a text": Fault(content={"key": KEY}),
     "not finished": Fault(content="part of it", finish_reason=f"abort {KEY}"),
-    "thinking": says(f"<think>{KEY}</think>Paris"),
-    "the key as the answer": says(f"It is {KEY}."),
-    "lone surrogate": says("Leso\ud83d"),
-    "more tokens than there are": counts(prompt_tokens=2**70),
-    "infinitely many tokens": counts(completion_tokens=float("1e999")),
-    "a key instead of a count": counts(prompt_tokens=KEY),
+    "thinking": Fault(content=f"<think>{KEY}</think>Paris"),
+    "the key as the answer": Fault(content=f"It is {KEY}."),
+    "lone surrogate": Fault(content="Leso\ud83d"),
+    "more tokens than there are": Fault(usage={"prompt_tokens": 2**70}),
+    "infinitely many tokens": Fault(usage={"completion_tokens": float("1e999")}),
+    "a key instead of a count": Fault(usage={"prompt_tokens": KEY}),
     "nested 100,000 deep": NESTED,
 }
 """Thirty-five faults by name; each fails a request at once or at its last attempt, and most send the API key back."""
@@ -205,11 +191,11 @@ class RudeServer:
         """The payloads of the requests that got a whole completion."""
         return [request.payload for request in self.requests if request.answered]
 
-    def _arrive(self, payload: Any, headers: dict[str, str]) -> tuple[Request, Fault]:
+    def _arrive(self, payload: Any) -> tuple[Request, Fault]:
         with self._lock:
             number = len(self.requests)
             self._in_flight += 1
-            request = Request(payload, headers, time.monotonic(), self._in_flight)
+            request = Request(payload, self._in_flight)
             self.requests.append(request)
             if callable(self.script):
                 fault = self.script(number, payload)
@@ -217,32 +203,15 @@ class RudeServer:
                 fault = self.script[number] if number < len(self.script) else None
         return request, fault or Fault()
 
-    def _leave(self, request: Request) -> None:
-        with self._lock:
-            self._in_flight -= 1
-            request.left = time.monotonic()
-
     def _completion(self, payload: Any, fault: Fault) -> bytes:
         content: Any = fault.content if fault.content is not None else self.reply(payload)
-        choice = {
-            "index": 0,
-            "finish_reason": fault.finish_reason,
-            "message": {"role": "assistant", "content": content},
-        }
+        message = {"role": "assistant", "content": content}
+        choice = {"index": 0, "finish_reason": fault.finish_reason, "message": message}
         prompt, completion = len(json.dumps(payload.get("messages", "")).split()), len(str(content).split())
         usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
         usage |= fault.usage
-        model = fault.model or payload.get("model")
-        return json.dumps(
-            {
-                "id": "rude",
-                "object": "chat.completion",
-                "created": 0,
-                "model": model,
-                "choices": [choice],
-                "usage": usage,
-            }
-        ).encode()
+        whole = {"id": "rude", "object": "chat.completion", "created": 0, "model": fault.model or payload.get("model")}
+        return json.dumps({**whole, "choices": [choice], "usage": usage}).encode()
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         outer = self
@@ -266,7 +235,7 @@ class RudeServer:
                     self._send(404, {}, _error(f"no such path: {self.path}", 404))
                     return
                 payload = json.loads(raw)
-                request, fault = outer._arrive(payload, dict(self.headers))
+                request, fault = outer._arrive(payload)
                 try:
                     outer._stop.wait(None if fault.hang else fault.delay)
                     if fault.reset:  # closing a socket that does not linger resets the connection
@@ -280,7 +249,8 @@ class RudeServer:
                 except (BrokenPipeError, ConnectionResetError):
                     request.answered = False
                 finally:
-                    outer._leave(request)
+                    with outer._lock:
+                        outer._in_flight -= 1
 
             def _answer(self, fault: Fault, body: bytes) -> None:
                 key = self.headers.get("Authorization", "").removeprefix("Bearer ")

@@ -1,7 +1,5 @@
 """A small HTTP server in this process, for what a program sends out and how it takes the answers."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

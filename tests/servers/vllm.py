@@ -54,8 +54,7 @@ class VllmServer:
 
     ``cache_tokens``: size of the KV cache in tokens, None for what ``VLLM_CPU_KVCACHE_SPACE=1`` (GiB) holds.
     ``block``: tokens a block, a multiple of 32 on CPU. ``caching``: prefix caching. ``max_seqs``: requests in one
-    batch. ``threads``: of the model.
-    ``dtype``: a taught checkpoint wants float32. ``log``: the server's output, kept; a temporary file by default.
+    batch.
     """
 
     def __init__(
@@ -68,31 +67,19 @@ class VllmServer:
         caching: bool = True,
         max_len: int = 4096,
         max_seqs: int = 64,
-        threads: int = 1,
-        dtype: str = "float32",
         more: Sequence[str] = (),
-        log: Path | None = None,
-        timeout: float = 300.0,
     ) -> None:
         self.name = name
         self.port = free_port()
         self.base_url = f"http://127.0.0.1:{self.port}/v1"
-        self._folder = None if log else tempfile.TemporaryDirectory(prefix="vllm-")
-        self.log = log or Path(self._folder.name) / "server.log"
-        self.started_in = 0.0
-        """Seconds the last start took."""
-        self._timeout = timeout
-        self._threads = threads
+        self._folder = tempfile.TemporaryDirectory(prefix="vllm-")
+        self.log = Path(self._folder.name) / "server.log"
         self._process: subprocess.Popen[bytes] | None = None
         self._command = [
             *("serve", str(checkpoint), "--served-model-name", name, "--host", "127.0.0.1", "--port", str(self.port)),
-            *("--enforce-eager", "--dtype", dtype, "--max-model-len", str(max_len), "--max-num-seqs", str(max_seqs)),
-            *(
-                "--enable-prompt-tokens-details",
-                "--block-size",
-                str(block),
-                "--enable-prefix-caching" if caching else "--no-enable-prefix-caching",
-            ),
+            *("--enforce-eager", "--dtype", "float32", "--block-size", str(block), "--enable-prompt-tokens-details"),
+            *("--max-model-len", str(max_len), "--max-num-seqs", str(max_seqs)),
+            "--enable-prefix-caching" if caching else "--no-enable-prefix-caching",
             *(("--num-gpu-blocks-override", str(cache_tokens // block)) if cache_tokens else ()),
             *more,
         ]
@@ -103,8 +90,7 @@ class VllmServer:
 
     def __exit__(self, *_: object) -> None:
         self.kill()
-        if self._folder:
-            self._folder.cleanup()
+        self._folder.cleanup()
 
     def start(self) -> None:
         """Start the server and wait until it is healthy. Raises ServerError with the end of its log when it is not."""
@@ -117,7 +103,7 @@ class VllmServer:
             "TRANSFORMERS_OFFLINE": "1",
             "VLLM_CPU_KVCACHE_SPACE": "1",
             "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-            "OMP_NUM_THREADS": str(self._threads),
+            "OMP_NUM_THREADS": "1",
             "TOKENIZERS_PARALLELISM": "false",
         }
         began = time.monotonic()
@@ -131,13 +117,12 @@ class VllmServer:
                 start_new_session=True,  # a group of its own, so that kill() takes the engine's process too
             )
         while not self.healthy():
-            if self._process.poll() is not None or time.monotonic() - began > self._timeout:
+            if self._process.poll() is not None or time.monotonic() - began > 300:
                 state = "is not healthy" if self._process.poll() is None else f"ended with {self._process.returncode}"
                 self.kill()
                 took = time.monotonic() - began
                 raise ServerError(f"vLLM {state} after {took:.0f} s; from {self.log}:\n{_reason(self.log)}")
             time.sleep(0.2)
-        self.started_in = time.monotonic() - began
 
     def healthy(self) -> bool:
         """Return whether the server answers."""

@@ -1,7 +1,5 @@
 """The time that is left of a build, on a clock that is set by hand."""
 
-from __future__ import annotations
-
 import pytest
 
 from quit.stages import STAGES

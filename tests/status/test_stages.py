@@ -1,7 +1,5 @@
 """How far the stages of a workspace are, against its files."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

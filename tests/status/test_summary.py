@@ -1,7 +1,5 @@
 """Counts of a workspace: what a build prints and its flow's summary shows."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A workspace with a finished stage, and an S3 service."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 

@@ -1,7 +1,5 @@
 """The lease: exactly one holds, who is dead is replaced, who was cut off finds out."""
 
-from __future__ import annotations
-
 import json
 import time
 from functools import partial

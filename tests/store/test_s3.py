@@ -1,7 +1,5 @@
 """The whole way over a real S3 service: build, kill, resume on another machine, review, release, refusals."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

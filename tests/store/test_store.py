@@ -1,7 +1,5 @@
 """Stores: whole objects or none, created once, and faults told for what they are."""
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess
@@ -12,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from quit.cli import main
 from quit.errors import ServerError, SettingsError, WorkspaceError
 from quit.settings.remote import Remote
 from quit.store import open_store
 from quit.store.faults import endpoint
 from quit.store.objects import checked_url, open_objects
+from tests.conftest import call_quit
 from tests.servers.ports import free_port
 from tests.store.conftest import together
 
@@ -116,14 +114,13 @@ def test_a_file_system_without_hard_links_is_named(tmp_path: Path, monkeypatch: 
         ("file://shared/x", "file:///srv/shared/quit"),
     ],
 )
-def test_a_url_that_is_none_is_one_clear_line(url: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["status", "-w", url])
-    printed = capsys.readouterr().err
-    assert ended.value.code == 4 and message in printed and printed.count("\n") == 1 and "secret" not in printed
+def test_a_url_that_is_none_is_one_clear_line(url: str, message: str) -> None:
+    done = call_quit("status", "-w", url)
+    assert done.returncode == 4 and message in done.stderr
+    assert done.stderr.count("\n") == 1 and "secret" not in done.stderr
 
 
-def test_what_is_written_for_other_tools_is_written_here(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_written_for_other_tools_is_written_here() -> None:
     for command, said in (
         (["export", "--out"], "folder of this machine"),
         (["report", "--out"], "folder of this machine"),
@@ -133,9 +130,8 @@ def test_what_is_written_for_other_tools_is_written_here(capsys: pytest.CaptureF
         (["index", "build", "-c", "C", "--out"], "s3:"),
         (["workspace", "restore", "b.tar", "-w"], "restored to a folder of this machine"),
     ):
-        with pytest.raises(SystemExit) as ended:
-            main([*command, "s3://bucket/x"])
-        assert ended.value.code in (3, 4) and said in capsys.readouterr().err
+        done = call_quit(*command, "s3://bucket/x")
+        assert done.returncode in (3, 4) and said in done.stderr
 
 
 def test_a_missing_package_is_named() -> None:

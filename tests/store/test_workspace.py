@@ -1,9 +1,6 @@
 """A workspace behind a URL: what one machine writes another reads, and nothing is lost or trusted blindly."""
 
-from __future__ import annotations
-
 import json
-import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -16,8 +13,6 @@ from quit.engine.logs import Log
 from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
 from quit.review.store import ReviewStore
-from quit.store.lease import Lease
-from tests.report import tiny
 from tests.rows import table_of
 from tests.store.conftest import FOLDER, hints, opened, store, together
 
@@ -135,20 +130,6 @@ def test_an_unfinished_part_that_cannot_be_read_leaves_the_store_and_a_damaged_m
     ]
 
 
-def test_a_log_in_a_store_is_numbered_after_its_last_part(place: str, machine) -> None:
-    here = Workspace.create(place)
-    store_ = ReviewStore(here)
-    for _ in range(3):
-        store_.append(tiny.reviews())
-    third = here.store.objects.read("reviews/part-00003.parquet")
-    here.store.objects.delete(["reviews/part-00001.parquet"])
-    machine("second")
-    there = opened(place)
-    assert ReviewStore(there).append(tiny.reviews()) == "part-00004.parquet"
-    assert Log(there, "overrides").next_part().name == "part-00001.parquet"
-    assert there.store.objects.read("reviews/part-00003.parquet") == third
-
-
 def test_an_interrupted_stage_goes_on_on_another_machine(place: str, machine) -> None:
     first, second = ranges(["q000", "q001"], 2)
     here = Workspace.create(place)
@@ -260,16 +241,3 @@ def test_of_two_pulls_at_once_the_second_is_told_to_pull_again(place: str, machi
     assert second.append(two) == "part-00002.parquet"
     machine("third")
     assert len(ReviewStore(opened(place)).read()) == 2
-
-
-def test_one_run_at_a_time(place: str, machine) -> None:
-    here = Workspace.create(place)
-    machine("second")
-    there = opened(place)
-    lines: list[str] = []
-    with here.lock(60):
-        with pytest.raises(WorkspaceError, match="still holds .* after 0.2 s"), there.lock(0.2, lines.append):
-            pass
-        assert len(lines) == 1 and f"process {os.getpid()} on" in lines[0]
-    with there.lock(0):
-        assert Lease(there.store.objects)._highest() == 2

@@ -1,7 +1,5 @@
 """What is escaped before it is printed, and how long an error's message may be."""
 
-from __future__ import annotations
-
 import json
 import unicodedata
 

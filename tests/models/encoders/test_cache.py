@@ -50,20 +50,16 @@ def test_it_returns_what_the_real_encoder_would(store: ContentStore) -> None:
     same(CachingEncoder(model, texts=3, token_texts=2), model)
 
 
-def test_a_second_run_encodes_nothing(store: ContentStore) -> None:
-    same(CachingEncoder(Counting(), store=store), Counting())
-    later = Counting()
-    same(CachingEncoder(later, store=store), Counting())
-    assert later.encoded == []
-
-
-def test_a_text_is_encoded_once_for_each_kind() -> None:
-    model = Counting()
-    encoder = CachingEncoder(model)
+def test_a_text_is_encoded_once_and_by_a_second_run_never(store: ContentStore) -> None:
+    first, later = Counting(), Counting()
+    encoder = CachingEncoder(first, store=store)
     for _ in range(2):
         encoder.encode(TEXTS)
-    assert model.encoded == TEXTS[:-1]
+    assert first.encoded == TEXTS[:-1]
     assert encoder.encode([]).shape == (0, 4) and encoder.encode_tokens([]) == []
+    same(encoder, Counting())
+    same(CachingEncoder(later, store=store), Counting())
+    assert later.encoded == []
 
 
 def test_tokens_bring_sentence_vectors_with_them(store: ContentStore) -> None:

@@ -6,7 +6,7 @@ import pytest
 from quit.errors import InputError, MissingDependency
 from quit.models.equivalence.bem import BemEquivalence, checkpoint_identity
 from quit.models.factory import Models, equivalence_identity, judge_identity
-from quit.models.protocols import Equivalence, JudgeItem, Pair
+from quit.models.protocols import JudgeItem, Pair
 from quit.settings import Settings, parse
 
 torch = pytest.importorskip("torch")
@@ -55,21 +55,15 @@ def _by_hand(folder, pair: Pair) -> float:
         return float(model(input_ids=ids, token_type_ids=types).logits.softmax(-1)[0, 1])
 
 
-def test_reads_candidate_reference_question_in_this_order(checkpoint):
-    bem = BemEquivalence(str(checkpoint), device="cpu")
-    assert isinstance(bem, Equivalence)
-    expected = [_by_hand(checkpoint, pair) for pair in PAIRS]
-    np.testing.assert_allclose(bem.probability(PAIRS), expected, atol=1e-5)
-    assert np.ptp(expected) > 0.05, "the toy checkpoint must tell the pairs apart, or the order is not tested"
-
-
 @pytest.mark.parametrize("batch", [1, 2, 64])
-def test_batch_size_and_order_do_not_change_a_probability(checkpoint, batch):
+def test_candidate_reference_and_question_are_read_in_this_order_whatever_the_batch(checkpoint, batch):
     bem = BemEquivalence(str(checkpoint), device="cpu", batch=batch)
     forwards = bem.probability(PAIRS + PAIRS[:2])
     backwards = bem.probability((PAIRS + PAIRS[:2])[::-1])[::-1]
     np.testing.assert_allclose(forwards, backwards, atol=1e-5)
-    np.testing.assert_allclose(forwards, [_by_hand(checkpoint, pair) for pair in PAIRS + PAIRS[:2]], atol=1e-5)
+    expected = [_by_hand(checkpoint, pair) for pair in PAIRS + PAIRS[:2]]
+    np.testing.assert_allclose(forwards, expected, atol=1e-5)
+    assert np.ptp(expected) > 0.05, "the toy checkpoint must tell the pairs apart, or the order is not tested"
 
 
 def test_a_text_longer_than_the_model_is_cut_not_refused(checkpoint):
@@ -99,19 +93,6 @@ def test_the_settings_choose_it_for_leakage_judge_and_probe(checkpoint, tmp_path
     assert "bem" in models.judge.identity and (tmp_path / "equivalence.sqlite").is_file()
 
 
-def test_the_leakage_check_asks_it(checkpoint, encoder):
-    from quit.settings import Leakage
-    from quit.stages.leaks.find import find_leaks
-
-    bem = BemEquivalence(str(checkpoint), device="cpu")
-    every = Leakage(screen=-1, threshold=0.0)
-    [findings] = find_leaks("who wrote it ?", ["paul anka"], ["john lennon of the band"], bem, encoder, every)
-    assert {leak.span for leak in findings} >= {"john", "lennon", "band", "john lennon"}
-    for leak in findings:
-        expected = _by_hand(checkpoint, Pair("who wrote it ?", "paul anka", leak.span))
-        assert leak.probability == pytest.approx(expected, abs=1e-5) and leak.producer == bem.identity
-
-
 def test_the_identity_of_a_folder_is_its_content(checkpoint, tmp_path):
     import shutil
 
@@ -125,11 +106,7 @@ def test_the_identity_of_a_folder_is_its_content(checkpoint, tmp_path):
 
 
 def test_the_identity_of_a_hub_name_is_name_and_revision():
-    default = Settings().models
-    assert (default.equivalence, default.bem_checkpoint) == ("embedded", "kortukov/answer-equivalence-bem")
-    named = checkpoint_identity(default.bem_checkpoint, "0123abc")
-    assert "kortukov/answer-equivalence-bem@0123abc" in named
-    assert named != checkpoint_identity(default.bem_checkpoint, "main")
+    assert "kortukov/answer-equivalence-bem@0123abc" in checkpoint_identity(Settings().models.bem_checkpoint, "0123abc")
 
 
 def test_without_a_hub_it_says_what_to_do(monkeypatch):

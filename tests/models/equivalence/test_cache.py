@@ -40,21 +40,15 @@ def test_a_second_process_asks_nothing_and_gets_the_same_bits(store: ContentStor
     assert CachedEquivalence(first, store).probability([]).shape == (0,)
 
 
-def test_another_identity_is_another_model(store: ContentStore) -> None:
-    CachedEquivalence(Counting("one"), store).probability(PAIRS)
-    other = Counting("two")
-    CachedEquivalence(other, store).probability(PAIRS)
-    assert other.asked == 50
-
-
-@pytest.mark.parametrize(
-    "other", [Pair("q", "r", "c "), Pair("q", "rc", ""), Pair("qr", "", "c"), Pair("q", "c", "r"), Pair("Q", "r", "c")]
-)
-def test_no_two_pairs_share_a_key(store: ContentStore, other: Pair) -> None:
-    CachedEquivalence(Counting(), store).probability([Pair("q", "r", "c")])
-    model = Counting()
-    CachedEquivalence(model, store).probability([other])
-    assert model.asked == 1
+def test_no_two_pairs_and_no_two_models_share_a_key(store: ContentStore) -> None:
+    model, pair = Counting(), Pair("q", "r", "c")
+    others = [Pair("q", "r", "c "), Pair("q", "rc", ""), Pair("qr", "", "c"), Pair("q", "c", "r"), Pair("Q", "r", "c")]
+    for asked, other in enumerate([pair, *others], start=1):
+        CachedEquivalence(model, store).probability([other])
+        assert model.asked == asked, other
+    second = Counting("another")
+    CachedEquivalence(second, store).probability([pair])
+    assert second.asked == 1
 
 
 def test_a_fault_of_the_model_is_not_taken_for_one_of_the_file(store: ContentStore) -> None:

@@ -1,7 +1,6 @@
 """The client of OpenAI-compatible servers against every fault of one (a real one cannot be made to show them)."""
 
 import threading
-import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import replace
@@ -72,8 +71,8 @@ class Heard(Listener):
         rude.NOT_JSON,
         rude.HALF_JSON,
         rude.NO_CHOICES,
-        rude.says("part of it", finish_reason="abort"),
-        rude.says("", finish_reason="stop"),
+        rude.Fault(content="part of it", finish_reason="abort"),
+        rude.Fault(content=""),
     ],
     ids=lambda fault: f"{fault.status}-{fault.finish_reason}-{(fault.body or b'')[:12]!r}-{fault.cut}",
 )
@@ -246,24 +245,6 @@ def test_a_server_that_is_gone_opens_the_circuit_with_a_clear_message() -> None:
     with pytest.raises(ServerError, match="did not answer: .*Start it .* Then run the same command again"):
         generator.generate(_requests(500), lambda position, reply: None)
     assert 5 <= meter.snapshot()["r"]["retries"] < 5 + 8, "those in flight, not five hundred requests eight times each"
-
-
-def test_a_server_that_comes_back_is_waited_for() -> None:
-    server = RudeServer(reply=_question)
-
-    def start_later() -> None:
-        time.sleep(1.0)
-        server.__enter__()
-
-    # The port is bound and nothing serves yet: requests time out until it does.
-    threading.Thread(target=start_later).start()
-    try:
-        replies, _ = _ask(
-            _requests(10), server.base_url, timeout_seconds=0.3, circuit_failures=3, patience_seconds=20, attempts=50
-        )
-        assert replies == {n: f"Q{n}?" for n in range(10)}
-    finally:
-        server.__exit__()
 
 
 def test_what_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
