@@ -1,8 +1,14 @@
 """The generation cache: what is written is there after a kill, for everyone, once."""
 
 import json
+import multiprocessing
+import os
 import shutil
+import signal
 import sqlite3
+import subprocess
+import sys
+import textwrap
 import time
 from collections.abc import Sequence
 from contextlib import closing
@@ -22,6 +28,7 @@ from quit.models.generation.cache import Entry
 from quit.models.prompting import load_prompt
 from tests.models.generation.test_server import Heard
 
+ROOT = Path(__file__).parents[3]
 PROMPT = load_prompt("probe")
 
 
@@ -77,6 +84,55 @@ def test_a_damaged_reply_is_told_asked_for_again_and_replaced(tmp_path: Path) ->
         assert cache.export(tmp_path / "out.jsonl") == 3
     assert counting.asked == ["a", "b", "c", "b"]
     assert heard.lines == [f"{tmp_path / 'g.sqlite'}: 1 kept reply does not fit the checksum. Asked again."]
+
+
+def test_the_first_reply_stays(tmp_path: Path) -> None:
+    with GenerationCache(tmp_path / "g.sqlite") as cache:
+        for text in ("first", "second"):
+            cache.add(_entry(1, text)).result()
+        assert cache.find([_entry(1).key])[_entry(1).key].text == "first"
+
+
+def test_a_reply_that_counts_survives_kill_9(tmp_path: Path) -> None:
+    program = textwrap.dedent(
+        f"""
+        import sys
+        from pathlib import Path
+        from quit.models.generation import Completion, GenerationCache
+        from quit.models.generation.cache import Entry
+        cache = GenerationCache(Path({str(tmp_path / "g.sqlite")!r}))
+        for number in range(1_000_000):
+            completion = Completion(f"reply {{number}}", "stop")
+            cache.add(Entry(number.to_bytes(32, "big"), "m", "p", "", 0, completion)).result()
+            print(number, flush=True)
+        """
+    )
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    numbers = [int(process.stdout.readline()) for _ in range(50)]
+    os.kill(process.pid, signal.SIGKILL)
+    numbers += [int(line) for line in process.stdout if line.endswith("\n")]
+    process.wait()
+    with GenerationCache(tmp_path / "g.sqlite") as cache:
+        replies = cache.find([number.to_bytes(32, "big") for number in numbers])
+    assert [replies[number.to_bytes(32, "big")].text for number in numbers] == [f"reply {number}" for number in numbers]
+
+
+def _fill(path: Path, start: int) -> None:
+    with GenerationCache(path) as cache:
+        for written in [cache.add(_entry(number)) for number in range(start, start + 300)]:
+            written.result()
+
+
+def test_processes_write_side_by_side(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=_fill, args=(tmp_path / "g.sqlite", start)) for start in (0, 200, 400)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+        assert worker.exitcode == 0
+    with GenerationCache(tmp_path / "g.sqlite") as cache:
+        assert len(cache.find([_entry(number).key for number in range(700)])) == 700
 
 
 def test_export_and_import_give_the_same_replies(tmp_path: Path) -> None:
@@ -163,13 +219,16 @@ def test_a_bad_line_is_named_and_nothing_of_the_file_is_taken(tmp_path: Path, li
         assert other.statistics() == []
 
 
-def test_a_newer_cache_and_a_file_that_is_none_are_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_no_cache_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "g.sqlite").write_text("no database at all, but long enough to be looked at as if it were one" * 20)
+    with pytest.raises(WorkspaceError, match="QUIT_CACHE"):
+        GenerationCache(tmp_path / "g.sqlite")
+
+
+def test_a_newer_cache_is_refused(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "g.sqlite") as connection:
         connection.execute("PRAGMA user_version = 99")
     with pytest.raises(WorkspaceError, match="newer program"):
-        GenerationCache(tmp_path / "g.sqlite")
-    (tmp_path / "g.sqlite").write_text("no database at all, but long enough to be looked at as if it were one" * 20)
-    with pytest.raises(WorkspaceError, match="QUIT_CACHE"):
         GenerationCache(tmp_path / "g.sqlite")
 
 
@@ -181,11 +240,16 @@ def test_other_questions_have_other_keys(one: str, other: str) -> None:
 
 def test_everything_that_could_change_the_reply_changes_the_key() -> None:
     base = _request("Who?")
-    changes = [{"max_tokens": 16}, {"temperature": 0.7}, {"sample": 1}, {"choices": ("Yes", "No")}]
-    changes += [{"frequency_penalty": 0.8}, {"presence_penalty": 0.6}, {"stop": ("Answer:",)}]
-    others = {cache_key("m", replace(base, **change)) for change in changes}
-    keys = others | {cache_key("m", base), cache_key("other model", base)}
-    assert len(keys) == 9
+    keys = {cache_key("m", base)}
+    for other in (
+        _request("Who?", max_tokens=16),
+        _request("Who?", temperature=0.7),
+        _request("Who?", sample=1),
+        _request("Who?", choices=("Yes", "No")),
+    ):
+        keys.add(cache_key("m", other))
+    keys.add(cache_key("other model", base))
+    assert len(keys) == 6
     assert cache_key("m", _request("Who?", group="q7")) in keys, "what it is for is not part of what is asked"
 
 
@@ -219,6 +283,18 @@ def test_nothing_is_asked_twice(tmp_path: Path) -> None:
         assert CachedGenerator(counting, cache).complete([_request("b"), _request("d")])[1].text == "to d"
     assert counting.asked == ["a", "b", "c", "d"], "in order, each once"
     assert meter.snapshot()["counting"]["requests"] == 3
+
+
+def test_two_shards_that_ask_the_same_at_once_pay_once(tmp_path: Path) -> None:
+    counting = Counting(pause=0.01)
+    with GenerationCache(tmp_path / "g.sqlite") as cache:
+        cached = CachedGenerator(counting, cache)
+        threads = [Thread(target=cached.complete, args=([_request(text) for text in "abcdef"],)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sorted(counting.asked) == list("abcdef")
 
 
 def test_of_two_processes_that_ask_at_once_both_have_the_reply_that_is_on_disk(tmp_path: Path) -> None:
