@@ -191,11 +191,8 @@ def test_written_arms_become_requests(collection: SmallCollection) -> None:
     assert [(request.request_id, request.stream) for request in requests] == [
         ("q", "q"), ("p", "p"), ("q", "q#1"), ("p", "p#1"),
     ]  # fmt: skip
-
-
-def test_each_decomposition_is_a_sample_of_its_own(collection: SmallCollection) -> None:
     writer = decomposition(lambda request: f'["query {request.sample}"]')
-    made = arms.written(questions(collection)[:1], collection, WordOverlap(collection), writer, SETTINGS)
+    made = arms.written(found[:1], collection, WordOverlap(collection), writer, SETTINGS)
     assert [(part.arms, part.number) for part in made] == [(("query 0",), 0), (("query 2",), 1)]  # two attempts each
 
 

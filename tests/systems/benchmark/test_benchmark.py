@@ -5,7 +5,6 @@ from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
-import ir_measures
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -73,30 +72,6 @@ def test_a_run_and_its_files(release: Path, tmp_path: Path, reader: Reads) -> No
     assert json.loads((out / "results.json").read_text()) == outcome.results.to_pylist()
     values = pq.read_table(out / "values.parquet")
     assert len(values) == 3 * len(outcome.results)
-
-
-def test_trec_tools_find_the_same_values_in_the_run_files(release: Path, tmp_path: Path) -> None:
-    """Also where scores tie: each passage of a subset has one score, and TREC's tools break ties by id."""
-    out = tmp_path / "out"
-    settings = load("embedded", QUICK).settings
-    found = _values(run_benchmark(Request(release, "all", ("bm25",)), settings, out))
-    qrels = list(ir_measures.read_trec_qrels(str(out / "qrels.txt")))
-    assert len(qrels) == 12
-    names = {"Hit@1": "Success@1", "Recall@5": "R@5", "MRR@100": "RR@100", "Hit(rel=2)@10": "Success(rel=2)@10"}
-    measures = {ours: ir_measures.parse_measure(theirs) for ours, theirs in names.items()}
-    measures["nDCG@10"] = ir_measures.nDCG @ 10
-    paper = {"nDCG(exp)@10": ir_measures.nDCG(gains={0: 0, 1: 1, 2: 3}) @ 10}
-    for file, (retriever, reranker) in {
-        "release-bm25.run": ("bm25", ""),
-        "release-bm25-oracle.run": ("bm25", "oracle"),
-        "release-oracle.run": ("oracle", ""),
-    }.items():
-        run = list(ir_measures.read_trec_run(str(out / "runs" / file)))
-        expected = ir_measures.calc_aggregate(list(measures.values()), qrels, run)
-        expected |= ir_measures.calc_aggregate(list(paper.values()), qrels, run)
-        for ours, measure in (measures | paper).items():
-            value = found["release", retriever, reranker, "", "", 0, ours]
-            assert value == pytest.approx(expected[measure]), (file, ours)
 
 
 def test_scores_of_run_files_fall_strictly() -> None:
@@ -175,22 +150,6 @@ def test_a_part_on_disk_has_its_counts_after_a_kill(file: int, tmp_path: Path, m
     with pytest.raises(KeyboardInterrupt):
         table()
     assert table() == table() == {"windows": 2}
-
-
-def test_the_counts_of_other_plugins_are_not_ours(world, tmp_path: Path, monkeypatch) -> None:
-    class Longest:
-        """A plugin that happens to count something too."""
-
-        identity, counts = "longest@1", [1, 2, 3]
-
-        def score(self, query: str, texts: list[str]) -> np.ndarray:
-            return np.array([float(len(text)) for text in texts])
-
-    monkeypatch.setattr("quit.systems.benchmark.run.make_reranker", lambda name, context: Longest())
-    runner = make_runner(world.dataset, world.task, load("embedded", QUICK).settings, tmp_path / "out")
-    own = [Ranking(np.arange(group * 4, group * 4 + 4), np.zeros(4)) for group in range(3)]
-    system = runner.rerank(System(world.task, "own", "", "own@1", "own@1", own), "longest")
-    assert len(system.rankings) == 3 and not runner.replies
 
 
 def test_an_empty_ranking_is_no_answer_and_nobody_is_asked(world, tmp_path: Path, reader: Reads) -> None:

@@ -10,6 +10,7 @@ import torch
 
 from quit.errors import InputError, SettingsError
 from quit.models.generation import ChatRequest
+from quit.models.minilm_weights import model_folder
 from quit.retrieval.protocols import Scorer
 from quit.systems.benchmark.late import LateReranker
 from quit.systems.benchmark.listwise import ListwiseReranker, read_order, windows
@@ -104,22 +105,20 @@ def test_a_model_without_the_words_of_its_kind_is_refused(world, t5, name: str, 
         make_reranker(f"{name}:{folder}", world.context()).score("who", TEXTS)
 
 
-def test_models_that_cannot_rerank_are_refused(world, tmp_path: Path) -> None:
-    from quit.models.minilm_weights import model_folder
-
-    with pytest.raises(InputError, match="no trained head"):
-        make_reranker(f"cross-encoder:{model_folder()}", world.context()).score("who", TEXTS)
-    with pytest.raises(InputError, match="not a language model"):
-        make_reranker(f"upr:{model_folder()}", world.context()).score("who", TEXTS)
-    with pytest.raises(InputError, match="cannot be loaded"):
-        make_reranker(f"monot5:{model_folder()}", world.context()).score("who", TEXTS)
-    with pytest.raises(InputError, match="not a multi-vector model"):
-        make_reranker(f"late:{model_folder()}", world.context()).score("who", TEXTS)
-    for name in ("cross-encoder", "monot5", "upr"):
-        with pytest.raises(InputError, match="Name the model"):
-            make_reranker(name, world.context())
-    with pytest.raises(InputError, match="There is no model folder"):
-        make_reranker(f"cross-encoder:{tmp_path / 'absent'}", world.context()).score("who", TEXTS)
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("cross-encoder:MINILM", "no trained head"),
+        ("upr:MINILM", "not a language model"),
+        ("monot5:MINILM", "cannot be loaded"),
+        ("late:MINILM", "not a multi-vector model"),
+        *((name, "Name the model") for name in ("cross-encoder", "monot5", "upr")),
+        ("cross-encoder:/absent", "There is no model folder"),
+    ],
+)
+def test_models_that_cannot_rerank_are_refused(world, name: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make_reranker(name.replace("MINILM", str(model_folder())), world.context()).score("who", TEXTS)
 
 
 def test_late_reranker_is_maxsim_and_sees_order(world, encoder) -> None:
