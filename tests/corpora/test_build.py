@@ -6,7 +6,6 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from quit.common.files import temporary_of
 from quit.corpora.build import build
 from quit.corpora.sources import parse_corpus_source
 from quit.errors import InputError, SettingsError
@@ -91,14 +90,6 @@ def test_what_is_there_is_not_built_again_and_settings_matter(two: Path, tmp_pat
     assert new and again.identity == first.identity and again.qrels.num_rows == 9
 
 
-def test_the_next_run_removes_what_a_killed_one_was_writing(two: Path, tmp_path: Path) -> None:
-    made = built(tmp_path / "c", f"musique:{two}")
-    temporary_of(tmp_path / "c" / "queries.parquet").write_text("half")
-    BuiltCorpus.open(tmp_path / "c")
-    again = built(tmp_path / "c", f"musique:{two}")
-    assert again.identity == made.identity and not list((tmp_path / "c").glob(".*.tmp"))
-
-
 def test_what_is_left_out_is_named(tmp_path: Path) -> None:
     path = write_lines(
         tmp_path / "bad.jsonl",
@@ -175,11 +166,6 @@ def test_a_folder_with_something_else_is_left_alone(two: Path, tmp_path: Path) -
         built(tmp_path / "home", f"musique:{two}")
     with pytest.raises(InputError, match="holds no corpus"):
         BuiltCorpus.open(tmp_path / "home")
-    built(tmp_path / "C", f"musique:{two}")
-    with (tmp_path / "C" / "qrels.parquet").open("ab") as file:
-        file.write(b"x")
-    with pytest.raises(InputError, match=r"qrels\.parquet was altered"):
-        BuiltCorpus.open(tmp_path / "C")
 
 
 def test_progress_counts_each_record_once_also_after_it_goes_on(tmp_path: Path) -> None:

@@ -102,10 +102,7 @@ def test_costs_follow_from_the_prices(facts) -> None:
 
 
 def test_labels_by_split_and_their_bounds(tmp_path) -> None:
-    rows = tiny.rows()
-    for row in rows["labels"]:
-        if row["question_id"] == "q3":
-            row |= {"label": 1, "labelers": []}
+    rows = tiny.without_label_2()
     rows["questions"][1]["answers"] = ["the LIMA!"]  # of dev; test's is Lima
     splits = gather(tiny.workspace(tmp_path / "W", rows), tiny.settings())["splits"]
     columns = ("split", "questions", "without_label_2", "passages", "label_2", "bound")

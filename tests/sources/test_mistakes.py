@@ -184,22 +184,6 @@ def test_parquet_that_is_no_utf_8_is_one_line_with_the_files_name(tmp_path):
         list(jsonl.read(path))
 
 
-def test_the_same_question_again_is_pooled(tmp_path, capsys):
-    path = tmp_path / "hints.jsonl"
-    again = changed(id="octopus-2", hints=["It is a mollusc."])
-    path.write_text("\n".join([*LINES, again]), encoding="utf-8")
-    code, outcome = checked(capsys, path)
-    assert (code, outcome["records"], outcome["questions"], outcome["hints"]) == (0, 11, 10, 61)
-
-
-@pytest.mark.parametrize("start", [b"\xef\xbb\xbf", b"\r\n\r\n"])
-def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path, capsys, start):
-    path = tmp_path / "hints.jsonl"
-    path.write_bytes(start + "\r\n".join(LINES).encode())
-    code, outcome = checked(capsys, path)
-    assert (code, outcome["questions"]) == (0, 10)
-
-
 def test_a_file_in_utf_16_is_refused_with_what_to_do(tmp_path):
     path = tmp_path / "hints.jsonl"
     path.write_bytes("\n".join(LINES).encode("utf-16"))
