@@ -1,7 +1,5 @@
 """Answers with their texts, for tests that look at every row."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 
 from quit.engine.workspace import Workspace

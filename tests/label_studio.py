@@ -1,7 +1,5 @@
 """A real Label Studio server for the session, people with accounts on it, and a workspace to review."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Today's results for the starter, for WikiHint and for a small corpus are those that were frozen."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

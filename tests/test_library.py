@@ -1,7 +1,5 @@
 """The library: tables as they count now, and each instrument on its own, against hand-made cases and other tools."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Settings of schedules: what is refused, and how it is said."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

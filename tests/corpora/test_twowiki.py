@@ -1,7 +1,5 @@
 """2WikiMultihopQA's format: sentences, support, and which paragraph a sub-question is about."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

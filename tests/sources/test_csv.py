@@ -1,7 +1,5 @@
 """Questions in CSV, as spreadsheets write it: each variant holds the same, and each fault names row and column."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """The tutorial's data with a mistake in each field: every message names file, line and field, and says what to do."""
 
-from __future__ import annotations
-
 import json
 import os
 import tracemalloc

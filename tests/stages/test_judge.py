@@ -1,7 +1,5 @@
 """Verdicts: which answers are judged, and in which of their forms."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pyarrow as pa

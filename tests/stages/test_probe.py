@@ -1,7 +1,5 @@
 """The parametric probe: who is asked what, and when a question counts as answerable without hints."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Estimated labels on 18 questions of the starter collection, with the embedded models (270 passages)."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The label update against hand-made expectations and against a slow, obvious way of working labels out."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pyarrow as pa

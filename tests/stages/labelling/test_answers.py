@@ -1,7 +1,5 @@
 """Answers by number, against the rows with texts that they were made from."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """From reviews to decisions: what counts, how it is counted, what stays open."""
 
-from __future__ import annotations
-
 import pytest
 
 from quit import contracts

@@ -1,8 +1,6 @@
 """How people's decisions and the rules' findings meet in one hint. The model is a stub: it must not decide these
 cases."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

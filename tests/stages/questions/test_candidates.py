@@ -1,7 +1,5 @@
 """Candidates from the collection: alike in kind, near, and not the answer itself."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Retrieval complexity: the numbers against the formulas, and what a corpus does to them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
