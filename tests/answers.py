@@ -14,9 +14,7 @@ def with_texts(answers: Answers) -> list[dict]:
 
 def answers_in(workspace: Workspace, runs: list[str] | None = None) -> list[dict]:
     """Return the rows of a workspace's ``answers``, each with its texts (``answer``, ``raw``)."""
-    texts = {
-        (row["question_id"], row["reader"], row["number"]): row
-        for row in workspace.read("distinct_answers", runs=runs).to_pylist()
-    }
+    distinct = workspace.read("distinct_answers", runs=runs).to_pylist()
+    texts = {(row["question_id"], row["reader"], row["number"]): row for row in distinct}
     rows = workspace.read("answers", runs=runs).to_pylist()
     return [{**texts[row["question_id"], row["reader"], row["number"]], **row} for row in rows]

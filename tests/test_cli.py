@@ -65,9 +65,8 @@ def test_show_tells_a_questions_whole_life(built: Path) -> None:
     assert told["question"]["question_id"] == identity
     assert sum(hint["selected"] for hint in told["hints"]) == 5
     assert len(told["passages"]) == 325 and told["passages"][0]["answers"] and told["passages"][0]["label"] in (1, 2)
-    assert len(told["probe"]) == 18 and all(
-        told[name] for name in ("split", "description", "verdicts", "valid_answers")
-    )
+    assert len(told["probe"]) == 18
+    assert all(told[name] for name in ("split", "description", "verdicts", "valid_answers"))
     by_own_id = call_quit("show", "-w", str(built), told["origins"][0]["record_id"])
     assert by_own_id.returncode == 0 and identity in by_own_id.stdout and "325 passages" in by_own_id.stdout
 

@@ -26,9 +26,8 @@ def test_a_reviewed_workspace_has_no_row_twice(workspace: Workspace, prefect_hom
     before = quit.open(workspace.path).arrow("labels")
     assert label_update(str(workspace.path))["update"]["ran"]
     tables = quit.open(workspace.path)
-    counted = tables.sql(
-        "SELECT count(*) AS labels, count(DISTINCT question_id || permutation) AS passages FROM labels"
-    )
+    passages = "count(DISTINCT question_id || permutation) AS passages"
+    counted = tables.sql(f"SELECT count(*) AS labels, {passages} FROM labels")
     assert len(set(counted.to_pylist()[0].values())) == 1
     assert not tables.arrow("labels").equals(before)
     assert len(tables.pandas("labels")) == tables.dataset("labels").num_rows == counted["labels"][0].as_py()
@@ -51,9 +50,8 @@ def test_what_is_no_workspace_and_no_table_is_refused(tmp_path: Path) -> None:
 def test_instruments_on_their_own() -> None:
     found = quit.find_leaks(QUESTION, ["Lesotho"], ["It pays in Lesotho maloti.", "It has mountains."])
     assert [leak.span for leak in found[0]] == ["Lesotho"] and not found[1]
-    values = quit.convergence(
-        QUESTION, "Lesotho", ["It lies inside South Africa.", "It exists."], ["Andorra", "Bhutan"]
-    )
+    hints = ["It lies inside South Africa.", "It exists."]
+    values = quit.convergence(QUESTION, "Lesotho", hints, ["Andorra", "Bhutan"])
     assert len(values) == 2 and all(0 <= value <= 1 for value in values)
     texts = quit.passages(list("abcde"))
     assert len(texts) == 325 and texts["402"] == "e a c"

@@ -20,10 +20,8 @@ NILE, CAIRO, LIMA = ("Nile", "A river."), ("Cairo", "A city on the Nile."), ("Li
 
 @pytest.fixture
 def two(tmp_path: Path) -> Path:
-    return write_lines(
-        tmp_path / "two.jsonl",
-        [musique_record("2hop__1", [NILE, CAIRO, LIMA], [1, 0]), musique_record("2hop__2", [LIMA, NILE], [0, 1])],
-    )
+    records = [musique_record("2hop__1", [NILE, CAIRO, LIMA], [1, 0]), musique_record("2hop__2", [LIMA, NILE], [0, 1])]
+    return write_lines(tmp_path / "two.jsonl", records)
 
 
 def test_duplicates_are_merged_and_the_first_wins(two: Path, tmp_path: Path) -> None:
@@ -52,9 +50,8 @@ def test_queries_sub_questions_and_qrels_by_hand(two: Path, tmp_path: Path) -> N
 
 def test_all_context_is_an_option_and_sub_questions_too(two: Path, tmp_path: Path) -> None:
     corpus = built(tmp_path / "C", f"musique:{two}", all_context=True, sub_questions=False)
-    assert {query: len(found) for query, found in corpus.relevant_rows().items()} == dict(
-        zip(("musique-2hop_1", "musique-2hop_2"), (3, 2), strict=True)
-    )
+    found = {query: len(rows) for query, rows in corpus.relevant_rows().items()}
+    assert found == {"musique-2hop_1": 3, "musique-2hop_2": 2}
 
 
 def test_ids_follow_from_content_whatever_else_is_there(two: Path, tmp_path: Path) -> None:
@@ -70,10 +67,8 @@ def test_ids_follow_from_content_whatever_else_is_there(two: Path, tmp_path: Pat
 
 @pytest.mark.parametrize("block", [1, 3, 100])
 def test_steps_of_any_size_give_the_same_bytes(block: int, tmp_path: Path) -> None:
-    path = write_lines(
-        tmp_path / "many.jsonl",
-        [musique_record(f"2hop__{n}", [(f"t{n % 5}", "same"), (f"t{n}", "x")], [0, 1]) for n in range(10)],
-    )
+    records = [musique_record(f"2hop__{n}", [(f"t{n % 5}", "same"), (f"t{n}", "x")], [0, 1]) for n in range(10)]
+    path = write_lines(tmp_path / "many.jsonl", records)
     whole = built(tmp_path / "A", f"musique:{path}", block=1000)
     parts = built(tmp_path / "B", f"musique:{path}", block=block)
     assert parts.manifest == whole.manifest  # with the checksums of all files
@@ -124,16 +119,12 @@ def test_strict_ends_at_the_first_reject(tmp_path: Path) -> None:
 
 
 def test_jsonl_ids_with_two_texts(tmp_path: Path) -> None:
-    path = write_lines(
-        tmp_path / "own.jsonl",
-        [{"id": "1", "text": "one"}, {"id": "1", "text": "two"}, {"id": "2", "text": "one"}, {"id": "3", "text": ""}],
-    )
+    texts = [("1", "one"), ("1", "two"), ("2", "one"), ("3", "")]
+    path = write_lines(tmp_path / "own.jsonl", [{"id": name, "text": text} for name, text in texts])
     corpus = built(tmp_path / "C", f"jsonl:{path}")
     assert corpus.texts(range(len(corpus))) == ["one"]
-    assert [(row["reason"], row["record_id"]) for row in corpus.rejects.to_pylist()] == [
-        ("duplicate_id", "1"),
-        ("no_text", "3"),
-    ]
+    rejects = [(row["reason"], row["record_id"]) for row in corpus.rejects.to_pylist()]
+    assert rejects == [("duplicate_id", "1"), ("no_text", "3")]
     assert corpus.origins["record_id"].to_pylist() == ["1", "2"]
 
 

@@ -156,9 +156,8 @@ def test_in_a_real_browser(address: str, tmp_path: Path) -> None:
         assert edges and set(edges) == {"local, local, scroll, scroll"}
         colours = set()
         for scheme in ("light", "dark"):
-            driver.execute_cdp_cmd(
-                "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
-            )
+            features = [{"name": "prefers-color-scheme", "value": scheme}]
+            driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
             colours.add(driver.execute_script("return getComputedStyle(document.querySelector('svg text')).fill"))
         assert len(colours) == 2  # plots follow the page
         driver.get(address)

@@ -32,11 +32,8 @@ def test_what_is_left_out_is_named(tmp_path: Path) -> None:
     rows = [{"text": text} | ({"id": name} if name else {}) for name, text in texts]
     corpus = Corpus(write_lines(tmp_path / "c.jsonl", rows))
     assert list(corpus) == ["one"]  # equal texts count once; of one id and two texts the first
-    assert [(one.reason, one.position, one.record_id) for one in corpus.rejects] == [
-        ("duplicate_id", 1, "a"),
-        ("missing_field", 2, "b"),
-        ("missing_field", 3, None),
-    ]
+    rejects = [(one.reason, one.position, one.record_id) for one in corpus.rejects]
+    assert rejects == [("duplicate_id", 1, "a"), ("missing_field", 2, "b"), ("missing_field", 3, None)]
     assert "'a'" in corpus.rejects[0].detail and "no text" in corpus.rejects[1].detail
 
 

@@ -61,9 +61,8 @@ def test_a_dense_index_is_a_full_sort_and_new_documents_alone_are_encoded(tmp_pa
 def test_a_sparse_index_is_the_dot_product(tmp_path: Path, monkeypatch) -> None:
     rng = np.random.default_rng(2)
     texts = [f"text {row}" for row in range(25)]
-    weights = {
-        text: np.where(rng.random(40) < 0.2, rng.random(40), 0).astype(np.float32) for text in [*texts, "question"]
-    }
+    drawn = {text: np.where(rng.random(40) < 0.2, rng.random(40), 0) for text in [*texts, "question"]}
+    weights = {text: values.astype(np.float32) for text, values in drawn.items()}
 
     class Sparse:
         name, identity, dimension = "sparse:x", "sparse:x@1", 40

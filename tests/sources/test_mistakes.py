@@ -135,9 +135,8 @@ def test_leaks_that_only_models_find_are_faults_unless_skipped(tmp_path):
 
     refs = [parse_source(str(written(tmp_path, changed(hints=[*HINTS, "Its ink is dark."]))))]
     settings = load("embedded", ["leakage.screen=-1"]).settings  # every word is asked about: no encoder
-    by_rules, by_models = (
-        examine(refs, settings, m) for m in (None, SimpleNamespace(equivalence=SaysInk(), encoder=None))
-    )
+    models = SimpleNamespace(equivalence=SaysInk(), encoder=None)
+    by_rules, by_models = (examine(refs, settings, given) for given in (None, models))
     assert by_rules["faults"] == [] and by_rules["skipped"] and not by_models["skipped"]
     [fault] = by_models["faults"]
     assert fault["detail"].startswith(f"line {PLACE + 1} (octopus)") and "'ink' gives away 'octopus'" in fault["detail"]

@@ -164,9 +164,8 @@ def test_the_same_question_is_pooled_in_order_and_the_first_record_gives_its_fac
 
 
 def test_scores_ranks_and_urls_stay_with_their_hint():
-    hints = [
-        RawHint(f"h{n} text", rank=n + 1, convergence=n / 10, url=f"u{n}", scores={"B": 0, "A": 1}) for n in range(5)
-    ]
+    scores = {"B": 0, "A": 1}
+    hints = [RawHint(f"h{n} text", rank=n + 1, convergence=n / 10, url=f"u{n}", scores=scores) for n in range(5)]
     tables = collect([raw(hints=hints)])
     assert [(row["rank"], row["convergence"], row["url"]) for row in tables["hints"].to_pylist()] == [
         (n + 1, n / 10, f"u{n}") for n in range(5)
@@ -216,11 +215,8 @@ def test_keep_all_gives_each_record_an_id_of_its_own():
 def test_keep_first_says_which_record_it_kept():
     tables = collect([raw("1"), raw("2", file="b.jsonl")], duplicates="keep_first")
     (reject,) = tables["rejects"].to_pylist()
-    assert (
-        reject["reason"] == "duplicate_question"
-        and "'1' of 'a.jsonl'" in reject["detail"]
-        and reject["record_id"] == "2"
-    )
+    assert (reject["reason"], reject["record_id"]) == ("duplicate_question", "2")
+    assert "'1' of 'a.jsonl'" in reject["detail"]
 
 
 # --- rejects --------------------------------------------------------------------------------------------------------
@@ -249,9 +245,8 @@ def test_the_first_questions_are_counted_after_pooling_and_without_those_of_too_
     assert (beyond["record_id"], beyond["question_id"]) == ("4", "jsonl-4")
     assert "first 2 usable questions" in beyond["detail"] and "collect.questions" in beyond["detail"]
     every = collect(records, questions=3)
-    assert (
-        every["questions"].equals(collect(records)["questions"]) and not reasons(every)["question", "beyond_questions"]
-    )
+    assert every["questions"].equals(collect(records)["questions"])
+    assert not reasons(every)["question", "beyond_questions"]
 
 
 def test_a_record_without_answer_or_question_is_rejected():

@@ -105,6 +105,5 @@ def test_a_passage_without_a_right_answer_is_fully_relevant_from_an_even_chance(
 def test_answers_in_another_order_are_refused_not_joined_by_position() -> None:
     shuffled = Answers(TWO.rows.take([1, 0, 2, 3, 4]), TWO.distinct)
     with pytest.raises(ValueError, match="two"):
-        label_passages(
-            QUESTIONS, PASSAGES, {"one": ONE, "two": shuffled}, contracts.table("verdicts").schema.empty_table()
-        )
+        verdicts = contracts.table("verdicts").schema.empty_table()
+        label_passages(QUESTIONS, PASSAGES, {"one": ONE, "two": shuffled}, verdicts)

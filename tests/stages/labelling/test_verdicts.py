@@ -32,9 +32,8 @@ def said(
         if name.startswith("flag_"):
             rows.append({**common, "kind": "flag", "text": name[5:]})
         elif name.startswith("typed_"):
-            rows.append(
-                {**common, "kind": "missing", "answer_key": name[6:], "answer": name[6:].title(), "correct": True}
-            )
+            answer = name[6:]
+            rows.append({**common, "kind": "missing", "answer_key": answer, "answer": answer.title(), "correct": True})
         else:
             rows.append({**common, "kind": "answer", "answer_key": name, "answer": name, "correct": value})
     return rows
@@ -82,12 +81,8 @@ def test_an_adjudicator_settles_what_others_disagree_on() -> None:
     assert _decided(*both, **rule) == {"x": (None, 1, 1, "waiting"), "y": (True, 2, 0, "unanimous")}
     decided = _decided(*both, said("chief", 3, x=False, y=False), **rule)
     assert decided == {"x": (False, 1, 2, "adjudicator"), "y": (False, 2, 1, "adjudicator")}
-    assert _decided(*both, said("chief", 3, x=False, y=False))["y"] == (
-        True,
-        2,
-        1,
-        "majority",
-    )  # no chief under this rule
+    votes = _decided(*both, said("chief", 3, x=False, y=False))  # no chief under this rule
+    assert votes["y"] == (True, 2, 1, "majority")
 
 
 def test_too_few_voters_settle_nothing() -> None:
@@ -96,10 +91,8 @@ def test_too_few_voters_settle_nothing() -> None:
 
 
 def test_a_typed_answer_is_a_vote_for_it_and_others_who_saw_it_vote_too() -> None:
-    assert _decided(said("a", 1, typed_new=True), said("b", 2, x=True)) == {
-        "new": (True, 1, 0, "unanimous"),
-        "x": (True, 1, 0, "unanimous"),
-    }
+    votes = _decided(said("a", 1, typed_new=True), said("b", 2, x=True))
+    assert votes == dict.fromkeys(("new", "x"), (True, 1, 0, "unanimous"))
     assert _decided(said("a", 1, x=False, typed_x=True)) == {"x": (True, 1, 0, "unanimous")}
     assert _decided(said("a", 1, typed_x=True), said("b", 2, x=False))["x"] == (None, 1, 1, "tie")
 

@@ -63,9 +63,8 @@ def test_no_leak_without_span_silences_the_model_too() -> None:
 def test_which_of_several_overrides_counts(overrides: list[Override], overridden: bool) -> None:
     found = _find(Says(), *overrides, answers=("Nile", "Congo"))
     # A person who calls the very span a leak takes the place of the rule that found it.
-    assert [flag for span, method, flag in found if span == "Nile" and method in ("exact", "person")][:1] == [
-        overridden
-    ]
+    rules = [flag for span, method, flag in found if span == "Nile" and method in ("exact", "person")]
+    assert rules[0] is overridden
 
 
 def test_a_person_finds_what_no_rule_does() -> None:
@@ -131,9 +130,8 @@ def test_a_word_that_only_begins_as_the_answer_is_not_asked_about() -> None:
 
 
 def test_spans_neither_begin_nor_end_with_a_stop_word() -> None:
-    assert candidate_spans("The White Nile of Egypt, Nile", 3) == [
-        *("White", "Nile", "Egypt", "White Nile", "Egypt, Nile", "Nile of Egypt")
-    ]
+    spans = ["White", "Nile", "Egypt", "White Nile", "Egypt, Nile", "Nile of Egypt"]
+    assert candidate_spans("The White Nile of Egypt, Nile", 3) == spans
 
 
 def test_what_does_not_fit_the_hints_is_refused_not_joined_by_position() -> None:

@@ -200,9 +200,8 @@ def test_passages_of_another_corpus_are_relabelled(tmp_path: Path) -> None:
     path.write_text("".join(json.dumps({"id": str(i), "text": text}) + "\n" for i, text in enumerate(texts)))
     passages = DocumentPassages(Corpus(path))
     queries = [Query("q3", "Capital of Peru?", ("Lima",), ("Lima",)), Query("q4", "Other?", ("x",), ("x",))]
-    one = _reads(
-        {texts[0]: "LIMA", texts[2]: "La Lima", texts[3]: "Perhaps", texts[4]: "Reviewed", texts[5]: NO_ANSWER}
-    )
+    said = {0: "LIMA", 2: "La Lima", 3: "Perhaps", 4: "Reviewed", 5: NO_ANSWER}
+    one = _reads({texts[place]: answer for place, answer in said.items()})
     two = _reads({texts[1]: "la lima", texts[5]: NO_ANSWER})
     judge = Verdicts()
     known = {("q3", "reviewed"): True}

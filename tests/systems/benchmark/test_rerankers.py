@@ -62,9 +62,8 @@ def test_upr_over_an_encoder_decoder_is_the_mean_log_probability_of_the_question
     labels = torch.tensor([[*tokenizer(QUESTION)["input_ids"], tokenizer.eos_token_id]])
     for text, score in zip(TEXTS, reranker.score(QUESTION, TEXTS), strict=True):
         with torch.inference_mode():
-            loss = model(
-                **tokenizer(f"{text} is", return_tensors="pt", return_token_type_ids=False), labels=labels
-            ).loss
+            asked = tokenizer(f"{text} is", return_tensors="pt", return_token_type_ids=False)
+            loss = model(**asked, labels=labels).loss
         assert score == pytest.approx(-float(loss), abs=1e-5)
     assert len(reranker.score(QUESTION, [])) == 0
 
@@ -83,9 +82,8 @@ def test_upr_over_a_causal_model_counts_the_question_alone(world, tmp_path: Path
 
 
 def test_upr_ranks_by_another_prompt_under_another_identity(world, t5) -> None:
-    ours, other = (
-        make_reranker(f"upr:{t5[0]}", world.context(*given)) for given in ([], ["benchmark.upr_prompt={passage}"])
-    )
+    given = ([], ["benchmark.upr_prompt={passage}"])
+    ours, other = (make_reranker(f"upr:{t5[0]}", world.context(*overrides)) for overrides in given)
     assert ours.identity != other.identity
     with pytest.raises(SettingsError, match="upr_prompt"):
         world.context("benchmark.upr_prompt=no passage in it")

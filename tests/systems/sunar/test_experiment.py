@@ -21,6 +21,7 @@ from quit.systems.sunar.reading import ANSWER_FIELDS
 from quit.systems.sunar.show import lines
 from quit.systems.sunar.variants import VARIANTS, effective
 from tests.conftest import call_quit
+from tests.corpora.worlds import write_lines
 from tests.systems.scripted import Talks
 from tests.systems.scripted import settings as talking
 
@@ -285,9 +286,7 @@ def _quit(*arguments: object) -> tuple[int, str, str]:
 def test_the_commands_run_show_and_compare(corpus: BuiltCorpus, tmp_path: Path) -> None:
     queries = tmp_path / "q.jsonl"
     first = corpus.queries["query_id"][0].as_py()
-    queries.write_text(
-        json.dumps({"id": first}) + "\n" + json.dumps({"id": "mine", "text": "Where is Port Blair?"}) + "\n"
-    )
+    write_lines(queries, [{"id": first}, {"id": "mine", "text": "Where is Port Blair?"}])
     given = ["--corpus", corpus.path, "--queries", queries, "--set", "sunar.c=8", "--set", "sunar.b=4"]
     here = [*given, "--out", tmp_path / "out"]
     code, out, _ = _quit("run", *here, "--variant", "read", "--variant", "rerank-read", "--json")

@@ -24,12 +24,8 @@ TEXTS = [
     "Nothing of the kind.",
 ]
 GRAPH = Edges({0: [3, 1], 1: [2, 0], 2: [4], 3: [0]}, len(TEXTS))
-QUERY = Query(
-    "q1",
-    "Where was the author of Ivanhoe born?",
-    ("Edinburgh",),
-    ("Who was Ivanhoe written by?", "Where was Walter Scott born?"),
-)
+PARTS = ("Who was Ivanhoe written by?", "Where was Walter Scott born?")
+QUERY = Query("q1", "Where was the author of Ivanhoe born?", ("Edinburgh",), PARTS)
 
 
 class Finds:
