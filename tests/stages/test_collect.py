@@ -174,11 +174,6 @@ def test_scores_ranks_and_urls_stay_with_their_hint():
     assert [(row["position"], row["candidate"], row["score"]) for row in first] == [(0, "B", 0), (1, "A", 1)]
 
 
-def test_hints_of_two_records_together_are_enough():
-    tables = collect([raw("1", hints=3), raw("2", hints=2, file="b.jsonl")])
-    assert tables["questions"].num_rows == 1 and tables["hints"].num_rows == 5
-
-
 def test_the_same_text_with_another_answer_is_another_question():
     tables = collect([raw("1", answers=("Mars",)), raw("2", answers=("Venus",))])
     assert column(tables, "questions", "question_id") == ["jsonl-1", "jsonl-2"]

@@ -17,7 +17,7 @@ QUESTIONS = table_of(
 
 
 class Judges:
-    """A judge that accepts what it is given by name, and remembers what it is asked."""
+    """A judge that accepts what it is given by name, knows nothing of Oslo, and remembers what it is asked."""
 
     def __init__(self, name: str, *accepted: str) -> None:
         self.name, self.identity, self.accepted = name, f"{name}/1", accepted
@@ -25,7 +25,8 @@ class Judges:
 
     def verdicts(self, items, sample: int = 0) -> list[Verdict]:
         self.asked += [(item.question_id, item.question, item.gold_answers, item.candidate) for item in items]
-        return [Verdict(item.candidate in self.accepted, 0.75, "said", "noted") for item in items]
+        known = [None if item.candidate.lower() == "oslo" else item.candidate in self.accepted for item in items]
+        return [Verdict(correct, 0.75, "said", "noted") for correct in known]
 
 
 def _replies(country: list[str], city: list[str], asked: list[bool]) -> dict[str, pa.Table]:
@@ -37,7 +38,7 @@ def _replies(country: list[str], city: list[str], asked: list[bool]) -> dict[str
 # USA: one reader says "the usa" most often, both together "USA" as often as that.
 REPLIES = {
     "one": _replies(["the usa", "USA", "the usa", "NO ANSWER"], ["rome!", "Oslo"], [True] * 3 + [False, True, True]),
-    "two": _replies(["USA", "U.S.A.", "america"], ["Oslo", "oslo", "oslo", "oslo"], [True] * 7),
+    "two": _replies(["USA", "U.S.A.", "america"], ["Oslo", "oslo", "oslo", "oslo", "NO ANSWER"], [True] * 8),
 }  # fmt: skip
 
 
@@ -52,13 +53,15 @@ def test_an_answer_is_judged_once_in_its_most_frequent_form_and_what_costs_nothi
     ]
     columns = ("question_id", "answer_key", "answer", "correct", "basis", "passages", "probability")
     assert [tuple(row[column] for column in columns) for row in rows] == [
-        ("city", "oslo", forms[0], False, "model", 5, 0.75),
+        ("city", "no answer", "NO ANSWER", False, "no_answer", 1, None),
+        ("city", "oslo", forms[0], None, "model", 5, 0.75),
         ("city", "rome", "rome!", True, "exact", 1, None),
         ("country", "america", "america", True, "exact", 1, None),
         ("country", "usa", forms[1], True, "model", 5, 0.75),
-    ]  # NO ANSWER was written where the reader was not asked: no answer
+    ]  # that of country was written where the reader was not asked: no answer
     assert {(row["judge"], row["producer"]) for row in rows} == {("plain", "plain/1")}
-    assert [(row["raw"], row["note"]) for row in rows] == [("said", "noted"), ("", None), ("", None), ("said", "noted")]
+    assert [row["raw"] for row in rows] == ["", "said", "", "", "said"]
+    assert [row["note"] for row in rows] == [None, "noted", None, None, "noted"]
 
 
 @pytest.mark.parametrize(("economy", "form"), [("off", "USA"), ("adaptive", "the usa")])

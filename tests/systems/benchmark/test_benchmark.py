@@ -12,7 +12,7 @@ import pytest
 from quit.contracts.benchmark import COMPARISONS, FIGURES, RELABELLED, RESULTS
 from quit.errors import InputError, SettingsError, WorkspaceError
 from quit.evaluate.metrics import Measure
-from quit.models.protocols import NO_ANSWER, Verdict
+from quit.models.protocols import NO_ANSWER
 from quit.retrieval.corpus import Corpus
 from quit.retrieval.protocols import Ranking
 from quit.settings import load
@@ -26,6 +26,7 @@ from quit.systems.benchmark.results import Scores, falling, file_name
 from quit.systems.benchmark.run import System, reordered
 from quit.systems.benchmark.stages import Stages
 from quit.systems.benchmark.task import DocumentPassages, Query
+from tests.answers import Rules
 from tests.systems.scripted import Reads
 
 QUICK = ["benchmark.resamples=200"]
@@ -183,17 +184,6 @@ def test_reranked_passages_stay_in_front_of_the_rest() -> None:
     assert made.rows.tolist() == [6, 5, 7, 8] and (np.diff(made.scores) <= 0).all() and made.scores[3] < 0.1
 
 
-class Verdicts:
-    name, identity = "judge", "judge@1"
-
-    def __init__(self) -> None:
-        self.asked = []
-
-    def verdicts(self, items, sample=0):
-        self.asked += [(item.question_id, item.candidate) for item in items]
-        return [Verdict({"La Lima": True, "Perhaps": None}.get(item.candidate, False), None, "") for item in items]
-
-
 def test_passages_of_another_corpus_are_relabelled(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     texts = ["Lima it is.", "A capital.", "La Lima.", "Unsure.", "Known as right.", "Silent."]
@@ -203,7 +193,7 @@ def test_passages_of_another_corpus_are_relabelled(tmp_path: Path) -> None:
     said = {0: "LIMA", 2: "La Lima", 3: "Perhaps", 4: "Reviewed", 5: NO_ANSWER}
     one = _reads({texts[place]: answer for place, answer in said.items()})
     two = _reads({texts[1]: "la lima", texts[5]: NO_ANSWER})
-    judge = Verdicts()
+    judge = Rules({"La Lima": True, "Perhaps": None})
     known = {("q3", "reviewed"): True}
     rows = [np.arange(6), np.array([], dtype=np.int64)]
     labels = relabel(queries, rows, passages, [one, two], judge, known)

@@ -279,7 +279,7 @@ def test_other_planners_search_read_and_end(one: Place, tmp_path: Path, name, re
 
 
 def _quit(*arguments: object) -> tuple[int, str, str]:
-    done = call_quit("sunar", *map(str, arguments))
+    done = call_quit("sunar", *arguments)
     return done.returncode, done.stdout, done.stderr
 
 
