@@ -255,9 +255,7 @@ def few_built(run_folder: Path, few_source: Path, prefect_home: Path) -> Path:
     folder = run_folder / "few-built"
     with first_of_all(folder) as empty:
         if empty:
-            done = call_quit(
-                "build", "-w", str(folder / "W"), "-s", f"jsonl:{few_source}", "-p", str(FEW), "--shards", "3"
-            )
+            done = call_quit("build", "-w", folder / "W", "-s", f"jsonl:{few_source}", "-p", FEW, "--shards", 3)
             assert done.returncode == 0, done.stderr
     return folder / "W"
 

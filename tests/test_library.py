@@ -75,9 +75,8 @@ def test_runs_are_evaluated_as_trec_eval_does(tmp_path: Path) -> None:
 
     run = {"q1": {"d1": 3.0, "d2": 2.5, "d3": 1.0}, "q2": {"d9": 1.0, "d4": 0.5}}
     qrels = {"q1": {"d2": 2, "d3": 1, "d8": 1}, "q2": {"d4": 1}}
-    (tmp_path / "run").write_text(
-        "".join(f"{q} Q0 {d} 0 {s} x\n" for q, found in run.items() for d, s in found.items())
-    )
+    lines = [f"{q} Q0 {d} 0 {s} x\n" for q, found in run.items() for d, s in found.items()]
+    (tmp_path / "run").write_text("".join(lines))
     (tmp_path / "qrels").write_text("".join(f"{q} 0 {d} {v}\n" for q, found in qrels.items() for d, v in found.items()))
     ours = quit.evaluate_run(tmp_path / "run", tmp_path / "qrels", ["MRR@10", "Recall@10"])
     assert ours == quit.evaluate_run(run, qrels, ["MRR@10", "Recall@10"])

@@ -166,10 +166,8 @@ def test_leaks_by_question_say_what_came_of_them(tmp_path, facts) -> None:
 def test_the_example_passage_has_all_hints_and_every_answer(facts) -> None:
     passage = facts["passage"]  # of q3, the one test question
     assert (passage["text"], passage["label"]) == ("It lies on the Pacific. Pizarro founded it.", 2)
-    assert [(row["name"], row["role"], row["answer"], row["correct"]) for row in passage["answers"]] == [
-        ("one", "labeler", "Lima", True),
-        ("two", "reader", "NO ANSWER", None),
-    ]
+    answers = [(row["name"], row["role"], row["answer"], row["correct"]) for row in passage["answers"]]
+    assert answers == [("one", "labeler", "Lima", True), ("two", "reader", "NO ANSWER", None)]
 
 
 def test_the_date_is_that_of_the_last_change_of_the_current_tables(tmp_path) -> None:

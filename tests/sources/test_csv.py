@@ -31,9 +31,8 @@ def faults(records: list) -> list[tuple[str, str]]:
 
 def contents(records: list) -> list[tuple]:
     asked = [record.question for record in records if record.question]
-    return [
-        (one.record_id, one.question, one.answers, [hint.text for hint in one.hints], one.candidates) for one in asked
-    ]
+    columns = [(one.record_id, one.question, one.answers, one.hints, one.candidates) for one in asked]
+    return [(*first, [hint.text for hint in hints], last) for *first, hints, last in columns]
 
 
 def test_the_tutorials_table_holds_what_its_json_lines_hold():

@@ -132,9 +132,8 @@ def test_tables_keep_their_contracts_and_their_order():
 @real
 def test_gold_candidates_of_the_real_files():
     tables = read(*TRIVIA, WIKIHINT)
-    answers = {
-        row["question_id"]: {normalize_answer(a) for a in row["answers"]} for row in tables["questions"].to_pylist()
-    }
+    questions = tables["questions"].to_pylist()
+    answers = {row["question_id"]: {normalize_answer(answer) for answer in row["answers"]} for row in questions}
     for row in tables["candidates"].to_pylist():
         assert row["is_gold"] == (normalize_answer(row["candidate"]) in answers[row["question_id"]])
     gold = {row["question_id"] for row in tables["candidates"].to_pylist() if row["is_gold"]}
@@ -167,9 +166,8 @@ def test_scores_ranks_and_urls_stay_with_their_hint():
     scores = {"B": 0, "A": 1}
     hints = [RawHint(f"h{n} text", rank=n + 1, convergence=n / 10, url=f"u{n}", scores=scores) for n in range(5)]
     tables = collect([raw(hints=hints)])
-    assert [(row["rank"], row["convergence"], row["url"]) for row in tables["hints"].to_pylist()] == [
-        (n + 1, n / 10, f"u{n}") for n in range(5)
-    ]
+    values = [(row["rank"], row["convergence"], row["url"]) for row in tables["hints"].to_pylist()]
+    assert values == [(n + 1, n / 10, f"u{n}") for n in range(5)]
     first = [row for row in tables["scores"].to_pylist() if row["hint_id"] == "jsonl-1-h00"]
     assert [(row["position"], row["candidate"], row["score"]) for row in first] == [(0, "B", 0), (1, "A", 1)]
 

@@ -11,9 +11,8 @@ from quit.stages.labelling.answers import Answers, number_answers
 from tests.rows import table_of
 
 GOLD = {"country": ["United States", "America"], "city": ["Rome"]}
-QUESTIONS = table_of(
-    "questions", [{"question_id": one, "question": f"Which {one}?", "answers": golds} for one, golds in GOLD.items()]
-)
+ASKED = [{"question_id": one, "question": f"Which {one}?", "answers": golds} for one, golds in GOLD.items()]
+QUESTIONS = table_of("questions", ASKED)
 
 
 class Judges:
@@ -82,7 +81,5 @@ def test_a_second_judge_rules_on_the_same_answers(economy: str, form: str) -> No
             ]
             for name, table in tables.items()
         }
-        assert said == {
-            "verdicts": [("first", form, True)],
-            "second_verdicts": [("second", form, False)] if judge else [],
-        }
+        ruled = [("second", form, False)] if judge else []
+        assert said == {"verdicts": [("first", form, True)], "second_verdicts": ruled}

@@ -41,12 +41,10 @@ def _world(
     """``given_answers``: question -> labeler -> its answers to the four passages; ``correct``: question -> keys the
     judge accepts."""
     questions = sorted(given_answers)
-    asked = table_of(
-        "questions", [{"question_id": one, "question": f"What is {one}?", "answers": ["Ship"]} for one in questions]
-    )
-    passages = table_of(
-        "passages", [{"question_id": one, "permutation": order} for one in questions for order in PERMUTATIONS]
-    )
+    rows = [{"question_id": one, "question": f"What is {one}?", "answers": ["Ship"]} for one in questions]
+    asked = table_of("questions", rows)
+    orders = [{"question_id": one, "permutation": order} for one in questions for order in PERMUTATIONS]
+    passages = table_of("passages", orders)
     answers = {
         labeler: Answers.of(
             passages.append_column(
@@ -68,9 +66,8 @@ def _world(
         for rank, text in enumerate(HINTS)
     ]
     kept = table_of("splits", [{"question_id": one, "split": (splits or {}).get(one, "dev")} for one in questions])
-    return LabelTables(
-        asked, table_of("ranked_hints", hints), kept, verdicts, made["labels"], made["valid_answers"]
-    ), answers
+    ranked = table_of("ranked_hints", hints)
+    return LabelTables(asked, ranked, kept, verdicts, made["labels"], made["valid_answers"]), answers
 
 
 def _no_leaks(items):
@@ -293,11 +290,8 @@ def test_labels_are_what_passage_by_passage_work_gives(given_answers, correct, r
     now = {(row["question_id"], row["permutation"]): row["label"] for row in made["labels"].to_pylist()}
     assert now == {place: label for place, label in expected.items() if place[0] in there}
     before = {(row["question_id"], row["permutation"]): row["label"] for row in world[0].labels.to_pylist()}
-    told = {
-        (row["question_id"], row["permutation"]): row["after"]
-        for row in made["changes"].to_pylist()
-        if row["change"] == "label"
-    }
+    raised = [row for row in made["changes"].to_pylist() if row["change"] == "label"]
+    told = {(row["question_id"], row["permutation"]): row["after"] for row in raised}
     assert told == {place: label for place, label in now.items() if before[place] != label}
     # What an export checks: label 2 exactly where a labeler's answer is, as written, among the valid answers.
     valid = {(row["question_id"], row["answer"]) for row in made["valid_answers"].to_pylist()}

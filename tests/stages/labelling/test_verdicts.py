@@ -114,9 +114,8 @@ def test_the_hash_follows_settled_decisions_alone() -> None:
     gone = [said("b", 2, x=False, question="z"), said("b", 2, 2, "withdrawn", question="z")]
     assert decisions_hash(decide(_table(*gone, said("a", 1, x=True)), Review())) == base
     assert decisions_hash(decide(_table(said("a", 1, x=False)), Review())) != base
-    opened = decide(
-        _table(said("a", 1, x=True, question="k"), said("b", 2, x=False, question="k"), said("a", 3, x=True)), Review()
-    )
+    tie = said("a", 1, x=True, question="k"), said("b", 2, x=False, question="k")
+    opened = decide(_table(*tie, said("a", 3, x=True)), Review())
     assert decisions_hash(opened) == decisions_hash(decide(_table(said("a", 3, x=True)), Review()))
 
 
@@ -132,10 +131,8 @@ def test_a_verdict_that_is_asked_back_about_is_none_until_its_annotator_says() -
     assert _decided(unclear, said("b", 2, gold=True, x=False))["gold"] == (True, 1, 0, "unanimous")
     empty = said("b", 2, state="empty", ask="empty", gold=None, x=None)
     assert _decided(unclear, empty) == {"x": (False, 0, 1, "unanimous")}
-    assert [(row["annotator"], row["ask"], row["answers"]) for row in ask_back(_table(unclear, empty))] == [
-        ("a", "gold", ["gold"]),
-        ("b", "empty", ["gold", "x"]),
-    ]
+    asked = [(row["annotator"], row["ask"], row["answers"]) for row in ask_back(_table(unclear, empty))]
+    assert asked == [("a", "gold", ["gold"]), ("b", "empty", ["gold", "x"])]
     clear = said("a", 1, 2, gold=True, x=False), said("b", 2, 2, gold=True, x=False)
     assert ask_back(_table(unclear, empty, *clear)) == []
     assert _decided(unclear, empty, *clear)["gold"] == (True, 2, 0, "unanimous")

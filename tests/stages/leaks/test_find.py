@@ -71,9 +71,8 @@ def test_a_person_finds_what_no_rule_does() -> None:
     said = [("White Nile", "person", False), ("Nile", "exact", False)]
     assert sorted(_find(Says(), Override(True, span="White Nile"))) == sorted(said)
     assert (HINT, "person", False) in _find(Says(), Override(True))  # the whole hint
-    [[leak, _]] = find_leaks(
-        QUESTION, ["Nile", "Congo"], [HINT], None, None, Leakage(), [[Override(True, "it", "Congo")]]
-    )
+    person = [Override(True, "it", "Congo")]
+    [[leak, _]] = find_leaks(QUESTION, ["Nile", "Congo"], [HINT], None, None, Leakage(), [person])
     assert (leak.span, leak.answer, leak.method) == ("it", "Congo", "person")
 
 
@@ -86,10 +85,8 @@ def test_overrides_are_read_by_hint() -> None:
             ("a", "leak", None, "x"),
         )
     ]
-    assert overrides_by_hint(pa.Table.from_pylist(rows)) == {
-        "a": [Override(True, "it", "Nile"), Override(True, None, "x")],
-        "b": [Override(False)],
-    }
+    expected = {"a": [Override(True, "it", "Nile"), Override(True, None, "x")], "b": [Override(False)]}
+    assert overrides_by_hint(pa.Table.from_pylist(rows)) == expected
     assert overrides_by_hint(None) == {}
 
 
@@ -158,11 +155,8 @@ def test_the_papers_method_has_the_model_judge_every_word_that_is_no_stop_word_w
     words = ["river", "US", "maps", "flows", "Khartoum", "property"]  # of the question too; US is no "us"
     pairs = [(word, answer) for word in words for answer in ("Nile", "Blue Nile")]
     assert asked == [*pairs, ("Nile", "Blue Nile")]  # that it is the Nile need not be asked
-    assert [(leak.span, leak.answer, leak.method) for leak in found] == [
-        ("Nile", "Nile", "exact"),
-        ("flows", "Nile", "equivalence"),
-        ("flows", "Blue Nile", "equivalence"),
-    ]
+    leaks = [("Nile", "Nile", "exact"), ("flows", "Nile", "equivalence"), ("flows", "Blue Nile", "equivalence")]
+    assert [(leak.span, leak.answer, leak.method) for leak in found] == leaks
 
 
 def test_the_papers_method_has_no_rules_spans_or_containment() -> None:
