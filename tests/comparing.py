@@ -1,7 +1,5 @@
 """Two workspaces compared: by the bytes of their files, by the rows of their tables."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A real Label Studio server for the session, people with accounts on it, and a workspace to review."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
@@ -105,10 +103,8 @@ def page_result(
     if flags:
         values["flags"] = ("choices", {"choices": list(flags)})
     values |= {name: ("textarea", {"text": lines}) for name, lines in texts.items()}
-    return [
-        {"from_name": name, "to_name": "question", "type": kind, "value": value}
-        for name, (kind, value) in values.items()
-    ]
+    fields = [{"from_name": name, "type": kind, "value": value} for name, (kind, value) in values.items()]
+    return [{**field, "to_name": "question"} for field in fields]
 
 
 def annotate(server: Server, task: int, result: list[dict[str, Any]], **more: Any) -> int:

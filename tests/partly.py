@@ -1,7 +1,5 @@
 """Builds with ``labels.economy``, without Prefect: 18 questions of the starter collection, 15 passages each."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

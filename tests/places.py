@@ -1,7 +1,5 @@
 """Places for workspaces, and machines: a machine is a cache folder of its own."""
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The command line in processes of its own, for tests of kills, signals, races and workers."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Tables by hand: a test writes the columns that it is about, all other required ones have plain values."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The command line over a finished workspace."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -40,11 +38,6 @@ def test_labels_follow_from_the_release_json_alone(built: Path, exported: Path) 
     assert {(row["question_id"], row["permutation"]): row["label"] for row in labels} == recomputed
 
 
-def test_an_earlier_export_is_not_overwritten_unasked(built: Path, exported: Path) -> None:
-    done = call_quit("export", "-w", str(built), "-f", "release-json", "--out", str(exported))
-    assert done.returncode != 0 and "overwrite" in done.stderr and "Traceback" not in done.stderr
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
@@ -67,9 +60,8 @@ def test_show_tells_a_questions_whole_life(built: Path) -> None:
     assert told["question"]["question_id"] == identity
     assert sum(hint["selected"] for hint in told["hints"]) == 5
     assert len(told["passages"]) == 325 and told["passages"][0]["answers"] and told["passages"][0]["label"] in (1, 2)
-    assert len(told["probe"]) == 18 and all(
-        told[name] for name in ("split", "description", "verdicts", "valid_answers")
-    )
+    assert len(told["probe"]) == 18
+    assert all(told[name] for name in ("split", "description", "verdicts", "valid_answers"))
     by_own_id = call_quit("show", "-w", str(built), told["origins"][0]["record_id"])
     assert by_own_id.returncode == 0 and identity in by_own_id.stdout and "325 passages" in by_own_id.stdout
 
@@ -131,17 +123,11 @@ def test_help_is_instant_and_telemetry_is_off() -> None:
 
 def test_fine_tuning_choices_reach_the_export(built: Path, tmp_path: Path) -> None:
     choices = ("--positives", "2", "--negatives", "3", "--negative-kind", "hard", "--seed", "mine")
-    given = ("export", "-w", str(built), "-f", "monot5,tevatron", "--out", str(tmp_path / "o"), *choices)
-    done = call_quit(*given)
+    done = call_quit("export", "-w", built, "-f", "tevatron", "--out", tmp_path / "o", *choices)
     assert done.returncode == 0, done.stderr
     facts = json.loads((tmp_path / "o" / "tevatron" / "manifest.json").read_text(encoding="utf-8"))["facts"]
-    chosen = facts["fine_tuning"]
     asked = {"positives": 2, "negatives": 3, "kind": "hard", "miner": "bm25", "seed": "mine"}
-    assert {name: chosen[name] for name in asked} == asked
-    files = [tmp_path / "o" / "tevatron" / f"{split}.jsonl" for split in ("train", "dev")]
-    rows = [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
-    assert len(rows) == sum(one["questions"] for one in chosen["splits"].values()) > 0
-    assert all(len(row["positive_passages"]) <= 2 and len(row["negative_passages"]) == 3 for row in rows)
+    assert {name: facts["fine_tuning"][name] for name in asked} == asked
 
 
 def test_a_build_of_which_the_filter_leaves_nothing_says_so(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """Today's results for the starter, for WikiHint and for a small corpus are those that were frozen."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa
@@ -45,16 +43,12 @@ CHANGED: dict[str, tuple[dict, list[str]]] = {
 @pytest.mark.parametrize("name", CHANGED)
 def test_a_difference_names_table_column_and_row(name: str) -> None:
     changes, expected = CHANGED[name]
-    labels = [
-        {"question_id": "q", "permutation": permutation, "label": 2, "labelers": ["a"]} for permutation in PERMUTATIONS
-    ]
+    labels = [{"question_id": "q", "permutation": one, "label": 2, "labelers": ["a"]} for one in PERMUTATIONS]
     verdict = {"question_id": "q", "answer_key": "lima", "correct": True, "probability": 0.5, "producer": "m@1"}
 
     def short(labels: list[dict], verdict: dict) -> dict:
-        return {
-            "labels": table("labels", pa.Table.from_pylist(labels)),
-            "verdicts": table("verdicts", pa.Table.from_pylist([verdict])),
-        }
+        rows = {"labels": labels, "verdicts": [verdict]}
+        return {name: table(name, pa.Table.from_pylist(of_table)) for name, of_table in rows.items()}
 
     frozen = short(labels, verdict)
     labels[2] = {**labels[2], **changes.get("labels", {})}

@@ -1,7 +1,5 @@
 """The library: tables as they count now, and each instrument on its own, against hand-made cases and other tools."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -28,9 +26,8 @@ def test_a_reviewed_workspace_has_no_row_twice(workspace: Workspace, prefect_hom
     before = quit.open(workspace.path).arrow("labels")
     assert label_update(str(workspace.path))["update"]["ran"]
     tables = quit.open(workspace.path)
-    counted = tables.sql(
-        "SELECT count(*) AS labels, count(DISTINCT question_id || permutation) AS passages FROM labels"
-    )
+    passages = "count(DISTINCT question_id || permutation) AS passages"
+    counted = tables.sql(f"SELECT count(*) AS labels, {passages} FROM labels")
     assert len(set(counted.to_pylist()[0].values())) == 1
     assert not tables.arrow("labels").equals(before)
     assert len(tables.pandas("labels")) == tables.dataset("labels").num_rows == counted["labels"][0].as_py()
@@ -53,9 +50,8 @@ def test_what_is_no_workspace_and_no_table_is_refused(tmp_path: Path) -> None:
 def test_instruments_on_their_own() -> None:
     found = quit.find_leaks(QUESTION, ["Lesotho"], ["It pays in Lesotho maloti.", "It has mountains."])
     assert [leak.span for leak in found[0]] == ["Lesotho"] and not found[1]
-    values = quit.convergence(
-        QUESTION, "Lesotho", ["It lies inside South Africa.", "It exists."], ["Andorra", "Bhutan"]
-    )
+    hints = ["It lies inside South Africa.", "It exists."]
+    values = quit.convergence(QUESTION, "Lesotho", hints, ["Andorra", "Bhutan"])
     assert len(values) == 2 and all(0 <= value <= 1 for value in values)
     texts = quit.passages(list("abcde"))
     assert len(texts) == 325 and texts["402"] == "e a c"
@@ -79,9 +75,8 @@ def test_runs_are_evaluated_as_trec_eval_does(tmp_path: Path) -> None:
 
     run = {"q1": {"d1": 3.0, "d2": 2.5, "d3": 1.0}, "q2": {"d9": 1.0, "d4": 0.5}}
     qrels = {"q1": {"d2": 2, "d3": 1, "d8": 1}, "q2": {"d4": 1}}
-    (tmp_path / "run").write_text(
-        "".join(f"{q} Q0 {d} 0 {s} x\n" for q, found in run.items() for d, s in found.items())
-    )
+    lines = [f"{q} Q0 {d} 0 {s} x\n" for q, found in run.items() for d, s in found.items()]
+    (tmp_path / "run").write_text("".join(lines))
     (tmp_path / "qrels").write_text("".join(f"{q} 0 {d} {v}\n" for q, found in qrels.items() for d, v in found.items()))
     ours = quit.evaluate_run(tmp_path / "run", tmp_path / "qrels", ["MRR@10", "Recall@10"])
     assert ours == quit.evaluate_run(run, qrels, ["MRR@10", "Recall@10"])

@@ -1,7 +1,5 @@
 """What a user without a checkout has: the wheel, installed into an environment of its own."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -36,11 +36,8 @@ def test_questions_answers_and_relevance_by_hand(tmp_path: Path) -> None:
         "Which river?", ["Nile"], "place",
     )  # fmt: skip
     assert rows["beir-2"]["answers"] == ["Cairo", "Al-Qahira"] and rows["beir-1-s1"]["parent_id"] == "beir-1"
-    assert relevant_titles(corpus) == {
-        "beir-1": {"Cairo": 1, "Nile": 2},
-        "beir-1-s1": {"Cairo": 1},
-        "beir-2": {"Cairo": 1},
-    }
+    relevance = {"beir-1": {"Cairo": 1, "Nile": 2}, "beir-1-s1": {"Cairo": 1}, "beir-2": {"Cairo": 1}}
+    assert relevant_titles(corpus) == relevance
 
 
 def test_what_export_writes_comes_back(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from quit.common.files import temporary_of
 from quit.corpora.build import build
 from quit.corpora.graph import NeighbourhoodGraph, build_graph
 from quit.corpora.sources import parse_corpus_source
@@ -88,6 +89,7 @@ def test_damage_is_named_with_the_command_that_makes_it_again(
             shutil.rmtree(bad, ignore_errors=True)
             shutil.copytree(good, bad)
             damage(bad / name)
+            temporary_of(bad / name).write_text("what a killed run was writing")
             with pytest.raises(InputError) as error:
                 open_again(bad)
             message = str(error.value)
@@ -97,6 +99,7 @@ def test_damage_is_named_with_the_command_that_makes_it_again(
                 assert str(bad / name) in message and f"{command} {bad}" in message
             make(bad)
             assert all((bad / each).read_bytes() == (good / each).read_bytes() for each in names)
+            assert not list(bad.rglob(".*.tmp"))
             open_again(bad)
 
 

@@ -1,7 +1,5 @@
 """MuSiQue's format: references, support, faults."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

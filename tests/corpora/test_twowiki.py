@@ -1,7 +1,5 @@
 """2WikiMultihopQA's format: sentences, support, and which paragraph a sub-question is about."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -56,10 +54,8 @@ def test_sentences_are_joined_and_support_is_by_title(tmp_path: Path) -> None:
 
 def test_sub_questions_with_and_without_qa_pairs(tmp_path: Path) -> None:
     [plain] = _read(tmp_path, RECORD)
-    assert [(q.text, q.answers, q.hop) for q in plain.queries[1:3]] == [
-        ("Red >> director", ("Ann",), 1),
-        ("Blue >> director", ("Bo",), 2),
-    ]
+    steps = [(query.text, query.answers, query.hop) for query in plain.queries[1:3]]
+    assert steps == [("Red >> director", ("Ann",), 1), ("Blue >> director", ("Bo",), 2)]
     [asked] = _read(tmp_path, {**RECORD, "qa_pairs": PAIRS})
     assert [(q.text, q.answers, q.relevant) for q in asked.queries[1:]] == [
         ("Who directed Blue (film)?", ("Bo",), ((0, 1),)),

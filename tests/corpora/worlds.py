@@ -10,9 +10,7 @@ from quit.corpora.build import build
 from quit.corpora.sources import parse_corpus_source
 from quit.retrieval.built import BuiltCorpus
 from quit.retrieval.protocols import Ranking
-from quit.settings import Corpora, FirstStages
-
-ROOT = Path(__file__).parents[2]
+from quit.settings import Corpora
 
 
 def musique_record(name: str, paragraphs: Sequence[tuple[str, str]], support: Sequence[int], **more) -> dict:
@@ -94,9 +92,5 @@ def unit(count: int, dimension: int, seed: int) -> np.ndarray:
 
 def use(monkeypatch, encoder) -> None:
     """Let every name of a dense encoder mean this one."""
-
-    def found(name: str, settings: FirstStages):
-        return encoder
-
-    monkeypatch.setattr("quit.corpora.neighbours.dense_encoder", found)
-    monkeypatch.setattr("quit.retrieval.first_stage.dense_encoder", found)
+    for module in ("quit.corpora.neighbours", "quit.retrieval.first_stage"):
+        monkeypatch.setattr(f"{module}.dense_encoder", lambda name, settings: encoder)

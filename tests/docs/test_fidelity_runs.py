@@ -171,9 +171,8 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     with RudeServer(reply=_reply) as server:
         text = (PROFILES / "paper.toml").read_text(encoding="utf-8")
         text = re.sub(r"https?://[\w.:]+/v1", server.base_url, text)
-        text = text.replace('equivalence = "bem"', 'equivalence = "embedded"').replace(
-            "human_coverage = 1.0", "human_coverage = 0.0"
-        )
+        for key, paper, here in (("equivalence", '"bem"', '"embedded"'), ("human_coverage", "1.0", "0.0")):
+            text = text.replace(f"{key} = {paper}", f"{key} = {here}")
         (tmp_path / "paper.toml").write_text(text + SMALLER, encoding="utf-8")
         yield tmp_path
 

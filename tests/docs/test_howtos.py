@@ -18,14 +18,8 @@ from tests.docs.pages import blocks
 
 pytestmark = pytest.mark.slow
 
-PAGES = (
-    "README.md",
-    "docs/howto/report.md",
-    "docs/howto/release.md",
-    "docs/howto/export.md",
-    "docs/howto/terminal.md",
-    "docs/howto/library.md",
-)
+HOWTOS = ("report", "release", "export", "terminal", "library")
+PAGES = ("README.md", *(f"docs/howto/{name}.md" for name in HOWTOS))
 NOT_HERE = re.compile(r"quit (?:build|browse|review|models)\b|^(?:make|pip|python|export|hf) ")
 """Builds, servers that stay, installations: other tests run them."""
 

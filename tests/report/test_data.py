@@ -96,16 +96,12 @@ def test_people_among_themselves_and_against_the_judge(facts) -> None:
 def test_costs_follow_from_the_prices(facts) -> None:
     # A million fresh tokens at 2, one from the prefix cache at 0.5, a million written at 4; 10 of 40 replies from the
     # cache.
-    assert facts["usage"]["costs"] == [
-        {"model": "one", "replies": 40, "asked": 30, "kept": 10, "kept_share": 0.25, "cost": 6.5}
-    ]
+    [cost] = facts["usage"]["costs"]
+    assert cost == {"model": "one", "replies": 40, "asked": 30, "kept": 10, "kept_share": 0.25, "cost": 6.5}
 
 
 def test_labels_by_split_and_their_bounds(tmp_path) -> None:
-    rows = tiny.rows()
-    for row in rows["labels"]:
-        if row["question_id"] == "q3":
-            row |= {"label": 1, "labelers": []}
+    rows = tiny.without_label_2()
     rows["questions"][1]["answers"] = ["the LIMA!"]  # of dev; test's is Lima
     splits = gather(tiny.workspace(tmp_path / "W", rows), tiny.settings())["splits"]
     columns = ("split", "questions", "without_label_2", "passages", "label_2", "bound")
@@ -170,10 +166,8 @@ def test_leaks_by_question_say_what_came_of_them(tmp_path, facts) -> None:
 def test_the_example_passage_has_all_hints_and_every_answer(facts) -> None:
     passage = facts["passage"]  # of q3, the one test question
     assert (passage["text"], passage["label"]) == ("It lies on the Pacific. Pizarro founded it.", 2)
-    assert [(row["name"], row["role"], row["answer"], row["correct"]) for row in passage["answers"]] == [
-        ("one", "labeler", "Lima", True),
-        ("two", "reader", "NO ANSWER", None),
-    ]
+    answers = [(row["name"], row["role"], row["answer"], row["correct"]) for row in passage["answers"]]
+    assert answers == [("one", "labeler", "Lima", True), ("two", "reader", "NO ANSWER", None)]
 
 
 def test_the_date_is_that_of_the_last_change_of_the_current_tables(tmp_path) -> None:

@@ -47,10 +47,7 @@ def test_filters_orders_and_pages(lookup) -> None:
 
 
 def test_what_an_owner_looks_for(tmp_path) -> None:
-    rows = tiny.rows()
-    for row in rows["labels"]:
-        if row["question_id"] == "q3":
-            row |= {"label": 1, "labelers": []}
+    rows = tiny.without_label_2()
     for row in rows["answers/two"]:
         if row["question_id"] == "q2":
             row["ended"] = "length" if row["permutation"] in ("0", "10") else "stop"

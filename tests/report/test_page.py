@@ -63,9 +63,8 @@ def html(tmp_path_factory) -> str:
 def test_nothing_is_asked_of_any_network(html) -> None:
     page = Parsed(html)
     assert not {"script", "link", "img", "iframe", "object", "embed", "base", "form"} & set(page.tags)
-    places = [
-        value for name, value in page.attributes if name in ("src", "href", "xlink:href", "action", "srcset", "data")
-    ]
+    links = ("src", "href", "xlink:href", "action", "srcset", "data")
+    places = [value for name, value in page.attributes if name in links]
     assert places and all(place.startswith("#") for place in places)
     styles = page.style + "".join(value for name, value in page.attributes if name == "style")
     assert "@import" not in styles and not re.search(r"url\((?!#)", styles)
@@ -82,32 +81,22 @@ def test_text_from_data_is_text(html) -> None:
     assert page.text.count(tiny.TYPE) >= 4
 
 
-def test_a_hint_with_markup_is_shown_as_written(tmp_path) -> None:
-    made = tiny.rows()
-    for row in made["splits"]:
-        row["parametric"] = False  # so that q1 is an example
-    page = Parsed(render(gather(tiny.workspace(tmp_path / "W", made), tiny.settings()), rows=50))
-    assert tiny.MARKUP in page.text
-    assert "script" not in page.tags and "img" not in page.tags
-
-
-def test_what_models_wrote_is_text(tmp_path) -> None:
+def test_hints_and_what_models_wrote_are_text(tmp_path) -> None:
     rows = tiny.rows()
+    for row in rows["splits"]:
+        row["parametric"] = False  # so that q1, with markup in a hint, is an example
     for row in rows["answers/two"]:
         row["answer"] = row["raw"] = tiny.MARKUP
     rows["leak_findings"][0] |= {"span": tiny.MARKUP, "answer": "<b>Rome</b>"}
     rows["questions"][-1]["question"] = "<i>Which city?</i>"
     page = Parsed(render(gather(tiny.workspace(tmp_path / "W", rows), tiny.settings()), rows=50))
-    assert page.text.count(tiny.MARKUP) >= 2 and "<b>Rome</b>" in page.text and "<i>Which city?</i>" in page.text
+    assert page.text.count(tiny.MARKUP) >= 3 and "<b>Rome</b>" in page.text and "<i>Which city?</i>" in page.text
     assert not {"script", "img", "b", "i"} & set(page.tags)
 
 
 def test_what_bounds_scores_is_at_the_top(tmp_path) -> None:
-    rows = tiny.rows()
-    for row in rows["labels"]:
-        if row["question_id"] == "q3":
-            row |= {"label": 1, "labelers": []}
-    page = Parsed(render(gather(tiny.workspace(tmp_path / "W", rows), tiny.settings()), rows=50))
+    workspace = tiny.workspace(tmp_path / "W", tiny.without_label_2())
+    page = Parsed(render(gather(workspace, tiny.settings()), rows=50))
     text = " ".join(page.text.split())
     caution = "1 of 1 test question has no passage with label 2 (no labeler answers correctly). At label 2, no "
     assert caution + "system can exceed 0.00 in Hit, RR or Recall over all test questions." in text
@@ -177,13 +166,7 @@ def test_another_process_makes_the_same_bytes(tmp_path: Path) -> None:
     for seed in ("1", "2"):
         out = tmp_path / f"{seed}.html"
         environment = {**os.environ, "PYTHONHASHSEED": seed, "TZ": f"UTC+{seed}"}
-        subprocess.run(
-            [sys.executable, "-m", "quit.cli", "report", "-w", str(workspace.path), "-o", str(out)],
-            check=True,
-            env=environment,
-            cwd=ROOT,
-            capture_output=True,
-            timeout=300,
-        )
+        command = [sys.executable, "-m", "quit.cli", "report", "-w", str(workspace.path), "-o", str(out)]
+        subprocess.run(command, check=True, env=environment, cwd=ROOT, capture_output=True, timeout=300)
         made.append(out.read_bytes())
     assert made[0] == made[1]

@@ -1,7 +1,5 @@
 """Passages as a tree by prefix."""
 
-from __future__ import annotations
-
 from quit.report.tree import Node, tree
 from quit.stages.labelling.passages import permutation_table
 

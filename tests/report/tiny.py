@@ -65,6 +65,15 @@ def rows() -> small.Rows:
     return made
 
 
+def without_label_2() -> small.Rows:
+    """Return the rows where no passage of q3, the one question of test, is fully relevant."""
+    made = rows()
+    for row in made["labels"]:
+        if row["question_id"] == "q3":
+            row |= {"label": 1, "labelers": []}
+    return made
+
+
 def reviews() -> list[dict]:
     """Two people on q2 (a blind task) and q3. Both accept q2's wrong answer; ada alone accepts q3's right one; neither
     accepts q3's wrong one."""

@@ -25,9 +25,7 @@ from tests.systems.benchmark import tiny
 
 
 def test_entropy_by_hand() -> None:
-    made = normalised_entropy(
-        np.array([[1.0, 1.0, 1.0, 1.0], [1.0, 1.0, 0.0, 0.0], [3.0, 0.0, 0.0, 0.0], [0, 0, 0, 0]])
-    )
+    made = normalised_entropy(np.array([[1.0, 1, 1, 1], [1, 1, 0, 0], [3, 0, 0, 0], [0, 0, 0, 0]]))
     assert made.tolist() == pytest.approx([1.0, 0.5, 0.0, 0.0])
     skewed = normalised_entropy(np.array([[3.0, 1.0]]))[0]
     assert skewed == pytest.approx(-(0.75 * math.log(0.75) + 0.25 * math.log(0.25)) / math.log(2))
@@ -94,10 +92,8 @@ def test_a_colbert_checkpoint_as_head(tmp_path: Path) -> None:
     made = head.relevance("Which country?", texts)
     assert made.shape == (2, 5) and (made >= 0).all()  # [CLS] which country ? [SEP]
     loaded[0].query_expansion = None
-    asked, *documents = [
-        *loaded.encode_query(["Which country?"]),
-        *(loaded.encode_document([text])[0] for text in texts),
-    ]
+    [asked] = loaded.encode_query(["Which country?"])
+    documents = [loaded.encode_document([text])[0] for text in texts]
     expected = [np.clip((np.asarray(asked) @ np.asarray(tokens).T).max(axis=1), 0, None) for tokens in documents]
     assert made == pytest.approx(np.array(expected), abs=1e-5)
     head.prepare(texts[:1])

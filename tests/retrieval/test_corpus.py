@@ -10,24 +10,17 @@ from quit.corpora.sources import parse_corpus_source
 from quit.errors import InputError
 from quit.retrieval.corpus import Corpus, corpus_checksum
 from quit.settings import Corpora
-
-
-def _write(path: Path, *rows: object) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(
-        "".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows), encoding="utf-8"
-    )
-    return path
+from tests.corpora.worlds import write_lines
 
 
 def test_the_three_dialects(tmp_path: Path) -> None:
-    path = _write(
-        tmp_path / "c.jsonl",
+    rows = [
         {"_id": "b", "title": "Nile", "text": "A  river\u00a0in\nAfrica."},
         {"id": 7, "contents": "Congo\nA river.", "title": "not part of it"},
         {"doc_id": "d", "text": "Cafe\u0301", "extra": [1]},
-        "",
-    )
+    ]
+    path = write_lines(tmp_path / "c.jsonl", rows)
+    path.write_text(path.read_text() + "\n")
     corpus = Corpus(path)
     assert list(corpus) == ["Nile A river in Africa.", "Congo A river.", "Café"]
     assert [corpus[row] for row in (2, 0, 1)] == ["Café", "Nile A river in Africa.", "Congo A river."]
@@ -35,31 +28,21 @@ def test_the_three_dialects(tmp_path: Path) -> None:
 
 
 def test_what_is_left_out_is_named(tmp_path: Path) -> None:
-    path = _write(
-        tmp_path / "c.jsonl",
-        {"id": "a", "text": "one"},
-        {"id": "a", "text": "another"},
-        {"id": "b", "text": "  "},
-        {"text": "nameless"},
-        {"id": "a", "text": "one"},
-        {"id": "c", "text": "one"},
-    )
-    corpus = Corpus(path)
+    texts = [("a", "one"), ("a", "another"), ("b", "  "), (None, "nameless"), ("a", "one"), ("c", "one")]
+    rows = [{"text": text} | ({"id": name} if name else {}) for name, text in texts]
+    corpus = Corpus(write_lines(tmp_path / "c.jsonl", rows))
     assert list(corpus) == ["one"]  # equal texts count once; of one id and two texts the first
-    assert [(one.reason, one.position, one.record_id) for one in corpus.rejects] == [
-        ("duplicate_id", 1, "a"),
-        ("missing_field", 2, "b"),
-        ("missing_field", 3, None),
-    ]
+    rejects = [(one.reason, one.position, one.record_id) for one in corpus.rejects]
+    assert rejects == [("duplicate_id", 1, "a"), ("missing_field", 2, "b"), ("missing_field", 3, None)]
     assert "'a'" in corpus.rejects[0].detail and "no text" in corpus.rejects[1].detail
 
 
 def test_a_folder_is_its_corpus_file_else_all_files(tmp_path: Path) -> None:
-    _write(tmp_path / "two" / "b.jsonl", {"id": "2", "text": "second"})
-    _write(tmp_path / "two" / "a.jsonl", {"id": "1", "text": "first"}, {"id": "3", "text": "third"})
+    write_lines(tmp_path / "two" / "b.jsonl", [{"id": "2", "text": "second"}])
+    write_lines(tmp_path / "two" / "a.jsonl", [{"id": "1", "text": "first"}, {"id": "3", "text": "third"}])
     assert list(Corpus(tmp_path / "two")) == ["first", "third", "second"]
-    _write(tmp_path / "beir" / "queries.jsonl", {"_id": "q", "text": "no document"})
-    _write(tmp_path / "beir" / "corpus.jsonl", {"_id": "1", "text": "a document"})
+    write_lines(tmp_path / "beir" / "queries.jsonl", [{"_id": "q", "text": "no document"}])
+    write_lines(tmp_path / "beir" / "corpus.jsonl", [{"_id": "1", "text": "a document"}])
     assert list(Corpus(tmp_path / "beir")) == ["a document"]
 
 
@@ -86,10 +69,10 @@ def test_no_file_no_corpus(tmp_path: Path) -> None:
 
 
 def test_the_checksum_is_of_the_content_not_the_place(tmp_path: Path) -> None:
-    one = _write(tmp_path / "one.jsonl", {"id": "1", "text": "x"})
-    other = _write(tmp_path / "deep" / "other.jsonl", {"id": "1", "text": "x"})
+    one = write_lines(tmp_path / "one.jsonl", [{"id": "1", "text": "x"}])
+    other = write_lines(tmp_path / "deep" / "other.jsonl", [{"id": "1", "text": "x"}])
     assert corpus_checksum(one) == corpus_checksum(other) == corpus_checksum(other.parent)
-    _write(other, {"id": "1", "text": "y"})
+    write_lines(other, [{"id": "1", "text": "y"}])
     assert corpus_checksum(one) != corpus_checksum(other)
 
 

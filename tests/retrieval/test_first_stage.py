@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from quit.common.files import temporary_of
 from quit.errors import InputError, SettingsError
 from quit.retrieval.first_stage import FusedStage, build_first_stage, open_first_stage
 from quit.retrieval.protocols import FirstStage
@@ -62,9 +61,8 @@ def test_a_dense_index_is_a_full_sort_and_new_documents_alone_are_encoded(tmp_pa
 def test_a_sparse_index_is_the_dot_product(tmp_path: Path, monkeypatch) -> None:
     rng = np.random.default_rng(2)
     texts = [f"text {row}" for row in range(25)]
-    weights = {
-        text: np.where(rng.random(40) < 0.2, rng.random(40), 0).astype(np.float32) for text in [*texts, "question"]
-    }
+    drawn = {text: np.where(rng.random(40) < 0.2, rng.random(40), 0) for text in [*texts, "question"]}
+    weights = {text: values.astype(np.float32) for text, values in drawn.items()}
 
     class Sparse:
         name, identity, dimension = "sparse:x", "sparse:x@1", 40
@@ -90,14 +88,6 @@ def test_fusion_by_hand() -> None:
     [found] = FusedStage([Fixed([4, 2, 9]), Fixed([2, 7])]).search(["q"], 3)
     assert found.rows.tolist() == [2, 4, 7]  # 1/62 + 1/61; 1/61; 1/62 (9: 1/63)
     assert found.scores == pytest.approx([1 / 62 + 1 / 61, 1 / 61, 1 / 62])
-
-
-def test_a_run_killed_at_its_last_file_leaves_a_folder_that_is_built_again(tmp_path: Path) -> None:
-    corpus = corpus_of(TEXTS, tmp_path)
-    build_first_stage(corpus, "bm25", tmp_path / "I", SETTINGS)
-    (tmp_path / "I" / "index.json").rename(temporary_of(tmp_path / "I" / "index.json"))
-    build_first_stage(corpus, "bm25", tmp_path / "I", SETTINGS)
-    assert {path.name for path in (tmp_path / "I").iterdir()} == {".lock", "bm25", "index.json"}
 
 
 def test_what_is_no_index(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """JSON that is read record by record: what passes, and how deep it may be."""
 
-from __future__ import annotations
-
 import io
 import json
 

@@ -13,6 +13,13 @@ def metric(value, **metadata):
     return {"name": "convergence", "value": value, "metadata": metadata}
 
 
+METRICS = {
+    "convergence-specificity-bert-base": metric(0.1),
+    "convergence-nn-bert-base": metric(0.2),
+    "convergence-llm-llama-3-8b": metric(0.67, scores={"Graz": 1, "Linz": 0, "Vienna": 1}),
+}
+
+
 def instance(**changes):
     return {
         "question": {
@@ -24,21 +31,12 @@ def instance(**changes):
         },
         "answers": [{"answer": "Vienna", "entities": [], "metrics": {}, "metadata": {}}],
         "hints": [
-            {
-                "hint": "Mozart lived in this city.",
-                "source": "https://x.org",
-                "entities": [],
-                "metrics": {
-                    "convergence-specificity-bert-base": metric(0.1),
-                    "convergence-nn-bert-base": metric(0.2),
-                    "convergence-llm-llama-3-8b": metric(0.67, scores={"Graz": 1, "Linz": 0, "Vienna": 1}),
-                },
-                "metadata": {},
-            },
+            {"hint": "Mozart lived in this city.", "source": "https://x.org", "entities": [], "metrics": METRICS,
+             "metadata": {}},
             {"hint": "It is on the Danube.", "source": None, "entities": [], "metrics": {}, "metadata": {}},
         ],
         "metadata": {},
-    } | changes
+    } | changes  # fmt: skip
 
 
 def dataset(**subsets):
@@ -65,10 +63,8 @@ def test_an_instance_in_full(tmp_path):
 
 def test_subsets_are_files_of_their_own_because_ids_repeat_in_them(tmp_path):
     parsed = read(tmp_path, dataset(train={"id_1": instance()}, test={"id_1": instance()}))
-    assert [(r.question.file, r.question.record_id) for r in parsed] == [
-        ("h.json#train", "id_1"),
-        ("h.json#test", "id_1"),
-    ]
+    found = [(record.question.file, record.question.record_id) for record in parsed]
+    assert found == [("h.json#train", "id_1"), ("h.json#test", "id_1")]
 
 
 @pytest.mark.parametrize(

@@ -22,16 +22,8 @@ def no_cache(monkeypatch, tmp_path):
 
 
 def rows(count):
-    return [
-        {
-            "id": f"q{i}",
-            "question": f"Which planet is red ({i})?",
-            "answers": ["Mars"],
-            "hints": [HINT],
-            "difficulty": None,
-        }
-        for i in range(count)
-    ]
+    row = {"question": "Which planet is red?", "answers": ["Mars"], "hints": [HINT], "difficulty": None}
+    return [{"id": f"q{i}", **row} for i in range(count)]
 
 
 def read(path):
@@ -61,12 +53,8 @@ def test_a_folder_of_parquet_and_a_folder_of_json_lines(tmp_path):
 def test_a_sequence_of_objects_which_datasets_turns_into_an_object_of_lists(tmp_path):
     hint = {"hint": datasets.Value("string"), "rank": datasets.Value("string")}
     texts = dict.fromkeys(("id", "question", "answers"), datasets.Value("string"))
-    columns = {
-        "id": ["a"],
-        "question": ["Who?"],
-        "answers": ["x"],
-        "hints": [{"hint": ["He ran.", "He sat."], "rank": ["2", "1"]}],
-    }
+    columns = {"id": ["a"], "question": ["Who?"], "answers": ["x"]}
+    columns["hints"] = [{"hint": ["He ran.", "He sat."], "rank": ["2", "1"]}]
     features = datasets.Features({**texts, "hints": datasets.Sequence(hint)})
     datasets.Dataset.from_dict(columns, features=features).save_to_disk(tmp_path / "d")
     (question,) = read(tmp_path / "d")
@@ -80,6 +68,10 @@ def test_a_row_that_is_no_question_is_rejected(tmp_path):
     assert first.question and second.rejects[0].reason == "missing_field" and "row 1" in second.rejects[0].detail
 
 
+def _card(text):
+    return {"README.md": f"---\n{text}\n---\n"}
+
+
 @pytest.mark.parametrize(
     ("files", "words"),
     [
@@ -87,16 +79,10 @@ def test_a_row_that_is_no_question_is_rejected(tmp_path):
         ({"notes.txt": "hello"}, "expected"),
         ({"data.jsonl": '{"a": 1}\n'}, "no usable record"),
         ({"data.jsonl": ""}, "(a file is empty)"),
-        (
-            {"README.md": "---\nconfigs:\n- config_name: a\n  data_files: https://example.org/x.parquet\n---\n"},
-            "outside the folder",
-        ),
-        (
-            {"README.md": "---\nconfigs:\n- data_files:\n  - split: train\n    path: ../x/*.jsonl\n---\n"},
-            "outside the folder",
-        ),
-        ({"README.md": "---\nconfigs:\n- config_name: a\n- config_name: b\n---\n"}, "several configurations (a, b)"),
-        ({"README.md": "---\n: [\n---\n"}, "YAML"),
+        (_card("configs:\n- config_name: a\n  data_files: https://example.org/x.parquet"), "outside the folder"),
+        (_card("configs:\n- data_files:\n  - split: train\n    path: ../x/*.jsonl"), "outside the folder"),
+        (_card("configs:\n- config_name: a\n- config_name: b"), "several configurations (a, b)"),
+        (_card(": ["), "YAML"),
         ({"run.py": "raise SystemExit('code was run')"}, "expected"),
         ({"dataset_dict.json": "{broken"}, "could not be read"),
         ({"state.json": "{}", "dataset_info.json": "{}"}, "could not be read"),

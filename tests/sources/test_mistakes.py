@@ -1,7 +1,5 @@
 """The tutorial's data with a mistake in each field: every message names file, line and field, and says what to do."""
 
-from __future__ import annotations
-
 import json
 import os
 import tracemalloc
@@ -54,7 +52,6 @@ def written(folder: Path, line: str | bytes) -> Path:
 HINTS = json.loads(LINES[PLACE])["hints"]
 FAULTS = {
     "no id": (changed(id=...), "missing_field", ["'id' is missing", "a text or a whole number"]),
-    "id as a list": (changed(id=["octopus"]), "wrong_type", ["'id'", "a text or a whole number", "a list of 1"]),
     "id of another line": (changed(id="venus"), "duplicate_id", ["'venus'", "position 1", "a unique id"]),
     "an id beyond counting": (changed(id=10**50), "bad_value", ["'id' is a huge number", "up to 200 characters"]),
     "a book as question": (changed(question="x" * 100_001), "too_long", ["'question' has 100,001", "at most 100,000"]),
@@ -63,14 +60,11 @@ FAULTS = {
     "a hint that gives the answer away": (changed(hints=[*HINTS, "An octopus."]), "answer_leak",
      ["'octopus' gives away"]),
     "no answers": (changed(answers=...), "missing_field", ["'answers' is missing", "a text or a list of texts"]),
-    "no hints": (changed(hints=...), "missing_field", ["'hints' is missing", "a list of texts"]),
     "four hints": (changed(hints=HINTS[:4]), "too_few_hints", ["4 distinct hints", "at least 5"]),
     "the same hint five times": (changed(hints=HINTS[:1] * 5), "too_few_hints",
      ["1 distinct hints", "5 from 1 record"]),
     "a number among hints": (changed(hints=[*HINTS, 7]), "wrong_type", ["Hint 7", "must be a text", "the number 7"]),
     "a hint twice": (changed(hints=[*HINTS, HINTS[0]]), "duplicate_hint", [HINTS[0]]),
-    "an empty hint": (changed(hints=[*HINTS, " "]), "empty_hint", ["Hint 7", "is empty"]),
-    "a hint that says nothing": (changed(hints=[*HINTS, "Here are six hints:"]), "boilerplate_hint", ["Hint 7"]),
     "a broken line": (changed()[:-1], "not_json", ["not JSON", "column"]),
     "single quotes": (changed().replace('"', "'"), "not_json", ["not JSON", "double quotes"]),
     "a line of another encoding": (changed(difficulty="schön").encode("latin-1"), "not_utf8",
@@ -81,10 +75,7 @@ NOTES = {
     "an unknown key": (changed(candidates=..., canditates=["squid"]), ["'canditates'", "did you mean 'candidates'?"]),
     "a key twice": (changed()[:-1] + ', "answers": ["octopus"]}', ["'answers' is there twice", "only the last one"]),
     "the answer among the candidates": (changed(candidates=["squid", "Octopus"]), ["'Octopus'", "Take it out"]),
-    "a list in one text": (
-        changed(candidates="Gauguin, Monet, Cezanne"),
-        ["'Gauguin, Monet, Cezanne'", "Write a list"],
-    ),
+    "a list in one text": (changed(candidates="Monet, Cezanne"), ["'Monet, Cezanne'", "Write a list"]),
     "a stop word as answer": (changed(answers=["yours"]), ["'yours' is a common word", "full name"]),
     "punctuation as answer": (changed(answers=["!!!"]), ["'!!!'", "no letter or digit"]),
     "an address as answer": (changed(answers=["https://example.org/octopus"]), ["address", "Write the name"]),
@@ -137,9 +128,8 @@ def test_leaks_that_only_models_find_are_faults_unless_skipped(tmp_path):
 
     refs = [parse_source(str(written(tmp_path, changed(hints=[*HINTS, "Its ink is dark."]))))]
     settings = load("embedded", ["leakage.screen=-1"]).settings  # every word is asked about: no encoder
-    by_rules, by_models = (
-        examine(refs, settings, m) for m in (None, SimpleNamespace(equivalence=SaysInk(), encoder=None))
-    )
+    models = SimpleNamespace(equivalence=SaysInk(), encoder=None)
+    by_rules, by_models = (examine(refs, settings, given) for given in (None, models))
     assert by_rules["faults"] == [] and by_rules["skipped"] and not by_models["skipped"]
     [fault] = by_models["faults"]
     assert fault["detail"].startswith(f"line {PLACE + 1} (octopus)") and "'ink' gives away 'octopus'" in fault["detail"]
@@ -182,22 +172,6 @@ def test_parquet_that_is_no_utf_8_is_one_line_with_the_files_name(tmp_path):
     pq.write_table(pa.table({"id": good, "question": bad, "answers": good, "hints": pa.array([["a"]])}), path)
     with pytest.raises(InputError, match=r"hints\.parquet is not a readable Parquet file.*utf-8"):
         list(jsonl.read(path))
-
-
-def test_the_same_question_again_is_pooled(tmp_path, capsys):
-    path = tmp_path / "hints.jsonl"
-    again = changed(id="octopus-2", hints=["It is a mollusc."])
-    path.write_text("\n".join([*LINES, again]), encoding="utf-8")
-    code, outcome = checked(capsys, path)
-    assert (code, outcome["records"], outcome["questions"], outcome["hints"]) == (0, 11, 10, 61)
-
-
-@pytest.mark.parametrize("start", [b"\xef\xbb\xbf", b"\r\n\r\n"])
-def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path, capsys, start):
-    path = tmp_path / "hints.jsonl"
-    path.write_bytes(start + "\r\n".join(LINES).encode())
-    code, outcome = checked(capsys, path)
-    assert (code, outcome["questions"]) == (0, 10)
 
 
 def test_a_file_in_utf_16_is_refused_with_what_to_do(tmp_path):

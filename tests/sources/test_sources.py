@@ -6,7 +6,7 @@ import os
 import pytest
 
 from quit.errors import InputError, SettingsError
-from quit.sources import SOURCES, SourceRef, parse_source, read_source, read_sources, source_checksum
+from quit.sources import SOURCES, SourceRef, parse_source, read_sources, source_checksum
 
 LINE = {"id": "1", "question": "Who?", "answers": "X", "hints": ["He ran."]}
 
@@ -91,13 +91,6 @@ def test_the_checksum_follows_content_and_relative_names(tmp_path):
     assert len({one, folder("three", x="1", y="23"), folder("four", x="12", z="3"), folder("five", x="12")}) == 4
     with pytest.raises(InputError, match="does not exist"):
         source_checksum(SourceRef("jsonl", tmp_path / "none"))
-
-
-def test_read_source(tmp_path):
-    ref = SourceRef("jsonl", write(tmp_path / "a.jsonl", LINE))
-    assert [record.question.record_id for record in read_source(ref)] == ["1"]
-    with pytest.raises(SettingsError, match="Unknown source kind"):
-        read_source(SourceRef("xml", tmp_path))
 
 
 def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path):

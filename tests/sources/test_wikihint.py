@@ -65,10 +65,8 @@ def test_an_object_of_records_and_of_splits(tmp_path):
     assert [r.question.record_id for r in read(tmp_path, {"a": good(1), "b": good(2)})] == ["test_1", "test_2"]
     keyed = {key: {k: v for k, v in good().items() if k != "id"} for key in ("a", "b")}
     assert [record.question.record_id for record in read(tmp_path, keyed)] == ["a", "b"]
-    assert [r.question.file for r in read(tmp_path, {"train": [good(1)], "test": [good(1)]})] == [
-        "w.json#train",
-        "w.json#test",
-    ]
+    splits = read(tmp_path, {"train": [good(1)], "test": [good(1)]})
+    assert [record.question.file for record in splits] == ["w.json#train", "w.json#test"]
     assert [record.question.file for record in read(tmp_path, {"data": [good(1)]})] == ["w.json"]
 
 

@@ -1,7 +1,5 @@
 """Which questions and hints stay. The rules decide; without an equivalence model."""
 
-from __future__ import annotations
-
 from quit.settings import Leakage
 from quit.stages.filter import filter_leaks
 from tests.rows import table_of

@@ -1,7 +1,5 @@
 """Verdicts: which answers are judged, and in which of their forms."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -13,13 +11,12 @@ from quit.stages.labelling.answers import Answers, number_answers
 from tests.rows import table_of
 
 GOLD = {"country": ["United States", "America"], "city": ["Rome"]}
-QUESTIONS = table_of(
-    "questions", [{"question_id": one, "question": f"Which {one}?", "answers": golds} for one, golds in GOLD.items()]
-)
+ASKED = [{"question_id": one, "question": f"Which {one}?", "answers": golds} for one, golds in GOLD.items()]
+QUESTIONS = table_of("questions", ASKED)
 
 
 class Judges:
-    """A judge that accepts what it is given by name, and remembers what it is asked."""
+    """A judge that accepts what it is given by name, knows nothing of Oslo, and remembers what it is asked."""
 
     def __init__(self, name: str, *accepted: str) -> None:
         self.name, self.identity, self.accepted = name, f"{name}/1", accepted
@@ -27,7 +24,8 @@ class Judges:
 
     def verdicts(self, items, sample: int = 0) -> list[Verdict]:
         self.asked += [(item.question_id, item.question, item.gold_answers, item.candidate) for item in items]
-        return [Verdict(item.candidate in self.accepted, 0.75, "said", "noted") for item in items]
+        known = [None if item.candidate.lower() == "oslo" else item.candidate in self.accepted for item in items]
+        return [Verdict(correct, 0.75, "said", "noted") for correct in known]
 
 
 def _replies(country: list[str], city: list[str], asked: list[bool]) -> dict[str, pa.Table]:
@@ -39,29 +37,30 @@ def _replies(country: list[str], city: list[str], asked: list[bool]) -> dict[str
 # USA: one reader says "the usa" most often, both together "USA" as often as that.
 REPLIES = {
     "one": _replies(["the usa", "USA", "the usa", "NO ANSWER"], ["rome!", "Oslo"], [True] * 3 + [False, True, True]),
-    "two": _replies(["USA", "U.S.A.", "america"], ["Oslo", "oslo", "oslo", "oslo"], [True] * 7),
+    "two": _replies(["USA", "U.S.A.", "america"], ["Oslo", "oslo", "oslo", "oslo", "NO ANSWER"], [True] * 8),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("by_wave", "forms"), [(False, ["oslo", "USA"]), (True, ["Oslo", "the usa"])])
 def test_an_answer_is_judged_once_in_its_most_frequent_form_and_what_costs_nothing_never(by_wave, forms) -> None:
     judge = Judges("plain", "USA", "the usa")
-    rows = judge_answers(
-        QUESTIONS, [Answers.numbered(tables) for tables in REPLIES.values()], judge, by_wave
-    ).to_pylist()
+    replies = [Answers.numbered(tables) for tables in REPLIES.values()]
+    rows = judge_answers(QUESTIONS, replies, judge, by_wave).to_pylist()
     assert judge.asked == [
         ("city", "Which city?", ("Rome",), forms[0]),
         ("country", "Which country?", ("United States", "America"), forms[1]),
     ]
     columns = ("question_id", "answer_key", "answer", "correct", "basis", "passages", "probability")
     assert [tuple(row[column] for column in columns) for row in rows] == [
-        ("city", "oslo", forms[0], False, "model", 5, 0.75),
+        ("city", "no answer", "NO ANSWER", False, "no_answer", 1, None),
+        ("city", "oslo", forms[0], None, "model", 5, 0.75),
         ("city", "rome", "rome!", True, "exact", 1, None),
         ("country", "america", "america", True, "exact", 1, None),
         ("country", "usa", forms[1], True, "model", 5, 0.75),
-    ]  # NO ANSWER was written where the reader was not asked: no answer
+    ]  # that of country was written where the reader was not asked: no answer
     assert {(row["judge"], row["producer"]) for row in rows} == {("plain", "plain/1")}
-    assert [(row["raw"], row["note"]) for row in rows] == [("said", "noted"), ("", None), ("", None), ("said", "noted")]
+    assert [row["raw"] for row in rows] == ["", "said", "", "", "said"]
+    assert [row["note"] for row in rows] == [None, "noted", None, None, "noted"]
 
 
 @pytest.mark.parametrize(("economy", "form"), [("off", "USA"), ("adaptive", "the usa")])
@@ -82,7 +81,5 @@ def test_a_second_judge_rules_on_the_same_answers(economy: str, form: str) -> No
             ]
             for name, table in tables.items()
         }
-        assert said == {
-            "verdicts": [("first", form, True)],
-            "second_verdicts": [("second", form, False)] if judge else [],
-        }
+        ruled = [("second", form, False)] if judge else []
+        assert said == {"verdicts": [("first", form, True)], "second_verdicts": ruled}

@@ -4,30 +4,15 @@ import pyarrow as pa
 import pytest
 
 from quit import contracts
-from quit.models.protocols import Verdict
 from quit.settings import Settings
 from quit.stages.judge import judge_answers
 from quit.stages.label import is_predicted, label_passages, label_stage
 from quit.stages.labelling.answers import Answers
 from quit.stages.stage import Context
+from tests.answers import Rules
 from tests.rows import table_of
 
 QUESTION = {"question_id": "q", "question": "Which country?", "answers": ["United States", "America"]}
-
-
-class LookupJudge:
-    """A judge whose verdicts are written down by the test; counts what it is asked."""
-
-    name = "lookup"
-    identity = "lookup/1"
-
-    def __init__(self, verdicts: dict[str, bool | None]) -> None:
-        self.known = verdicts
-        self.asked: list[str] = []
-
-    def verdicts(self, items, sample: int = 0) -> list[Verdict]:
-        self.asked += [item.candidate for item in items]
-        return [Verdict(self.known[item.candidate], None, "") for item in items]
 
 
 PASSAGES = table_of("passages", [{"question_id": "q", "permutation": one} for one in ("0", "01", "1", "10", "2")])
@@ -45,18 +30,8 @@ ONE = _answers(["NO ANSWER", "USA", "the usa", "Canada", "USA"])
 TWO = _answers(["United States", "Canada", "canada!", "Mexico", "United States"])
 
 
-def test_each_distinct_answer_is_judged_once_and_free_ones_never() -> None:
-    judge = LookupJudge(VERDICTS)
-    verdicts = {row["answer_key"]: row for row in judge_answers(QUESTIONS, [ONE, TWO], judge).to_pylist()}
-    assert sorted(judge.asked) == ["Canada", "Mexico", "USA"]  # neither gold nor NO ANSWER, no form twice
-    assert verdicts["united states"]["basis"] == "exact" and verdicts["united states"]["correct"] is True
-    assert verdicts["no answer"]["basis"] == "no_answer" and verdicts["no answer"]["correct"] is False
-    assert verdicts["canada"]["passages"] == 3 and verdicts["usa"]["passages"] == 3
-    assert verdicts["mexico"]["correct"] is None  # an unreadable verdict is a state of its own
-
-
 def test_labels_and_valid_answers() -> None:
-    verdicts = judge_answers(QUESTIONS, [ONE, TWO], LookupJudge(VERDICTS))
+    verdicts = judge_answers(QUESTIONS, [ONE, TWO], Rules(VERDICTS))
     labelled = label_passages(QUESTIONS, PASSAGES, {"one": ONE, "two": TWO}, verdicts)
     assert labelled["labels"].to_pylist() == [
         {"question_id": "q", "permutation": "0", "label": 2, "labelers": ["two"]},
@@ -84,7 +59,7 @@ def test_a_passage_without_a_right_answer_is_fully_relevant_from_an_even_chance(
     tables: dict[str, Any] = {
         "questions": QUESTIONS,
         "passages": PASSAGES,
-        "verdicts": judge_answers(QUESTIONS, [ONE, TWO], LookupJudge(VERDICTS)),
+        "verdicts": judge_answers(QUESTIONS, [ONE, TWO], Rules(VERDICTS)),
     }
     if probabilities is not None:
         tables["selection"] = pa.table({"probability": pa.array(probabilities, pa.float64())})
@@ -105,6 +80,5 @@ def test_a_passage_without_a_right_answer_is_fully_relevant_from_an_even_chance(
 def test_answers_in_another_order_are_refused_not_joined_by_position() -> None:
     shuffled = Answers(TWO.rows.take([1, 0, 2, 3, 4]), TWO.distinct)
     with pytest.raises(ValueError, match="two"):
-        label_passages(
-            QUESTIONS, PASSAGES, {"one": ONE, "two": shuffled}, contracts.table("verdicts").schema.empty_table()
-        )
+        verdicts = contracts.table("verdicts").schema.empty_table()
+        label_passages(QUESTIONS, PASSAGES, {"one": ONE, "two": shuffled}, verdicts)

@@ -1,7 +1,5 @@
 """The parametric probe: who is asked what, and when a question counts as answerable without hints."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from types import SimpleNamespace
 
@@ -11,10 +9,11 @@ import pytest
 from quit.models.cleaning import clean_answer
 from quit.models.equivalence import EmbeddedEquivalence
 from quit.models.judges import EquivalenceJudge
-from quit.models.protocols import NO_ANSWER, JudgeItem, Prompt, Reply, Verdict
+from quit.models.protocols import NO_ANSWER, Prompt, Reply
 from quit.settings import Settings
 from quit.stages.probe import parametric, probe, probe_stage
 from quit.stages.stage import Context
+from tests.answers import Rules
 from tests.rows import table_of
 
 
@@ -32,16 +31,6 @@ class Knows:
         return [Reply(raw, clean_answer(raw)) for raw in written]
 
 
-class Likes:
-    """A judge that accepts one answer, and cannot make up its mind about another."""
-
-    name, identity = "likes", "likes@1"
-
-    def verdicts(self, items: Sequence[JudgeItem], sample: int = 0) -> list[Verdict]:
-        opinions = {"The Big Apple": True, "Perhaps": None}
-        return [Verdict(opinions.get(item.candidate, False), None, "") for item in items]
-
-
 def _tables(*identities: str, described: Sequence[str]) -> tuple[pa.Table, pa.Table]:
     questions = [{"question_id": name, "question": f"{name}?", "answers": ["New York"]} for name in identities]
     return table_of("questions", questions), table_of("descriptions", [{"question_id": name} for name in described])
@@ -49,7 +38,10 @@ def _tables(*identities: str, described: Sequence[str]) -> tuple[pa.Table, pa.Ta
 
 def test_every_described_question_is_asked_without_a_hint_as_often_as_set() -> None:
     reader = Knows("r", {("a", 0): "new york", ("a", 1): "Perhaps", ("c", 1): "The Big Apple"})
-    models = SimpleNamespace(reader=lambda name, whole: {("r", ()): reader}[name, tuple(whole)], judge=Likes())
+    models = SimpleNamespace(
+        reader=lambda name, whole: {("r", ()): reader}[name, tuple(whole)],
+        judge=Rules({"The Big Apple": True, "Perhaps": None}),
+    )
     context = Context({}, Settings(probe={"repetitions": 2}), models, reader="r")
     answers = probe_stage.function(context, *_tables("a", "b", "c", described=["a", "c"]))["probe_answers"]
     assert [tuple(row.values())[:6] for row in answers.to_pylist()] == [
@@ -66,7 +58,7 @@ def test_a_reader_that_leaves_a_question_out_moves_no_answer_to_another() -> Non
     reader = Knows("r", {})
     reader.answer = lambda prompts, sample: [Reply("x", "x")]
     with pytest.raises(ValueError, match="shorter"):
-        probe(*_tables("a", "b", described=["a", "b"]), reader, Likes(), repetitions=1)
+        probe(*_tables("a", "b", described=["a", "b"]), reader, Rules({}), repetitions=1)
 
 
 def test_the_judge_reads_the_reply_as_written_and_so_full_sentences_count() -> None:

@@ -1,7 +1,5 @@
 """Estimated labels on 18 questions of the starter collection, with the embedded models (270 passages)."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 
@@ -31,9 +29,8 @@ def _labels(workspace: Workspace) -> np.ndarray:
 
 def test_what_is_asked_has_the_full_runs_label_and_the_rest_is_predicted(full: Path, estimated: Workspace) -> None:
     selection = estimated.read("selection")
-    assert selection.select(["question_id", "permutation"]).equals(
-        estimated.read("passages").select(["question_id", "permutation"])
-    )
+    for name in ("question_id", "permutation"):
+        assert selection[name].equals(estimated.read("passages")[name])
     asked = selection.column("reason").is_valid().to_numpy()
     probability = selection.column("probability").to_numpy()
     assert (np.isnan(probability) == asked).all() and 0 < asked.sum() < len(asked)

@@ -1,4 +1,3 @@
-import json
 from math import nextafter
 from random import Random
 
@@ -11,6 +10,7 @@ from quit.common.ids import content_key, draw
 from quit.errors import InputError
 from quit.settings import Split
 from quit.stages.split import near_identical, read_pins, split_questions
+from tests.corpora.worlds import write_lines
 from tests.release import small
 from tests.rows import table_of
 
@@ -23,9 +23,8 @@ def _questions(texts: list[str]):
 
 def _split(texts: list[str], parametric: list[bool], **values) -> tuple[dict[str, str], dict[str, str]]:
     """Return (question text -> split, question text -> reason of its reject)."""
-    made = split_questions(
-        _questions(texts), {f"q{i:05d}": known for i, known in enumerate(parametric)}, Split(**values)
-    )
+    by_id = {f"q{i:05d}": known for i, known in enumerate(parametric)}
+    made = split_questions(_questions(texts), by_id, Split(**values))
     text_of = {f"q{place:05d}": text for place, text in enumerate(texts)}
     kept = {text_of[row["question_id"]]: row["split"] for row in made["splits"].to_pylist()}
     return kept, {text_of[row["question_id"]]: row["reason"] for row in made["rejects"].to_pylist()}
@@ -81,9 +80,8 @@ def test_a_share_is_that_of_the_draws_below_it_and_what_train_leaves_out_is_told
         assert _split(["Who?"], [False], method="share", test_share=test_share) == ({"Who?": split}, {})
     for values, rule in (({"train_size": 0}, "train_size=0"), ({"method": "share", "train_share": 0}, "train_share=0")):
         [reject] = split_questions(_questions(["Who?"]), {"q00000": True}, Split(**values))["rejects"].to_pylist()
-        assert (reject["reason"], reject["question_id"]) == ("not_sampled", "q00000") and f"({rule})" in reject[
-            "detail"
-        ]
+        assert (reject["reason"], reject["question_id"]) == ("not_sampled", "q00000")
+        assert f"({rule})" in reject["detail"]
 
 
 def test_the_seed_decides() -> None:
@@ -131,9 +129,7 @@ def test_near_identical_questions_are_those_of_a_comparison_of_all(threshold: fl
 def test_pinned_questions_keep_their_split_whatever_their_draw(tmp_path) -> None:
     texts = _numbered(50)
     pins = tmp_path / "pins.jsonl"
-    pins.write_text(
-        "".join(json.dumps({"content_key": content_key(text), "split": "dev"}) + "\n" for text in texts[:5])
-    )
+    write_lines(pins, [{"content_key": content_key(text), "split": "dev"} for text in texts[:5]])
     kept, _ = _split(texts, [True] * 25 + [False] * 25, train_size=10, test_size=10, pinned=str(pins))
     assert all(kept[text] == "dev" for text in texts[:5])
     assert list(kept.values()).count("train") == 10

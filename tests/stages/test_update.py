@@ -1,7 +1,5 @@
 """The label update against hand-made expectations and against a slow, obvious way of working labels out."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -43,12 +41,10 @@ def _world(
     """``given_answers``: question -> labeler -> its answers to the four passages; ``correct``: question -> keys the
     judge accepts."""
     questions = sorted(given_answers)
-    asked = table_of(
-        "questions", [{"question_id": one, "question": f"What is {one}?", "answers": ["Ship"]} for one in questions]
-    )
-    passages = table_of(
-        "passages", [{"question_id": one, "permutation": order} for one in questions for order in PERMUTATIONS]
-    )
+    rows = [{"question_id": one, "question": f"What is {one}?", "answers": ["Ship"]} for one in questions]
+    asked = table_of("questions", rows)
+    orders = [{"question_id": one, "permutation": order} for one in questions for order in PERMUTATIONS]
+    passages = table_of("passages", orders)
     answers = {
         labeler: Answers.of(
             passages.append_column(
@@ -70,9 +66,8 @@ def _world(
         for rank, text in enumerate(HINTS)
     ]
     kept = table_of("splits", [{"question_id": one, "split": (splits or {}).get(one, "dev")} for one in questions])
-    return LabelTables(
-        asked, table_of("ranked_hints", hints), kept, verdicts, made["labels"], made["valid_answers"]
-    ), answers
+    ranked = table_of("ranked_hints", hints)
+    return LabelTables(asked, ranked, kept, verdicts, made["labels"], made["valid_answers"]), answers
 
 
 def _no_leaks(items):
@@ -140,10 +135,8 @@ def test_a_rejected_answer_lowers_only_passages_that_nothing_else_holds_up() -> 
 def test_a_rejected_gold_answer_leaves_and_a_question_without_valid_answer_with_it() -> None:
     world = _world(WORLD, {})
     made = _update(world, [_decision("c", "ship", False), _decision("a", "ship", False), _decision("a", "boat", True)])
-    assert [row["answer"] for row in made["valid_answers"].to_pylist() if row["question_id"] == "a"] == [
-        "Boat",
-        "boat!",
-    ]
+    mine = [row["answer"] for row in made["valid_answers"].to_pylist() if row["question_id"] == "a"]
+    assert mine == ["Boat", "boat!"]
     assert _label_list(made, "a") == [1, 2, 2, 1]
     assert _label_list(made, "c") == [] and "c" not in made["splits"].column("question_id").to_pylist()
     [gone] = made["rejects"].to_pylist()
@@ -188,11 +181,8 @@ def test_without_any_review_a_question_of_train_leaves_for_an_answer_that_the_ju
     world = _world(WORLD, {"b": {"raft"}}, splits={"b": "train"})
     made = _update(world, [], leaks)
     assert made["splits"].column("question_id").to_pylist() == ["a", "c"]
-    assert (
-        {*made["labels"]["question_id"].to_pylist()}
-        == {*made["valid_answers"]["question_id"].to_pylist()}
-        == {"a", "c"}
-    )
+    for name in ("labels", "valid_answers"):
+        assert {*made[name]["question_id"].to_pylist()} == {"a", "c"}
     [gone] = made["changes"].to_pylist()
     assert (gone["question_id"], gone["change"], gone["reviews"]) == ("b", "question_removed", [])
     world = _world(WORLD, {})  # not accepted: not looked for
@@ -215,9 +205,8 @@ def test_an_accepted_answer_removes_a_question_where_it_is_a_word_of_a_hint(meth
 
         return rows
 
-    settings = Settings(
-        leakage={"method": method}, readers=[{"name": labeler, "role": "labeler"} for labeler in LABELERS]
-    )
+    readers = [{"name": labeler, "role": "labeler"} for labeler in LABELERS]
+    settings = Settings(leakage={"method": method}, readers=readers)
     people = [{"hint_id": f"a-h{n:02d}", "decision": decision, "span": None, "answer": None} for n in range(len(HINTS))]
     made = update_stage.function(
         Context(
@@ -301,11 +290,8 @@ def test_labels_are_what_passage_by_passage_work_gives(given_answers, correct, r
     now = {(row["question_id"], row["permutation"]): row["label"] for row in made["labels"].to_pylist()}
     assert now == {place: label for place, label in expected.items() if place[0] in there}
     before = {(row["question_id"], row["permutation"]): row["label"] for row in world[0].labels.to_pylist()}
-    told = {
-        (row["question_id"], row["permutation"]): row["after"]
-        for row in made["changes"].to_pylist()
-        if row["change"] == "label"
-    }
+    raised = [row for row in made["changes"].to_pylist() if row["change"] == "label"]
+    told = {(row["question_id"], row["permutation"]): row["after"] for row in raised}
     assert told == {place: label for place, label in now.items() if before[place] != label}
     # What an export checks: label 2 exactly where a labeler's answer is, as written, among the valid answers.
     valid = {(row["question_id"], row["answer"]) for row in made["valid_answers"].to_pylist()}

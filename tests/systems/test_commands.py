@@ -64,11 +64,7 @@ def test_two_levels_and_a_judge_without_a_language_model(made: Path, tmp_path: P
         (("bandits", "run", "--source", "quit"), InputError, "no question of the source 'quit'"),
         (("bandits", "run", "--arms", "nowhere.jsonl"), InputError, "Cannot read the arms"),
         (("complexity", "run", "--set", "complexity.token_head=late"), SettingsError, "needs complexity.token_model"),
-        (
-            ("complexity", "run", "--set", "complexity.answer_model=x"),
-            SettingsError,
-            "complexity.answer_model must name",
-        ),
+        (("complexity", "run", "--set", "complexity.answer_model=x"), SettingsError, "answer_model must name"),
         (("bandits", "run", "--arms", "written"), SettingsError, "bandits.language_model must name"),
         (("bandits", "report"), SettingsError, "bandits.language_model must name"),
         (("complexity", "run"), SettingsError, "needs a dense index"),

@@ -69,16 +69,11 @@ def test_scores_follow_from_verdicts() -> None:
 
 
 def test_a_rambling_judge_supports_nothing_and_is_counted() -> None:
-    made = judge_of(lambda request: "Well, that depends", Reports()).score(TASK, "It is Lesotho [1].")
-    assert (made.citation_support, made.nugget_coverage, made.sentence_support, made.unread) == (0.0, 0.0, 0.0, 4)
-
-
-def test_an_empty_report_scores_nothing_and_asks_nothing() -> None:
-    def never(request: ChatRequest) -> str:
-        raise AssertionError("nothing to ask")
-
-    made = judge_of(never, Reports()).score(TASK, " ")
-    assert (made.citation_support, made.nugget_coverage, made.sentence_support) == (0.0, 0.0, 0.0)
+    """Of an empty report it is asked nothing."""
+    for text, unread in (("It is Lesotho [1].", 4), (" ", 0)):
+        made = judge_of(lambda request: "Well, that depends", Reports()).score(TASK, text)
+        assert (made.citation_support, made.nugget_coverage, made.sentence_support) == (0.0, 0.0, 0.0)
+        assert made.unread == unread
 
 
 def test_the_writer_sees_numbered_documents_and_skips_empty_selections() -> None:

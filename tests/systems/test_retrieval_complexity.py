@@ -24,11 +24,7 @@ from quit.systems.relevance import JudgedAnswers
 from tests.systems.scripted import SmallCollection, Talks, WordOverlap
 from tests.systems.scripted import settings as talking
 
-DOCUMENTS = [
-    ("Lesotho", "lies inside South Africa"),
-    ("Letsie III", "is king of Lesotho"),
-    ("Bread", "is baked of flour"),
-]
+DOCUMENTS = [("Lesotho", "lies inside South Africa"), ("Letsie III", "is king of Lesotho"), ("Bread", "is of flour")]
 QUERIES = [
     {"query_id": "q", "text": "Who is king of the land inside South Africa?", "answers": ["Moshoeshoe"],
      "kind": "2hop"},
@@ -147,9 +143,8 @@ def test_a_prompted_model_is_one_more_decision_and_its_own_answers_are_compared(
     scores = [rating.retrieved.answerability for rating in rated]
     expected = stats.pearsonr(scores, [float(rating.correct) for rating in rated]).statistic
     assert correct["pearson"]["answerability"]["value"] == pytest.approx(expected)
-    assert "Pearson's correlation with it" in "\n".join(
-        rrcp.lines({"questions": 1, **dict.fromkeys(rrcp.DECISIONS, 1), "agreement": found})
-    )
+    rows = rrcp.lines({"questions": 1, **dict.fromkeys(rrcp.DECISIONS, 1), "agreement": found})
+    assert "Pearson's correlation with it" in "\n".join(rows)
 
 
 def test_opinions_of_language_models() -> None:

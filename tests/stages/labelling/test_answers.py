@@ -1,7 +1,5 @@
 """Answers by number, against the rows with texts that they were made from."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -62,10 +60,8 @@ def test_no_text_is_lost_and_numbers_follow_the_first_passage(rows: list[tuple])
 def test_index_and_counts_find_each_rows_text_whatever_the_encoding(rows: list[tuple]) -> None:
     replies = _replies(rows)
     numbered = Answers.of(replies)
-    encoded = Answers(
-        numbered.rows.set_column(0, "question_id", numbered.rows.column("question_id").dictionary_encode()),
-        numbered.distinct,
-    )
+    question_ids = numbered.rows.column("question_id").dictionary_encode()
+    encoded = Answers(numbered.rows.set_column(0, "question_id", question_ids), numbered.distinct)
     for answers in (numbered, encoded):
         assert answers.distinct.column("answer").take(pa.array(answers.index)).to_pylist() == [row[1] for row in rows]
         assert answers.counts.sum() == len(rows)

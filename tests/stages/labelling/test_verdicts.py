@@ -1,7 +1,5 @@
 """From reviews to decisions: what counts, how it is counted, what stays open."""
 
-from __future__ import annotations
-
 import pytest
 
 from quit import contracts
@@ -34,9 +32,8 @@ def said(
         if name.startswith("flag_"):
             rows.append({**common, "kind": "flag", "text": name[5:]})
         elif name.startswith("typed_"):
-            rows.append(
-                {**common, "kind": "missing", "answer_key": name[6:], "answer": name[6:].title(), "correct": True}
-            )
+            answer = name[6:]
+            rows.append({**common, "kind": "missing", "answer_key": answer, "answer": answer.title(), "correct": True})
         else:
             rows.append({**common, "kind": "answer", "answer_key": name, "answer": name, "correct": value})
     return rows
@@ -84,12 +81,8 @@ def test_an_adjudicator_settles_what_others_disagree_on() -> None:
     assert _decided(*both, **rule) == {"x": (None, 1, 1, "waiting"), "y": (True, 2, 0, "unanimous")}
     decided = _decided(*both, said("chief", 3, x=False, y=False), **rule)
     assert decided == {"x": (False, 1, 2, "adjudicator"), "y": (False, 2, 1, "adjudicator")}
-    assert _decided(*both, said("chief", 3, x=False, y=False))["y"] == (
-        True,
-        2,
-        1,
-        "majority",
-    )  # no chief under this rule
+    votes = _decided(*both, said("chief", 3, x=False, y=False))  # no chief under this rule
+    assert votes["y"] == (True, 2, 1, "majority")
 
 
 def test_too_few_voters_settle_nothing() -> None:
@@ -98,10 +91,8 @@ def test_too_few_voters_settle_nothing() -> None:
 
 
 def test_a_typed_answer_is_a_vote_for_it_and_others_who_saw_it_vote_too() -> None:
-    assert _decided(said("a", 1, typed_new=True), said("b", 2, x=True)) == {
-        "new": (True, 1, 0, "unanimous"),
-        "x": (True, 1, 0, "unanimous"),
-    }
+    votes = _decided(said("a", 1, typed_new=True), said("b", 2, x=True))
+    assert votes == dict.fromkeys(("new", "x"), (True, 1, 0, "unanimous"))
     assert _decided(said("a", 1, x=False, typed_x=True)) == {"x": (True, 1, 0, "unanimous")}
     assert _decided(said("a", 1, typed_x=True), said("b", 2, x=False))["x"] == (None, 1, 1, "tie")
 
@@ -123,9 +114,8 @@ def test_the_hash_follows_settled_decisions_alone() -> None:
     gone = [said("b", 2, x=False, question="z"), said("b", 2, 2, "withdrawn", question="z")]
     assert decisions_hash(decide(_table(*gone, said("a", 1, x=True)), Review())) == base
     assert decisions_hash(decide(_table(said("a", 1, x=False)), Review())) != base
-    opened = decide(
-        _table(said("a", 1, x=True, question="k"), said("b", 2, x=False, question="k"), said("a", 3, x=True)), Review()
-    )
+    tie = said("a", 1, x=True, question="k"), said("b", 2, x=False, question="k")
+    opened = decide(_table(*tie, said("a", 3, x=True)), Review())
     assert decisions_hash(opened) == decisions_hash(decide(_table(said("a", 3, x=True)), Review()))
 
 
@@ -141,10 +131,8 @@ def test_a_verdict_that_is_asked_back_about_is_none_until_its_annotator_says() -
     assert _decided(unclear, said("b", 2, gold=True, x=False))["gold"] == (True, 1, 0, "unanimous")
     empty = said("b", 2, state="empty", ask="empty", gold=None, x=None)
     assert _decided(unclear, empty) == {"x": (False, 0, 1, "unanimous")}
-    assert [(row["annotator"], row["ask"], row["answers"]) for row in ask_back(_table(unclear, empty))] == [
-        ("a", "gold", ["gold"]),
-        ("b", "empty", ["gold", "x"]),
-    ]
+    asked = [(row["annotator"], row["ask"], row["answers"]) for row in ask_back(_table(unclear, empty))]
+    assert asked == [("a", "gold", ["gold"]), ("b", "empty", ["gold", "x"])]
     clear = said("a", 1, 2, gold=True, x=False), said("b", 2, 2, gold=True, x=False)
     assert ask_back(_table(unclear, empty, *clear)) == []
     assert _decided(unclear, empty, *clear)["gold"] == (True, 2, 0, "unanimous")

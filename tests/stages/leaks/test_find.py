@@ -1,8 +1,6 @@
 """How people's decisions and the rules' findings meet in one hint. The model is a stub: it must not decide these
 cases."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np
@@ -65,18 +63,16 @@ def test_no_leak_without_span_silences_the_model_too() -> None:
 def test_which_of_several_overrides_counts(overrides: list[Override], overridden: bool) -> None:
     found = _find(Says(), *overrides, answers=("Nile", "Congo"))
     # A person who calls the very span a leak takes the place of the rule that found it.
-    assert [flag for span, method, flag in found if span == "Nile" and method in ("exact", "person")][:1] == [
-        overridden
-    ]
+    rules = [flag for span, method, flag in found if span == "Nile" and method in ("exact", "person")]
+    assert rules[0] is overridden
 
 
 def test_a_person_finds_what_no_rule_does() -> None:
     said = [("White Nile", "person", False), ("Nile", "exact", False)]
     assert sorted(_find(Says(), Override(True, span="White Nile"))) == sorted(said)
     assert (HINT, "person", False) in _find(Says(), Override(True))  # the whole hint
-    [[leak, _]] = find_leaks(
-        QUESTION, ["Nile", "Congo"], [HINT], None, None, Leakage(), [[Override(True, "it", "Congo")]]
-    )
+    person = [Override(True, "it", "Congo")]
+    [[leak, _]] = find_leaks(QUESTION, ["Nile", "Congo"], [HINT], None, None, Leakage(), [person])
     assert (leak.span, leak.answer, leak.method) == ("it", "Congo", "person")
 
 
@@ -89,10 +85,8 @@ def test_overrides_are_read_by_hint() -> None:
             ("a", "leak", None, "x"),
         )
     ]
-    assert overrides_by_hint(pa.Table.from_pylist(rows)) == {
-        "a": [Override(True, "it", "Nile"), Override(True, None, "x")],
-        "b": [Override(False)],
-    }
+    expected = {"a": [Override(True, "it", "Nile"), Override(True, None, "x")], "b": [Override(False)]}
+    assert overrides_by_hint(pa.Table.from_pylist(rows)) == expected
     assert overrides_by_hint(None) == {}
 
 
@@ -133,9 +127,8 @@ def test_a_word_that_only_begins_as_the_answer_is_not_asked_about() -> None:
 
 
 def test_spans_neither_begin_nor_end_with_a_stop_word() -> None:
-    assert candidate_spans("The White Nile of Egypt, Nile", 3) == [
-        *("White", "Nile", "Egypt", "White Nile", "Egypt, Nile", "Nile of Egypt")
-    ]
+    spans = ["White", "Nile", "Egypt", "White Nile", "Egypt, Nile", "Nile of Egypt"]
+    assert candidate_spans("The White Nile of Egypt, Nile", 3) == spans
 
 
 def test_what_does_not_fit_the_hints_is_refused_not_joined_by_position() -> None:
@@ -162,11 +155,8 @@ def test_the_papers_method_has_the_model_judge_every_word_that_is_no_stop_word_w
     words = ["river", "US", "maps", "flows", "Khartoum", "property"]  # of the question too; US is no "us"
     pairs = [(word, answer) for word in words for answer in ("Nile", "Blue Nile")]
     assert asked == [*pairs, ("Nile", "Blue Nile")]  # that it is the Nile need not be asked
-    assert [(leak.span, leak.answer, leak.method) for leak in found] == [
-        ("Nile", "Nile", "exact"),
-        ("flows", "Nile", "equivalence"),
-        ("flows", "Blue Nile", "equivalence"),
-    ]
+    leaks = [("Nile", "Nile", "exact"), ("flows", "Nile", "equivalence"), ("flows", "Blue Nile", "equivalence")]
+    assert [(leak.span, leak.answer, leak.method) for leak in found] == leaks
 
 
 def test_the_papers_method_has_no_rules_spans_or_containment() -> None:

@@ -1,7 +1,5 @@
 """Candidates from the collection: alike in kind, near, and not the answer itself."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -43,9 +41,8 @@ class Aliases:
     identity = "aliases"
 
     def probability(self, pairs: Sequence[Pair]) -> np.ndarray:
-        return np.array(
-            [0.9 if {pair.reference, pair.candidate} == {"Paris", "City of Light"} else 0.1 for pair in pairs]
-        )
+        alias = {"Paris", "City of Light"}
+        return np.array([0.9 if {pair.reference, pair.candidate} == alias else 0.1 for pair in pairs])
 
 
 def _questions() -> pa.Table:
@@ -71,12 +68,8 @@ def test_candidates_have_the_fine_type_and_are_not_the_answer(encoder) -> None:
 
 def test_nearest_candidates_come_first_and_the_cap_holds(encoder) -> None:
     everything = _pool(encoder).draw([_asked("q0", "Which city?", "Paris")])[0]
-    cosine = dict(
-        zip(
-            ("London", "Berlin", "Rome", "Madrid"),
-            encoder.encode(["London", "Berlin", "Rome", "Madrid"]) @ encoder.encode(["Paris"])[0],
-        )
-    )
+    names = ("London", "Berlin", "Rome", "Madrid")
+    cosine = dict(zip(names, encoder.encode(names) @ encoder.encode(["Paris"])[0]))
     assert [one.candidate for one in everything] == sorted(cosine, key=lambda name: -cosine[name])
     assert all(first.similarity >= second.similarity for first, second in pairwise(everything))
     assert everything[0].similarity == pytest.approx(float(max(cosine.values())), abs=1e-6)

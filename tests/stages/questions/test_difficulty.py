@@ -1,7 +1,5 @@
 """Retrieval complexity: the numbers against the formulas, and what a corpus does to them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -113,12 +111,8 @@ def test_the_same_passages_as_a_corpus_give_the_same_values(encoder, corpus: Pat
     assert {key: pytest.approx(value) for key, value in one.items()} == other
     assert len(own["rejects"]) == 0
     [left_out] = named["rejects"].to_pylist()
-    assert (left_out["kind"], left_out["reason"], left_out["file"], left_out["position"]) == (
-        "document",
-        "duplicate_id",
-        "corpus.jsonl",
-        4,
-    )
+    place = ("document", "duplicate_id", "corpus.jsonl", 4)
+    assert tuple(left_out[name] for name in ("kind", "reason", "file", "position")) == place
     assert len(list((corpus.parent / "cache" / "encodings").glob("*.npy"))) == 1
 
 

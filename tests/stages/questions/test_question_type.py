@@ -1,7 +1,5 @@
 """Whose type counts, and that the classifier's stands beside it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pytest

@@ -15,9 +15,8 @@ KNOWN = RNG.random(SHAPE) < 0.5
 
 
 def _names(row: np.ndarray) -> set[str]:
-    return {
-        name for name, related in zip(permutation_table(HINTS).permutation.to_pylist(), row, strict=True) if related
-    }
+    names = permutation_table(HINTS).permutation.to_pylist()
+    return {name for name, related in zip(names, row, strict=True) if related}
 
 
 def test_neighbours_of_a_passage_by_hand() -> None:

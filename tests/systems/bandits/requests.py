@@ -53,9 +53,8 @@ def drawn(seed: int, arms: int = 4, ranks: int = 6, parents: Sequence[int] | Non
     worth = rng.random(arms)
     documents = [rng.permutation(20)[:length].tolist() for length in lengths]
     good = set(rng.permutation(20)[:6].tolist())
-    relevance = [
-        [float(d in good and rng.random() < w + 0.3) for d in row] for row, w in zip(documents, worth, strict=True)
-    ]
+    shown = zip(documents, worth, strict=True)
+    relevance = [[float(d in good and rng.random() < w + 0.3) for d in row] for row, w in shown]
     pool = sorted({d for row in documents for d in row})
     vectors = rng.normal(size=(len(pool), 8))
     return request_of(

@@ -61,9 +61,8 @@ def test_decompositions_of_a_request_are_averaged_and_it_counts_once() -> None:
 
 
 def test_empty_rankings_and_budgets_below_one_document_score_nothing() -> None:
-    made = evaluate(
-        [request_of([[], []], name="p"), request_of([[1], [1]])], policies(SETTINGS, ["random", "bernoulli"]), SETTINGS
-    )
+    requests = [request_of([[], []], name="p"), request_of([[1], [1]])]
+    made = evaluate(requests, policies(SETTINGS, ["random", "bernoulli"]), SETTINGS)
     assert made.value("bernoulli", 1.0).tolist() == [0.0, 1.0]
     assert made.value("bernoulli", 0.1).tolist() == [0.0, 0.0]
 

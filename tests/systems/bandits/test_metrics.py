@@ -38,9 +38,8 @@ def test_alpha_ndcg_is_that_of_ir_measures(seed: int, documents: int, nuggets: i
     others = [f"x{place}" for place in range(8)]
     ranking = rng.permutation([f"d{place}" for place in range(len(held))] + others)[: rng.integers(1, 16)].tolist()
     positions = [ranking.index(f"d{place}") if f"d{place}" in ranking else NEVER for place in range(len(held))]
-    qrels = [
-        ir_measures.Qrel("q", f"d{place}", 1, str(nugget)) for place, nugget in zip(*np.nonzero(held), strict=True)
-    ]
+    pairs = zip(*np.nonzero(held), strict=True)
+    qrels = [ir_measures.Qrel("q", f"d{place}", 1, str(nugget)) for place, nugget in pairs]
     run = [ir_measures.ScoredDoc("q", name, float(100 - place)) for place, name in enumerate(ranking)]
     measure_ = ir_measures.alpha_nDCG(alpha=0.5) @ cutoff
     expected = ir_measures.calc_aggregate([measure_], qrels, run)[measure_]

@@ -191,27 +191,6 @@ def test_a_smaller_budget_is_the_beginning_of_a_larger_one() -> None:
     assert (short == run(request, "bernoulli", runs=50)[:, :5]).all()
 
 
-def test_children_open_after_four_of_four_and_not_after_three_of_four() -> None:
-    for first, expected in (([1, 1, 1, 1, 0, 0], 4), ([1, 1, 1, 0, 0, 0], 6)):
-        request = request_of([first, [1, 1]], parents=(-1, 0))
-        order = run(request, "bernoulli", runs=300, hierarchical=True)
-        child = (order >= 6).argmax(axis=1)  # step of the child's first document
-        assert child.min() == expected
-        if expected == 6:
-            assert (child == 6).all()  # opened only when the parent had nothing left
-
-
-def test_epsilon_greedy_stays_after_a_relevant_document() -> None:
-    request = request_of([[1, 1, 0, 0], [1, 0, 1, 0], [0, 0, 0, 0]])
-    order = run(request, "epsilon-greedy", runs=200)
-    arm, rank = order // 4, order % 4
-    for each in range(200):
-        for step in range(11):
-            if request.relevant[arm[each, step], rank[each, step]] and rank[each, step] < 3:
-                assert arm[each, step + 1] == arm[each, step]
-    assert len(set(arm[:, 0].tolist())) == 3
-
-
 def test_exploitation_reads_lists_to_their_end_and_exploration_one_rank_at_a_time() -> None:
     request = request_of([[0, 0, 0], [0], [0, 0, 0]])
     arms = run(request, "exploitation") // 3
@@ -220,16 +199,6 @@ def test_exploitation_reads_lists_to_their_end_and_exploration_one_rank_at_a_tim
     assert (np.diff(ranks, axis=1) >= 0).all()
     first = run(request, "bernoulli-ucb-index")[:, :3] // 3
     assert all(sorted(each) == [0, 1, 2] for each in first.tolist())  # every arm once before any arm twice
-
-
-def test_equal_documents_bring_no_reward_to_diversity() -> None:
-    # All documents are alike: after the first, novelty is 0, so the good arm looks as bad as the other.
-    same = np.ones((6, 1))
-    request = request_of([[1, 1, 1], [0, 0, 0]], vectors=same)
-    plain, diverse = (
-        request.relevant.reshape(-1)[run(request, name, runs=4000)][:, :4].mean() for name in ("bernoulli", "diversity")
-    )
-    assert plain > diverse + 0.03
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,7 +1,5 @@
 """Union_norm and Union_freq on a worked example (paper, section 5.4, equation 1)."""
 
-import pytest
-
 from quit.systems.benchmark.contexts import context_of, union_freq, union_norm
 
 # Three passages over hints A to D, ranks 1, 2, 3.
@@ -25,9 +23,10 @@ def test_union_freq_worked_by_hand() -> None:
     assert union_freq(RANKED, 1.0, 0.0) == ("B", "A", "C", "D")
 
 
-def test_one_passage_is_itself_by_both() -> None:
+def test_one_passage_is_itself_by_both_and_none_is_empty() -> None:
     passage = ("C", "A", "E", "B")
     assert union_freq([passage], 0.6, 0.4) == union_norm([passage]) == passage
+    assert [context_of(strategy, [], 0.6, 0.4) for strategy in ("norm", "freq")] == [(), ()]
 
 
 def test_ties_keep_the_order_of_first_occurrence() -> None:
@@ -40,8 +39,3 @@ def test_a_sentence_twice_in_a_passage_counts_at_its_first_position() -> None:
     # A at 1 (and 3), B at 2: A 0.4, B 0.2 with beta alone.
     assert union_freq([("A", "B", "A")], 0.0, 0.4) == ("A", "B")
     assert union_freq([("A", "B", "B"), ("B",)], 0.0, 0.4) == ("B", "A")  # B 0.2 + 0.4, A 0.4
-
-
-@pytest.mark.parametrize("strategy", ["norm", "freq"])
-def test_no_passage_is_an_empty_context(strategy: str) -> None:
-    assert context_of(strategy, [], 0.6, 0.4) == ()

@@ -56,9 +56,8 @@ def test_figure_4_has_each_corpus_by_its_best_retriever(world) -> None:
 def read(scores: Scores, of: System, reader: str, right: dict[tuple[str, int], str]) -> None:
     """Add answers: for (strategy, k) the questions that are answered correctly."""
     for (strategy, k), questions in right.items():
-        answers = [
-            query.gold[0] if query.question_id in questions.split() else NO_ANSWER for query in scores.task.queries
-        ]
+        right_for = questions.split()
+        answers = [query.gold[0] if query.question_id in right_for else NO_ANSWER for query in scores.task.queries]
         scores.add_reading(Reading(of, reader, strategy, k, answers))
 
 

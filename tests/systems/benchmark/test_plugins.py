@@ -1,6 +1,7 @@
 """Systems of other packages: an entry point of an installed distribution, found by importlib.metadata as pip leaves
 it."""
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -25,7 +26,7 @@ class FirstRows:
         rows = np.arange(min(self.count, depth))
         return [Ranking(rows, -rows.astype(np.float32)) for _ in queries]
 class Longest:
-    identity = "longest@1"
+    identity, counts = "longest@1", [1, 2, 3]  # counts of its own: no listwise reranker's
     def __init__(self, context):
         pass
     def score(self, query, texts):
@@ -78,6 +79,7 @@ def test_a_run_of_plugins_alone_has_the_values_computed_by_hand(release, install
     request = Request(release, "test", ("first-rows:10",), ("longest",), ("echo",))
     settings = load("embedded", ["benchmark.resamples=100"]).settings
     outcome = run_benchmark(request, settings, tmp_path / "out")
+    assert json.loads((tmp_path / "out" / "run.json").read_text())["replies"] == {}
     keys = ("retriever", "reranker", "reader", "strategy", "k", "metric")
     found = {tuple(row[key] for key in keys): row["value"] for row in outcome.results.to_pylist()}
     for metric, value in {"Hit@5": 0.0, "Hit@10": 1.0, "MRR@100": 1 / 9, "Recall@10": 0.5}.items():

@@ -10,6 +10,7 @@ import torch
 
 from quit.errors import InputError, SettingsError
 from quit.models.generation import ChatRequest
+from quit.models.minilm_weights import model_folder
 from quit.retrieval.protocols import Scorer
 from quit.systems.benchmark.late import LateReranker
 from quit.systems.benchmark.listwise import ListwiseReranker, read_order, windows
@@ -61,9 +62,8 @@ def test_upr_over_an_encoder_decoder_is_the_mean_log_probability_of_the_question
     labels = torch.tensor([[*tokenizer(QUESTION)["input_ids"], tokenizer.eos_token_id]])
     for text, score in zip(TEXTS, reranker.score(QUESTION, TEXTS), strict=True):
         with torch.inference_mode():
-            loss = model(
-                **tokenizer(f"{text} is", return_tensors="pt", return_token_type_ids=False), labels=labels
-            ).loss
+            asked = tokenizer(f"{text} is", return_tensors="pt", return_token_type_ids=False)
+            loss = model(**asked, labels=labels).loss
         assert score == pytest.approx(-float(loss), abs=1e-5)
     assert len(reranker.score(QUESTION, [])) == 0
 
@@ -82,9 +82,8 @@ def test_upr_over_a_causal_model_counts_the_question_alone(world, tmp_path: Path
 
 
 def test_upr_ranks_by_another_prompt_under_another_identity(world, t5) -> None:
-    ours, other = (
-        make_reranker(f"upr:{t5[0]}", world.context(*given)) for given in ([], ["benchmark.upr_prompt={passage}"])
-    )
+    given = ([], ["benchmark.upr_prompt={passage}"])
+    ours, other = (make_reranker(f"upr:{t5[0]}", world.context(*overrides)) for overrides in given)
     assert ours.identity != other.identity
     with pytest.raises(SettingsError, match="upr_prompt"):
         world.context("benchmark.upr_prompt=no passage in it")
@@ -104,22 +103,20 @@ def test_a_model_without_the_words_of_its_kind_is_refused(world, t5, name: str, 
         make_reranker(f"{name}:{folder}", world.context()).score("who", TEXTS)
 
 
-def test_models_that_cannot_rerank_are_refused(world, tmp_path: Path) -> None:
-    from quit.models.minilm_weights import model_folder
-
-    with pytest.raises(InputError, match="no trained head"):
-        make_reranker(f"cross-encoder:{model_folder()}", world.context()).score("who", TEXTS)
-    with pytest.raises(InputError, match="not a language model"):
-        make_reranker(f"upr:{model_folder()}", world.context()).score("who", TEXTS)
-    with pytest.raises(InputError, match="cannot be loaded"):
-        make_reranker(f"monot5:{model_folder()}", world.context()).score("who", TEXTS)
-    with pytest.raises(InputError, match="not a multi-vector model"):
-        make_reranker(f"late:{model_folder()}", world.context()).score("who", TEXTS)
-    for name in ("cross-encoder", "monot5", "upr"):
-        with pytest.raises(InputError, match="Name the model"):
-            make_reranker(name, world.context())
-    with pytest.raises(InputError, match="There is no model folder"):
-        make_reranker(f"cross-encoder:{tmp_path / 'absent'}", world.context()).score("who", TEXTS)
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("cross-encoder:MINILM", "no trained head"),
+        ("upr:MINILM", "not a language model"),
+        ("monot5:MINILM", "cannot be loaded"),
+        ("late:MINILM", "not a multi-vector model"),
+        *((name, "Name the model") for name in ("cross-encoder", "monot5", "upr")),
+        ("cross-encoder:/absent", "There is no model folder"),
+    ],
+)
+def test_models_that_cannot_rerank_are_refused(world, name: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make_reranker(name.replace("MINILM", str(model_folder())), world.context()).score("who", TEXTS)
 
 
 def test_late_reranker_is_maxsim_and_sees_order(world, encoder) -> None:

@@ -22,17 +22,14 @@ class FakePassages:
     def __init__(self, seed: int = 0, parts: list[tuple[str, ...]] | None = None) -> None:
         draw = np.random.default_rng(seed)
         words = [f"w{i}x" for i in range(25)]
-        self._parts = parts or [
-            tuple(" ".join(draw.choice(words, draw.integers(1, 9))) for _ in range(3)) for _ in range(4)
-        ]
+        drawn = [[draw.choice(words, draw.integers(1, 9)) for _ in range(3)] for _ in range(4)]
+        self._parts = parts or [tuple(map(" ".join, hints)) for hints in drawn]
         self.identity, self.groups = "fake", len(self._parts)
         self._order = permutations(len(self._parts[0]))
         self.size = len(self._order)
         self.subsets = tuple(dict.fromkeys(tuple(sorted(one)) for one in self._order))
-        self.members = tuple(
-            np.array([place for place, one in enumerate(self._order) if tuple(sorted(one)) == subset])
-            for subset in self.subsets
-        )
+        sets = [tuple(sorted(one)) for one in self._order]
+        self.members = tuple(np.array([n for n, one in enumerate(sets) if one == subset]) for subset in self.subsets)
 
     def __len__(self) -> int:
         return self.groups * self.size

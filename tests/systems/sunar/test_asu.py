@@ -59,12 +59,6 @@ def test_rescoring_by_hand() -> None:
     assert rescored(np.array([3.0, -3.0]), 3, literal=True) == pytest.approx([1.0, -1.0])
 
 
-@given(finite, st.integers(1, 10), st.integers(1, 10))
-def test_a_rescored_value_never_grows_with_s(score: float, one: int, other: int) -> None:
-    less, more = sorted((one, other))
-    assert rescored(np.array([score]), more)[0] <= rescored(np.array([score]), less)[0]
-
-
 @given(st.lists(finite, min_size=1, max_size=16), st.integers(1, 10))
 def test_within_a_batch_the_order_stays(scores: list[float], s: int) -> None:
     ranked = np.sort(np.array(scores))
@@ -72,21 +66,12 @@ def test_within_a_batch_the_order_stays(scores: list[float], s: int) -> None:
     assert ((rescored(ranked, s) >= 0) & (rescored(ranked, s) <= 1 / s)).all()
 
 
-def test_the_printed_form_promotes_negative_scores() -> None:
-    assert rescored(np.array([-4.0]), 4, literal=True)[0] > rescored(np.array([-4.0]), 1, literal=True)[0]
-
-
 def test_sets_are_greedy_against_first_members() -> None:
     # a = b and b = c but not a = c: c is compared with a alone, so it opens a set of its own.
     entailment = Pairs("ab", "bc")
+    assert semantic_sets("q", ["The Nile", "nile.", "Nile"], entailment) == [[0, 1, 2]] and entailment.asked == []
     assert semantic_sets("q", ["a", "b", "c", "b"], entailment) == [[0, 1, 3], [2]]
     assert ("q", "a", "c") in entailment.asked and ("q", "b", "c") not in entailment.asked
-
-
-def test_equal_answers_need_no_model() -> None:
-    entailment = Pairs()
-    assert semantic_sets("q", ["The Nile", "nile.", "Nile"], entailment) == [[0, 1, 2]]
-    assert entailment.asked == []
 
 
 @given(st.lists(st.sampled_from("abcdef"), max_size=10), st.sets(st.sampled_from(["ab", "bc", "cd", "ef"])))

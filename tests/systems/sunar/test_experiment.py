@@ -21,6 +21,7 @@ from quit.systems.sunar.reading import ANSWER_FIELDS
 from quit.systems.sunar.show import lines
 from quit.systems.sunar.variants import VARIANTS, effective
 from tests.conftest import call_quit
+from tests.corpora.worlds import write_lines
 from tests.systems.scripted import Talks
 from tests.systems.scripted import settings as talking
 
@@ -106,11 +107,7 @@ def test_every_variant_that_needs_no_language_model_answers(one: Place, models: 
         ({}, "sunnar", "There is no variant 'sunnar'. Did you mean 'sunar'"),
         ({}, "react", "needs a language model"),
         ({}, "chain-of-thought", "reading 'chain-of-thought' needs a language model"),
-        (
-            {"language_model": "gpt"},
-            "sunar",
-            "must name a reader or judge that is a language model: none in this profile",
-        ),
+        ({"language_model": "gpt"}, "sunar", "is a language model: none in this profile"),
     ],
 )
 def test_wrong_settings_are_said_before_any_work(place: Place, tmp_path: Path, given, variant: str, said: str) -> None:
@@ -130,9 +127,8 @@ def test_shipped_prompts_have_the_fields_that_are_filled() -> None:
     of_planners = {"self_ask": "SelfAsk", "react": "ReAct", "searchain": "SearChain", "ircot": "IRCoT"}
     fields_of = {name: getattr(planners, planner).fields for name, planner in of_planners.items()}
     fields_of |= {"decomp": planners.Decomp.fields, "meta_reasoner": mer.FIELDS}
-    for name, fields in (
-        fields_of | dict.fromkeys(("sub_answer", "chain_of_thought", "zero-shot"), ANSWER_FIELDS)
-    ).items():
+    fields_of |= dict.fromkeys(("sub_answer", "chain_of_thought", "zero-shot"), ANSWER_FIELDS)
+    for name, fields in fields_of.items():
         for prompts in ("musique", "2wiki"):
             assert load_prompt(prompt_name(Sunar(prompts=prompts), name), fields).turns[-1][0] == "user"
 
@@ -185,7 +181,7 @@ def test_a_language_model_of_the_profile_plans_answers_and_reasons(place: Place)
     library = assembly.library(place.corpus, place.first_stage, place.graph)
     _, identity = assembly.system(library, effective(settings.sunar, "as-set"))
     for part in ("self-ask/chat/m", "sub_answer@", "meta/chat/m", "nli/FacebookAI/roberta-large-mnli",
-                 "cross-encoder/nreimers/", "temperature 0.3, top_p 1, penalties 0.8/0.6, 1000 tokens"):  # fmt: skip
+                 "cross-encoder/nreimers/", "temperature 0.3, penalties 0.8/0.6, 1000 tokens"):  # fmt: skip
         assert part in identity
 
 
@@ -234,6 +230,7 @@ def test_ircot_collects_and_reads_in_the_end(one: Place, tmp_path: Path) -> None
     trace = _talked(one, "ircot", tmp_path)
     assert [step["sub_question"] for step in trace["steps"]] == [trace["question"], "Henry Baring was a banker."]
     assert [step["answer"] for step in trace["steps"]] == ["", ""]
+    assert any(line.startswith("language model: calls 3, prompt tokens ") for line in lines(trace))
     assert (trace["prediction"], trace["ended"]["raw"]) == ("Leith", "So the answer is Fife, perhaps.")
 
 
@@ -274,9 +271,7 @@ def test_an_index_or_graph_of_another_encoder_is_refused(corpus: BuiltCorpus, gr
 )
 def test_other_planners_search_read_and_end(one: Place, tmp_path: Path, name, retrieval, answer) -> None:
     trace = _talked(one, name, tmp_path)
-    assert [(step["sub_question"], step["answer"]) for step in trace["steps"]] == [
-        ("Who was Henry Baring?", "a sub-answer")
-    ]
+    assert [(step["sub_question"], step["answer"]) for step in trace["steps"]] == [(ASKED, "a sub-answer")]
     assert (trace["prediction"], trace["prediction_from"]) == answer
     assert trace["planner"] == name.split("-")[0] and trace["ended"]["reason"] == "final answer"
     assert ("batches" in trace["steps"][0]) == (retrieval != "first")
@@ -284,16 +279,14 @@ def test_other_planners_search_read_and_end(one: Place, tmp_path: Path, name, re
 
 
 def _quit(*arguments: object) -> tuple[int, str, str]:
-    done = call_quit("sunar", *map(str, arguments))
+    done = call_quit("sunar", *arguments)
     return done.returncode, done.stdout, done.stderr
 
 
 def test_the_commands_run_show_and_compare(corpus: BuiltCorpus, tmp_path: Path) -> None:
     queries = tmp_path / "q.jsonl"
     first = corpus.queries["query_id"][0].as_py()
-    queries.write_text(
-        json.dumps({"id": first}) + "\n" + json.dumps({"id": "mine", "text": "Where is Port Blair?"}) + "\n"
-    )
+    write_lines(queries, [{"id": first}, {"id": "mine", "text": "Where is Port Blair?"}])
     given = ["--corpus", corpus.path, "--queries", queries, "--set", "sunar.c=8", "--set", "sunar.b=4"]
     here = [*given, "--out", tmp_path / "out"]
     code, out, _ = _quit("run", *here, "--variant", "read", "--variant", "rerank-read", "--json")

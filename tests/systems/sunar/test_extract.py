@@ -31,7 +31,7 @@ def _found(text: str) -> set[tuple[str, str]]:
 
 def test_spans_by_hand() -> None:
     found = _found(
-        'On 4 May 1931 John F. Smith of the Bank of England sold "Red Barn" for $2.5 million in Ohio and Iowa.'
+        'On 4 May 1931 John F. Smith of the Bank of England sold "Red Barn" for $2.5 million in Ohio and Iowa'
     )
     assert {
         ("4 May 1931", "date"),
@@ -49,12 +49,8 @@ def test_spans_by_hand() -> None:
 
 
 def test_sentences_survive_initials_and_titles() -> None:
-    assert sentences("J. R. Smith met Dr. Jones. He left! Did he? 3 went.") == [
-        "J. R. Smith met Dr. Jones.",
-        "He left!",
-        "Did he?",
-        "3 went.",
-    ]
+    parts = ["J. R. Smith met Dr. Jones.", "He left!", "Did he?", "3 went."]
+    assert sentences(" ".join(parts)) == parts
     assert sentences("  ") == []
 
 

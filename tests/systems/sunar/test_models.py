@@ -38,11 +38,6 @@ def test_late_interaction_by_hand() -> None:
     assert scorer.score("ab", []).shape == (0,)
 
 
-def test_late_interaction_ranks_by_meaning(encoder) -> None:
-    scores = LateScorer(encoder).score("capital of France?", TEXTS)
-    assert np.argsort(-scores).tolist() == [0, 2, 1]
-
-
 def _tiny(folder: Path, labels: dict[int, str]) -> Path:
     numbers = {name: number for number, name in labels.items()}
     more = {"hidden_size": 32, "initializer_range": 0.5, "id2label": labels, "label2id": numbers}
@@ -89,6 +84,4 @@ def test_entailment_must_hold_both_ways(tmp_path: Path) -> None:
     pairs = [(f"Where? {one}", f"Where? {other}") for one in answers for other in answers]
     says = (_logits(folder, pairs).argmax(axis=1) == 2).reshape(len(answers), len(answers))
     assert [[model.mutual("Where?", one, other) for other in answers] for one in answers] == (says & says.T).tolist()
-    assert 0 < (says & says.T).sum() < (says | says.T).sum(), (
-        "the checkpoint must know pairs that hold in one direction only"
-    )
+    assert 0 < (says & says.T).sum() < (says | says.T).sum(), "some pairs must hold in one direction only"

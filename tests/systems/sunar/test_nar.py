@@ -168,13 +168,8 @@ def gar_graph(tmp_path_factory: pytest.TempPathFactory):
     edges.astype("<u4").tofile(folder / "edges.u32.np")
     np.ones((size, k), dtype="<f2").tofile(folder / "weights.f16.np")
     Lookup.build([f"d{row}" for row in range(size)], folder / "docnos.npids")
-    told = {
-        "type": "corpus_graph",
-        "format": "np_topk",
-        "package_hint": "pyterrier-adaptive",
-        "doc_count": size,
-        "k": k,
-    }
+    told = {"type": "corpus_graph", "format": "np_topk", "doc_count": size, "k": k}
+    told["package_hint"] = "pyterrier-adaptive"
     (folder / "pt_meta.json").write_text(json.dumps(told))
     return adaptive, adaptive.NpTopKCorpusGraph.load(folder), edges
 

@@ -27,6 +27,17 @@ def test_the_answer_in_a_reply(reply: str, answer: str) -> None:
     assert short(reply) == answer
 
 
-def test_the_final_answer_of_an_example_that_the_model_made_up_does_not_count() -> None:
-    assert final_answer("[Final Answer]: 1477\n\nQuestion: Who?\n[Answer]: x\n[Final Answer]: Alma Reyes") == "1477"
-    assert final_answer("Well.\n\nExisting steps:\n(none)\n[Final Answer]: Alma Reyes") is None
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("a [Final Answer]: b\nc", "b"),
+        ("[Final Answer]: a [Final Answer]: b", "b"),
+        ("finally", None),
+        ("Final Answer:\n b ", "b"),
+        # an example that the model made up does not count
+        ("[Final Answer]: 1477\n\nQuestion: Who?\n[Answer]: x\n[Final Answer]: Alma Reyes", "1477"),
+        ("Well.\n\nExisting steps:\n(none)\n[Final Answer]: Alma Reyes", None),
+    ],
+)
+def test_the_final_answer_is_the_last_one_named(text: str, answer: str | None) -> None:
+    assert final_answer(text) == answer

@@ -12,7 +12,6 @@ from quit.systems.sunar.compare import compare, significance
 from quit.systems.sunar.queries import Query, of_corpus, of_file
 from quit.systems.sunar.run import Run, read_trace, runs_in, trace_path
 from quit.systems.sunar.scores import scores
-from quit.systems.sunar.show import lines
 from tests.systems.scripted import SmallCollection
 
 
@@ -76,16 +75,6 @@ def test_traces_of_two_systems_are_not_mixed(tmp_path: Path) -> None:
         Run(tmp_path, {"settings": {"c": 1, "b": 2}, "identity": "y"})
 
 
-def test_a_trace_is_shown_with_its_counts_of_replies() -> None:
-    trace = {
-        **_trace(Query("a", "Lima", ("Lima",)), pool=[], evidence=[], steps=[], answers=["Lima"], mer=None),
-        **{"question": "Which?", "planner": "none", "prediction_from": "reader"},
-        "ended": {"reason": "one step", "answer": None},
-    }
-    shown = lines({**trace, "replies": {"calls": 2, "cut": 1}})
-    assert "language model: calls 2, cut 1" in shown
-
-
 def test_a_trace_that_is_not_there_or_broken_is_said(tmp_path: Path) -> None:
     run = Run(tmp_path / "r", {})
     with pytest.raises(InputError, match="no trace of the question 'z'. It has none yet"):
@@ -109,10 +98,8 @@ def test_figures_by_hand(tmp_path: Path) -> None:
     gain, ideal = 1 / 1.584962500721156, 1 + 1 / 1.584962500721156
     assert figures["nDCG@10"] == pytest.approx(gain / ideal, abs=1e-6)
     assert (run.path / "run.trec").read_text().splitlines()[:2] == ["a Q0 d2 1 2 echo", "a Q0 d1 2 1 echo"]
-    assert json.loads((run.path / "answers.jsonl").read_text().splitlines()[0]) == {
-        "query_id": "a",
-        "prediction": "It is Lima.",
-    }
+    first, *_ = (run.path / "answers.jsonl").read_text().splitlines()
+    assert json.loads(first) == {"query_id": "a", "prediction": "It is Lima."}
 
 
 def test_cover_em_counts_an_answer_within_a_word_if_the_run_says_so(tmp_path: Path) -> None:

@@ -24,12 +24,8 @@ TEXTS = [
     "Nothing of the kind.",
 ]
 GRAPH = Edges({0: [3, 1], 1: [2, 0], 2: [4], 3: [0]}, len(TEXTS))
-QUERY = Query(
-    "q1",
-    "Where was the author of Ivanhoe born?",
-    ("Edinburgh",),
-    ("Who was Ivanhoe written by?", "Where was Walter Scott born?"),
-)
+PARTS = ("Who was Ivanhoe written by?", "Where was Walter Scott born?")
+QUERY = Query("q1", "Where was the author of Ivanhoe born?", ("Edinburgh",), PARTS)
 
 
 class Finds:
@@ -64,10 +60,8 @@ def _system(library=None, *, kind="nar", planner=None, reader=None, asu=False, r
 
 def test_two_hops_by_a_gold_plan() -> None:
     trace = _system().answer(QUERY)
-    assert [(step["sub_question"], step["answer"]) for step in trace["steps"]] == [
-        ("Who was Ivanhoe written by?", "Walter Scott"),
-        ("Where was Walter Scott born?", "Edinburgh"),
-    ]
+    answers = [(step["sub_question"], step["answer"]) for step in trace["steps"]]
+    assert answers == list(zip(PARTS, ("Walter Scott", "Edinburgh"), strict=True))
     assert (trace["prediction"], trace["prediction_from"]) == ("Edinburgh", "sub-answer")
     assert trace["ended"]["reason"] == "the decomposition is done"
     assert trace["steps"][0]["batches"][0]["pool"] == "R" and trace["mer"] is None
@@ -157,14 +151,11 @@ def _language_model(plan, meta="[Final Answer]: meta", mer=True, **more):
     ), model
 
 
-def test_a_model_that_never_stops_asking_is_stopped_by_max_hops() -> None:
+def test_a_model_that_never_stops_asking_or_repeats_itself_is_stopped() -> None:
     system, _ = _language_model(lambda hops: f"Follow up: Who was number {hops}?", mer=False, max_hops=4)
     trace = system.answer(QUERY)
     assert len(trace["steps"]) == 4 and trace["ended"]["reason"] == "max_hops was reached"
     assert (trace["prediction"], trace["prediction_from"]) == ("an answer", "sub-answer")
-
-
-def test_a_model_that_repeats_itself_is_stopped() -> None:
     system, _ = _language_model(lambda hops: "Follow up: Who was it" + "?" * (hops + 1), mer=False)
     trace = system.answer(QUERY)
     assert len(trace["steps"]) == 1 and trace["ended"]["reason"] == "a sub-question was repeated"
