@@ -5,12 +5,15 @@ import json
 import os
 import re
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from quit.dataset.release import Release, releases_of
+from quit.dataset.release import Release, releases_of, verify
 from quit.dataset.release_tables import card_of_release, export_tables_of_release
 from quit.dataset.workspace import export_tables_of
 from quit.engine.planning import last_build
@@ -20,7 +23,8 @@ from quit.export import export
 from quit.release.create import create, subject_of_release
 from quit.release.gates import check
 from tests.comparing import files_of
-from tests.conftest import call_quit
+from tests.conftest import ROOT, call_quit
+from tests.processes import until
 
 pytestmark = pytest.mark.slow
 
@@ -31,10 +35,6 @@ def _create(workspace: Workspace, name: str, out: Path | None = None, **options)
 
 def test_the_same_workspace_gives_the_same_bytes_wherever_it_lies(workspace, built, tmp_path) -> None:
     other = Workspace.open(shutil.copytree(built, tmp_path / "elsewhere"))
-    left = workspace.path / "releases" / ".v1.partial" / "release.json"  # as a kill leaves it
-    left.parent.mkdir(parents=True)
-    left.write_text("{}")
-    assert releases_of(workspace) == []
     one, two = _create(workspace, "v1"), _create(other, "v1", tmp_path / "out" / "frozen")
     assert one.path == workspace.path / "releases" / "v1"
     assert files_of(one.path) == files_of(two.path)
@@ -110,6 +110,28 @@ def test_a_damaged_workspace_is_not_frozen(workspace: Workspace) -> None:
     pq.write_table(rows, path, compression="none")  # the same rows in other bytes: nobody knows who did that
     with pytest.raises(WorkspaceError, match="was altered"):
         _create(workspace, "v1")
+
+
+SCRIPT = """
+import sys
+from quit.engine.planning import last_build
+from quit.release.create import create
+from quit.engine.workspace import Workspace
+create(last_build(Workspace.open(sys.argv[1])), "v1")
+"""
+
+
+def test_a_killed_create_leaves_nothing_that_looks_complete(workspace: Workspace) -> None:
+    partial = workspace.path / "releases" / ".v1.partial"
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(workspace.path)], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
+    until(lambda: any(partial.rglob("*.parquet")), process)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL, "it ended before it could be killed"
+    assert partial.exists() and releases_of(workspace) == []
+    verify(_create(workspace, "v1").path)
+    assert sorted(os.listdir(workspace.path / "releases")) == ["v1"]
 
 
 def test_the_command_line_from_check_to_diff(workspace: Workspace, tmp_path: Path) -> None:

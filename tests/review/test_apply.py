@@ -3,6 +3,10 @@
 import hashlib
 import json
 import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -19,7 +23,8 @@ from quit.review.store import ReviewStore
 from quit.settings import Review
 from quit.status.story import story
 from tests.answers import answers_in
-from tests.conftest import call_quit
+from tests.conftest import ROOT, call_quit
+from tests.processes import until
 from tests.stages.labelling.test_verdicts import said
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("prefect_home")]
@@ -121,6 +126,28 @@ def test_a_build_keeps_what_people_said_and_exports_use_it(workspace, prefect_ho
     assert removed not in {record["id"] for record in records} and len(records) == len(workspace.read("splits"))
     status = json.loads(call_quit("status", "-w", str(workspace.path), "--json").stdout)
     assert status["stages"][-1]["run"] == "update" and status["stages"][-1]["state"] == "complete"
+
+
+def test_a_killed_apply_is_finished_by_the_next_with_the_same_bytes(workspace: Workspace, tmp_path: Path) -> None:
+    store, items = ReviewStore(workspace), _items(workspace)
+    store.append([row for number, item in enumerate(items) for row in _say(number, item, _wrong(item))])
+    other = Workspace.open(shutil.copytree(workspace.path, tmp_path / "other"))
+    apply_reviews(other)
+    program = (
+        "import os, signal, sys, quit.stages.update as u\n"
+        "real = u.update_labels\n"
+        "def slow(*a): open(sys.argv[1], 'w').close(); import time; time.sleep(60); return real(*a)\n"
+        "u.update_labels = slow\n"
+        "from quit.cli import main; main(['review', 'apply', '-w', sys.argv[2]])\n"
+    )
+    marker = tmp_path / "running"
+    process = subprocess.Popen([sys.executable, "-c", program, str(marker), str(workspace.path)], cwd=ROOT)
+    until(marker.exists, process)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert marker.exists() and _is_base(workspace)  # half an update is none
+    apply_reviews(workspace)
+    assert _update_bytes(workspace) == _update_bytes(other) != {}
 
 
 def test_apply_needs_labels_and_takes_review_settings_only(workspace: Workspace) -> None:

@@ -1,5 +1,6 @@
 """A clock for tests of limits and pauses."""
 
+import asyncio
 from types import SimpleNamespace
 
 import pytest
@@ -17,5 +18,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         clock.now += seconds
 
     monkeypatch.setattr(replica, "time", SimpleNamespace(monotonic=lambda: clock.now, time=lambda: clock.now))
-    monkeypatch.setattr("asyncio.sleep", sleep)
+    # Not of all: threads that earlier tests left behind sleep too.
+    monkeypatch.setattr(replica, "asyncio", SimpleNamespace(**{**vars(asyncio), "sleep": sleep}))
     return clock
