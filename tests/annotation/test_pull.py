@@ -169,3 +169,13 @@ def test_a_pull_killed_with_its_server_counts_everything_once(store, live, setti
     assert pull(store, live.client(settings), settings).rows == 0
     headers = [row["annotation"] for row in store.read().to_pylist() if row["kind"] == "annotation"]
     assert len(headers) == len(set(headers)) == 6
+
+
+def test_losing_every_note_loses_no_review(store, server, settings, pushed) -> None:
+    annotate(server, pushed["q000"], page_result("q000", "gold"))
+    pull(store, server, settings)
+    key = store.project["key"]
+    for path in store.folder.glob("*.json"):
+        path.unlink()
+    store.set_project({"key": key})
+    assert pull(store, server, settings).rows == 0
