@@ -236,8 +236,10 @@ class RudeServer:
                     return
                 payload = json.loads(raw)
                 request, fault = outer._arrive(payload)
+                outer._stop.wait(None if fault.hang else fault.delay)
+                with outer._lock:  # before it is sent: with the answer, a client may send the next one
+                    outer._in_flight -= 1
                 try:
-                    outer._stop.wait(None if fault.hang else fault.delay)
                     if fault.reset:  # closing a socket that does not linger resets the connection
                         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                     if fault.hang or fault.reset or fault.status == 0:
@@ -248,9 +250,6 @@ class RudeServer:
                     self._answer(fault, fault.body if fault.body is not None else outer._completion(payload, fault))
                 except (BrokenPipeError, ConnectionResetError):
                     request.answered = False
-                finally:
-                    with outer._lock:
-                        outer._in_flight -= 1
 
             def _answer(self, fault: Fault, body: bytes) -> None:
                 key = self.headers.get("Authorization", "").removeprefix("Bearer ")
