@@ -1,4 +1,4 @@
-"""The build flow: from sources to labels, one line a stage (paper, figure 2)."""
+"""The build flow: from sources to labels, one line per stage (paper, figure 2)."""
 
 from __future__ import annotations
 
@@ -54,11 +54,10 @@ def build_held(pipeline: Pipeline) -> str:
 
 
 def _build(pipeline: Pipeline) -> FlowResult:
-    """Run what is missing, one line a stage."""
-    workspace, nothing, heading = pipeline.workspace, None, ""
+    """Run what is missing, one line per stage."""
+    workspace, nothing = pipeline.workspace, None
     if pipeline.up_to_date:
         nothing = f"Nothing new: sources, settings and models of {workspace} are those of its tables."
-        heading = f"**{nothing}** No stage ran.\n\n"
     else:
         look_ahead(pipeline)
     pipeline.begin()  # the sources may lie elsewhere now
@@ -76,6 +75,7 @@ def _build(pipeline: Pipeline) -> FlowResult:
             carry_out(stages.judge_stage)  # GPT-Eval: a verdict on each distinct answer (3.2.2)
             carry_out(stages.label_stage)  # 2 fully, 1 partially relevant (3.2.2)
             carry_out(stages.update_stage)  # people's verdicts over the judge's, and the filter again (3.2.4)
+    heading = f"**{nothing}** No stage ran.\n\n" if nothing else ""
     summary = heading + markdown_links(workspace) + markdown_summary(workspace)
     create_markdown_artifact(summary, key="quit-build-summary", description=nothing or "What was built")
     return FlowResult(summary, nothing)

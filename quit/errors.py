@@ -87,7 +87,7 @@ def fault_of_the_machine(error: BaseException) -> WorkspaceError | None:
         where = getattr(sys.modules.get(package), "__file__", None) or "another folder"
         return WorkspaceError(
             f"Python finds another package named {package} ({where}) before the program's own. Run the command in "
-            f"another folder, or rename that one."
+            "another folder, or rename that one."
         )
     if isinstance(error, MemoryError) or _NO_MEMORY.search(text):
         return WorkspaceError(

@@ -1,4 +1,4 @@
-"""Places for workspaces, and machines: a machine is a cache folder of its own."""
+"""Fixtures of object stores: where a workspace is, and which machine works on it (each has its cache folder)."""
 
 import uuid
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The command line in processes of its own, for tests of kills, signals, races and workers."""
+"""Start the command line as a subprocess, for tests of kills, signals, races and workers."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def started(arguments: Sequence[str], errors: Path, home: Path, **variables: str) -> subprocess.Popen[bytes]:
-    """Start ``quit`` in a process group of its own. What it says goes to the file ``errors``; ``home``: Prefect's."""
+    """Start ``quit`` in a new process group. stderr goes to the file ``errors``; ``home``: PREFECT_HOME."""
     environment = {**os.environ, "PREFECT_HOME": str(home), "COLUMNS": "300", "NO_COLOR": "1", **variables}
     command, null = [sys.executable, "-m", "quit.cli", *arguments], subprocess.DEVNULL
     with errors.open("wb") as said:

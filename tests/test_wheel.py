@@ -55,6 +55,14 @@ def test_an_installed_wheel_checks_and_builds_from_any_folder(installed, prefect
     packages = "quit, flows, annotation"
     for file in run("python", "-c", f"import {packages}; print(*(p.__file__ for p in ({packages})))").split():
         assert Path(file).is_relative_to(installed)
+    (tmp_path / "foreign" / "flows").mkdir(parents=True)
+    (tmp_path / "foreign" / "flows" / "__init__.py").touch()
+    program = "from quit.cli import main; main(['build', '-w', 'V', '--source', 'starter'])"
+    refused = subprocess.run(
+        [installed / "bin" / "python", "-c", program],
+        cwd=tmp_path / "foreign", env=environment, capture_output=True, text=True,
+    )  # fmt: skip
+    assert refused.returncode == 7 and "another package named flows" in refused.stderr.splitlines()[-1]
     (tmp_path / "my.jsonl").write_text(STARTER.read_text(encoding="utf-8").splitlines()[0], encoding="utf-8")
     assert json.loads(run("quit", "check", "my.jsonl", "--no-models", "--json"))["questions"] == 1
     assert "profile embedded" in {row["origin"] for row in json.loads(run("quit", "settings", "--json"))}

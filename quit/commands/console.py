@@ -96,7 +96,8 @@ def print_disagreements(agreement: JudgeAgreement | None, rows: Sequence[dict[st
         for row in rows[: limit or None]
     ]  # fmt: skip
     heads = ("passages", "judge", "second", "answer", "gold", "question")
-    table = Table("", heads, shown, (1, 2, 3, 4, 5), more=len(rows) - len(shown))
+    note = "--limit 0 shows all." if len(rows) > len(shown) else ""
+    table = Table("", heads, shown, (1, 2, 3, 4, 5), note, len(rows) - len(shown))
     _show(agreement.sentence(), *([table] if rows else []))
 
 

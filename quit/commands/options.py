@@ -141,7 +141,7 @@ def split_names(text: str) -> list[str]:
 
 
 def open_workspace(place: str | Path) -> Workspace:
-    """Return an existing workspace. Raises as :meth:`quit.engine.place.Place.open` does."""
+    """Return an existing workspace. Raises as :meth:`quit.engine.location.Place.open` does."""
     from quit.engine.workspace import Workspace
 
     return Workspace.open(place)

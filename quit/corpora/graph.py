@@ -42,8 +42,9 @@ META, FACTS = "pt_meta.json", "graph.json"
 HIGHEST_HALF = 65504.0
 """The largest float16: BM25's weights are cut there."""
 ROWS_A_GROUP = 16_384
-RECALL_SAMPLE = 500
-"""Documents whose neighbours are compared with the true ones; late interaction takes fewer."""
+RECALL_SAMPLE, RECALL_SEED = 500, "quit"
+"""Documents whose neighbours are compared with the true ones (late interaction takes fewer), and the seed of their
+draw."""
 Progress = Callable[[str], None]
 
 
@@ -184,7 +185,7 @@ def _finish(
     # The sample is drawn by a keyed hash of the ids: the same documents whatever their order.
     ids = corpus.all_ids()
     size = min(neighbours.most_sampled or RECALL_SAMPLE, len(corpus))
-    sample = np.sort(np.argsort([draw(identity, "quit") for identity in ids], kind="stable")[:size])
+    sample = np.sort(np.argsort([draw(identity, RECALL_SEED) for identity in ids], kind="stable")[:size])
     given = np.array(edges[sample], dtype=np.int64)
     recall = neighbours.recall(sample, np.where(given == sample[:, None], -1, given))
     with replacing(out / IDS_FILE) as temporary:

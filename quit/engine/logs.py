@@ -17,7 +17,7 @@ from filelock import FileLock
 
 from quit import contracts
 from quit.common.files import remove_leftovers, writing
-from quit.engine.place import Place
+from quit.engine.location import Location
 from quit.errors import WorkspaceError
 from quit.store.parts import joined, log_number, read_log_part, write_log_part
 
@@ -25,10 +25,10 @@ from quit.store.parts import joined, log_number, read_log_part, write_log_part
 class Log:
     """One log of a workspace."""
 
-    def __init__(self, place: Place, name: str) -> None:
+    def __init__(self, location: Location, name: str) -> None:
         self.name = name
-        self.folder = place.path / name
-        self._place = place
+        self.folder = location.path / name
+        self._location = location
 
     @property
     def files(self) -> list[Path]:
@@ -52,11 +52,11 @@ class Log:
             self.folder.mkdir(exist_ok=True)
             with FileLock(self.folder / "lock"):  # other processes of this machine
                 while True:
-                    self._place.look()
+                    self._location.look()
                     rows = make(self.read()).cast(contracts.table(self.name).schema)
                     if not len(rows) or self.add_part(rows) is not None:
                         return rows
-                    if self._place.store.objects is None:  # by a program of this machine that does not know the lock
+                    if self._location.store.objects is None:  # by a program of this machine that does not know the lock
                         raise WorkspaceError(
                             f"{self.files[-1]} was written by another program meanwhile. Run the same command again."
                         )
@@ -73,4 +73,4 @@ class Log:
         """
         target = self.next_part()
         remove_leftovers(target.parent, "part-*")
-        return target if self._place.store.create(target, partial(write_log_part, rows=rows)) else None
+        return target if self._location.store.create(target, partial(write_log_part, rows=rows)) else None

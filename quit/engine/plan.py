@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from quit import contracts
 from quit.common.ids import content_hash
 from quit.engine.buildable import check_labelers
-from quit.engine.decided import applied_reviews, contents, in_force
+from quit.engine.decisions import applied_reviews, contents, in_force
 from quit.engine.logs import Log
 from quit.engine.workspace import Workspace
 from quit.models.factory import reader_identity

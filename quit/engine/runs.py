@@ -20,16 +20,16 @@ import pyarrow as pa
 from quit import contracts
 from quit.common.ranges import Range
 from quit.common.shapes import read_json
-from quit.engine.place import Place, as_json
+from quit.engine.location import Location, as_json
 from quit.errors import WorkspaceError
 from quit.store.parts import describe, part_name, write_part
 
 
-class Runs(Place):
+class Runs(Location):
     """A workspace's stage runs."""
 
-    def __init__(self, place: str | Path) -> None:
-        super().__init__(place)
+    def __init__(self, location: str | Path) -> None:
+        super().__init__(location)
         self._manifests: dict[Path, tuple[tuple[int, int, int], dict[str, Any]]] = {}
 
     @property

@@ -1,6 +1,6 @@
 """A workspace: Parquet parts in numbered folders, one manifest a stage, DuckDB to ask questions.
 
-:mod:`quit.engine.place` has the folder and its lock, :mod:`quit.engine.runs` the stage runs with their manifests,
+:mod:`quit.engine.location` has the folder and its lock, :mod:`quit.engine.runs` the stage runs with their manifests,
 :mod:`quit.engine.logs` what people append; here the tables are read.
 
 Every file appears whole or not at all (:mod:`quit.store`), so a run can be killed anywhere. No part is read before it

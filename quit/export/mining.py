@@ -12,11 +12,8 @@ import numpy as np
 
 from quit.errors import SettingsError
 from quit.models.protocols import Encoder
-from quit.retrieval.lexical import Bm25
+from quit.retrieval.lexical import K1, B, Bm25
 from quit.retrieval.search import nearest
-
-K1, B = 1.2, 0.75
-"""BM25 in Lucene's form, with Lucene's defaults."""
 
 
 def identity(miner: str, encoder: Encoder | None) -> str:
@@ -35,7 +32,7 @@ def nearest_questions(
     if not len(questions):
         return
     if miner == "bm25":
-        index = Bm25.of(documents, k1=K1, b=B)
+        index = Bm25.of(documents)
         yield from (index.search(question, len(documents))[0] for question in questions)
     elif encoder is None:
         raise SettingsError("Mining with the encoder needs an encoder: use --miner bm25.")

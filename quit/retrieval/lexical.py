@@ -12,6 +12,8 @@ import numpy as np
 
 from quit.text.normalize import STOP_WORDS, stem, words
 
+K1, B = 1.2, 0.75
+"""Lucene's defaults."""
 FUSION = 60
 """Added to every rank in reciprocal rank fusion, as in the paper."""
 
@@ -24,7 +26,7 @@ class Bm25:
         self._vocabulary = vocabulary
 
     @classmethod
-    def of(cls, texts: Iterable[str], *, k1: float = 1.2, b: float = 0.75) -> Bm25:
+    def of(cls, texts: Iterable[str], *, k1: float = K1, b: float = B) -> Bm25:
         """Index texts, one at a time: memory holds 4 bytes a term of the collection, then bm25s's own arrays."""
         vocabulary: dict[str, int] = {"": 0}
         ids = _Ids()

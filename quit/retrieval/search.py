@@ -33,16 +33,15 @@ BLOCK = 64
 
 
 def nearest(
-    queries: np.ndarray, chunks: Callable[[], Iterable[Any]], depth: int, rows: int = 0
+    queries: np.ndarray, chunks: Callable[[], Iterable[Any]], depth: int, rows: int = BLOCK
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield for each query the rows (int64) and dot products (float32) of its ``depth`` best vectors, best first, ties
     by the lower row.
 
     ``queries``: float32, shape (n, d). ``chunks``: called for each block of queries, gives all vectors in pieces of
-    shape (m, d), arrays or torch's tensors on a GPU, of which one is in memory at a time. ``rows``: queries of a block
-    (0: :data:`BLOCK`).
+    shape (m, d), arrays or torch's tensors on a GPU, of which one is in memory at a time. ``rows``: queries per
+    block.
     """
-    rows = rows or BLOCK
     for start in range(0, len(queries), rows):
         part = queries[start : start + rows]
         block = np.zeros((rows, queries.shape[1]), dtype=np.float32)

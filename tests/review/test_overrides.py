@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from quit.engine import workers
-from quit.engine.decided import contents, in_force
+from quit.engine.decisions import contents, in_force
 from quit.engine.logs import Log
 from quit.engine.pipeline import Pipeline
 from quit.engine.workers import order

@@ -39,7 +39,7 @@ def store(workspace: Workspace, parts: list[list[int]]) -> None:
 
 
 def together(*calls: Callable[[], object]) -> None:
-    """Call all at once, each in a thread of its own, and wait for them."""
+    """Call all functions at once, one thread each, and wait for them."""
     threads = [threading.Thread(target=call) for call in calls]
     for thread in threads:
         thread.start()

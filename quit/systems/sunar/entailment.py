@@ -25,17 +25,21 @@ class Entailment(Protocol):
         ...
 
 
+EQUIVALENT = 0.5
+"""Probability from which two answers are equivalent."""
+
+
 class EquivalentAnswers:
-    """Two answers are one where the equivalence model gives both directions a probability of 0.5 and more."""
+    """Two answers are one where the equivalence model gives both directions at least :data:`EQUIVALENT`."""
 
     def __init__(self, equivalence: Equivalence) -> None:
-        self.identity = f"equivalence(0.5)/{equivalence.identity}"
+        self.identity = f"equivalence({EQUIVALENT:g})/{equivalence.identity}"
         self._equivalence = equivalence
 
     def mutual(self, question: str, answer: str, other: str) -> bool:
         """See :class:`Entailment`."""
         both = self._equivalence.probability([Pair(question, answer, other), Pair(question, other, answer)])
-        return bool((both >= 0.5).all())
+        return bool((both >= EQUIVALENT).all())
 
 
 class NaturalLanguageInference:

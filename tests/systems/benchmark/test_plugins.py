@@ -26,7 +26,7 @@ class FirstRows:
         rows = np.arange(min(self.count, depth))
         return [Ranking(rows, -rows.astype(np.float32)) for _ in queries]
 class Longest:
-    identity, counts = "longest@1", [1, 2, 3]  # counts of its own: no listwise reranker's
+    identity, counts = "longest@1", [1, 2, 3]  # which are not a listwise reranker's counts
     def __init__(self, context):
         pass
     def score(self, query, texts):

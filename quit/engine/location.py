@@ -22,14 +22,14 @@ from quit.store import open_store
 from quit.store.base import MARKER, Make, described
 
 
-class Place:
+class Location:
     """A folder or URL that is or will be a workspace, unchecked. Raises what a store refuses.
 
     ``store`` writes its files and fetches them to below ``path`` (of a workspace at a URL, a local copy).
     """
 
-    def __init__(self, place: str | Path) -> None:
-        self.store = open_store(place)
+    def __init__(self, location: str | Path) -> None:
+        self.store = open_store(location)
         self.path = self.store.path
         self._held = False
         self._replies: Any = None
@@ -38,22 +38,22 @@ class Place:
         return str(self.store)
 
     @classmethod
-    def open(cls, place: str | Path) -> Self:
+    def open(cls, location: str | Path) -> Self:
         """Open an existing workspace, a folder or a URL.
 
         Raises :class:`WorkspaceError` when there is none, or one this program cannot read, and what a store refuses.
         """
-        opened = cls(place)
+        opened = cls(location)
         opened.check_format()
         return opened
 
     @classmethod
-    def create(cls, place: str | Path) -> Self:
+    def create(cls, location: str | Path) -> Self:
         """Open a workspace, making it where there is none.
 
-        Raises :class:`WorkspaceError` for a place with other files in it, and as :meth:`open` does.
+        Raises :class:`WorkspaceError` for a location with other files in it, and as :meth:`open` does.
         """
-        workspace = cls(place)
+        workspace = cls(location)
         if not workspace.exists:
             if any(True for _ in workspace.store.below(workspace.path)):
                 raise WorkspaceError(

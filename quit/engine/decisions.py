@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from quit.common.shapes import read_json
-from quit.engine.place import Place
+from quit.engine.location import Location
 
 KEY = ("kind", "question_id", "hint_id", "span", "answer")
 """Columns that say what an override is about."""
@@ -33,7 +33,7 @@ def contents(rows: pa.Table) -> list[list[str | None]]:
     return sorted(texts, key=lambda row: [text or "" for text in row])
 
 
-def applied_reviews(place: Place) -> list[Path]:
+def applied_reviews(location: Location) -> list[Path]:
     """Return the parts of the log of reviews that labels rest on (none: people's verdicts are not applied)."""
-    folder = place.path / "reviews"
+    folder = location.path / "reviews"
     return [folder / name for name in read_json(folder / "applied.json", {"parts": []})["parts"]]
