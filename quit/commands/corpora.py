@@ -132,7 +132,7 @@ def index_evaluate(
     set_: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure first stages against the corpus's qrels: nDCG at 10, recall at 10 and `graph.depth`, what hops add.
+    """Measure first stages against the corpus's qrels: nDCG at 10, recall at 10 and 100, what hops add.
 
     Example: `quit index evaluate --corpus C I-bm25 I-minilm --graph G`
     """
@@ -147,7 +147,7 @@ def index_evaluate(
     stages = {folder.name: open_first_stage(folder, opened, settings.first_stages) for folder in folders}
     if len(stages) > 1:
         stages[" + ".join(stages)] = FusedStage(list(stages.values()))
-    rows = [row for name, stage in stages.items() for row in reach(opened, name, stage, walked, settings.graph, kind)]
+    rows = [row for name, stage in stages.items() for row in reach(opened, name, stage, walked, kind)]
     show(rows, as_json, reach_lines(rows))
 
 
@@ -212,7 +212,7 @@ def graph_report(
     settings = load_settings(profile, set_)
     opened = BuiltCorpus.open(corpus)
     stages = {folder.name: open_first_stage(folder, opened, settings.first_stages) for folder in index or ()}
-    for file in write_report(opened, NeighbourhoodGraph.open(path, opened), stages, out, settings.graph):
+    for file in write_report(opened, NeighbourhoodGraph.open(path, opened), stages, out):
         echo(f"{file}: written")
 
 

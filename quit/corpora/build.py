@@ -43,6 +43,8 @@ from quit.version import __version__
 VERSION = 1
 """Raised when the same sources would give another corpus."""
 PARTIAL = "partial"
+BLOCK = 2000
+"""Source records per step: a killed build resumes after its last whole step."""
 ROWS = 16_384
 """Documents a row group and a batch of the memory-mapped file."""
 Rows = dict[str, list[dict[str, Any]]]
@@ -65,7 +67,7 @@ def build(
     _check_target(out)
     # Hashed once: a file that changes while it is read is the user's to answer for.
     sources = [{"kind": ref.kind, "file": ref.path.name, "checksum": ref.checksum()} for ref in refs]
-    made_of = settings.model_dump(exclude={"block", "strict"})
+    made_of = settings.model_dump(exclude={"strict"})
     plan = {"version": VERSION, "sources": sources, "settings": made_of}
     fingerprint = content_hash("corpus", plan)
     with building(out):
@@ -75,7 +77,7 @@ def build(
                 remove_leftovers(out, "*")
                 return BuiltCorpus.open(out), False
             say(f"{problem}: the corpus is built again")
-        work = _Work(out / PARTIAL, {**plan, "block": settings.block}, refs, settings, say)
+        work = _Work(out / PARTIAL, {**plan, "block": BLOCK}, refs, settings, say)
         work.run()
         _finish(out, work, fingerprint, sources, made_of)
     return BuiltCorpus.open(out), True
@@ -123,7 +125,7 @@ class _Work:
             if count:
                 self.say(f"{ref.kind}: resuming after {count:,} records")
             records = islice(ref.read(self.settings), count, None)
-            while block := list(islice(records, self.settings.block)):
+            while block := list(islice(records, BLOCK)):
                 self._step(number, block)
                 count += len(block)
                 self.say(f"{ref.kind}: {count:,} records")

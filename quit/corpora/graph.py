@@ -41,6 +41,8 @@ EDGES_FILE, WEIGHTS_FILE, IDS_FILE = "edges.u32.np", "weights.f16.np", "docnos.n
 META, FACTS = "pt_meta.json", "graph.json"
 HIGHEST_HALF = 65504.0
 """The largest float16: BM25's weights are cut there."""
+CHECKPOINT = 8192
+"""Documents between two points from which a killed search resumes."""
 ROWS_A_GROUP = 16_384
 RECALL_SAMPLE, RECALL_SEED = 500, "quit"
 """Documents whose neighbours are compared with the true ones (late interaction takes fewer), and the seed of their
@@ -144,8 +146,8 @@ def build_graph(
             new = True
         if new:
             neighbours.prepare(say)
-            steps = _search(neighbours, len(corpus), out / PARTIAL, settings, plan, say)
-            _finish(neighbours, corpus, k, out, settings, plan, steps)
+            steps = _search(neighbours, len(corpus), out / PARTIAL, plan, say)
+            _finish(neighbours, corpus, k, out, plan, steps)
         shutil.rmtree(out / PARTIAL, ignore_errors=True)
     return NeighbourhoodGraph.open(out, corpus), new
 
@@ -155,7 +157,7 @@ def _ours(out: Path) -> bool:
 
 
 def _search(
-    neighbours: Neighbours, count: int, partial: Path, settings: Graph, plan: dict[str, Any], say: Progress
+    neighbours: Neighbours, count: int, partial: Path, plan: dict[str, Any], say: Progress
 ) -> list[list[np.ndarray]]:
     """Return the edges and weights of each step, as on disk."""
 
@@ -165,7 +167,7 @@ def _search(
         weights = np.clip(similarity, -HIGHEST_HALF, HIGHEST_HALF).astype("<f2")
         return [np.where(rows < 0, own, rows).astype("<u4"), weights]
 
-    return in_steps(partial, plan, ("edges", "weights"), count, settings.checkpoint, make, "neighbours", say)
+    return in_steps(partial, plan, ("edges", "weights"), count, CHECKPOINT, make, "neighbours", say)
 
 
 def _finish(
@@ -173,7 +175,6 @@ def _finish(
     corpus: BuiltCorpus,
     k: int,
     out: Path,
-    settings: Graph,
     plan: dict[str, Any],
     steps: list[list[np.ndarray]],
 ) -> None:

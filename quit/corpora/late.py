@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from quit.retrieval import vectors
 from quit.retrieval.encoders import LateEncoder, device_of
 from quit.retrieval.search import SCORE_MB, ExactSearch, Neighbours
 from quit.retrieval.vectors import check_finite, id_of, in_steps
@@ -46,7 +47,7 @@ class LateNeighbours(Neighbours):
             plan,
             ("tokens", "lengths"),
             len(self.corpus),
-            self.stages.block,
+            vectors.BLOCK,
             self._encode,
             "token vectors",
             say,
@@ -74,7 +75,7 @@ class LateNeighbours(Neighbours):
         return [np.concatenate(texts).astype(np.float16), lengths]
 
     def _tokens(self, row: int) -> np.ndarray:
-        step, offset = divmod(row, self.stages.block)
+        step, offset = divmod(row, vectors.BLOCK)
         low, high = self._bounds[step][offset], self._bounds[step][offset + 1]
         return np.asarray(self._files[step][low:high], dtype=np.float32)
 
@@ -101,7 +102,7 @@ class LateNeighbours(Neighbours):
         step = max(1, (SCORE_MB << 20) // (4 * max(1, len(asked)) * 512))
         for low in range(0, len(others), step):
             tokens = [self._tokens(int(other)) for other in others[low : low + step]]
-            owner = torch.from_numpy(np.repeat(np.arange(len(tokens)), [len(vectors) for vectors in tokens])).to(device)
+            owner = torch.from_numpy(np.repeat(np.arange(len(tokens)), list(map(len, tokens)))).to(device)
             similar = asked @ torch.from_numpy(np.concatenate(tokens)).to(device).T
             top = torch.full((len(asked), len(tokens)), -1.0, device=device)
             top.scatter_reduce_(1, owner.expand(len(asked), -1), similar, reduce="amax")

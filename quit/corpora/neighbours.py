@@ -67,7 +67,7 @@ class _FromVectors(Neighbours):
 
     def prepare(self, say: Say) -> None:
         settings = self.settings
-        self._matrix = encode_corpus(self.corpus, self._encoder, self.out / "vectors", self.stages.block, say).matrix
+        self._matrix = encode_corpus(self.corpus, self._encoder, self.out / "vectors", say).matrix
         self._exact = ExactSearch(
             self._matrix,
             self.k,

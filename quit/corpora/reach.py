@@ -15,10 +15,11 @@ from quit.corpora.graph import NeighbourhoodGraph
 from quit.evaluate.metrics import Measure
 from quit.retrieval.built import BuiltCorpus, query_set
 from quit.retrieval.protocols import FirstStage
-from quit.settings import Graph
 
 SHALLOW = 10
 _NDCG = Measure("nDCG", SHALLOW)
+DEPTH, WIDTH = 100, 10
+"""Documents of a first stage from which hops start, and neighbours per document that count as one hop."""
 STEP = 64
 
 
@@ -27,10 +28,9 @@ def reach(
     name: str,
     stage: FirstStage,
     graph: NeighbourhoodGraph | None,
-    settings: Graph,
     kind: str | None = None,
 ) -> list[dict[str, Any]]:
-    """Return one row a query set: mean nDCG at 10, recall at 10 and at ``settings.depth``, after one and two hops, and
+    """Return one row a query set: mean nDCG at 10, recall at 10 and at :data:`DEPTH`, after one and two hops, and
     what hops cost. ``kind``: only queries of this type of the source.
 
     A row has ``dataset``, ``stage``, ``queries``, ``nDCG@10``, ``recall@10``, ``recall@depth``, ``all@depth`` (the
@@ -44,10 +44,7 @@ def reach(
     for row in corpus.queries.select(["query_id", "text", "parent_id", "source", "kind"]).to_pylist():
         if row["query_id"] in relevant and kind in (None, row["kind"]):
             groups.setdefault(query_set(row), []).append((row["query_id"], row["text"]))
-    return [
-        {"dataset": key, "stage": name, **_measure(stage, asked, relevant, graph, settings)}
-        for key, asked in groups.items()
-    ]
+    return [{"dataset": key, "stage": name, **_measure(stage, asked, relevant, graph)} for key, asked in groups.items()]
 
 
 def _measure(
@@ -55,9 +52,8 @@ def _measure(
     asked: list[tuple[str, str]],
     relevant: dict[str, dict[int, int]],
     graph: NeighbourhoodGraph | None,
-    settings: Graph,
 ) -> dict[str, Any]:
-    depth = settings.depth
+    depth = DEPTH
     shares: dict[str, list[float]] = {}
     for start in range(0, len(asked), STEP):
         some = asked[start : start + STEP]
@@ -70,7 +66,7 @@ def _measure(
             shares.setdefault(str(_NDCG), []).append(_NDCG.value(ranked, list(grades.values())))
             pools = {f"@{SHALLOW}": ranking.rows[:SHALLOW], f"@{depth}": ranking.rows[:depth]}
             if graph is not None:
-                pools |= hops(graph, ranking.rows[:depth], settings.hop_width, f"@{depth}")
+                pools |= hops(graph, ranking.rows[:depth], WIDTH, f"@{depth}")
                 # The control: what the first stage itself finds when it may list as many documents.
                 deep = stage.search([text], max(map(len, pools.values())))[0].rows
                 pools |= {f"@same{way}": deep[: len(pools[f"@{depth}{way}"])] for way in ("+1", "+2")}

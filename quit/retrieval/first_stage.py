@@ -144,9 +144,9 @@ def _build(corpus: BuiltCorpus, name: str, folder: Path, settings: FirstStages, 
         shutil.rmtree(folder / "bm25", ignore_errors=True)
         Bm25.of(corpus.iter_texts(), k1=settings.bm25_k1, b=settings.bm25_b).save(folder / "bm25")
     elif name.startswith("sparse:"):
-        build_postings(corpus, sparse_encoder(name, settings), folder / "postings", settings.block, say)
+        build_postings(corpus, sparse_encoder(name, settings), folder / "postings", say)
     else:
-        encode_corpus(corpus, dense_encoder(name, settings), folder / "vectors", settings.block, say)
+        encode_corpus(corpus, dense_encoder(name, settings), folder / "vectors", say)
 
 
 def _files(folder: Path) -> list[Path]:

@@ -22,14 +22,8 @@ LANES = 16
 MOST_ROWS = 2048
 SCORE_MB, SCORE_MB_GPU = 512, 4096
 """Memory of one block of similarities, on a CPU and on a GPU."""
-QUERY_ROWS = 32
-"""Queries of one product, padded: a product of one fixed shape treats each query alike."""
-CORPUS_ROWS = 65_536
-"""Documents of one product of a query search."""
-
-
 BLOCK = 64
-"""Queries of one product of :func:`nearest`, padded for the same reason."""
+"""Queries of one product of :func:`nearest`, padded: a product of one fixed shape treats each query alike."""
 
 
 def nearest(

@@ -31,6 +31,8 @@ from quit.retrieval.built import BuiltCorpus
 from quit.retrieval.encoders import DenseEncoder
 
 DATA, IDS, MANIFEST, PARTIAL = "vectors.f32", "doc_ids.s20", "manifest.json", "partial"
+BLOCK = 2048
+"""Documents encoded per step: a killed run resumes after its last whole step."""
 Progress = Callable[[str], None]
 
 
@@ -56,7 +58,7 @@ def open_vectors(folder: Path) -> Vectors | None:
 
 
 def encode_corpus(
-    corpus: BuiltCorpus, encoder: DenseEncoder, folder: Path, block: int, progress: Progress | None = None
+    corpus: BuiltCorpus, encoder: DenseEncoder, folder: Path, progress: Progress | None = None
 ) -> Vectors:
     """Return the vectors of a corpus in ``folder``, encoding only what is not there.
 
@@ -72,16 +74,14 @@ def encode_corpus(
             folder.mkdir(parents=True, exist_ok=True)
             remove_leftovers(folder, "*")
             earlier = known if known and known.identity == encoder.identity else None
-            _encode(corpus, encoder, folder, block, say, earlier)
+            _encode(corpus, encoder, folder, say, earlier)
         known = open_vectors(folder)
         assert known is not None
     shutil.rmtree(folder / PARTIAL, ignore_errors=True)
     return known
 
 
-def _encode(
-    corpus: BuiltCorpus, encoder: DenseEncoder, folder: Path, block: int, say: Progress, earlier: Vectors | None
-) -> None:
+def _encode(corpus: BuiltCorpus, encoder: DenseEncoder, folder: Path, say: Progress, earlier: Vectors | None) -> None:
     ids = np.array(corpus.all_ids(), dtype="S20")
     earlier_rows = np.full(len(ids), -1)
     if earlier:
@@ -104,12 +104,12 @@ def _encode(
         "identity": encoder.identity,
         "dimension": encoder.dimension,
     }
-    steps = in_steps(folder / PARTIAL, facts, ("vectors",), len(corpus), block, make, "vectors", say)
+    steps = in_steps(folder / PARTIAL, facts, ("vectors",), len(corpus), BLOCK, make, "vectors", say)
     (folder / MANIFEST).unlink(missing_ok=True)
     with replacing(folder / IDS) as temporary:
         ids.tofile(temporary)
     write_joined(folder / DATA, [vectors for [vectors] in steps])
-    write_manifest(folder / MANIFEST, {**facts, "block": block, "rows": len(corpus)}, [folder / DATA, folder / IDS])
+    write_manifest(folder / MANIFEST, {**facts, "block": BLOCK, "rows": len(corpus)}, [folder / DATA, folder / IDS])
 
 
 def check_finite(vectors: np.ndarray, encoder: str, name: Callable[[int], str]) -> None:

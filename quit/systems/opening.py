@@ -16,6 +16,7 @@ from quit.retrieval.first_stage import Bm25Stage, DenseStage, FusedStage, open_f
 from quit.retrieval.lexical import Bm25
 from quit.retrieval.protocols import FirstStage
 from quit.settings import Settings
+from quit.systems.collection import Question, chosen
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,10 @@ class Opened:
     first_stage: FirstStage
     models: Models
     matrix: np.ndarray | None
+
+    def chosen(self, source: str | None, kind: str | None, count: int | None) -> list[Question]:
+        """Return the first ``count`` whole questions of a source and kind. Raises as :func:`chosen`."""
+        return chosen(self.corpus, source, kind, count)
 
     def vectors(self, rows: Sequence[int] | np.ndarray) -> np.ndarray:
         """Return documents' unit vectors, (len(rows), dimension), float32: of a dense index, else encoded now."""

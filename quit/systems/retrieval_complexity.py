@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from quit.common.files import replacing, write_json, writing
+from quit.common.files import write_json
 from quit.common.json_lines import json_lines
 from quit.errors import InputError
 from quit.evaluate import association
@@ -23,6 +22,7 @@ from quit.retrieval.complexity import AnswerHead, Retrieved, TokenHead, measure
 from quit.retrieval.protocols import Documents
 from quit.settings.complexity import Complexity
 from quit.systems.collection import Question
+from quit.systems.experiment import write_table
 
 Search = Callable[[Sequence[str]], Sequence[np.ndarray]]
 Vectors = Callable[[np.ndarray], np.ndarray]
@@ -156,7 +156,7 @@ def write(rated: Sequence[Rated], folder: Path, about: dict[str, Any], settings:
 
     Raises :class:`quit.errors.WorkspaceError` where the disk refuses.
     """
-    whole = {
+    summary = {
         **about,
         "questions": len(rated),
         "without_documents": sum(not rating.retrieved.documents for rating in rated),
@@ -165,7 +165,6 @@ def write(rated: Sequence[Rated], folder: Path, about: dict[str, Any], settings:
         "settings": settings.model_dump(mode="json"),
         "agreement": agreement(rated, settings),
     }
-    target = folder / "complexity.parquet"
     kinds = {
         "hops": pa.int16(),
         "kind": pa.string(),
@@ -173,57 +172,10 @@ def write(rated: Sequence[Rated], folder: Path, about: dict[str, Any], settings:
         **dict.fromkeys((*SAID, "known_complex"), pa.bool_()),
     }
     rows = [rating.row() for rating in rated]
-    table = pa.table(
-        {
-            name: pa.array([row[name] for row in rows], kinds[name]) if name in kinds else [row[name] for row in rows]
-            for name in rows[0]
-        }
-    )
-    with writing(target), replacing(target) as temporary:
-        pq.write_table(table, temporary)
-    write_json(folder / "complexity.json", whole)
-    return whole
-
-
-_HEADS = {
-    "known_complex": "Known to be complex ({positive} of {items}): accuracy, F1, Matthews' correlation and area under "
-    "the ROC curve, with 95% interval and p",
-    "correct": "A language model's own answers ({items} judged): share that is correct, Pearson's correlation with it",
-    "hops": "Number of hops, whole questions: Kendall's tau-b",
-    "kinds": "Types: share that is complex, Cramer's V of complex and type, epsilon squared of each score",
-}
-_REPLIES = {
-    "head_replies": "Judge of documents: {verdicts} verdicts, {unread} could not be read: s_i = 0",
-    "baseline_replies": "language_model: {verdicts} verdicts, {unread} could not be read: not complex",
-    "answer_replies": "Its own answers: {answers}, {no_answer} of them NO ANSWER after cleaning, {cut} cut at "
-    "complexity.answer_tokens; {unread_verdicts} verdicts could not be read and are left out",
-}
-
-
-def lines(whole: dict[str, Any]) -> list[str]:
-    """Return what ``complexity.json`` says, for people."""
-    shown = [
-        f"{whole['questions']} questions: {whole['answerable']} answerable by one document, "
-        f"{whole['complete']} complete, {whole['complex']} complex"
-    ]
-    for name, head in _HEADS.items():
-        if part := whole["agreement"].get(name):
-            shown += ["", head.format(**part), *_figures(part)]
-    replies = [said.format(**whole[name]) for name, said in _REPLIES.items() if whole.get(name)]
-    return [*shown, "", *replies] if replies else shown
-
-
-def _figures(part: dict[str, Any], before: str = "") -> Iterator[str]:
-    for name, value in part.items():
-        label = f"{before}{name.replace('_', ' ')}"
-        if isinstance(value, float):
-            yield f"  {label:44}{value:6.3f}"
-        elif isinstance(value, dict) and "p" not in value:
-            yield from _figures(value, f"{label} ")
-        elif isinstance(value, dict) and value["value"] is None:
-            yield f"  {label:44}not defined"
-        elif isinstance(value, dict):
-            yield f"  {label:44}{value['value']:6.3f}  [{value['low']:6.3f}, {value['high']:6.3f}]  {value['p']:.3f}"
+    columns = {name: pa.array([row[name] for row in rows], kinds.get(name)) for name in rows[0]}
+    write_table(folder / "complexity.parquet", pa.table(columns))
+    write_json(folder / "complexity.json", summary)
+    return summary
 
 
 def rate(

@@ -13,6 +13,7 @@ from quit.corpora.build import build
 from quit.corpora.graph import NeighbourhoodGraph, build_graph
 from quit.corpora.sources import parse_corpus_source
 from quit.errors import InputError, WorkspaceError
+from quit.retrieval import vectors
 from quit.retrieval.built import BuiltCorpus
 from quit.retrieval.first_stage import build_first_stage, open_first_stage
 from quit.retrieval.vectors import encode_corpus
@@ -20,7 +21,12 @@ from quit.settings import Corpora, FirstStages, Graph
 from tests.corpora.worlds import Given, corpus_of, unit, use
 
 TEXTS = [f"document {row} of the river" for row in range(30)]
-STAGES = FirstStages(block=8)
+STAGES = FirstStages()
+
+
+@pytest.fixture(autouse=True)
+def _short_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vectors, "BLOCK", 8)
 
 
 def _flip(path: Path) -> None:
@@ -105,10 +111,10 @@ def test_damage_is_named_with_the_command_that_makes_it_again(
 
 def test_damaged_vectors_are_not_taken_over(world: SimpleNamespace, tmp_path: Path) -> None:
     encoder = Given(dict(zip(TEXTS, unit(len(TEXTS), 8, 3), strict=True)))
-    whole = np.array(encode_corpus(world.corpus, encoder, tmp_path / "V", 8).matrix)
+    whole = np.array(encode_corpus(world.corpus, encoder, tmp_path / "V").matrix)
     _flip(tmp_path / "V" / "vectors.f32")
     said: list[str] = []
-    again = encode_corpus(world.corpus, encoder, tmp_path / "V", 8, said.append).matrix
+    again = encode_corpus(world.corpus, encoder, tmp_path / "V", said.append).matrix
     assert np.array_equal(again, whole) and "vectors.f32" in said[0] and len(encoder.seen) == 2 * len(TEXTS)
 
 

@@ -10,10 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
+from quit.commands.complexity import pieces
 from quit.errors import InputError
 from quit.models.factory import Models
 from quit.models.generation import ChatRequest
 from quit.models.protocols import Verdict
+from quit.render.table import markdown
 from quit.retrieval.complexity import Retrieved
 from quit.settings import Settings
 from quit.settings.complexity import Complexity
@@ -80,7 +82,7 @@ def test_ratings(encoder, tmp_path: Path) -> None:
     first = (tmp_path / "complexity.parquet").read_bytes(), (tmp_path / "complexity.json").read_bytes()
     rrcp.write(rated_of(encoder), tmp_path, {}, SETTINGS)
     assert first == ((tmp_path / "complexity.parquet").read_bytes(), (tmp_path / "complexity.json").read_bytes())
-    assert rrcp.lines(made)[0].startswith("3 questions")
+    assert next(pieces(made)).startswith("3 questions")
 
 
 def test_complex_is_neither_answerable_nor_complete() -> None:
@@ -143,8 +145,8 @@ def test_a_prompted_model_is_one_more_decision_and_its_own_answers_are_compared(
     scores = [rating.retrieved.answerability for rating in rated]
     expected = stats.pearsonr(scores, [float(rating.correct) for rating in rated]).statistic
     assert correct["pearson"]["answerability"]["value"] == pytest.approx(expected)
-    rows = rrcp.lines({"questions": 1, **dict.fromkeys(rrcp.DECISIONS, 1), "agreement": found})
-    assert "Pearson's correlation with it" in "\n".join(rows)
+    shown = markdown(pieces({"questions": 1, **dict.fromkeys(rrcp.DECISIONS, 1), "agreement": found}))
+    assert "Pearson's correlation with it" in shown and "| pearson complex | -1.000 | -1.000 to -1.000 |" in shown
 
 
 def test_opinions_of_language_models() -> None:
@@ -213,7 +215,7 @@ def test_labels_of_a_file_are_what_complexity_is_compared_with(tmp_path: Path) -
     found = rrcp.agreement(rated, SETTINGS)["known_complex"]
     assert (found["items"], found["positive"], found["complex"]["accuracy"]) == (3, 2, pytest.approx(1 / 3))
     whole = rrcp.write(rated, tmp_path, {}, SETTINGS)
-    assert "Known to be complex (2 of 3)" in "\n".join(rrcp.lines(whole))
+    assert "Known to be complex (2 of 3)" in markdown(pieces(whole))
     assert pq.read_table(tmp_path / "complexity.parquet")["known_complex"].to_pylist() == [True, False, None, None]
 
 

@@ -143,7 +143,7 @@ def evaluate(
     names = {name: number for number, name in enumerate(counts)}
     shape = (len(names), len(policies), len(structures), len(settings.budgets), len(metrics.NAMES))
     means = np.zeros(shape)
-    ndcg = np.zeros((*shape[:3], len(settings.cutoffs)))
+    ndcg = np.zeros((*shape[:3], len(metrics.CUTOFFS)))
     macro = np.zeros((*shape[1:], settings.runs))
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         for request, (values, ranked) in zip(kept, pool.map(measured, kept), strict=True):
@@ -179,7 +179,7 @@ def _measure(
     budgets = metrics.budget_documents(request.size, settings.budgets)
     shape = (len(policies), len(structures), len(budgets), len(metrics.NAMES), settings.runs)
     values = np.full(shape, np.nan)
-    ranked = np.full((*shape[:2], len(settings.cutoffs)), np.nan)
+    ranked = np.full((*shape[:2], len(metrics.CUTOFFS)), np.nan)
     for number, policy in enumerate(policies):
         for tree, structure in enumerate(structures):
             if structure == "tree" and not policy.expands:
@@ -187,9 +187,7 @@ def _measure(
             rng = stream(settings.seed, request.stream, policy.name, structure)
             hierarchical = structure == "tree"
             order = simulate(request, policy, settings, table, rng, runs=settings.runs, hierarchical=hierarchical)
-            measured, at_cutoffs = metrics.measure(
-                request, order, budgets, policy.window, settings.alpha, settings.cutoffs
-            )
+            measured, at_cutoffs = metrics.measure(request, order, budgets, policy.window, metrics.CUTOFFS)
             values[number, tree] = np.stack([measured[name].T for name in metrics.NAMES], axis=1)
             ranked[number, tree] = at_cutoffs.mean(axis=0)
     return values, ranked

@@ -19,10 +19,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from quit.common.cache import cache_folder
-from quit.common.files import remove_leftovers, replacing, write_json, write_lines, writing
+from quit.common.files import remove_leftovers, write_json, write_lines
 from quit.common.ids import content_hash
 from quit.dataset.dataset import Dataset
 from quit.dataset.release_tables import export_tables_of_release
@@ -41,6 +40,7 @@ from quit.systems.benchmark.results import Scores, file_name, qrels_lines, run_l
 from quit.systems.benchmark.run import Reading, Runner, System
 from quit.systems.benchmark.stages import Stages
 from quit.systems.benchmark.task import DocumentPassages, Passages, Task, mean_words, open_documents, release_task
+from quit.systems.experiment import write_table
 from quit.version import __version__
 
 Say = Callable[[str], None]
@@ -127,7 +127,7 @@ def make_runner(dataset: Dataset, task: Task, settings: Settings, out: Path, say
     context = Context(
         task.passages, settings, Models(settings), cache_folder("benchmark"), collection_of(dataset.tables)
     )
-    stages = Stages(out / "stages", settings.benchmark.part, say)
+    stages = Stages(out / "stages", say)
     return Runner(context, stages, dataset, known_verdicts(dataset.tables.verdicts))
 
 
@@ -209,8 +209,7 @@ def _write(
     values = pa.concat_tables(scored.per_question() for scored in scores)
     points = figures(scores, systems, settings.benchmark.without_relevant)
     for name, table in (("results", results), ("comparisons", compared), ("values", values), ("figures", points)):
-        with writing(out / name), replacing(out / f"{name}.parquet") as temporary:
-            pq.write_table(table, temporary, compression="zstd")
+        write_table(out / f"{name}.parquet", table)
     write_json(out / "results.json", results.to_pylist())
     facts = described_run(request, runner, task)
     lengths = []

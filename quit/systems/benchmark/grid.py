@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from quit.common.files import replacing, writing
 from quit.contracts.benchmark import GRID
 from quit.errors import SettingsError
 from quit.evaluate.metrics import answer_value
 from quit.settings import Settings
 from quit.systems.benchmark.benchmark import Request, Say, prepared, systems_of
+from quit.systems.experiment import write_table
 
 
 def run_grid(request: Request, settings: Settings, out: Path, say: Say = lambda _: None) -> pa.Table:
@@ -44,8 +43,7 @@ def run_grid(request: Request, settings: Settings, out: Path, say: Say = lambda 
                     value = {"value": float(np.mean(matches)), "questions": len(matches)}
                     rows.append({"corpus": task.name, **names, "k": k, "alpha": alpha, "beta": beta, **value})
         table = GRID.from_rows(rows)
-        with writing(out / "grid.parquet"), replacing(out / "grid.parquet") as temporary:
-            pq.write_table(table, temporary, compression="zstd")
+        write_table(out / "grid.parquet", table)
     return table
 
 

@@ -49,7 +49,7 @@ def open_place(
     queries: Path | None = None,
     source: str | None = None,
     kind: str | None = None,
-    limit: int | None = None,
+    count: int | None = None,
 ) -> Place:
     """Open a corpus and what belongs to it; ``indexes`` are fused, without any BM25 is made in memory.
 
@@ -68,7 +68,7 @@ def open_place(
         raise SettingsError(
             f"sunar.neighbours is {settings.sunar.neighbours}, and the graph {graph} stores {walked.k} a document."
         )
-    return Place(opened, collection.first_stage, walked, asked[:limit])
+    return Place(opened, collection.first_stage, walked, asked[:count])
 
 
 def run_variants(

@@ -21,6 +21,8 @@ _RETRIEVE = re.compile(r"\[retrieve[^\]\n]*\]\s*([^\n]*\S)", re.IGNORECASE)
 _QUERY = re.compile(r"\[(?:unsolved )?query(?: ?\d+)?\]\s*:\s*([^\n]*)", re.IGNORECASE)
 
 
+IRCOT_STEP, IRCOT_MOST = 4, 15
+"""Documents that each sentence of IRCoT adds, and documents that it reads at most (Trivedi et al. 2023)."""
 UNREAD = "in the reply"
 """How the reasons end for which a plan stops at a reply that could not be read."""
 
@@ -266,17 +268,16 @@ class IRCoT(LanguageModelPlanner):
     the question is answered in the end from all that was collected.
 
     The question itself is retrieved for first. The first sentence of a reply counts; one with ``answer is`` ends.
-    ``step``: documents that a sentence adds. ``most``: documents at most.
+    It adds :data:`IRCOT_STEP` documents; :data:`IRCOT_MOST` are read at most.
     """
 
     name = prompt = "ircot"
     fields = frozenset({"question", "path", "evidence"})
     reads_last = True
 
-    def __init__(self, asker: Asker, step: int, most: int) -> None:
+    def __init__(self, asker: Asker) -> None:
         super().__init__(asker)
-        self._step, self._most = step, most
-        self.identity += f"/{step} of {most}"
+        self.identity += f"/{IRCOT_STEP} of {IRCOT_MOST}"
 
     def next(self, query: Query, path: Sequence[Hop]) -> Ask | Stop:
         """See :class:`Planner`."""
@@ -288,7 +289,7 @@ class IRCoT(LanguageModelPlanner):
 
     def collected(self, path: Sequence[Hop]) -> list[str]:
         """Return the first documents of every step, each once."""
-        return super().collected([replace(hop, texts=hop.texts[: self._step]) for hop in path])[: self._most]
+        return super().collected([replace(hop, texts=hop.texts[:IRCOT_STEP]) for hop in path])[:IRCOT_MOST]
 
     def read(self, reply: str, path: Sequence[Hop]) -> Ask | Stop:
         """See :class:`LanguageModelPlanner`."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
@@ -12,6 +11,7 @@ from typing import Any
 
 from quit.common.files import read_json, remove_leftovers, write_json, write_lines, writing
 from quit.errors import InputError, WorkspaceError
+from quit.systems.experiment import write_rows
 from quit.systems.sunar.queries import Query
 from quit.systems.sunar.scores import scores
 from quit.systems.sunar.system import System
@@ -68,18 +68,14 @@ class Run:
     def finish(self, queries: Sequence[Query], name: str) -> dict[str, Any]:
         """Write ``run.trec``, ``answers.jsonl`` and ``scores.json`` of these questions; return the figures."""
         traces = [read_trace(self.path, query.query_id) for query in queries]
-        lines, answers = [], []
-        for trace in traces:
-            ranked = trace["evidence"]
-            lines += [
-                f"{trace['query_id']} Q0 {document} {rank} {len(ranked) - rank + 1} {name}\n"
-                for rank, document in enumerate(ranked, start=1)
-            ]
-            answers.append(
-                json.dumps({key: trace[key] for key in ("query_id", "prediction")}, ensure_ascii=False) + "\n"
-            )
+        lines = (
+            f"{trace['query_id']} Q0 {document} {rank} {len(trace['evidence']) - rank + 1} {name}\n"
+            for trace in traces
+            for rank, document in enumerate(trace["evidence"], start=1)
+        )
         write_lines(self.path / "run.trec", lines)
-        write_lines(self.path / "answers.jsonl", answers)
+        answers = ({key: trace[key] for key in ("query_id", "prediction")} for trace in traces)
+        write_rows(self.path / "answers.jsonl", answers)
         figures = scores(traces, queries, by_substring(self.path))
         write_json(self.path / "scores.json", figures)
         return figures

@@ -101,7 +101,8 @@ def test_a_second_run_asks_nothing_and_writes_the_same_bytes(release: Path, tmp_
     assert not any(text.startswith("retrieve") for text in said)
 
 
-def test_a_killed_step_goes_on_at_its_first_missing_part(tmp_path: Path) -> None:
+def test_a_killed_step_goes_on_at_its_first_missing_part(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(module_stages, "PART", 2)
     done: list[list[int]] = []
 
     def make(places: range) -> list[dict]:
@@ -112,25 +113,26 @@ def test_a_killed_step_goes_on_at_its_first_missing_part(tmp_path: Path) -> None
         return [{"question_id": str(place), "row": place, "label": 2} for place in places]
 
     questions = [str(place) for place in range(5)]
-    stages = Stages(tmp_path, 2)
+    stages = Stages(tmp_path)
     with pytest.raises(KeyboardInterrupt):
         stages.table("relabel", "x", {"a": 1}, questions, RELABELLED, make)
-    _, table = Stages(tmp_path, 2).table("relabel", "x", {"a": 1}, questions, RELABELLED, make)
+    _, table = Stages(tmp_path).table("relabel", "x", {"a": 1}, questions, RELABELLED, make)
     assert done == [[0, 1], [2, 3], [], [4]] and table["row"].to_pylist() == [0, 1, 2, 3, 4]
-    other, _ = Stages(tmp_path, 2).table("relabel", "x", {"a": 2}, questions, RELABELLED, make)
+    other, _ = Stages(tmp_path).table("relabel", "x", {"a": 2}, questions, RELABELLED, make)
     assert len(done) == 7 and other
     next(tmp_path.rglob("part-00001*")).write_bytes(b"broken")
     with pytest.raises(WorkspaceError, match="Delete it"):
         for key in ({"a": 1}, {"a": 2}):
-            Stages(tmp_path, 2).table("relabel", "x", key, questions, RELABELLED, make)
+            Stages(tmp_path).table("relabel", "x", key, questions, RELABELLED, make)
 
 
 @pytest.mark.parametrize("file", [1, 2, 3])
 def test_a_part_on_disk_has_its_counts_after_a_kill(file: int, tmp_path: Path, monkeypatch) -> None:
     """Killed at each of the files that are written beside the first part."""
+    monkeypatch.setattr(module_stages, "PART", 1)
 
     def table() -> Counter[str]:
-        stages, counter = Stages(tmp_path, 1), Counter()
+        stages, counter = Stages(tmp_path), Counter()
 
         def make(places: range) -> list[dict]:
             counter.update(windows=len(places))
