@@ -96,12 +96,12 @@ def run(
     if runs is not None:
         overrides.append(f"bandits.runs={runs}")
     settings = load_settings(profile, overrides)
-    chosen = named(settings.bandits, split_names(policies))
+    selected = named(settings.bandits, split_names(policies))
     [tuned] = named(settings.bandits, [tune]) if tune else [None]
-    measured = _measured(corpus, index, vectors, arms, relevance, (source, kind, questions), settings, chosen)
+    measured = _measured(corpus, index, vectors, arms, relevance, (source, kind, questions), settings, selected)
     requests, about = measured.requests, measured.about
     trees = any((request.parents >= 0).any() for request in requests)
-    grid = evaluate(requests, chosen, settings.bandits, hierarchical=trees)
+    grid = evaluate(requests, selected, settings.bandits, hierarchical=trees)
     about["rank_relevance"] = analysis.rank_relevance(requests)
     if tuned and trees:
         about["tuned"] = {"policy": tuned.name, "trials": analysis.tune(requests, tuned, settings.bandits)}
@@ -151,10 +151,10 @@ def report(
     names = split_names(policies)
     by_name = {policy.name: policy for policy in named(settings.bandits, [n for n in names if n != bandits.FULL])}
     order = list(by_name) if "all" in names else [name for name in names if name != bandits.FULL]
-    chosen = [by_name[name] for name in order]
-    measured = _measured(corpus, index, vectors, arms, relevance, (source, kind, questions), settings, chosen, True)
+    selected = [by_name[name] for name in order]
+    measured = _measured(corpus, index, vectors, arms, relevance, (source, kind, questions), settings, selected, True)
     about = measured.about | {"budget": budget / 100}
-    with_full = [None] * (bandits.FULL in names) + chosen
+    with_full = [None] * (bandits.FULL in names) + selected
     scored = bandits.reports(measured, with_full, budget / 100, settings, repeats)
     summary = bandits.write_reports(scored, out, about)
     lines = [*_report_tables(summary), *_replies(about), f"{out}: reports.jsonl, reports.json"]
@@ -181,9 +181,9 @@ def _measured(
     generator = None
     if generates or arms == "written" or settings.bandits.language_model:
         generator = language_model(settings.bandits.language_model, models, settings, "bandits.language_model")
-    opened = open_collection(corpus, index or (), models, settings, vectors=vectors)
+    collection = open_collection(corpus, index or (), models, settings, vectors=vectors)
     diverse = any(policy.novelty is not None for policy in policies)
-    return measure(opened, opened.chosen(*which), arms, relevance, settings, generator, diverse)
+    return measure(collection, collection.chosen(*which), arms, relevance, settings, generator, diverse)
 
 
 def _report_tables(summary: Sequence[dict[str, Any]]) -> list[Table | str]:

@@ -67,24 +67,24 @@ def run(
     tokens = token_head(
         settings.complexity.token_head, settings.complexity.token_model, models.encoder, settings.first_stages
     )
-    opened = open_collection(corpus, index or (), models, settings, dense=True)
+    collection = open_collection(corpus, index or (), models, settings, dense=True)
     if queries is None:
-        asked = rrcp.asked_of(opened.chosen(source, kind, questions))
+        rows = rrcp.questions_of(collection.chosen(source, kind, questions))
     else:
-        asked = rrcp.read_asked(queries)[:questions]
-    own = settings.complexity
-    head: AnswerHead = JudgedAnswers(models.judge) if own.answer_head == "judge" else ContainedOrNear(models.encoder)
+        rows = rrcp.read_questions(queries)[:questions]
+    how = settings.complexity
+    head: AnswerHead = JudgedAnswers(models.judge) if how.answer_head == "judge" else ContainedOrNear(models.encoder)
 
     def search(texts: Any) -> Any:
-        return [ranking.rows for ranking in opened.first_stage.search(texts, max(DEPTH, own.documents))]
+        return [ranking.rows for ranking in collection.first_stage.search(texts, max(DEPTH, how.documents))]
 
-    rated = rrcp.rate(asked, opened.corpus, search, opened.vectors, models.encoder, head, tokens, own)
-    rated = opinions.added_to(rated)
-    about: dict[str, Any] = {"corpus": opened.corpus.identity, "first_stage": opened.first_stage.identity}
+    results = rrcp.rate(rows, collection.corpus, search, collection.vectors, models.encoder, head, tokens, how)
+    results = opinions.added_to(results)
+    about: dict[str, Any] = {"corpus": collection.corpus.identity, "first_stage": collection.first_stage.identity}
     about |= {"answer_head": head.identity, "token_head": tokens.identity, **opinions.about}
     if isinstance(head, JudgedAnswers):
         about["head_replies"] = {"verdicts": head.asked, "unread": head.unread}
-    summary = rrcp.write(rated, out, about, own)
+    summary = rrcp.write(results, out, about, how)
     show(summary, as_json, [*pieces(summary), f"{out}: complexity.parquet, complexity.json"])
 
 

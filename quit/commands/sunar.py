@@ -20,7 +20,6 @@ from quit.commands.options import (
     local_folder,
     show,
 )
-from quit.common.terminal import echo
 from quit.render.table import Table, number
 
 app = typer.Typer(help="Answer complex questions with SUNAR, and compare it with its ablations.", no_args_is_help=True)
@@ -56,6 +55,7 @@ def run(
 
     Example: `quit sunar run --corpus C --graph G --variant sunar-r --variant rerank --set sunar.c=50`
     """
+    from quit.commands.progress import working
     from quit.models.factory import Models
     from quit.systems.sunar.experiment import open_place, run_variants
 
@@ -73,10 +73,8 @@ def run(
         count=questions,
     )
 
-    def say(text: str) -> None:
-        echo(text, err=True)
-
-    figures = run_variants(settings, models, store, variant or ["sunar"], out, say)
+    with working("sunar", as_json):
+        figures = run_variants(settings, models, store, variant or ["sunar"], out)
     show(figures, as_json, _pieces(figures))
 
 

@@ -44,19 +44,21 @@ def reach(
     for row in corpus.queries.select(["query_id", "text", "parent_id", "source", "kind"]).to_pylist():
         if row["query_id"] in relevant and kind in (None, row["kind"]):
             groups.setdefault(query_set(row), []).append((row["query_id"], row["text"]))
-    return [{"dataset": key, "stage": name, **_measure(stage, asked, relevant, graph)} for key, asked in groups.items()]
+    return [
+        {"dataset": key, "stage": name, **_measure(stage, queries, relevant, graph)} for key, queries in groups.items()
+    ]
 
 
 def _measure(
     stage: FirstStage,
-    asked: list[tuple[str, str]],
+    queries: list[tuple[str, str]],
     relevant: dict[str, dict[int, int]],
     graph: NeighbourhoodGraph | None,
 ) -> dict[str, Any]:
     depth = DEPTH
     shares: dict[str, list[float]] = {}
-    for start in range(0, len(asked), STEP):
-        some = asked[start : start + STEP]
+    for start in range(0, len(queries), STEP):
+        some = queries[start : start + STEP]
         for (query, text), ranking in zip(
             some, stage.search([text for _, text in some], max(depth, SHALLOW)), strict=True
         ):
@@ -75,7 +77,10 @@ def _measure(
                 shares.setdefault(f"recall{key}", []).append(share)
                 shares.setdefault(f"all{key}", []).append(float(share == 1.0))
                 shares.setdefault(f"pool{key}", []).append(float(len(pool)))
-    return {"queries": len(asked), **{key: round(float(np.mean(values)), 4) for key, values in sorted(shares.items())}}
+    return {
+        "queries": len(queries),
+        **{key: round(float(np.mean(values)), 4) for key, values in sorted(shares.items())},
+    }
 
 
 def hops(graph: NeighbourhoodGraph, rows: np.ndarray, width: int, name: str) -> dict[str, np.ndarray]:
@@ -102,9 +107,9 @@ def reach_lines(rows: Iterable[dict[str, Any]]) -> list[str]:
         return ["The corpus has no query with a relevant document: there is nothing to measure."]
     names = dict.fromkeys(key for row in rows for key in row)
     hidden = ("pool@same", "all@same")
-    shown = [name for name in names if ("+" in name or "pool@" not in name) and not name.startswith(hidden)]
-    lines = ["| " + " | ".join(shown) + " |", "|" + "---|" * len(shown)]
-    return [*lines, *("| " + " | ".join(_cell(name, row.get(name, "")) for name in shown) + " |" for row in rows)]
+    columns = [name for name in names if ("+" in name or "pool@" not in name) and not name.startswith(hidden)]
+    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    return [*lines, *("| " + " | ".join(_cell(name, row.get(name, "")) for name in columns) + " |" for row in rows)]
 
 
 def _cell(name: str, value: Any) -> str:

@@ -58,8 +58,8 @@ def _degrees(graph: NeighbourhoodGraph) -> dict[str, Any]:
 def _by_rank(graph: NeighbourhoodGraph) -> dict[str, Any]:
     """Return histograms of the weights of the first, tenth, ... neighbour: shared bins, counts by rank."""
     columns = {rank: np.asarray(graph.weights[:, rank - 1], dtype=np.float32) for rank in RANKS if rank <= graph.k}
-    own = np.arange(len(graph), dtype=np.uint32)
-    columns = {rank: values[np.asarray(graph.edges[:, rank - 1]) != own] for rank, values in columns.items()}
+    self_rows = np.arange(len(graph), dtype=np.uint32)
+    columns = {rank: values[np.asarray(graph.edges[:, rank - 1]) != self_rows] for rank, values in columns.items()}
     columns = {rank: values for rank, values in columns.items() if len(values)}
     if not columns:
         return {"bins": [], "documents": {}, "median": {}}

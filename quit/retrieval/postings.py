@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +38,7 @@ class Postings:
         return scores
 
 
-def build_postings(corpus: BuiltCorpus, encoder: SparseEncoder, folder: Path, say: Callable[[str], None]) -> None:
+def build_postings(corpus: BuiltCorpus, encoder: SparseEncoder, folder: Path) -> None:
     """Encode a corpus in steps, each on disk before the next, then turn documents into postings.
 
     Raises :class:`quit.errors.InputError` that names the document for NaN or infinity.
@@ -54,7 +53,7 @@ def build_postings(corpus: BuiltCorpus, encoder: SparseEncoder, folder: Path, sa
 
     plan = {"corpus": corpus.identity, "identity": encoder.identity}
     names = ("entries", "weights", "lengths")
-    steps = in_steps(folder / PARTIAL, plan, names, len(corpus), vectors.BLOCK, make, "sparse vectors", say)
+    steps = in_steps(folder / PARTIAL, plan, names, len(corpus), vectors.BLOCK, make, "sparse vectors")
     entries, weights, lengths = (np.concatenate(arrays) for arrays in zip(*steps, strict=True))
     bounds = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
     postings = sparse.csr_array((weights, entries, bounds), shape=(len(corpus), encoder.dimension)).tocsc()

@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from quit.common.progress import listening
 from quit.corpora import build as building
 from quit.corpora.build import build
 from quit.corpora.sources import parse_corpus_source
@@ -13,6 +14,7 @@ from quit.errors import InputError, SettingsError
 from quit.retrieval.built import BuiltCorpus
 from quit.retrieval.protocols import Documents
 from quit.settings import Corpora
+from tests.conftest import Notes
 from tests.corpora.worlds import built, musique_record, relevant_titles, write_lines
 from tests.release import small
 
@@ -161,23 +163,21 @@ def test_a_folder_with_something_else_is_left_alone(two: Path, tmp_path: Path) -
         BuiltCorpus.open(tmp_path / "home")
 
 
-def test_progress_counts_each_record_once_also_after_it_goes_on(tmp_path: Path, monkeypatch) -> None:
+def test_progress_counts_each_record_once_also_after_it_goes_on(tmp_path: Path, monkeypatch, notes: list[str]) -> None:
     monkeypatch.setattr(building, "BLOCK", 2)
     path = write_lines(tmp_path / "many.jsonl", [musique_record(f"2hop__{n}", [NILE, LIMA], [0, 1]) for n in range(7)])
     refs = [parse_corpus_source(f"musique:{path}")]
-    messages: list[str] = []
 
-    def until_the_second(message: str) -> None:
-        messages.append(message)
-        if len(messages) == 2:
+    def until_the_second(_: str) -> None:
+        if len(notes) == 2:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        build(refs, tmp_path / "C", Corpora(), until_the_second)
-    assert messages == ["musique: 2 records", "musique: 4 records"]
-    messages.clear()
-    resumed, _ = build(refs, tmp_path / "C", Corpora(), messages.append)
-    assert messages == ["musique: resuming after 4 records", "musique: 6 records", "musique: 7 records"]
+    with pytest.raises(KeyboardInterrupt), listening(Notes(until_the_second)):
+        build(refs, tmp_path / "C", Corpora())
+    assert notes == ["musique: 2 records", "musique: 4 records"]
+    notes.clear()
+    resumed, _ = build(refs, tmp_path / "C", Corpora())
+    assert notes == ["musique: resuming after 4 records", "musique: 6 records", "musique: 7 records"]
     assert resumed.manifest == built(tmp_path / "D", f"musique:{path}").manifest
 
 

@@ -25,7 +25,7 @@ from quit.systems.benchmark.plugins import Context
 from quit.systems.collection import questions
 from quit.systems.complexity_models import Opinions
 from quit.systems.opening import Opened, language_model
-from quit.systems.retrieval_complexity import Asked, Rated
+from quit.systems.retrieval_complexity import ComplexityQuestion, ComplexityResult
 from quit.systems.sunar.assembly import Assembly
 from quit.systems.sunar.queries import Query
 from quit.systems.sunar.reading import COUNTS, Asker, LanguageModelAnswers
@@ -127,8 +127,8 @@ def test_complexity_baseline_and_own_answers(real_model: VllmServer) -> None:
     settings = _settings(real_model, complexity={"baseline_model": NAME, "answer_model": NAME, "answer_tokens": 16})
     opinions = Opinions(Models(settings), settings)
     texts = ("What is the capital of France?", "Who is the mother of the director of Grey Harbour?")
-    asked = [Asked(str(number), text, ("Paris",)) for number, text in enumerate(texts)]
-    rated = opinions.added_to([Rated(question, Retrieved(0, 0, 0, 0, 1), 0.5, 1) for question in asked])
+    asked = [ComplexityQuestion(str(number), text, ("Paris",)) for number, text in enumerate(texts)]
+    rated = opinions.added_to([ComplexityResult(question, Retrieved(0, 0, 0, 0, 1), 0.5, 1) for question in asked])
     said_complex = [rating.said_complex for rating in rated]
     assert opinions.about["baseline_replies"] == {"verdicts": 2, "unread": said_complex.count(None)}
     replies = opinions.about["answer_replies"]

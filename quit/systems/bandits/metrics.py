@@ -88,8 +88,8 @@ def alpha_ndcg(positions: np.ndarray, nuggets: np.ndarray, cutoffs: Sequence[int
     """
     depths = np.asarray(cutoffs)
     before = (positions[:, None, :] < positions[:, :, None]).astype(np.float64)  # (R, of document, earlier one)
-    held = nuggets.astype(np.float64)
-    gain = np.einsum("gm,rgm->rg", held, (1.0 - alpha) ** (before @ held))
+    holds = nuggets.astype(np.float64)
+    gain = np.einsum("gm,rgm->rg", holds, (1.0 - alpha) ** (before @ holds))
     seen = positions < np.iinfo(np.int64).max
     discounted = np.where(seen, gain / np.log2(np.where(seen, positions, 0) + 2.0), 0.0)
     reached = (discounted[:, :, None] * (positions[:, :, None] < depths)).sum(axis=1)

@@ -55,11 +55,11 @@ def policies(settings: Bandits, names: Sequence[str] = ("all",)) -> list[Policy]
 
     Raises :class:`SettingsError` for a name that is none.
     """
-    known = {policy.name: policy for policy in _all(settings)}
+    by_name = {policy.name: policy for policy in _all(settings)}
     for name in names:
-        if name != "all" and name not in known:
-            raise SettingsError(f"There is no policy {name!r}.{did_you_mean(name, list(known))}")
-    return [policy for name, policy in known.items() if "all" in names or name in names]
+        if name != "all" and name not in by_name:
+            raise SettingsError(f"There is no policy {name!r}.{did_you_mean(name, list(by_name))}")
+    return [policy for name, policy in by_name.items() if "all" in names or name in names]
 
 
 def _all(settings: Bandits) -> list[Policy]:

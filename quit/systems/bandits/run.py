@@ -88,7 +88,7 @@ class Measured:
 
 
 def measure(
-    opened: Opened,
+    collection: Opened,
     questions: Sequence[Question],
     kind: str,
     relevance: str,
@@ -99,15 +99,15 @@ def measure(
     """Return the requests of some questions. ``kind``: as :func:`decomposed` has it. ``relevance``: ``qrels``,
     ``scores``, or ``judge``: the language model, without one whether a document contains an answer or is near one.
     ``diverse``: a policy looks at vectors. Raises as :func:`decomposed`."""
-    corpus, first_stage = opened.corpus, opened.first_stage
+    corpus, first_stage = collection.corpus, collection.first_stage
     parts, replies = decomposed(kind, questions, corpus, first_stage, settings, generator)
     observed: Any = relevance
     if relevance == "judge" and generator:
         prompt = load_prompt(settings.bandits.relevance_prompt, RELEVANCE_FIELDS)
         observed = JudgedRelevance(YesNo(generator, prompt, attempts=settings.bandits.attempts))
     elif relevance == "judge":
-        observed = ContainedOrNear(opened.models.encoder)
-    vectors = opened.vectors if diverse or relevance == "judge" else None
+        observed = ContainedOrNear(collection.models.encoder)
+    vectors = collection.vectors if diverse or relevance == "judge" else None
     requests = arms.requests(parts, corpus, first_stage, settings.bandits, vectors=vectors, relevance=observed)
     about: dict[str, Any] = {
         "corpus": corpus.identity,
@@ -185,18 +185,18 @@ def write_reports(
         for name, repeat, report in scored:
             if name == policy:
                 runs.setdefault(repeat, []).append(report)
-        own = [report for run in runs.values() for report in run]
-        row: dict[str, Any] = {"policy": policy, "repeats": len(runs), "reports": len(own)}
-        row["documents"] = statistics.fmean(len(report.documents) for report in own)
+        of_policy = [report for run in runs.values() for report in run]
+        row: dict[str, Any] = {"policy": policy, "repeats": len(runs), "reports": len(of_policy)}
+        row["documents"] = statistics.fmean(len(report.documents) for report in of_policy)
         for name in ("citation_support", "nugget_coverage", "sentence_support"):
-            values = [getattr(report, name) for report in own]
+            values = [getattr(report, name) for report in of_policy]
             row[name], row[f"{name}_sd"] = statistics.fmean(values), statistics.pstdev(values)
             means = [statistics.fmean(getattr(report, name) for report in run) for run in runs.values()]
             row[f"{name}_run_sd"] = statistics.stdev(means) if len(means) > 1 else 0.0
         for name in ("verdicts", "unread", "citations", "invented", "cut"):
-            row[name] = sum(getattr(report, name) for report in own)
-        row["empty"] = sum(not report.sentences for report in own)
-        row["without_citation"] = sum(bool(report.sentences) and not report.citations for report in own)
+            row[name] = sum(getattr(report, name) for report in of_policy)
+        row["empty"] = sum(not report.sentences for report in of_policy)
+        row["without_citation"] = sum(bool(report.sentences) and not report.citations for report in of_policy)
         summary.append(row)
     write_json(folder / "reports.json", {**about, "policies": summary})
     return summary

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from quit.common.files import read_json, write_json
 from quit.common.ids import content_hash
+from quit.common.progress import note
 from quit.contracts.tables import Table
 from quit.errors import WorkspaceError
 from quit.systems.experiment import write_table
@@ -23,13 +24,13 @@ PART = 64
 
 
 class Stages:
-    """The tables of the steps, below ``folder``. ``say``: called with what is being done.
+    """The tables of the steps, below ``folder``.
 
     ``seconds``: what each step's present parts took when they were made; ``counts``: what was counted then.
     """
 
-    def __init__(self, folder: Path, say: Callable[[str], None] = lambda _: None) -> None:
-        self._folder, self._say = folder, say
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self.seconds: dict[str, float] = {}
         self.counts: dict[str, Counter[str]] = {}
 
@@ -57,7 +58,7 @@ class Stages:
         for number, start in enumerate(starts):
             target = folder / f"part-{number:05d}-of-{len(starts):05d}.parquet"
             if not target.is_file():
-                self._say(f"{stage} {label}: questions {start + 1} to {min(start + PART, len(questions))}")
+                note(f"{stage} {label}: questions {start + 1} to {min(start + PART, len(questions))}")
                 began, before = time.monotonic(), Counter(counter)
                 rows = contract.from_rows(make(range(start, min(start + PART, len(questions)))))
                 spent[str(number)] = round(time.monotonic() - began, 3)

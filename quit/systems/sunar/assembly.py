@@ -127,6 +127,6 @@ def prompt_name(how: Sunar, part: str) -> str:
     """Return the name or file of a part's prompt: the one that the settings give, else that of the set for a dataset,
     else the one for both."""
     name = part.replace("-", "_")
-    own = how.prompt_files.get(name)
+    file = how.prompt_files.get(name)
     of_set = f"{name}_{how.prompts}"
-    return own or (of_set if (PROMPTS / f"{of_set}.txt").is_file() else name)
+    return file or (of_set if (PROMPTS / f"{of_set}.txt").is_file() else name)

@@ -196,11 +196,11 @@ class ReAct(LanguageModelPlanner):
     def _looked_up(self, what: str, path: Sequence[Hop]) -> str:
         """Return the next sentence that contains ``what``: as often as it was looked up since the last search, further
         down."""
-        found = [text for document in self.collected(path) for text in sentences(document)]
-        found = [text for text in found if what.casefold() in text.casefold()]
+        matches = [text for document in self.collected(path) for text in sentences(document)]
+        matches = [text for text in matches if what.casefold() in text.casefold()]
         since = takewhile(_is_lookup, reversed(path))
         seen = sum(hop.sub_question.casefold() == f"lookup[{what}]".casefold() for hop in since)
-        return f"(Result {seen + 1} / {len(found)}) {found[seen]}" if seen < len(found) else "No more results."
+        return f"(Result {seen + 1} / {len(matches)}) {matches[seen]}" if seen < len(matches) else "No more results."
 
 
 def _is_lookup(hop: Hop) -> bool:
@@ -227,11 +227,11 @@ class SearChain(LanguageModelPlanner):
 
     def read(self, reply: str, path: Sequence[Hop]) -> Ask | Stop:
         """See :class:`LanguageModelPlanner`."""
-        asked = {normalize_question(hop.sub_question) for hop in path}
+        earlier = {normalize_question(hop.sub_question) for hop in path}
         for match in _QUERY.finditer(reply):
-            wanted = match[1].strip()
-            if wanted and normalize_question(wanted) not in asked:
-                return Ask(wanted)
+            question = match[1].strip()
+            if question and normalize_question(question) not in earlier:
+                return Ask(question)
         answer = final_answer(reply)
         return Stop("final answer" if answer else "no new query in the reply", answer)
 

@@ -32,16 +32,16 @@ class Run:
     def __init__(self, path: Path, described: dict[str, Any]) -> None:
         self.path = path
         described = {"version": VERSION, **described}
-        known = _read(path / "run.json") if (path / "run.json").is_file() else None
-        if known is not None and known != described:
+        earlier = _read(path / "run.json") if (path / "run.json").is_file() else None
+        if earlier is not None and earlier != described:
             raise WorkspaceError(
-                f"{path} holds a run that differs in {_differences(known, described)}. "
+                f"{path} holds a run that differs in {_differences(earlier, described)}. "
                 "Give another --out, or delete that folder."
             )
         with writing(path):
             path.mkdir(parents=True, exist_ok=True)
         remove_leftovers(path)
-        if known is None:
+        if earlier is None:
             write_json(path / "run.json", described)
 
     def missing(self, queries: Sequence[Query]) -> list[Query]:
@@ -122,11 +122,11 @@ def _known(path: Path) -> str:
     return f" It has {len(files)}: {some}{', ...' if len(files) > 3 else ''}" if files else " It has none yet."
 
 
-def _differences(known: dict[str, Any], described: dict[str, Any]) -> str:
+def _differences(earlier: dict[str, Any], described: dict[str, Any]) -> str:
     """Return which settings differ, by name and value; where something else does too, what that is."""
-    changed = sorted(key for key in {*known, *described} if known.get(key) != described.get(key))
+    changed = sorted(key for key in {*earlier, *described} if earlier.get(key) != described.get(key))
     if changed == ["settings"]:
-        before, after = known["settings"], described["settings"]
+        before, after = earlier["settings"], described["settings"]
         keys = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
         changed = [f"sunar.{key} ({before.get(key)!r}, now {after.get(key)!r})" for key in keys]
     return ", ".join(changed)

@@ -61,8 +61,8 @@ def models() -> Models:
     return Models(Settings())
 
 
-def _run(settings: Settings, place: Place, names: list[str], out: Path, say=lambda text: None, models=None):
-    return run_variants(settings, models or Models(settings), place, names, out, say)
+def _run(settings: Settings, place: Place, names: list[str], out: Path, models=None):
+    return run_variants(settings, models or Models(settings), place, names, out)
 
 
 def _recall_at_10(run: Path, place: Place) -> float:
@@ -80,20 +80,21 @@ def _settings(**more) -> Settings:
 
 
 @pytest.mark.slow
-def test_every_variant_that_needs_no_language_model_answers(one: Place, models: Models, tmp_path: Path) -> None:
+def test_every_variant_that_needs_no_language_model_answers(
+    one: Place, models: Models, tmp_path: Path, notes: list[str]
+) -> None:
     given = {name: settings for name, (_, settings) in VARIANTS.items() if "reading" not in settings}
     names = [name for name, settings in given.items() if settings.get("planner") in (None, "none")]
-    said: list[str] = []
-    figures = _run(_settings(), one, names, tmp_path, said.append, models)
+    figures = _run(_settings(), one, names, tmp_path, models)
     assert list(figures) == names and all(made["questions"] == 1 for made in figures.values())
     for name, made in figures.items():
         assert made["Recall@10"] == pytest.approx(_recall_at_10(tmp_path / name / "run.trec", one), abs=1e-4), name
     assert figures["sunar-r"]["Recall@10"] >= 0.5  # of the two paragraphs that a question of two hops needs
     assert figures["rerank-read"]["pool_size"] <= 12 and figures["nar-read"]["pool_size"] == 12
     before = {path: path.read_bytes() for path in sorted(tmp_path.rglob("*.json"))}
-    again = _run(_settings(workers=2), one, names, tmp_path, said.append, models)
+    again = _run(_settings(workers=2), one, names, tmp_path, models)
     assert again == figures and {path: path.read_bytes() for path in before} == before
-    assert said[-1] == f"{names[-1]}: 0 of 1 questions to answer"
+    assert notes[-1] == f"{names[-1]}: 0 of 1 questions to answer"
     trace = json.loads(next((tmp_path / "sunar" / "traces").iterdir()).read_text())
     assert len(trace["steps"]) >= 2 and trace["planner"] == "gold"
     shown = "\n".join(lines(trace))
@@ -332,7 +333,7 @@ def test_the_command_walks_along_a_graph(corpus: BuiltCorpus, graph: Path, place
     near = {name: set(corpus.ids(place.graph.neighbours(row, 5))) for row, name in enumerate(ids)}
     assert edges and all(child in near[parent] or parent in near[child] for parent, child in edges)
     code, _, said = _quit(*given, "--graph", graph, "--set", "sunar.neighbours=11", "--out", tmp_path / "b")
-    assert code == 4 and "sunar.neighbours is 11" in said and "stores 10 a document" in said
+    assert code == 4 and "sunar.neighbours is 11" in said and "stores 10 per document" in said
     code, _, said = _quit(*given, "--out", tmp_path / "c")
     assert code == 4 and "needs a graph" in said
 
