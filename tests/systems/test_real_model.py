@@ -29,6 +29,7 @@ from quit.systems.retrieval_complexity import ComplexityQuestion, ComplexityResu
 from quit.systems.sunar.assembly import Assembly
 from quit.systems.sunar.queries import Query
 from quit.systems.sunar.reading import COUNTS, Asker, LanguageModelAnswers
+from quit.systems.sunar.retrieval import Library
 from quit.systems.sunar.run import Run, trace_path
 from quit.systems.sunar.scores import scores
 from quit.systems.sunar.variants import effective
@@ -62,9 +63,10 @@ def test_sunar(real_model: VllmServer, variant: str, tmp_path: Path) -> None:
 
     def trace(folder: Path) -> bytes:
         assembly = Assembly(settings, Models(settings))
-        system, identity = assembly.system(assembly.library(plain(TEXTS), WordOverlap(plain(TEXTS)), None), how)
+        stage = WordOverlap(plain(TEXTS))
+        system, identity = assembly.system(Library(plain(TEXTS), stage, None, stage), how)
         run = Run(folder, {"identity": identity})
-        run.work(system, [query], 1, lambda done: None)
+        run.work(system, [query], 1)
         return trace_path(run.path, "q").read_bytes()
 
     before = _answered(real_model)

@@ -7,8 +7,6 @@ from functools import cached_property, lru_cache
 from quit.errors import SettingsError
 from quit.models.factory import Models
 from quit.models.prompting import PROMPTS, load_prompt
-from quit.retrieval.protocols import Documents, FirstStage, NeighbourGraph, Scorer
-from quit.retrieval.scorers import CrossEncoderScorer, LateScorer
 from quit.settings import Settings, Sunar
 from quit.systems.opening import language_model
 from quit.systems.sunar import mer
@@ -43,16 +41,6 @@ class Assembly:
         self._settings = settings
         self._sunar = settings.sunar
         self._models = models
-
-    def library(self, documents: Documents, first_stage: FirstStage, graph: NeighbourGraph | None) -> Library:
-        """Return what is searched, with its scorer."""
-        how = self._sunar
-        scorer: Scorer = LateScorer(self._models.encoder)
-        if how.scorer == "cross-encoder":
-            scorer = CrossEncoderScorer(
-                how.scorer_model, revision=how.scorer_revision, device=how.device, batch=how.batch
-            )
-        return Library(documents, first_stage, graph, scorer)
 
     def system(self, library: Library, how: Sunar) -> tuple[System, str]:
         """Return the system of a variant, and the identity of all that decides its traces, settings apart.
