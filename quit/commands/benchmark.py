@@ -126,7 +126,7 @@ def finetune(
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Fine-tune a model on the train split with 1 to 200 positives a question; benchmark each beside its base.
+    """Fine-tune a model on the train split with 1 to 200 positives per question; benchmark each beside its base.
 
     Example: `quit benchmark finetune --release W/releases/v1 --kind bi-encoder --positives 1 --positives 10 --set
     benchmark.granularity=subset`
@@ -141,7 +141,7 @@ def finetune(
     if not as_json:
         for encoder in tuned:
             echo(
-                f"{encoder.folder}: {encoder.positives} positives a question, {encoder.examples} examples, "
+                f"{encoder.folder}: {encoder.positives} positives per question, {encoder.examples} examples, "
                 f"{encoder.seconds:.0f} s"
             )
 

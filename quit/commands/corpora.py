@@ -160,7 +160,7 @@ def graph_build(
     corpus: CorpusOption,
     out: OutOption,
     encoder: EncoderOption = "minilm",
-    k: Annotated[int, typer.Option("--k", "-k", min=1, help="Neighbours a document.")] = 100,
+    k: Annotated[int, typer.Option("--k", "-k", min=1, help="Neighbours per document.")] = 100,
     profile: NamedProfileOption = "embedded",
     set_: SetOption = None,
     quiet: QuietOption = False,
@@ -260,6 +260,6 @@ def _graph_lines(facts: dict[str, Any]) -> list[str]:
         f"  encoder {plan['encoder']}, method {plan['method']}; recall@{recall['at']} {recall['value']:.4f} "
         f"on {recall['sample']:,} documents against {recall['against']}",
         f"  in-degree: median {statistics['in_degree'].get('50%', 0):g}, highest "
-        f"{statistics['in_degree'].get('100%', 0):g}, {statistics['never_a_neighbour']:,} documents are nobody's "
-        "neighbour",
+        f"{statistics['in_degree'].get('100%', 0):g}, {statistics['never_a_neighbour']:,} documents are in no "
+        "list",
     ]

@@ -106,7 +106,7 @@ class NeighbourhoodGraph:
     def neighbours(self, row: int, k: int) -> np.ndarray:
         """Return at most ``k`` neighbours, nearest first, int64. Raises ``SettingsError`` for more than are stored."""
         if not 0 <= k <= self.k:
-            raise SettingsError(f"The graph {self.path} stores {self.k} neighbours a document, not {k}.")
+            raise SettingsError(f"The graph {self.path} stores {self.k} neighbours per document, not {k}.")
         neighbours = np.asarray(self.edges[row, :k], dtype=np.int64)
         return neighbours[neighbours != row]
 

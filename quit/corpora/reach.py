@@ -1,4 +1,4 @@
-"""What a first stage finds, and what a graph's hops add: the bounded-recall argument of neighbourhood-aware retrieval.
+"""Recall of a first stage, and of the hops of a graph: the bounded-recall argument of neighbourhood-aware retrieval.
 
 A document outside a first stage's list can never be read, however good the re-ranker: recall at depth 100 is a ceiling.
 One hop adds the neighbours of the documents in the list, two hops their neighbours; both say how far the ceiling rises.
@@ -30,7 +30,7 @@ def reach(
     graph: NeighbourhoodGraph | None,
     kind: str | None = None,
 ) -> list[dict[str, Any]]:
-    """Return one row a query set: mean nDCG at 10, recall at 10 and at :data:`DEPTH`, after one and two hops, and
+    """Return one row per query set: mean nDCG at 10, recall at 10 and at :data:`DEPTH`, after one and two hops, and
     what hops cost. ``kind``: only queries of this type of the source.
 
     A row has ``dataset``, ``stage``, ``queries``, ``nDCG@10``, ``recall@10``, ``recall@depth``, ``all@depth`` (the
@@ -87,7 +87,7 @@ def hops(graph: NeighbourhoodGraph, rows: np.ndarray, width: int, name: str) -> 
     """Return the documents within one and two hops of some documents, themselves among them: ``{name}+1``,
     ``{name}+2``.
 
-    ``rows``: int64. ``width``: neighbours a document that count (fewer where the graph stores fewer).
+    ``rows``: int64. ``width``: neighbours per document that count (fewer where the graph stores fewer).
     """
     width = min(width, graph.k)
     first = np.unique(np.concatenate([rows, _neighbours(graph, rows, width)]))

@@ -37,7 +37,7 @@ class AnswerHead(Protocol):
     identity: str
 
     def scores(self, question: str, answers: Sequence[str], texts: Sequence[str], vectors: np.ndarray) -> np.ndarray:
-        """Return one score a text, shape (len(texts),), float64 in [0, 1]. ``vectors``: the texts' unit vectors."""
+        """Return one score per text, shape (len(texts),), float64 in [0, 1]. ``vectors``: the texts' unit vectors."""
         ...
 
 
@@ -198,7 +198,7 @@ def completeness(relevance: np.ndarray) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Retrieved:
-    """What retrieval brought for a question.
+    """A question's retrieved documents in figures.
 
     ``answerability``: max s_i. ``answer_share``: share of documents with s_i of T_ans and more. ``completeness``: S_D.
     ``similarity``: mean cosine of question and documents. ``documents``: how many there are. Without documents all are

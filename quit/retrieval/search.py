@@ -128,7 +128,7 @@ class ExactSearch:
     """Every document's ``k`` nearest others.
 
     ``matrix``: float32, shape (n, d). ``rescored``: candidates beyond k that bf16 keeps. ``score_mb``: memory of a
-    block of similarities. Results do not depend on which rows are asked for together, but for ties within rounding.
+    block of similarities. Results do not depend on which rows are asked for together, except for ties within rounding.
     """
 
     def __init__(
@@ -193,7 +193,7 @@ class ExactSearch:
         step = max(1, self._bytes // (columns.shape[1] * self._exact.shape[1] * 4))
         for low in range(0, stop - start, step):
             some = columns[low : low + step]
-            # index_select of flat rows, then one product a document: several times faster than fancy indexing.
+            # index_select of flat rows, then one product per document: several times faster than fancy indexing.
             others = self._exact.index_select(0, some.reshape(-1)).view(*some.shape, -1)
             row_vectors = self._exact[start + low : start + low + len(some)].unsqueeze(2)
             exact[low : low + step] = torch.bmm(others, row_vectors).squeeze(2)
@@ -227,7 +227,7 @@ class ExactSearch:
 def _top(torch: Any, scores: Any, count: int) -> tuple[Any, Any]:
     """Return the ``count`` highest values of each row and their columns, in no order.
 
-    One maximum a lane, then the best lanes, then their members: reads the block once instead of selecting from all of
+    One maximum per lane, then the best lanes, then their members: reads the block once instead of selecting from all of
     it.
     """
     rows, width = scores.shape

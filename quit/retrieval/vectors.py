@@ -3,7 +3,7 @@
 ::
 
     V/vectors.f32        raw little-endian float32, rows x dimension, in the corpus's order
-    V/doc_ids.s20        20 bytes a document, the same order
+    V/doc_ids.s20        20 bytes per document, the same order
     V/manifest.json      written last
     V/partial/           the steps of an unfinished run
 

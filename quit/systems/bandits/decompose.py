@@ -36,7 +36,7 @@ class Ask:
 
 
 class LLMDecomposition:
-    """Writes at most K sub-queries a request.
+    """Writes at most K sub-queries per request.
 
     Each prompt is asked for K; half of K are taken from each reply, more where the other gave fewer. A reply that holds
     no list is asked for again; a request of which nothing can be read keeps itself as its only arm. ``counts``:

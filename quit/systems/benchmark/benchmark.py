@@ -47,7 +47,7 @@ from quit.version import __version__
 
 @dataclass(frozen=True)
 class Request:
-    """What is benchmarked. ``corpora``: files or folders of other corpora, beside the release. ``bounds``: whether
+    """One benchmark. ``corpora``: files or folders of other corpora, beside the release. ``bounds``: whether
     oracles and Optimal are rows too."""
 
     release: Path

@@ -42,7 +42,7 @@ RERANKERS = ("cross-encoder", "monot5")
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """A fine-tuned model: its folder, positives a question, examples, and seconds of training (when it was made)."""
+    """A fine-tuned model: its folder, positives per question, examples, and seconds of training (when it was made)."""
 
     folder: Path
     positives: int
@@ -80,7 +80,7 @@ def finetune(
     settings: Settings,
     out: Path,
 ) -> Tuned:
-    """Return ``base`` fine-tuned with so many positives and negatives a question; trained only where ``out`` does not
+    """Return ``base`` fine-tuned with so many positives and negatives per question; trained only where ``out`` does not
     have it.
 
     ``out``: the folder of models; beside each lies ``NAME.json``, written last. Raises ``InputError`` for a model that
@@ -121,8 +121,8 @@ def _name(base: str) -> str:
 
 @dataclass(frozen=True)
 class TuningRequest:
-    """What is fine-tuned and compared. ``base``: a model, or ``QUESTIONS,PASSAGES`` for two towers. ``positives``: the
-    numbers of positives a question that are tried. ``retrievers``: whose passages rerankers rerank, beside the oracle's
+    """One fine-tuning. ``base``: a model, or ``QUESTIONS,PASSAGES`` for two towers. ``positives``: the
+    numbers of positives per question that are tried. ``retrievers``: their passages are reranked, beside the oracle's
     (tables 7 and 12)."""
 
     release: Path

@@ -2,7 +2,7 @@
 
 As a retriever, hints are encoded, not passages: a passage's best match is the best of its hints' ones, so 37,005 hints
 stand for 2.4 million passages, and the permutations of a subset have one score. Their token vectors are encoded once
-and kept as float16: with ColBERTv2's 128 numbers 256 bytes a token. As a reranker whole passages are encoded,
+and kept as float16: with ColBERTv2's 128 numbers 256 bytes per token. As a reranker whole passages are encoded,
 and order counts.
 """
 
@@ -40,7 +40,7 @@ class LateRetriever:
         self._folder = context.cache / content_hash(self.identity, self._passages.identity, chunk)
 
     def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
-        """Return at most ``depth`` passages a query."""
+        """Return at most ``depth`` passages per query."""
         passages = self._passages
         query_tokens = self._tokens.queries(queries)
         best = [(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32)) for _ in queries]

@@ -111,7 +111,7 @@ class NarRetriever:
         self.identity = f"nar/{VERSION}/{self._first.identity}/{self._scorer.identity}/{graph}/{budget}"
 
     def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
-        """Return at most ``depth`` passages of the scored subsets a query."""
+        """Return at most ``depth`` passages of the scored subsets per query."""
         rankings = self._first.search(queries, self._settings.first)
         return [self._walked(query, ranking, depth) for query, ranking in zip(queries, rankings, strict=True)]
 

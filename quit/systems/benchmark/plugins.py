@@ -57,7 +57,7 @@ _OURS = {
 
 @dataclass(frozen=True)
 class Context:
-    """What a plugin is made from. ``argument``: what follows ``NAME:``. ``cache``: a folder for what can be made again.
+    """The inputs of a plugin. ``argument``: the part after ``NAME:``. ``cache``: a folder for vectors and the like.
 
     ``collection``: the release's tables questions, candidates, ranked_hints and descriptions, for readers.
     """
@@ -166,10 +166,10 @@ def checked(name: str, returned: Ranking, passages: int, depth: int) -> Ranking:
 
 
 def checked_scores(name: str, scores: np.ndarray, texts: int) -> np.ndarray:
-    """Return a reranker's scores as float64. Raises ``InputError`` unless there is one finite number a text."""
+    """Return a reranker's scores as float64. Raises ``InputError`` unless there is one finite number per text."""
     checked = np.asarray(scores, dtype=np.float64)
     if checked.shape != (texts,) or not np.isfinite(checked).all():
         raise InputError(
-            f"The reranker {name!r} returned no finite score a passage (shape {checked.shape}, {texts} passages)."
+            f"The reranker {name!r} returned no finite score per passage (shape {checked.shape}, {texts} passages)."
         )
     return checked

@@ -30,7 +30,7 @@ class RetrievedLabels:
     labels_of: Sequence[Mapping[int, int]]
 
     def labels(self, query: int, rows: np.ndarray) -> np.ndarray:
-        """Return the labels, int8, 0 for a passage that nobody judged."""
+        """Return the labels, int8, 0 for a passage without a judgement."""
         return np.array([self.labels_of[query].get(int(row), 0) for row in rows], dtype=np.int8)
 
     def judged(self, query: int) -> None:

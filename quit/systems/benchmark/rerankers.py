@@ -15,7 +15,7 @@ from quit.retrieval.scorers import CrossEncoderScorer
 from quit.systems.benchmark.plugins import Context
 
 MONOT5_WORDS = ("true", "false")
-"""What MonoT5 says of a relevant passage and of another."""
+"""MonoT5's words for a relevant passage and for another."""
 
 
 def monot5_text(question: str, passage: str) -> str:
@@ -53,7 +53,7 @@ class _LanguageModel:
         self.identity = f"{self.name}/{model_identity(self._name)}/{self._max_length} tokens/batch={self._batch}"
 
     def score(self, query: str, texts: Sequence[str]) -> np.ndarray:
-        """Return a score a text, float64, shape (len(texts),). Raises ``InputError`` for a model that cannot be
+        """Return a score per text, float64, shape (len(texts),). Raises ``InputError`` for a model that cannot be
         loaded."""
         import torch
 
@@ -81,7 +81,7 @@ class MonoT5(_LanguageModel):
         return monot5_text(query, text)
 
     def _score(self, logits: Any) -> Any:
-        """Return a score a text from the logits of the words, (texts, words)."""
+        """Return a score per text from the logits of the words, (texts, words)."""
         return logits.log_softmax(dim=1)[:, 0]
 
     def _scored(self, query: str, texts: Sequence[str]) -> Any:

@@ -41,7 +41,7 @@ ORACLE_IDENTITY = "oracle/1"
 
 @dataclass
 class System:
-    """A retriever with or without a reranker over one task, and what it ranked: one ranking a question.
+    """A retriever with or without a reranker over one task, and what it ranked: one ranking per question.
 
     ``fingerprint``: of all that its rankings depend on.
     """
@@ -61,7 +61,7 @@ class System:
 
 @dataclass(frozen=True)
 class Reading:
-    """The answers of one reader to one kind of context of one system: one a question."""
+    """The answers of one reader to one kind of context of one system: one per question."""
 
     system: System
     reader: str
@@ -234,7 +234,7 @@ class Runner:
         return [Reading(system, name, *kind, replies) for kind, replies in zip(kinds, answers, strict=True)]
 
     def read_contexts(self, system: System, name: str, kinds: Sequence[ContextKind]) -> list[list[str]]:
-        """Return a reader's answers to some kinds of context of a system: of each kind one a question."""
+        """Return a reader's answers to some kinds of context of a system: of each kind one per question."""
         task = system.task
         reader = self._plugin(make_reader, name, self.context.passages)
         deepest = max(k for _, k, *_ in kinds)

@@ -1,4 +1,4 @@
-"""What answers a sub-question from documents: a language model (:mod:`.extract` has the embedded reader)."""
+"""Answering a sub-question from documents with a language model (:mod:`.extract` has the embedded reader)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _REFUSAL = re.compile(
 
 
 COUNTS = ("calls", "prompt_tokens", "completion_tokens", "cut", "empty", "unread")
-"""What is counted of replies. ``cut``: those that ran into ``sunar.max_tokens``. ``unread``: a reader's, without the
+"""Counts of replies. ``cut``: those that ran into ``sunar.max_tokens``. ``unread``: a reader's, without the
 ``[Final Answer]:`` that its prompt asks for; their last line counts."""
 _COUNTS: ContextVar[Counter[str] | None] = ContextVar("counts", default=None)
 
@@ -176,7 +176,7 @@ def line_after_last(mark: re.Pattern[str], text: str) -> str | None:
 
 
 def numbered(texts: Sequence[str]) -> str:
-    """Return documents as a prompt shows them: one a line, numbered from 1."""
+    """Return documents as a prompt shows them: one per line, numbered from 1."""
     return "\n".join(f"[{number}] {text}" for number, text in enumerate(texts, start=1)) or "(none was found)"
 
 

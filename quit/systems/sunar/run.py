@@ -1,4 +1,4 @@
-"""A run over many questions: one trace a question on disk, what is there is not made again, figures from the traces."""
+"""A run over questions: one trace per question on disk, each made once; the figures follow from the traces."""
 
 from __future__ import annotations
 

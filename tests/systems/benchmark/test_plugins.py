@@ -138,7 +138,7 @@ def test_rankings_are_put_in_order_and_cut() -> None:
 
 
 def test_scores_that_cannot_be() -> None:
-    with pytest.raises(InputError, match="'mine' returned no finite score a passage"):
+    with pytest.raises(InputError, match="'mine' returned no finite score per passage"):
         checked_scores("mine", np.array([1.0, np.inf]), 2)
     with pytest.raises(InputError, match="mine"):
         checked_scores("mine", np.array([1.0]), 2)

@@ -305,7 +305,7 @@ def test_the_commands_run_show_and_compare(corpus: BuiltCorpus, tmp_path: Path) 
     code, out, _ = _quit("trace", "mine", "--out", tmp_path / "out", "--variant", "read", "--json")
     assert json.loads(out)["read"]["query_id"] == "mine"
     code, out, _ = _quit("compare", tmp_path / "out" / "read", tmp_path / "out" / "rerank-read")
-    assert code == 0 and "cover_em: " in out and "(randomisation)" in out
+    assert code == 0 and "cover_em" in out and "p, randomisation" in out
     code, out, _ = _quit("compare", tmp_path / "out" / "read", tmp_path / "out" / "rerank-read", "--json")
     assert code == 0 and json.loads(out)["questions"] == 1
     code, _, said = _quit("run", *here, "--variant", "read", "--set", "sunar.top=3")
@@ -318,14 +318,7 @@ def test_the_commands_run_show_and_compare(corpus: BuiltCorpus, tmp_path: Path) 
 
 def test_the_command_walks_along_a_graph(corpus: BuiltCorpus, graph: Path, place: Place, tmp_path: Path) -> None:
     given = ["run", "--corpus", corpus.path, "--variant", "nar-read", "--variant", "rerank-read", "--set", "sunar.b=2"]
-    given += [
-        "--set",
-        "sunar.c=12",
-        "--set",
-        "sunar.first=3",
-        "--questions",
-        1,
-    ]  # so the rest must be neighbours
+    given += ["--set", "sunar.c=12", "--set", "sunar.first=3", "--questions", 1]  # the rest must be neighbours
     code, out, _ = _quit(*given, "--graph", graph, "--set", "sunar.neighbours=5", "--out", tmp_path / "a", "--json")
     figures = json.loads(out)
     assert code == 0
