@@ -29,6 +29,13 @@ from quit.settings import Review, Settings
 
 HERE = Path(__file__).parent
 _CONNECTIONS = 2  # requests at a time where a change has to be sent task by task
+_HIDDEN = (
+    *("inner_id", "total_predictions", "annotations_results", "annotations_ids", "predictions_score"),
+    *("predictions_model_versions", "predictions_results", "file_upload", "storage_filename", "created_at"),
+    *("updated_at", "updated_by", "avg_lead_time", "draft_exists"),
+    *(f"data.{name}" for name in ("hints_html", "candidates", "key", "version", "answers", "ticked", "blind")),
+)
+"""Columns that the list of tasks leaves out: it shows the question, its gold answers, and who did it and when."""
 _KEY = re.compile(r"\[quit-review ([0-9a-f]{12})\]")
 
 
@@ -271,6 +278,13 @@ def _set_up(server: Server, project: Any, settings: Settings) -> None:
         del differing["expert_instruction"]  # the server may clean HTML; the words are what counts
     if differing:
         server.ask(lambda studio: studio.projects.update(project.id, **differing))
+    if not server.ask(lambda studio: studio.views.list(project=project.id)):
+        view: Any = {
+            **{"title": "Questions", "type": "list", "target": "tasks"},
+            "hiddenColumns": {"explore": [f"tasks:{name}" for name in _HIDDEN], "labeling": []},
+            "columnsWidth": {"tasks:data.question": 330, "tasks:data.gold": 190},
+        }
+        server.ask(lambda studio: studio.views.create(project=project.id, data=view))
 
 
 def _text(html: str | None) -> str:

@@ -163,6 +163,7 @@ class LocalServer:
             "LABEL_STUDIO_USER_TOKEN": account.token,
             "LABEL_STUDIO_ENABLE_LEGACY_API_TOKEN": "true",
             "LABEL_STUDIO_DISABLE_SIGNUP_WITHOUT_LINK": "true",
+            "fflag_fix_all_optic_79_task_count_is_wrong_short": "true",  # the page says "3 of 10"
             "OMP_NUM_THREADS": "1",
         }
 

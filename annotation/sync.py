@@ -33,14 +33,16 @@ _FULL = (
 
 @dataclass
 class PullReport:
-    """What a pull brought. ``versions``: new versions of annotations, ``rows``: rows appended, ``withdrawn``: deleted
-    annotations, ``ask_back``: those whose annotators have to be asked what they mean, ``tasks``: tasks on the
-    server, ``done``: those with all the annotations they need, ``problems``: in words, each with what to do."""
+    """What a pull brought. ``versions``: new versions of annotations, ``rows``: rows appended, ``verdicts``: those that
+    accept or reject an answer, ``withdrawn``: deleted annotations, ``ask_back``: those whose annotators have to be
+    asked what they mean, ``tasks``: tasks on the server, ``done``: those with all the annotations they need,
+    ``problems``: in words, each with what to do."""
 
     url: str = ""
     project: int = 0
     versions: int = 0
     rows: int = 0
+    verdicts: int = 0
     withdrawn: int = 0
     skipped: int = 0
     ask_back: int = 0
@@ -78,6 +80,7 @@ def pull(
             rows.withdraw_missing(server.tasks(number, _LIGHT))
         report.part = store.append(rows.new)
         report.rows = len(rows.new)
+        report.verdicts = sum(row.get("correct") is not None for row in rows.new)
         questions = ask_back(store.read())
         report.ask_back = len(questions)
         report.problems += _questions(questions, f"{server.url}/projects/{number}/data")

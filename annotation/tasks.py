@@ -26,7 +26,7 @@ _NONE_TEXT = "None of these answers is correct"
 FLAGS = ("leak", "gold_wrong", "ambiguous", "offensive")
 NONE = "none"
 """Alias of the first choice of a page: that none of its answers is correct."""
-LAYOUT = 1
+LAYOUT = 2
 """Version of how tasks look; part of their digest."""
 
 
@@ -38,16 +38,7 @@ def alias(question_id: str, answer_key: str) -> str:
 def digest(item: ReviewItem) -> str:
     """Return a hash of everything an annotator sees of a question."""
     answers = [
-        [
-            answer.key,
-            answer.forms,
-            answer.passages,
-            answer.readers,
-            answer.verdict,
-            answer.probability,
-            answer.second,
-            answer.gold,
-        ]
+        [answer.key, answer.forms, answer.readers, answer.verdict, answer.gold, _html(answer, item.blind)]
         for answer in item.answers
     ]
     return content_hash("task", LAYOUT, item.question, item.gold_answers, item.hints, answers, item.blind, size=8)
@@ -97,7 +88,7 @@ def make_task(item: ReviewItem, before: Mapping[str, Any] | None = None) -> dict
             "version": version,
             "question": item.question,
             "gold": "; ".join(item.gold_answers),
-            "context_html": _context(item),
+            "hints_html": f"<ol>{''.join(f'<li>{escape(hint)}</li>' for hint in item.hints)}</ol>",
             "candidates": candidates,
             "answers": rows + gone,
             "ticked": {**ticked, str(version): _ticked(item)},
@@ -126,28 +117,22 @@ def _ticked(item: ReviewItem) -> list[str]:
 
 def _html(answer: ReviewAnswer, blind: bool) -> str:
     first = escape(answer.forms[0])
-    parts = [f'<b style="color:#0a7d33">{first}</b>' if answer.gold else f"<b>{first}</b>"]
+    parts = [f'<b class="correct">{first}</b>' if answer.gold else f"<b>{first}</b>"]
     if len(answer.forms) > 1:
-        parts.append(f'<span style="opacity:.75">also {escape("; ".join(answer.forms[1:]))}</span>')
+        parts.append(f"<small>also {escape('; '.join(answer.forms[1:]))}</small>")
     facts = ["gold"] if answer.gold else []
-    facts.append(f"{answer.passages} p.")
+    facts.append(f"{answer.passages} passage{'s' * (answer.passages != 1)}")
     if not (answer.gold or blind):
-        facts.append(_opinion("judge", answer.verdict, answer.probability))
+        facts.append(_opinion("judge", answer.verdict))
         if answer.second is not None or answer.second_probability is not None:
-            facts.append(_opinion("2nd", answer.second, answer.second_probability))
+            facts.append(_opinion("2nd judge", answer.second))
     parts.append(f"<small>{' · '.join(facts)}</small>")
     return " ".join(parts)
 
 
-def _opinion(who: str, verdict: bool | None, probability: float | None) -> str:
-    colour, word = {True: ("#0a7d33", "yes"), False: ("#b3261e", "no"), None: ("#8a6100", "unreadable")}[verdict]
-    sure = "" if probability is None else f" {probability:.2f}"
-    return f'{who} <span style="color:{colour}">{word}{sure}</span>'
-
-
-def _context(item: ReviewItem) -> str:
-    hints = "<br>".join(f"{number}. {escape(hint)}" for number, hint in enumerate(item.hints, start=1))
-    return f"<div>{hints}</div><p><b>A passage of all of them:</b> {escape(item.sample)}</p>"
+def _opinion(judge: str, verdict: bool | None) -> str:
+    name, word = {True: ("correct", "correct"), False: ("wrong", "wrong"), None: ("unread", "unreadable")}[verdict]
+    return f'{judge}: <span class="{name}">{word}</span>'
 
 
 @dataclass(frozen=True)
