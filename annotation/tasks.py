@@ -44,21 +44,21 @@ def digest(item: ReviewItem) -> str:
     return content_hash("task", LAYOUT, item.question, item.gold_answers, item.hints, answers, item.blind, size=8)
 
 
-def make_task(item: ReviewItem, before: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return ``data``, ``meta`` and ``predictions`` of a task; ``before`` is the data of its last version, if it had
+def make_task(item: ReviewItem, former: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return ``data``, ``meta`` and ``predictions`` of a task; ``former`` is the data of its last version, if it had
     one.
 
     Everything that goes into HTML is escaped: names come from models and sources.
     """
-    version = int(before["version"]) + 1 if before else 1
-    past = list(before["answers"]) if before else []
-    there = {row["alias"]: row for row in past if row["until"] is None}
+    version = int(former["version"]) + 1 if former else 1
+    past = list(former["answers"]) if former else []
+    current = {row["alias"]: row for row in past if row["until"] is None}
     rows: list[dict[str, Any]] = []
     candidates = [{"value": f"({_NONE_TEXT})", "alias": NONE, "html": f"<i>{_NONE_TEXT}</i>", "hint": _NONE_TEXT}]
     for answer in item.answers:
         name = alias(item.question_id, answer.key)
-        old = there.pop(name, None)
-        since = old["since"] if old else version
+        row = current.pop(name, None)
+        since = row["since"] if row else version
         rows.append(
             {
                 "alias": name,
@@ -79,9 +79,11 @@ def make_task(item: ReviewItem, before: Mapping[str, Any] | None = None) -> dict
             }
         )
     # What was gone before stays as it is: an answer that comes back has a row for each time that it was shown.
-    gone = [row for row in past if row["until"] is not None] + [{**row, "until": version} for row in there.values()]
-    ticked = {} if item.blind or before is None else before["ticked"]
-    blind = [] if before is None else before["blind"]
+    old_rows = [row for row in past if row["until"] is not None] + [
+        {**row, "until": version} for row in current.values()
+    ]
+    ticks = {} if item.blind or former is None else former["ticked"]
+    blind = [] if former is None else former["blind"]
     return {
         "data": {
             "key": item.question_id,
@@ -90,8 +92,8 @@ def make_task(item: ReviewItem, before: Mapping[str, Any] | None = None) -> dict
             "gold": "; ".join(item.gold_answers),
             "hints_html": f"<ol>{''.join(f'<li>{escape(hint)}</li>' for hint in item.hints)}</ol>",
             "candidates": candidates,
-            "answers": rows + gone,
-            "ticked": {**ticked, str(version): _ticked(item)},
+            "answers": rows + old_rows,
+            "ticked": {**ticks, str(version): _ticked(item)},
             "blind": [*blind, version] if item.blind else blind,
         },
         "meta": {"key": item.question_id, "version": version, "digest": digest(item)},
@@ -100,10 +102,10 @@ def make_task(item: ReviewItem, before: Mapping[str, Any] | None = None) -> dict
 
 
 def _prediction(item: ReviewItem, version: int) -> dict[str, Any]:
-    ticked = _ticked(item)
+    ticks = _ticked(item)
     values: dict[str, tuple[str, dict[str, Any]]] = {"shown": ("textarea", {"text": [str(version)]})}
-    if ticked:
-        values["correct"] = ("choices", {"choices": ticked})
+    if ticks:
+        values["correct"] = ("choices", {"choices": ticks})
     result = [
         {"from_name": name, "to_name": "question", "type": kind, "value": value}
         for name, (kind, value) in values.items()
@@ -212,7 +214,7 @@ def _verdicts(
     """Return ``answers`` and ``ask`` of a :class:`Reading`."""
     ask = "empty" if not ticked else "both" if {NONE} < ticked else None
     asks_gold = ask is None and not gold_is_wrong
-    before = data["ticked"].get(str(shown))
+    suggestions = data["ticked"].get(str(shown))
     answers: dict[str, tuple[str, str, bool | None, bool | None]] = {}
     for row in data["answers"]:
         name = row["alias"]
@@ -224,5 +226,5 @@ def _verdicts(
                 ask, accepted = "gold", None
             elif ask in ("empty", "both"):
                 accepted = None
-            answers[name] = (row["key"], row["answer"], accepted, None if before is None else name in before)
+            answers[name] = (row["key"], row["answer"], accepted, None if suggestions is None else name in suggestions)
     return tuple(answers.values()), ask

@@ -59,7 +59,7 @@ def serve(
     server = LocalServer(opened.path, review.port if port is None else port)
     try:
         account = server.start(lambda line: echo(line, err=True))
-        invited = connect(opened.path, review).ask(lambda studio: studio.organizations.invites.get_invite_link())
+        invite = connect(opened.path, review).ask(lambda studio: studio.organizations.invites.get_invite_link())
         project = ReviewStore(opened).project
         start, last = "", f"  next             quit review push -w {workspace}"
         if project.get("url") == account.url:  # a new annotator comes to the first task
@@ -67,7 +67,7 @@ def serve(
             last = f"  project          {account.url}/projects/{project['id']}/data"
         echo(f"Label Studio {account.version} is ready: {account.url}")
         echo(f"  your account     {account.email}, password {account.password}")
-        echo(f"  for annotators   {account.url}{invited.invite_url}{start}")
+        echo(f"  for annotators   {account.url}{invite.invite_url}{start}")
         echo(last)
         server.wait()
     finally:
