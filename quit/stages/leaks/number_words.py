@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _UNITS = {
     word: value
@@ -36,6 +37,8 @@ _ORDINALS = {
     "ninetieth": 90,
     **{f"{word}th": _UNITS[word] for word in ("four", "six", "seven", "ten", "eleven", *list(_UNITS)[13:])},
 }
+_FIRST = frozenset({"a", *_WORDS, *_ORDINALS})
+"""Words that a number in words may begin with."""
 _ROMAN_CAPITALS = {
     tens + units: 10 * ten + unit
     for ten, tens in enumerate(("", "X", "XX", "XXX"))
@@ -51,6 +54,7 @@ _SLASHED = re.compile(r"\b(\d{1,2})([/.-])(\d{1,2})(?:\2(\d{2,4}))?\b|\b(\d{4})-
 _TOKEN = re.compile(r"\d[\d,]*(?:\.\d+)?|[A-Za-z]+")
 
 
+@lru_cache(maxsize=65536)
 def numbers_in(text: str) -> list[tuple[float, int, int]]:
     """Return (value, start, end) of every number in ``text``, digits and words together (``2 million``, ``forty-two``).
 
@@ -82,6 +86,9 @@ def is_ordinal_word(text: str) -> bool:
 
 
 def _read_number(text: str, tokens: list[tuple[str, int, int]], start: int) -> tuple[float, int] | None:
+    first = tokens[start][0]
+    if not (first[0].isdigit() or first in _ROMAN_CAPITALS or first.casefold() in _FIRST):
+        return None
     total, group, place, last = 0.0, None, start, None
     while place < len(tokens):
         token, begin, _ = tokens[place]
@@ -125,6 +132,7 @@ def _read_number(text: str, tokens: list[tuple[str, int, int]], start: int) -> t
     return total + group, place
 
 
+@lru_cache(maxsize=65536)
 def dates_in(text: str) -> list[tuple[int, int, int | None, int, int]]:
     """Return (month, day, year or None, start, end) of every date that names a day; 9/11 may be either of two days."""
     found: list[tuple[int, int, int | None, int, int]] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -44,25 +44,29 @@ class Word:
 @lru_cache(maxsize=65536)
 def read(text: str) -> tuple[Word, ...]:
     """Return the words of a text in order."""
-    found = []
-    for start, end in word_spans(text):
-        plain = strip_accents(text[start:end]).casefold().replace("’", "'")
-        found.append(Word(text[start:end], plain.removesuffix("'s"), start, end))
-    return tuple(found)
+    return tuple(Word(text[start:end], _plain(text[start:end]), start, end) for start, end in word_spans(text))
 
 
-def answer_words(answer: str) -> list[Word]:
+@lru_cache(maxsize=65536)
+def _plain(word: str) -> str:
+    return strip_accents(word).casefold().replace("’", "'").removesuffix("'s")
+
+
+@lru_cache(maxsize=65536)
+def answer_words(answer: str) -> tuple[Word, ...]:
     """Return an answer's words without articles, unless it is one."""
-    return [word for word in read(answer) if word.plain not in ("a", "an", "the")] or list(read(answer))
+    return tuple(word for word in read(answer) if word.plain not in ("a", "an", "the")) or read(answer)
 
 
+@lru_cache(maxsize=65536)
 def stems(text: str) -> frozenset[str]:
     """Return the stems of a text's words."""
     return frozenset(stem(word.plain) for word in read(text))
 
 
-def runs(hint: tuple[Word, ...], wanted: list[str], key: Callable[[Word], str]) -> Iterator[tuple[Word, Word]]:
+def runs(hint: tuple[Word, ...], wanted: list[str], keys: list[str]) -> Iterator[tuple[Word, Word]]:
     """Yield the first and last word of each run of a hint whose keys are the wanted ones."""
-    for start in range(len(hint) - len(wanted) + 1):
-        if all(key(hint[start + offset]) == want for offset, want in enumerate(wanted)):
-            yield hint[start], hint[start + len(wanted) - 1]
+    if wanted[0] in keys:
+        for start in range(len(hint) - len(wanted) + 1):
+            if keys[start : start + len(wanted)] == wanted:
+                yield hint[start], hint[start + len(wanted) - 1]
