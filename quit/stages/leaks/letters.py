@@ -81,7 +81,7 @@ def compound(hint: str, answer: str, question: str) -> Iterator[str]:
                 yield hint[run[0].start : run[-1].end]
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=1024)
 def _addresses(hint: str) -> list[str]:
     """Return the web addresses, hashtags and names of accounts in a hint."""
     return [match.group() for match in _URL.finditer(hint)]

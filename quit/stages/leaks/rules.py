@@ -17,7 +17,7 @@ from quit.stages.leaks.letters import compound, digits, initials, spelling
 from quit.stages.leaks.lexicon import lexicon, plain_name
 from quit.stages.leaks.number_words import MONTHS, dates_in, is_ordinal_word, numbers_in
 from quit.stages.leaks.other_names import OTHER_NAMES
-from quit.stages.leaks.reading import AMBIGUOUS, FUNCTION_WORDS, TITLES, Word, answer_words, read, runs, stems
+from quit.stages.leaks.reading import AMBIGUOUS, FUNCTION_WORDS, TITLES, Word, answer_words, plain, read, runs, stems
 from quit.text.normalize import STOP_WORDS, normalize_answer, stem, word_spans
 
 VERSION = 5
@@ -34,7 +34,6 @@ _KIN = frozenset(
     nephew niece parent parents sibling siblings sister son uncle widow widower wife""".split()
 )
 """In a hint with one of these, a surname is the family's."""
-_ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
 _ROMAN = re.compile(r"^(?=[ivxlcdm])m*(?:cm|cd|d?c{0,3})(?:xc|xl|l?x{0,3})(?:ix|iv|v?i{0,3})$")
 
 
@@ -163,7 +162,7 @@ def _other_name(hint: str, answer: str, question: str) -> Iterator[str]:
     return _forms_in(hint, _other_names(answer), answer, question)
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=1024)
 def _other_names(answer: str) -> list[str]:
     known = [form for key in _keys(answer) for form in lexicon().other_names(key)]
     more = [form for name in (*_keys(answer), *map(plain_name, known)) for form in OTHER_NAMES.get(name, ())]
@@ -175,7 +174,7 @@ def _family(hint: str, answer: str, question: str) -> Iterator[str]:
     return _forms_in(hint, [form for key in _keys(answer) for form in lexicon().family(key)], answer, question)
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=1024)
 def _keys(answer: str) -> dict[str, None]:
     """Return the names by which the lexicon may know an answer: as it is, without its article, in the singular."""
     keys: dict[str, None] = {}
@@ -205,7 +204,7 @@ def _forms_in(hint: str, forms: Iterable[str], answer: str, question: str) -> It
                 yield span
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=1024)
 def _singulars_in(hint: str) -> frozenset[str]:
     """Return a hint's words with what they may be plurals of."""
     return frozenset(form for word in read(hint) for form in (word.plain, *_singulars(word.plain)))
@@ -290,17 +289,18 @@ def _reordered(hint: str, answer: str, question: str) -> Iterator[str]:
             yield hint[content[start].start : content[end - 1].end]
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=1024)
 def _content(text: str) -> tuple[list[Word], list[str]]:
     """Return a text's words that are no function words, and their keys."""
     content = [word for word in read(text) if word.plain not in FUNCTION_WORDS]
-    return content, [_key(word) for word in content]
+    return content, [_key(word.text) for word in content]
 
 
-def _key(word: Word) -> str:
+@lru_cache(maxsize=65536)
+def _key(word: str) -> str:
     """Return a word's number in digits (II, 2nd, second, two), else its stem."""
-    ordinal = _ORDINAL.fullmatch(word.plain) if word.plain[:1].isdigit() else None
-    return ordinal[1] if ordinal else digits(word.text) or stem(word.plain)
+    ordinal = re.fullmatch(r"(\d+)(?:st|nd|rd|th)", plain(word))
+    return ordinal[1] if ordinal else digits(word) or stem(plain(word))
 
 
 def _number(hint: str, answer: str, question: str) -> Iterator[str]:
