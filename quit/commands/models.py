@@ -21,7 +21,8 @@ models = typer.Typer(
     help="Language models: what a profile needs, how to start it, whether it is up.", no_args_is_help=True
 )
 cache = typer.Typer(
-    help="What is kept for later runs: replies of language models, vectors of texts, equivalence probabilities.",
+    help="What is kept for later runs: replies of language models, vectors of texts, equivalence probabilities, "
+    "findings of the leakage filter.",
     no_args_is_help=True,
 )
 
@@ -113,7 +114,8 @@ def check(profile: NamedProfileOption = "paper", set_: SetOption = None, as_json
 
 @cache.command("stats")
 def stats(as_json: JsonOption = False) -> None:
-    """Show what is cached: replies by model and server, then vectors and equivalence probabilities.
+    """Show what is cached: replies by model and server, then vectors, equivalence probabilities and findings of
+    the leakage filter.
 
     Example: `quit cache stats --json`
     """
@@ -137,11 +139,11 @@ def stats(as_json: JsonOption = False) -> None:
 @cache.command("clear")
 def clear(
     names: Annotated[
-        list[str] | None, typer.Argument(help="`vectors` or `equivalence`; both if none is named.")
+        list[str] | None, typer.Argument(help="`vectors`, `equivalence` or `leaks`; all if none is named.")
     ] = None,
 ) -> None:
-    """Empty the vectors or the equivalence probabilities, which the next run computes again. `quit cache drop`
-    deletes replies.
+    """Empty vectors, equivalence probabilities or findings of the leakage filter, which the next run computes again.
+    `quit cache drop` deletes replies.
 
     Example: `quit cache clear vectors`
     """
@@ -192,9 +194,9 @@ def drop(
 
 
 def _stores() -> dict[str, ContentStore]:
-    from quit.common.cache import equivalence_store, vector_store
+    from quit.common.cache import equivalence_store, leak_store, vector_store
 
-    return {"vectors": vector_store(), "equivalence": equivalence_store()}
+    return {"vectors": vector_store(), "equivalence": equivalence_store(), "leaks": leak_store()}
 
 
 @cache.command("export")
