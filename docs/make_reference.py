@@ -73,7 +73,7 @@ def settings() -> str:
         lines += ["| setting | default | meaning |", "|---|---|---|"]
         for key, value in model.model_fields.items():
             default = "required" if value.is_required() else f"`{value.get_default(call_default_factory=True)!r}`"
-            lines.append(f"| `{key}` | {default} | {value.description} |")
+            lines.append(f"| `{value.alias or key}` | {default} | {value.description} |")
         lines.append("")
     return "\n".join(lines)
 

@@ -1,4 +1,4 @@
-"""From a language model's settings to its generator and identity, for :mod:`quit.models.factory`."""
+"""From the settings of a language model or a user's class to its generator, for :mod:`quit.models.factory`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from quit.models.generation.base import ChatRequest, Completing, Completion, Generator, ModelOptions
 from quit.models.generation.meter import Meter
 from quit.models.judges.gpt_eval import JUDGE_FIELDS, GptEvalJudge
+from quit.models.own import OwnGenerator, OwnJudge, OwnReader, own_identity
 from quit.models.prompting import PromptTemplate, load_prompt
 from quit.models.readers.llm import PROBE_FIELDS, READER_FIELDS, LLMReader
 from quit.settings import Judge, ReaderSettings, Settings
@@ -22,13 +23,17 @@ def options_of(spec: LanguageModel) -> ModelOptions:
 
 
 def generator_identity(spec: ReaderSettings | Judge) -> str:
-    """Return the identity of a model's generator, without loading anything."""
+    """Return the identity of a model's generator, without loading a model."""
+    if spec.kind == "python":
+        return own_identity(spec)
     prefix = {"server": "chat", "vllm": "vllm", "transformers": "transformers"}[spec.kind]
     return f"{prefix}/{options_of(spec).identity}"
 
 
 def make_generator(spec: ReaderSettings | Judge, settings: Settings, meter: Meter) -> Generator:
     """Return the generator of a reader or judge. Nothing is loaded or asked before its first use."""
+    if spec.kind == "python":
+        return OwnGenerator(spec)
     options = options_of(spec)
     if spec.kind == "server":
         from quit.models.generation.server import ServerGenerator
@@ -53,8 +58,10 @@ def judge_prompt(spec: Judge) -> PromptTemplate:
     return load_prompt(spec.prompt, JUDGE_FIELDS)
 
 
-def language_judge(spec: Judge, generator: Completing) -> GptEvalJudge:
-    """Return an LLM judge that asks ``generator``."""
+def language_judge(spec: Judge, generator: Completing) -> GptEvalJudge | OwnJudge:
+    """Return the judge that asks ``generator``."""
+    if spec.kind == "python":
+        return OwnJudge(spec.name, generator)
     return GptEvalJudge(spec.name, generator, judge_prompt(spec), spec.max_new_tokens, spec.attempts, spec.constrained)
 
 
@@ -69,9 +76,11 @@ class Unasked:
         raise AssertionError("this model must not be asked")
 
 
-def language_reader(spec: ReaderSettings, settings: Settings, generator: Completing) -> LLMReader:
-    """Return an LLM reader that asks ``generator``."""
+def language_reader(spec: ReaderSettings, settings: Settings, generator: Completing) -> LLMReader | OwnReader:
+    """Return the reader that asks ``generator``."""
     labels = settings.labels
+    if spec.kind == "python":
+        return OwnReader(spec.name, generator, labels.sentences)
     return LLMReader(
         spec.name,
         generator,

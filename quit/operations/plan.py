@@ -21,6 +21,7 @@ from quit.engine.usage import totals
 from quit.models.generation.base import cache_key
 from quit.models.generation.cache import GenerationCache
 from quit.models.language import Unasked, generator_identity, judge_prompt, language_reader, reader_prompts
+from quit.models.own import OwnReader
 from quit.models.prompting import CHARACTERS_A_TOKEN
 from quit.models.protocols import Prompt
 from quit.models.readers.llm import LLMReader
@@ -97,11 +98,13 @@ def plan(pipeline: Pipeline, *, sample: int = 200, block: int = 16, throughput: 
     )
     lines = []
     try:
-        for spec in pipeline.settings.readers:
-            if spec.kind != "embedded":
+        for spec in pipeline.settings.replying_models:
+            if spec.kind == "python":
+                notes.append(f"{spec.name}: a class of your own, whose replies are not counted.")
+            elif isinstance(spec, ReaderSettings):
                 lines += planner.reader_lines(spec)
-        if pipeline.settings.judge.kind != "equivalence":
-            lines += planner.judge_lines()
+            else:
+                lines += planner.judge_lines()
     finally:
         if known is not None:
             known.close()
@@ -298,7 +301,11 @@ def _tokens(
 
 
 def cached_replies(
-    reader: LLMReader, question: Prompt, paths: Sequence[tuple[int, ...]], repetitions: int, cache: GenerationCache
+    reader: LLMReader | OwnReader,
+    question: Prompt,
+    paths: Sequence[tuple[int, ...]],
+    repetitions: int,
+    cache: GenerationCache,
 ) -> int:
     """Return how many of a reader's replies to a question's passages (``paths``) are in the cache."""
     requests = [

@@ -45,7 +45,7 @@ def ask_again(pipeline: Pipeline) -> None:
     for run in pipeline.runs:
         if [*_asked(pipeline, run)]:
             discard_to_compare(pipeline.workspace, pipeline.folder(run))
-    cache, models = pipeline.models.cache, pipeline.settings.language_models.values()
+    cache, models = pipeline.models.cache, pipeline.settings.replying_models
     dropped = sum(cache.drop(identity) for identity in {generator_identity(spec) for spec in models}) if cache else 0
     note(f"{counted(dropped, 'kept reply', 'kept replies')} deleted. This build's language models are asked again.")
 
@@ -63,7 +63,8 @@ def _asked(pipeline: Pipeline, run: StageRun) -> Iterator[ReaderSettings | Judge
     names += [settings.convergence.language_model or ""] if scored else []
     judged = stage in ("probe", "select", "judge") or (stage == "read" and settings.labels.economy != "off")
     names += [settings.judge.name] if judged else []
-    yield from (settings.language_models[name] for name in names if name in settings.language_models)
+    models = {spec.name: spec for spec in settings.replying_models}
+    yield from (models[name] for name in names if name in models)
 
 
 def _tell_origins(pipeline: Pipeline, models: dict[str, ReaderSettings | Judge]) -> None:

@@ -116,13 +116,14 @@ def _set(values: dict[str, Any], key: str, text: str) -> None:
     section: Any = values
     for step in path:
         if isinstance(section, list):
-            if not step.isdigit() or int(step) >= len(section):
+            if not step.isdigit() or int(step) > len(section):
                 raise SettingsError(
                     f"--set {key}: there is no entry {step}; the list has {len(section)}, counted from 0."
                 )
+            section += [{}] if int(step) == len(section) else []  # one more entry
             section = section[int(step)]
         else:
-            section = section.setdefault(step, {})
+            section = section.setdefault(step, [] if step in LISTS else {})
         if not isinstance(section, dict | list):
             raise SettingsError(f"--set {key}: {step} is a value, not a section.")
     if isinstance(section, list):
@@ -157,4 +158,4 @@ def _known_keys(path: Sequence[str]) -> list[str]:
             model = LISTS[step]
         elif step in model.model_fields:
             model = model.model_fields[step].annotation  # type: ignore[assignment]
-    return list(model.model_fields)
+    return [field.alias or name for name, field in model.model_fields.items()]

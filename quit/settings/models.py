@@ -5,15 +5,20 @@ from __future__ import annotations
 import os
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from quit.errors import SettingsError
 from quit.settings.section import Section
 from quit.text.secrets import sends
 
+LANGUAGE_MODELS = ("server", "vllm", "transformers")
+"""Kinds of readers and judges that are language models."""
+
 
 class LanguageModel(Section):
-    """How a language model is reached, and what decides its replies. Shared by readers and judge."""
+    """How a language model or a class of your own is reached, and what decides its replies."""
+
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
 
     model: str | None = Field(None, description="The model: a hub name, a folder, or the name a server has for it.")
     revision: str = Field("", description="Revision, quantisation or other mark of its version.")
@@ -23,8 +28,10 @@ class LanguageModel(Section):
     )
     extra: dict[str, Any] = Field(
         default_factory=dict,
-        description="More fields of the request (kind `server`) or engine arguments (kind `vllm`), as they are.",
+        description="More fields of the request (kind `server`), engine arguments (kind `vllm`) or arguments of the "
+        "constructor (kind `python`), as they are.",
     )
+    class_: str | None = Field(None, alias="class", description="The class (kind `python`): package.module:Name.")
     device: str = Field("cpu", description="Where kind `transformers` runs: cpu, cuda, cuda:1.")
     price_prompt: float = Field(0.0, ge=0, description="Price of a million prompt tokens, for `quit plan`.")
     price_cached: float | None = Field(
@@ -39,10 +46,10 @@ class Judge(LanguageModel):
     """GPT-Eval (figure 3), or the judge used in its place."""
 
     name: str = Field("equivalence", description="Name under which verdicts are stored.")
-    kind: Literal["equivalence", "server", "vllm", "transformers"] = Field(
+    kind: Literal["equivalence", "server", "vllm", "transformers", "python"] = Field(
         "equivalence",
-        description="`equivalence`: the equivalence model decides; else a language model does, and the equivalence "
-        "model's verdicts are recorded beside it.",
+        description="`equivalence`: the equivalence model decides; else a language model or a class of your own "
+        "(`python`) does, and the equivalence model's verdicts are recorded beside it.",
     )
     threshold: float = Field(
         0.5, ge=0, le=1, description="Equivalence probability from which an answer counts as correct."
@@ -80,10 +87,10 @@ class ReaderSettings(LanguageModel):
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$", description="Name, used as key in every table and export.")
     role: Literal["labeler", "reader"] = Field(description="`labeler` decides labels; `reader` only evaluates.")
-    kind: Literal["embedded", "server", "vllm", "transformers"] = Field(
+    kind: Literal["embedded", "server", "vllm", "transformers", "python"] = Field(
         "embedded",
         description="`embedded`: a closed-set guesser over MiniLM; `server`: an OpenAI-compatible server; `vllm`: "
-        "vLLM in this process; `transformers`: in this process, CPU or GPU.",
+        "vLLM in this process; `transformers`: in this process, CPU or GPU; `python`: a class of your own.",
     )
     model: str | None = Field(
         None, description="The model, as its kind names it; of an embedded reader, its name if not given."
