@@ -21,6 +21,8 @@ from quit.models.loading import located
 from quit.settings import Judge, ReaderSettings, ServerSettings, Settings
 from quit.text.secrets import shown
 
+CONNECT_SECONDS = 10.0
+"""Longest wait for a connection."""
 _MOST = 4 << 20  # bytes of a list of models
 MAX_MODEL_LEN = 4096  # the few-shot prompt takes about 1,000 tokens, five hints a few hundred
 USABLE = 0.92
@@ -151,7 +153,7 @@ def shell(command: tuple[str, ...], device: int) -> str:
     return f"CUDA_VISIBLE_DEVICES={device} {shlex.join(command)}"
 
 
-def listed(url: str, key: str | None, timeout: float) -> list[Any]:
+def listed(url: str, key: str | None, timeout: float = CONNECT_SECONDS) -> list[Any]:
     """Return the entries of a server's list of models. Raises what urllib and json raise."""
     request = urllib.request.Request(f"{url.rstrip('/')}/models")
     if key:

@@ -108,7 +108,7 @@ def plan(pipeline: Pipeline, *, sample: int = 200, block: int = 16, throughput: 
     finally:
         if known is not None:
             known.close()
-    if not lines:
+    if not pipeline.settings.replying_models:
         notes.append("This profile asks no language model: it costs nothing but this machine's time.")
     passages = len(questions) * passage_count(pipeline.settings.convergence.hints)
     costs = {line.model: line.cost for line in lines if line.role == "read"}

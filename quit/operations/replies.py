@@ -85,7 +85,7 @@ def _ask_first(pipeline: Pipeline, run: StageRun, spec: ReaderSettings | Judge, 
     absent = []
     for url in urls:
         try:
-            served = [str(model["id"]) for model in listed(url, key, server.connect_seconds)]
+            served = [str(model["id"]) for model in listed(url, key)]
         except (HTTPError, HTTPException, TimeoutError, ValueError, KeyError, TypeError, RecursionError):
             continue  # something is there, and may be busy
         except OSError as error:

@@ -63,7 +63,6 @@ class Judge(LanguageModel):
 class Models(Section):
     """Which model is used for what."""
 
-    encoder: Literal["minilm"] = Field("minilm", description="Texts to vectors.")
     equivalence: Literal["embedded", "bem"] = Field(
         "embedded",
         description="Answer equivalence of leakage, judge and probe: `embedded` ships with the program, `bem` is the "
@@ -121,16 +120,8 @@ class ServerSettings(Section):
     requests_per_minute: float = Field(0, ge=0, description="Budget a replica; 0 is none.")
     tokens_per_minute: float = Field(0, ge=0, description="Budget a replica, prompt and reply; 0 is none.")
     timeout_seconds: float = Field(120, gt=0, description="Longest wait for one reply.")
-    connect_seconds: float = Field(10, gt=0, description="Longest wait for a connection.")
     attempts: int = Field(
         8, ge=1, description="Attempts at one request a replica, for every fault but a failed connection."
-    )
-    backoff_seconds: float = Field(0.5, gt=0, description="Pause after the first failed attempt; doubles, with jitter.")
-    backoff_cap_seconds: float = Field(30, gt=0, description="Longest such pause.")
-    retry_after_cap_seconds: float = Field(300, ge=0, description="Longest Retry-After that is honoured.")
-    empty_retries: int = Field(1, ge=0, description="How often an empty reply is asked for again before it counts.")
-    circuit_failures: int = Field(
-        5, ge=1, description="Connections in a row that cannot be made, until it is left out."
     )
     patience_seconds: float = Field(60, ge=0, description="How long to wait while no connection can be made.")
 

@@ -53,9 +53,3 @@ class Review(Section):
     page_tasks: int = Field(500, ge=1, description="Tasks a request.")
     timeout_seconds: float = Field(120.0, gt=0, description="How long one request may take.")
     retries: int = Field(3, ge=0, description="How often a request that failed on the server's side is tried again.")
-    retry_seconds: float = Field(1.0, ge=0, description="Pause before the first new try; doubles each time.")
-    reread_seconds: float = Field(
-        60.0,
-        ge=0,
-        description="How far before the last pull's newest change a pull begins again (clocks, open writes).",
-    )

@@ -21,6 +21,9 @@ from quit.settings.remote import Remote
 from quit.store.faults import endpoint, is_missing_bucket, speaking
 
 PROTOCOLS = ("s3", "file", "memory", "gs", "az", "abfs")
+CONNECTIONS = 8
+"""Objects fetched at the same time; fewer than botocore's pool of ten."""
+_CONNECT_SECONDS, _ANSWER_SECONDS = 10, 60  # longest waits
 _MEMORY = RLock()
 """fsspec's memory is one place for all threads and guards nothing."""
 _PACKAGES = {"s3": "-c constraints.txt -e '.[object-store]'", "gs": "gcsfs", "az": "adlfs", "abfs": "adlfs"}
@@ -190,8 +193,7 @@ def _options(protocol: str, how: Remote) -> dict[str, Any]:
         return {}
     config = {
         "retries": {"mode": "standard", "max_attempts": how.attempts},
-        "connect_timeout": how.connect_seconds,
-        "read_timeout": how.answer_seconds,
-        "max_pool_connections": max(10, how.connections),
+        "connect_timeout": _CONNECT_SECONDS,
+        "read_timeout": _ANSWER_SECONDS,
     }
     return {"config_kwargs": config, "use_listings_cache": False, "skip_instance_cache": True}

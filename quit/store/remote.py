@@ -32,11 +32,12 @@ from quit.errors import WorkspaceError
 from quit.store.base import CHANGING, MARKER, Make, Part
 from quit.store.folder import FolderStore
 from quit.store.lease import Lease
-from quit.store.objects import Objects, open_objects
+from quit.store.objects import CONNECTIONS, Objects, open_objects
 from quit.store.parts import damage
 
 VARIABLE = "QUIT_MIRRORS"
 _STALE = 86400.0  # seconds after which a file on its way is a killed run's
+_QUIET = 2.0  # seconds of fetching between two lines on the terminal
 _LOGS = ("overrides/part-*.parquet", "reviews/part-*.parquet")
 _RELEASES = "releases/*/release.json"
 
@@ -78,10 +79,10 @@ class RemoteStore:
         lacking = [(path, part) for path, part in wanted.items() if not self._is_here(path, part)]
         sizes = (part["bytes"] if part else self._sizes.get(self._key(path), 0) for path, part in lacking)
         estimate, done, shown = Estimate(sum(sizes) >> 10), 0, time.monotonic()
-        with ThreadPoolExecutor(self.objects.how.connections, thread_name_prefix="fetch") as pool:
+        with ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="fetch") as pool:
             for size in pool.map(lambda pair: self._fetch(*pair), lacking):
                 done += size >> 10
-                if time.monotonic() - shown > self.objects.how.quiet_seconds and sys.stderr.isatty():
+                if time.monotonic() - shown > _QUIET and sys.stderr.isatty():
                     shown = time.monotonic()
                     sys.stderr.write(f"fetching from {self}: {estimate.at(done)} KiB\n")
 

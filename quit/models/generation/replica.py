@@ -23,6 +23,7 @@ from quit.common.progress import note
 from quit.errors import QuitError, ServerError, SettingsError
 from quit.models.generation.base import ChatRequest, Completion, Done, ModelOptions, refuse_thinking
 from quit.models.generation.meter import Meter
+from quit.models.serving import CONNECT_SECONDS
 from quit.settings import ServerSettings
 from quit.text.secrets import repeats_a_key, shown
 from quit.text.words import counted
@@ -32,6 +33,10 @@ _OVERLOADED = frozenset({429, 503, 529})
 _BYTES_A_TOKEN = 4.0  # for token budgets before the server's own count is known
 _MOST = 4 << 20  # bytes of a reply, after decompression; a thousand times what a long one has
 _QUOTED = 1 << 16  # bytes of it that are looked at for a message
+BACKOFF_SECONDS, BACKOFF_CAP_SECONDS = 0.5, 30.0  # pause after the first failed attempt; it doubles up to the cap
+_RETRY_AFTER_CAP = 300.0  # seconds of a Retry-After that are honoured
+_EMPTY_RETRIES = 1  # times that an empty reply is asked for again before it counts
+CIRCUIT_FAILURES = 5  # connections in a row that cannot be made, until the server is left out
 _SAY = 30.0  # seconds between lines on failed attempts
 _VOLATILE = ("id", "object", "created", "permission")  # of an entry of /v1/models: other after a restart, or known
 _NAMES = 3  # model names in replies that are told
@@ -104,12 +109,12 @@ class Budget:
         self._room += amount
 
 
-def pause(server: ServerSettings, attempt: int, retry_after: float | None = None) -> float:
+def pause(attempt: int, retry_after: float | None = None) -> float:
     """Return the seconds to wait after a failed attempt (1, 2, ...), never fewer than the server asks for.
 
     They grow exponentially up to a cap, with jitter over their upper half.
     """
-    most = min(server.backoff_cap_seconds, server.backoff_seconds * 2 ** (attempt - 1))
+    most = min(BACKOFF_CAP_SECONDS, BACKOFF_SECONDS * 2 ** (attempt - 1))
     return max(retry_after or 0.0, random.uniform(most / 2, most))  # not for results: jitter only
 
 
@@ -191,7 +196,7 @@ class Replica:
     @property
     def is_gone(self) -> bool:
         """Whether it is no use to send more: too many connections in a row could not be made."""
-        return self._failed >= self._server.circuit_failures
+        return self._failed >= CIRCUIT_FAILURES
 
     async def work(self, batch: Batch, positions: Sequence[int]) -> None:
         """Answer the requests at ``positions``, starting them in order; returns early when the server is gone.
@@ -230,7 +235,7 @@ class Replica:
         """Return the server's list of models as it came; None where it does not answer."""
         content = bytearray()
         with suppress(aiohttp.ClientError, TimeoutError, OSError):
-            limit = aiohttp.ClientTimeout(total=self._server.connect_seconds)
+            limit = aiohttp.ClientTimeout(total=CONNECT_SECONDS)
             url = f"{self.url}/models"
             async with session.get(url, headers=self._headers, allow_redirects=False, timeout=limit) as response:
                 async for chunk in response.content.iter_any():
@@ -278,7 +283,7 @@ class Replica:
                     self._say(f"{fault} (waiting for it up to {self._server.patience_seconds:g} s)")
                     if self.is_gone:
                         return None
-                    await asyncio.sleep(pause(self._server, self._failed))
+                    await asyncio.sleep(pause(self._failed))
                 else:
                     attempt = batch.attempts[position] = batch.attempts[position] + 1
                     self._say(f"{fault} (attempt {attempt} of {self._server.attempts})")
@@ -291,7 +296,7 @@ class Replica:
             self._limiter.succeeded()
             if completion.prompt_tokens:
                 self._tokens.correct(estimate - tokens_used(completion, body, request.max_tokens))
-            if completion.text.strip() or empty >= self._server.empty_retries:
+            if completion.text.strip() or empty >= _EMPTY_RETRIES:
                 return completion
             empty += 1
             self._meter.add(self.name, retries=1)
@@ -316,7 +321,7 @@ class Replica:
                 f"{self.url} ({self.name}) failed {attempts} times on one request; the last time: "
                 f"{fault}. What it answered before is kept; run the same command again when it is well."
             ) from fault
-        return pause(self._server, attempts, fault.after)
+        return pause(attempts, fault.after)
 
     async def _ask(self, session: aiohttp.ClientSession, body: bytes) -> Completion:
         url = f"{self.url}/chat/completions"
@@ -381,7 +386,7 @@ class Replica:
         if status in _AGAIN:
             wait = retry_after(headers.get("Retry-After"))
             if wait is not None:
-                wait = min(wait, self._server.retry_after_cap_seconds)
+                wait = min(wait, _RETRY_AFTER_CAP)
             return _Passing(message, after=wait, overloaded=status in _OVERLOADED)
         if status in (401, 403):
             variable = self._server.api_key_env or "api_key_env in the profile, and the variable it names"

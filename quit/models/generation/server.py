@@ -16,6 +16,7 @@ from quit.errors import ServerError
 from quit.models.generation.base import ChatRequest, Done, ModelOptions
 from quit.models.generation.meter import Meter
 from quit.models.generation.replica import Batch, Replica, stop
+from quit.models.serving import CONNECT_SECONDS
 from quit.settings import ServerSettings
 
 
@@ -47,7 +48,7 @@ class ServerGenerator:
 
     async def _generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
         waited = 0.0
-        timeout = aiohttp.ClientTimeout(total=self._server.timeout_seconds, connect=self._server.connect_seconds)
+        timeout = aiohttp.ClientTimeout(total=self._server.timeout_seconds, connect=CONNECT_SECONDS)
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
         async with aiohttp.ClientSession(timeout=timeout, connector=connector, trust_env=False) as session:
             batch, failed = Batch(session, requests, done), set[Replica]()
