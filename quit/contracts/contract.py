@@ -19,7 +19,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Table:
+class TableContract:
     """One table: the stage that makes it, its key and its columns.
 
     ``log``: people append to it, no stage makes it; rows are never changed and their order is that of writing.

@@ -27,7 +27,7 @@ def convergence(distractor_scores: Sequence[int], gold_score: int, candidate_cap
     return round(1 - sum(counted) / n, 2)
 
 
-class Scored:
+class ScoredConvergence:
     """Convergence by the paper's formula, from a scorer that is asked about each (hint, candidate) pair. A pair
     without a score counts as "does not refer"."""
 

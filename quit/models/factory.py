@@ -26,8 +26,7 @@ from quit.models.language import (
 from quit.models.loading import once
 from quit.models.prompting import load_prompt
 from quit.models.protocols import CandidateSource, ConvergenceModel, Encoder, Equivalence, Judge, Reader
-from quit.settings import Judge as JudgeSettings
-from quit.settings import ReaderSettings, Settings
+from quit.settings import JudgeSettings, ReaderSettings, Settings
 
 WEIGHTS = Path(__file__).parent / "weights"
 
@@ -106,10 +105,10 @@ class Models:
             return SimilarityConvergence(self.encoder, settings)
         if settings.method == "llm":
             from quit.models.convergence_llm import REFERS_FIELDS, LLMHintScorer
-            from quit.models.convergence_scored import Scored
+            from quit.models.convergence_scored import ScoredConvergence
 
             scorer = LLMHintScorer(self._convergence_generator(), load_prompt("refers", REFERS_FIELDS))
-            return Scored(scorer, settings)
+            return ScoredConvergence(scorer, settings)
         from quit.models.convergence import EmbeddedConvergence
 
         return EmbeddedConvergence(self.encoder)

@@ -11,7 +11,7 @@ from quit.models.judges.gpt_eval import JUDGE_FIELDS, GptEvalJudge
 from quit.models.own import OwnGenerator, OwnJudge, OwnReader, own_identity
 from quit.models.prompting import PromptTemplate, load_prompt
 from quit.models.readers.llm import PROBE_FIELDS, READER_FIELDS, LLMReader
-from quit.settings import Judge, ReaderSettings, Settings
+from quit.settings import JudgeSettings, ReaderSettings, Settings
 
 if TYPE_CHECKING:
     from quit.settings import LanguageModel
@@ -22,7 +22,7 @@ def options_of(spec: LanguageModel) -> ModelOptions:
     return ModelOptions(spec.model or "", spec.revision, spec.template_options, spec.extra)
 
 
-def generator_identity(spec: ReaderSettings | Judge) -> str:
+def generator_identity(spec: ReaderSettings | JudgeSettings) -> str:
     """Return the identity of a model's generator, without loading a model."""
     if spec.kind == "python":
         return own_identity(spec)
@@ -30,7 +30,7 @@ def generator_identity(spec: ReaderSettings | Judge) -> str:
     return f"{prefix}/{options_of(spec).identity}"
 
 
-def make_generator(spec: ReaderSettings | Judge, settings: Settings, meter: Meter) -> Generator:
+def make_generator(spec: ReaderSettings | JudgeSettings, settings: Settings, meter: Meter) -> Generator:
     """Return the generator of a reader or judge. Nothing is loaded or asked before its first use."""
     if spec.kind == "python":
         return OwnGenerator(spec)
@@ -53,12 +53,12 @@ def reader_prompts(spec: ReaderSettings) -> tuple[PromptTemplate, PromptTemplate
     return load_prompt(spec.prompt, READER_FIELDS), load_prompt(spec.probe_prompt, PROBE_FIELDS)
 
 
-def judge_prompt(spec: Judge) -> PromptTemplate:
+def judge_prompt(spec: JudgeSettings) -> PromptTemplate:
     """Return the judge's prompt."""
     return load_prompt(spec.prompt, JUDGE_FIELDS)
 
 
-def language_judge(spec: Judge, generator: Completing) -> GptEvalJudge | OwnJudge:
+def language_judge(spec: JudgeSettings, generator: Completing) -> GptEvalJudge | OwnJudge:
     """Return the judge that asks ``generator``."""
     if spec.kind == "python":
         return OwnJudge(spec.name, generator)
@@ -98,6 +98,6 @@ def language_reader_identity(spec: ReaderSettings, settings: Settings) -> str:
     return language_reader(spec, settings, Unasked(generator_identity(spec))).identity
 
 
-def language_judge_identity(spec: Judge) -> str:
+def language_judge_identity(spec: JudgeSettings) -> str:
     """Return the identity of an LLM judge."""
     return language_judge(spec, Unasked(generator_identity(spec))).identity

@@ -26,7 +26,7 @@ from quit.models.generation.base import ChatRequest, Completing, Completion, Don
 from quit.models.loading import once
 from quit.models.prompting import PromptTemplate
 from quit.models.protocols import NO_ANSWER, JudgeItem, Prompt, Reply, Verdict
-from quit.settings import Judge, ReaderSettings, load
+from quit.settings import JudgeSettings, ReaderSettings, load
 
 AT_ONCE = 64
 """Items per call: what a killed run has to ask again, at most."""
@@ -75,7 +75,7 @@ _KEYS = ("name", "kind", "class")
 _BY_NAME = 'Put the class into a module and name it in a profile: kind = "python", class = "package.module:Name".'
 
 
-def own_identity(spec: ReaderSettings | Judge) -> str:
+def own_identity(spec: ReaderSettings | JudgeSettings) -> str:
     """Return what the replies of a user's model depend on: its name, version, settings and the source of its module.
 
     Raises :class:`SettingsError` where the class cannot be imported.
@@ -112,7 +112,7 @@ def _source(own: type) -> str:
         raise SettingsError(f"The source of {own.__qualname__} cannot be read ({error}). {_BY_NAME}") from None
 
 
-def _class(spec: ReaderSettings | Judge) -> type:
+def _class(spec: ReaderSettings | JudgeSettings) -> type:
     """Return the class that a profile names, from the environment or the current folder."""
     text = spec.class_ or ""
     module, _, name = text.partition(":")
@@ -134,7 +134,7 @@ def _class(spec: ReaderSettings | Judge) -> type:
 class OwnGenerator:
     """A user's model behind the generation cache: an item goes in and a reply or verdict comes out, both as JSON."""
 
-    def __init__(self, spec: ReaderSettings | Judge) -> None:
+    def __init__(self, spec: ReaderSettings | JudgeSettings) -> None:
         self.name = spec.name
         self.identity = own_identity(spec)
         self._spec = spec

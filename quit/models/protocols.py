@@ -176,7 +176,7 @@ class HintPair:
 
 @runtime_checkable
 class HintScorer(Protocol):
-    """Whether a hint may refer to a candidate; :class:`quit.stages.rank.Scored` makes convergence of it."""
+    """Whether a hint may refer to a candidate, for :class:`quit.models.convergence_scored.ScoredConvergence`."""
 
     identity: str
 

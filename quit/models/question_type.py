@@ -98,7 +98,7 @@ _TOKEN = re.compile(r"[a-z]+|[0-9]+|[^\sa-z0-9]")
 
 
 @dataclass(frozen=True, slots=True)
-class QuestionType:
+class PredictedType:
     """A question's type as the sources write it; ``confidence`` is the probability of the fine type, in [0, 1]."""
 
     coarse: str
@@ -160,7 +160,7 @@ class QuestionTypeClassifier:
         self._encoder = encoder
         self.identity = f"question-type@{zlib.crc32(WEIGHTS.read_bytes()):08x}+{encoder.identity}"
 
-    def classify(self, questions: Sequence[str]) -> list[QuestionType]:
+    def classify(self, questions: Sequence[str]) -> list[PredictedType]:
         """Return one type a question, in order."""
         if not questions:
             return []
@@ -173,7 +173,7 @@ class QuestionTypeClassifier:
             sums = {code: float(probability[codes == code].sum()) for code in COARSE}
             best = max(sums, key=sums.__getitem__)
             index = int(np.argmax(np.where(codes == best, probability, -1.0)))
-            types.append(QuestionType(*from_trec(labels[index]), float(probability[index])))
+            types.append(PredictedType(*from_trec(labels[index]), float(probability[index])))
         return types
 
     @once

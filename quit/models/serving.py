@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from quit.errors import SettingsError
 from quit.models.loading import located
-from quit.settings import Judge, ReaderSettings, ServerSettings, Settings
+from quit.settings import JudgeSettings, ReaderSettings, ServerSettings, Settings
 from quit.text.secrets import shown
 
 CONNECT_SECONDS = 10.0
@@ -66,7 +66,7 @@ class Serving:
 
 
 @dataclass(frozen=True)
-class Plan:
+class GpuPlan:
     """Which GPU each server gets (by the position of its serving) and which share of its memory; servers that are not
     ours have none. ``together``: all may be up at once; else one reader at a time, and the judge."""
 
@@ -86,7 +86,7 @@ class Plan:
         )
 
 
-def plan(listed: Sequence[Serving], gpus: int, gigabytes: float) -> Plan:
+def plan(listed: Sequence[Serving], gpus: int, gigabytes: float) -> GpuPlan:
     """Return how to spread servers over ``gpus`` GPUs of ``gigabytes`` GB each: largest first, to the emptiest GPU.
 
     Where they do not fit, they take turns on the first GPU, each with most of it; a judge stays beside them.
@@ -101,12 +101,12 @@ def plan(listed: Sequence[Serving], gpus: int, gigabytes: float) -> Plan:
     if max(filled) <= USABLE * gigabytes:
         alone = {row: list(devices.values()).count(device) == 1 for row, device in devices.items()}
         shares = {row: _share(listed[row].gigabytes / filled[devices[row]]) for row in ours}
-        return Plan(gpus, True, devices, {row: ALONE if alone[row] else shares[row] for row in ours})
+        return GpuPlan(gpus, True, devices, {row: ALONE if alone[row] else shares[row] for row in ours})
     judge = sum(listed[row].gigabytes for row in ours if listed[row].judges)
     largest = max((listed[row].gigabytes for row in ours if not listed[row].judges), default=0.0)
     beside = {row: listed[row].gigabytes if listed[row].judges else largest for row in ours}
     turns = {row: _share(size / (judge + largest)) if judge else ALONE for row, size in beside.items()}
-    return Plan(gpus, False, dict.fromkeys(ours, 0), turns)
+    return GpuPlan(gpus, False, dict.fromkeys(ours, 0), turns)
 
 
 def _share(part: float) -> float:
@@ -115,8 +115,8 @@ def _share(part: float) -> float:
 
 def servings(settings: Settings) -> list[Serving]:
     """Return every (model, server) of a profile, in order of first use."""
-    users: dict[tuple[str, str], list[ReaderSettings | Judge]] = {}
-    specifications: tuple[ReaderSettings | Judge, ...] = (*settings.readers, settings.judge)
+    users: dict[tuple[str, str], list[ReaderSettings | JudgeSettings]] = {}
+    specifications: tuple[ReaderSettings | JudgeSettings, ...] = (*settings.readers, settings.judge)
     for spec in specifications:
         if spec.kind == "server":
             users.setdefault((spec.model or "", spec.server or ""), []).append(spec)

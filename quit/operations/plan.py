@@ -26,7 +26,7 @@ from quit.models.prompting import CHARACTERS_A_TOKEN
 from quit.models.protocols import Prompt
 from quit.models.readers.llm import LLMReader
 from quit.operations.economy import Economy, economy, sums
-from quit.settings import Judge, ReaderSettings
+from quit.settings import JudgeSettings, ReaderSettings
 from quit.sources import read_sources
 from quit.stages.collect import collect
 from quit.stages.labelling.passages import passage_count
@@ -233,7 +233,7 @@ class _Planner:
 
     def _line(
         self,
-        spec: ReaderSettings | Judge,
+        spec: ReaderSettings | JudgeSettings,
         role: str,
         *,
         replies: int = 0,
@@ -264,7 +264,7 @@ class _Planner:
             cost_uncached=(prompt * spec.price_prompt + out) / 1e6 if priced else None,
         )
 
-    def _counter(self, spec: ReaderSettings | Judge) -> Callable[[str], int]:
+    def _counter(self, spec: ReaderSettings | JudgeSettings) -> Callable[[str], int]:
         try:
             from transformers import AutoTokenizer
 

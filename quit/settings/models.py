@@ -42,7 +42,7 @@ class LanguageModel(Section):
     price_completion: float = Field(0.0, ge=0, description="Price of a million completion tokens.")
 
 
-class Judge(LanguageModel):
+class JudgeSettings(LanguageModel):
     """GPT-Eval (figure 3), or the judge used in its place."""
 
     name: str = Field("equivalence", description="Name under which verdicts are stored.")
@@ -60,7 +60,7 @@ class Judge(LanguageModel):
     constrained: bool = Field(False, description="Let a vLLM server allow nothing but Yes and No.")
 
 
-class Models(Section):
+class ModelSettings(Section):
     """Which model is used for what."""
 
     equivalence: Literal["embedded", "bem"] = Field(

@@ -124,7 +124,7 @@ class Schedule(Limits):
         return next(CronSim(self.cron, after.astimezone(ZoneInfo(self.timezone))))
 
 
-class Serving(Section):
+class ServeSettings(Section):
     """`quit serve`: the process that starts scheduled runs."""
 
     limit: int = Field(4, ge=1, description="Runs at a time, over all workspaces.")

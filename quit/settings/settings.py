@@ -20,12 +20,12 @@ from quit.settings.construction import (
     Split,
 )
 from quit.settings.corpora import Corpora, FirstStages, Graph
-from quit.settings.models import LANGUAGE_MODELS, Judge, Models, ReaderSettings, ServerSettings
+from quit.settings.models import LANGUAGE_MODELS, JudgeSettings, ModelSettings, ReaderSettings, ServerSettings
 from quit.settings.pages import Pages
-from quit.settings.release import Release
+from quit.settings.release import ReleaseSettings
 from quit.settings.remote import Remote
 from quit.settings.review import Review
-from quit.settings.schedules import Notice, Schedule, Serving
+from quit.settings.schedules import Notice, Schedule, ServeSettings
 from quit.settings.section import Section
 from quit.settings.sunar import Sunar
 
@@ -41,12 +41,12 @@ class Settings(Section):
     probe: Probe = Probe()
     split: Split = Split()
     labels: Labels = Labels()
-    judge: Judge = Judge()
-    models: Models = Models()
+    judge: JudgeSettings = JudgeSettings()
+    models: ModelSettings = ModelSettings()
     readers: tuple[ReaderSettings, ...] = ()
     servers: tuple[ServerSettings, ...] = ()
     review: Review = Review()
-    release: Release = Release()
+    release: ReleaseSettings = ReleaseSettings()
     card: Card = Card()
     corpora: Corpora = Corpora()
     first_stages: FirstStages = FirstStages()
@@ -59,7 +59,7 @@ class Settings(Section):
     sunar: Sunar = Sunar()
     pages: Pages = Pages()
     schedules: tuple[Schedule, ...] = ()
-    serving: Serving = Serving()
+    serving: ServeSettings = ServeSettings()
     failure_hook: Notice = Notice()
     run: Run = Run()
     remote: Remote = Remote()
@@ -101,13 +101,13 @@ class Settings(Section):
         return self
 
     @property
-    def replying_models(self) -> list[ReaderSettings | Judge]:
+    def replying_models(self) -> list[ReaderSettings | JudgeSettings]:
         """The readers and the judge whose replies are kept: language models, and classes of the user."""
-        specs: tuple[ReaderSettings | Judge, ...] = (*self.readers, self.judge)
+        specs: tuple[ReaderSettings | JudgeSettings, ...] = (*self.readers, self.judge)
         return [spec for spec in specs if spec.kind not in ("embedded", "equivalence")]
 
     @property
-    def language_models(self) -> dict[str, ReaderSettings | Judge]:
+    def language_models(self) -> dict[str, ReaderSettings | JudgeSettings]:
         """The readers and the judge that are language models, by name."""
         return {spec.name: spec for spec in self.replying_models if spec.kind in LANGUAGE_MODELS}
 

@@ -18,7 +18,7 @@ from typing import Any
 from quit.common.cells import text_of_cell
 from quit.errors import InputError
 from quit.sources import fields
-from quit.sources.fields import BadRecord, Draft, DraftHint, Item, quote
+from quit.sources.fields import BadRecord, DraftHint, DraftRecord, Item, quote
 from quit.sources.files import LARGEST_WHOLE, read_bytes
 from quit.sources.records import SourceRecord
 from quit.sources.text import repair
@@ -34,7 +34,7 @@ csv.field_size_limit(LARGEST_WHOLE)  # a cell that is too long costs its questio
 
 
 @dataclass(slots=True)
-class _Question:
+class _CsvQuestion:
     """The rows with one id. ``hints``: (text, where it is)."""
 
     record_id: str
@@ -68,17 +68,17 @@ def column_notes(path: Path) -> Iterator[str]:
             yield f"row {number}: The column {quote(name)} is not read: did you mean {near[0]!r}?"
 
 
-def _parse(record: dict[str, Any], key: str | None = None) -> Draft:
+def _parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:
     hints = [DraftHint(text, where=where) for text, where in record["hints"]]
-    return Draft(record["id"], record["question"], record["answers"], hints, candidates=record["candidates"])
+    return DraftRecord(record["id"], record["question"], record["answers"], hints, candidates=record["candidates"])
 
 
 def _items(path: Path) -> Iterator[Item]:
     text = _text(path)
     first, header, mark = _header(path, text)
     columns, named = [_column(name) for name in header], max(at for at, name in enumerate(header, 1) if name)
-    items: list[Item | _Question] = []
-    questions: dict[str, _Question] = {}
+    items: list[Item | _CsvQuestion] = []
+    questions: dict[str, _CsvQuestion] = {}
     last = ""
     for number, row in _rows(path, text, mark):
         if number <= first or not any(cell.strip() for cell in row):
@@ -97,13 +97,13 @@ def _items(path: Path) -> Iterator[Item]:
                 if kind != "hint":  # a long hint costs itself alone
                     fields.as_text(cell, name)
             if last not in questions:
-                questions[last] = _Question(last, number)
+                questions[last] = _CsvQuestion(last, number)
                 items.append(questions[last])
             _add(questions[last], cells, number)
         except BadRecord as fault:
             items.append(Item(None, number - 1, path.name, f"row {number}", fault=fault))
     for item in items:
-        if isinstance(item, _Question):
+        if isinstance(item, _CsvQuestion):
             value = {"id": item.record_id, "question": item.question, "answers": item.answers, "hints": item.hints,
                      "candidates": item.candidates}  # fmt: skip
             item = Item(value, item.row - 1, path.name, f"row {item.row}")
@@ -120,7 +120,7 @@ def _id(cells: list[tuple[str, str, str]], last: str) -> str:
     return last
 
 
-def _add(question: _Question, cells: list[tuple[str, str, str]], number: int) -> None:
+def _add(question: _CsvQuestion, cells: list[tuple[str, str, str]], number: int) -> None:
     """Add a row's cells (kind, column, text) to its question. Raises ``BadRecord``."""
     for kind, name, cell in cells:
         if kind == "question" and question.question and repair(cell) != repair(question.question):

@@ -65,7 +65,7 @@ class DraftHint:
 
 
 @dataclass(slots=True)
-class Draft:
+class DraftRecord:
     """A record whose structure has been checked, but whose text has not been repaired."""
 
     record_id: str
@@ -278,7 +278,7 @@ def distinct(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def records(
-    items: Iterable[Item], source: str, parse: Callable[[Any, str | None], Draft], path: Path, expected: str
+    items: Iterable[Item], source: str, parse: Callable[[Any, str | None], DraftRecord], path: Path, expected: str
 ) -> Iterator[SourceRecord]:
     """Yield one ``SourceRecord`` an item: ``parse(value, key)`` checks its structure, here its text is repaired.
 
@@ -311,7 +311,7 @@ def unusable(path: Path, expected: str, reasons: Counter[str], first: Iterable[s
     return InputError(f"{path} holds no usable record ({counts}). Expected {expected}. First faults: {faults}")
 
 
-def _finish(draft: Draft, source: str, item: Item) -> SourceRecord:
+def _finish(draft: DraftRecord, source: str, item: Item) -> SourceRecord:
     question = repair(draft.question)
     if not question:
         raise BadRecord("no_question", "The question is blank: write one, or take the record out.")

@@ -12,7 +12,7 @@ from typing import Any
 
 from quit.errors import InputError
 from quit.sources import fields
-from quit.sources.fields import LONGEST_QUOTE, Draft, DraftHint, Item, describe, quote
+from quit.sources.fields import LONGEST_QUOTE, DraftHint, DraftRecord, Item, describe, quote
 from quit.sources.files import check_file, read_json
 from quit.sources.records import SourceRecord
 
@@ -32,7 +32,7 @@ def read(path: Path) -> Iterator[SourceRecord]:
     return fields.records(_items(path), "hinteval", parse, path, EXPECTED)
 
 
-def parse(record: dict[str, Any], key: str | None = None) -> Draft:
+def parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:
     """Return the checked parts of one instance. Raises ``BadRecord``."""
     record_id = fields.as_id(key, "q_id")
     asked = fields.as_object(fields.need(record, "question", "an object with 'question'"), "question")
@@ -42,7 +42,7 @@ def parse(record: dict[str, Any], key: str | None = None) -> Draft:
     answers = fields.as_list(fields.need(record, "answers", _ANSWERS), "answers", _ANSWERS)
     hints = fields.as_list(fields.need(record, "hints", _HINTS), "hints", _HINTS)
     difficulty = metadata.get("difficulty")
-    return Draft(
+    return DraftRecord(
         record_id,
         question,
         [_answer(answer, f"answers[{index}]") for index, answer in enumerate(answers)],

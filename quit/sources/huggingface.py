@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from quit.errors import InputError, MissingDependency
 from quit.sources import fields, jsonl
-from quit.sources.fields import Draft, Item, quote
+from quit.sources.fields import DraftRecord, Item, quote
 from quit.sources.files import check_folder
 from quit.sources.records import SourceRecord
 
@@ -35,7 +35,7 @@ def read(path: Path) -> Iterator[SourceRecord]:
     return fields.records(_items(path), "huggingface", parse, path, EXPECTED)
 
 
-def parse(record: dict[str, Any], key: str | None = None) -> Draft:
+def parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:
     """Return the checked parts of one row. Raises ``BadRecord``."""
     hints = record.get("hints")
     return jsonl.parse({**record, "hints": _transposed(hints)} if isinstance(hints, dict) else record, key)

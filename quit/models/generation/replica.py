@@ -148,7 +148,7 @@ class _Passing(QuitError):
 
 
 @dataclass(frozen=True)
-class Batch:
+class RequestBatch:
     """The requests of one call, over all replicas and waits.
 
     ``attempts``: position of a request -> its failed attempts at its server; ``finished``: positions of those with a
@@ -198,7 +198,7 @@ class Replica:
         """Whether it is no use to send more: too many connections in a row could not be made."""
         return self._failed >= CIRCUIT_FAILURES
 
-    async def work(self, batch: Batch, positions: Sequence[int]) -> None:
+    async def work(self, batch: RequestBatch, positions: Sequence[int]) -> None:
         """Answer the requests at ``positions``, starting them in order; returns early when the server is gone.
 
         Raises :class:`SettingsError` for what the server refuses for good, :class:`ServerError` after too many
@@ -254,7 +254,7 @@ class Replica:
         told = (f"{name}={value}" for name, value in sorted(facts.items()) if name not in _VOLATILE and value)
         return shown(" ".join([self.url, *told]))
 
-    async def _answer(self, batch: Batch, position: int) -> None:
+    async def _answer(self, batch: RequestBatch, position: int) -> None:
         completion = await self._complete(batch, position)
         if completion is None:
             return
@@ -264,7 +264,7 @@ class Replica:
             # In flight until it is on disk: that is all a kill costs. Shielded, for the writer sets the future.
             await asyncio.shield(asyncio.wrap_future(commit))
 
-    async def _complete(self, batch: Batch, position: int) -> Completion | None:
+    async def _complete(self, batch: RequestBatch, position: int) -> Completion | None:
         """Return the completion, or None when the server is gone."""
         request = batch.requests[position]
         body = self._body(request)

@@ -15,7 +15,7 @@ from quit.common.progress import note
 from quit.errors import ServerError
 from quit.models.generation.base import ChatRequest, Done, ModelOptions
 from quit.models.generation.meter import Meter
-from quit.models.generation.replica import Batch, Replica, stop
+from quit.models.generation.replica import Replica, RequestBatch, stop
 from quit.models.serving import CONNECT_SECONDS
 from quit.settings import ServerSettings
 
@@ -51,7 +51,7 @@ class ServerGenerator:
         timeout = aiohttp.ClientTimeout(total=self._server.timeout_seconds, connect=CONNECT_SECONDS)
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
         async with aiohttp.ClientSession(timeout=timeout, connector=connector, trust_env=False) as session:
-            batch, failed = Batch(session, requests, done), set[Replica]()
+            batch, failed = RequestBatch(session, requests, done), set[Replica]()
             while left := [position for position in range(len(requests)) if position not in batch.finished]:
                 others = [replica for replica in self._replicas if replica not in failed]
                 present = [replica for replica in others if not replica.is_gone]
