@@ -1,4 +1,4 @@
-"""What a table's contract is: its name, key and columns, and the Arrow schema that follows."""
+"""A table's contract: its name, key and columns, and their Arrow schema."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ CORPUS_TABLES: dict[str, TableContract] = {
                 Column("place", TEXT, "Place in the record: paragraph number, or the subset or permutation of hints."),
             ),
         ),
-        replace(table("rejects"), stage="corpus", doc="What was left out, and why."),
+        replace(table("rejects"), stage="corpus", doc="Rejected records and their reasons."),
     )
 }
 

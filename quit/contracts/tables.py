@@ -54,8 +54,8 @@ _DESCRIBED = (
     Column("fine", TEXT, "Fine type, such as `country:Country`."),
     Column("type_confidence", REAL, "Confidence of the type; 1 where the source names it."),
     Column("type_producer", TEXT, "`source` or the identity of the classifier."),
-    Column("classifier_coarse", TEXT, "What the classifier says, whoever is believed.", nullable=True),
-    Column("classifier_fine", TEXT, "What the classifier says, whoever is believed.", nullable=True),
+    Column("classifier_coarse", TEXT, "The classifier's type, also where the source's is used.", nullable=True),
+    Column("classifier_fine", TEXT, "The classifier's type, also where the source's is used.", nullable=True),
     Column(
         "answerability",
         REAL,
@@ -376,17 +376,17 @@ TABLES: dict[str, TableContract] = {
             "overrides",
             "people",
             ("override_id",),
-            "What people decided against an instrument, oldest first, never changed. Of the rows with the same kind, "
+            "Decisions of people against an instrument, oldest first, never changed. Of the rows with the same kind, "
             "question, hint, span and answer the last one counts.",
             (
                 Column("override_id", TEXT, "Id of the row: `ov-` and ten hexadecimal digits."),
-                Column("kind", TEXT, "What is overridden: `leak`."),
+                Column("kind", TEXT, "The overridden instrument: `leak`."),
                 _QUESTION,
                 Column("hint_id", TEXT, "The hint, where one is meant.", nullable=True),
                 Column("span", TEXT, "The words of the hint that are meant; null: any.", nullable=True),
                 Column("answer", TEXT, "The answer that is meant; null: any.", nullable=True),
                 Column("decision", TEXT, "`leak`, `no_leak`, or `withdrawn`: the instrument decides again."),
-                Column("by", TEXT, "Who decided."),
+                Column("by", TEXT, "The person who decided."),
                 Column("reason", TEXT, "Why, in words."),
                 Column("created_at", TEXT, "When, ISO 8601, UTC."),
             ),
@@ -396,9 +396,9 @@ TABLES: dict[str, TableContract] = {
             "reviews",
             "review",
             ("review_id", "kind", "answer_key", "text"),
-            "What people said, append-only: one row a (version of an annotation, answer), and rows for added answers, "
-            "flags and notes. A later version of an annotation, or its withdrawal, supersedes the earlier ones; none "
-            "is ever changed.",
+            "Annotations of people, append-only: one row per (version of an annotation, answer), and rows for added "
+            "answers, flags and notes. A later version of an annotation, or its withdrawal, supersedes the earlier "
+            "ones; none is ever changed.",
             (
                 Column("review_id", TEXT, "Id of this version of the annotation: what `changes` refers to."),
                 _QUESTION,
@@ -431,8 +431,8 @@ TABLES: dict[str, TableContract] = {
                     "answer neither ticked nor flagged as wrong).",
                     nullable=True,
                 ),
-                Column("annotator", TEXT, "Who annotated: the account's e-mail."),
-                Column("editor", TEXT, "Who changed it last, if someone else.", nullable=True),
+                Column("annotator", TEXT, "The annotator: the account's e-mail."),
+                Column("editor", TEXT, "The person who changed it last, if another.", nullable=True),
                 Column("created", TEXT, "When the annotation was made (UTC, ISO 8601)."),
                 Column("updated", TEXT, "When this version was made (UTC, ISO 8601)."),
                 Column("lead_seconds", REAL, "Time spent on the annotation so far, in seconds.", nullable=True),
@@ -472,12 +472,12 @@ TABLES: dict[str, TableContract] = {
             "rejects",
             "every stage",
             (),
-            "What was left out, by which stage and why. Nothing is dropped silently.",
+            "Rejected records, with stage and reason. Nothing is dropped silently.",
             (
                 Column("stage", TEXT, "The stage that rejected it."),
                 Column("kind", TEXT, "`record`, `question`, `hint` or `document` (of a corpus)."),
                 Column("reason", TEXT, "A short code, such as `too_few_hints`."),
-                Column("detail", TEXT, "What was wrong, in words."),
+                Column("detail", TEXT, "The fault, in words."),
                 Column("source", TEXT, "Source kind, where known.", nullable=True),
                 Column("file", TEXT, "File name, where known.", nullable=True),
                 Column("position", COUNT, "Position of the record in its file, from 0.", nullable=True),

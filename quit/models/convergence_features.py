@@ -1,4 +1,4 @@
-"""What the embedded convergence model looks at: a question's hints, its gold answer and its rivals, as numbers.
+"""Features of the embedded convergence model: a question's hints, gold answer and distractors, as numbers.
 
 Every feature belongs to one hint, but many are relative to the question's other hints or candidates: a hint says more
 the further it lifts the gold answer above its rivals. Nothing depends on any other question, so shards cannot change

@@ -8,7 +8,7 @@ from quit.models.minilm_layers import WIDTH, Body
 
 
 class QuestionNet(Body):
-    """MiniLM with a linear layer on its first and mean state: word pieces to one logit a label."""
+    """MiniLM with a linear layer on its first and mean state: word pieces to one logit per label."""
 
     def __init__(self, labels: int) -> None:
         super().__init__(range(6))

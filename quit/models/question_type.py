@@ -129,11 +129,11 @@ def buckets(question: str) -> list[int]:
     names.add(f"n {min(len(seq), 12) // 2}")
     # Places are counted from the question word, not from the beginning: quiz questions often end with it ("... is in
     # which country?").
-    asked = seq[next((index for index, token in enumerate(seq) if token in _QUESTION_WORDS), 0) :]
-    names |= {f"w{size} {' '.join(asked[:size])}" for size in (1, 2, 3)}
-    names |= {f"x{index} {token}" for index, token in enumerate(asked[1:5], 1)}
-    heads = [token for token in asked[1:7] if token not in _LIGHT][:2]
-    names |= {f"i {token}" for token in heads} | {f"h {asked[0]} {token}" for token in heads[:1]}
+    rest = seq[next((index for index, token in enumerate(seq) if token in _QUESTION_WORDS), 0) :]
+    names |= {f"w{size} {' '.join(rest[:size])}" for size in (1, 2, 3)}
+    names |= {f"x{index} {token}" for index, token in enumerate(rest[1:5], 1)}
+    heads = [token for token in rest[1:7] if token not in _LIGHT][:2]
+    names |= {f"i {token}" for token in heads} | {f"h {rest[0]} {token}" for token in heads[:1]}
     return sorted({zlib.crc32(name.encode()) % BUCKETS for name in names})
 
 
@@ -161,7 +161,7 @@ class QuestionTypeClassifier:
         self.identity = f"question-type@{zlib.crc32(WEIGHTS.read_bytes()):08x}+{encoder.identity}"
 
     def classify(self, questions: Sequence[str]) -> list[PredictedType]:
-        """Return one type a question, in order."""
+        """Return one type per question, in order."""
         if not questions:
             return []
         arrays, net = self._loaded

@@ -75,10 +75,10 @@ class GpuPlan:
     devices: dict[int, int]
     shares: dict[int, float]
 
-    def sentence(self, listed: Sequence[Serving]) -> str:
+    def sentence(self, servings: Sequence[Serving]) -> str:
         """Return it in one line."""
         each = [
-            f"{'/'.join(listed[row].users)} on {device} ({self.shares[row]:.2f})"
+            f"{'/'.join(servings[row].users)} on {device} ({self.shares[row]:.2f})"
             for row, device in sorted(self.devices.items(), key=lambda item: (item[1], item[0]))
         ]
         return (
@@ -86,27 +86,27 @@ class GpuPlan:
         )
 
 
-def plan(listed: Sequence[Serving], gpus: int, gigabytes: float) -> GpuPlan:
+def plan(servings: Sequence[Serving], gpus: int, gigabytes: float) -> GpuPlan:
     """Return how to spread servers over ``gpus`` GPUs of ``gigabytes`` GB each: largest first, to the emptiest GPU.
 
     Where they do not fit, they take turns on the first GPU, each with most of it; a judge stays beside them.
     """
-    ours = sorted(
-        (row for row, serving in enumerate(listed) if serving.command), key=lambda row: -listed[row].gigabytes
+    rows = sorted(
+        (row for row, serving in enumerate(servings) if serving.command), key=lambda row: -servings[row].gigabytes
     )
     filled, devices = [0.0] * gpus, {}
-    for row in ours:
+    for row in rows:
         devices[row] = filled.index(min(filled))
-        filled[devices[row]] += listed[row].gigabytes
+        filled[devices[row]] += servings[row].gigabytes
     if max(filled) <= USABLE * gigabytes:
         alone = {row: list(devices.values()).count(device) == 1 for row, device in devices.items()}
-        shares = {row: _share(listed[row].gigabytes / filled[devices[row]]) for row in ours}
-        return GpuPlan(gpus, True, devices, {row: ALONE if alone[row] else shares[row] for row in ours})
-    judge = sum(listed[row].gigabytes for row in ours if listed[row].judges)
-    largest = max((listed[row].gigabytes for row in ours if not listed[row].judges), default=0.0)
-    beside = {row: listed[row].gigabytes if listed[row].judges else largest for row in ours}
-    turns = {row: _share(size / (judge + largest)) if judge else ALONE for row, size in beside.items()}
-    return GpuPlan(gpus, False, dict.fromkeys(ours, 0), turns)
+        shares = {row: _share(servings[row].gigabytes / filled[devices[row]]) for row in rows}
+        return GpuPlan(gpus, True, devices, {row: ALONE if alone[row] else shares[row] for row in rows})
+    judge = sum(servings[row].gigabytes for row in rows if servings[row].judges)
+    largest = max((servings[row].gigabytes for row in rows if not servings[row].judges), default=0.0)
+    sizes = {row: servings[row].gigabytes if servings[row].judges else largest for row in rows}
+    turns = {row: _share(size / (judge + largest)) if judge else ALONE for row, size in sizes.items()}
+    return GpuPlan(gpus, False, dict.fromkeys(rows, 0), turns)
 
 
 def _share(part: float) -> float:
@@ -172,12 +172,12 @@ def check(serving: Serving, timeout: float = 5.0) -> tuple[bool, str]:
     for url in urls:
         began = time.monotonic()
         try:
-            served = [str(model["id"]) for model in listed(url, key, timeout)]
+            models = [str(model["id"]) for model in listed(url, key, timeout)]
         except urllib.error.HTTPError as error:
             return False, f"{url} answers HTTP {error.code}"
         except (OSError, HTTPException, ValueError, KeyError, TypeError, RecursionError) as error:
             return False, f"{url} does not answer ({shown(str(error))})"
         slowest = max(slowest, time.monotonic() - began)
-        if serving.model not in served:
-            return False, f"{url} serves {shown(', '.join(served[:5])) or 'nothing'}, not {serving.model}"
+        if serving.model not in models:
+            return False, f"{url} serves {shown(', '.join(models[:5])) or 'nothing'}, not {serving.model}"
     return True, f"{', '.join(urls)} serves {serving.model} ({slowest * 1000:.0f} ms)"

@@ -109,24 +109,24 @@ class ServerSettings(Section):
     replies may depend on what shares their batch."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$", description="Name that readers and judge refer to.")
-    base_urls: tuple[str, ...] = Field((), description="Base URLs such as http://127.0.0.1:8000/v1, one a replica.")
+    base_urls: tuple[str, ...] = Field((), description="Base URLs such as http://127.0.0.1:8000/v1, one per replica.")
     base_url_env: str | None = Field(None, description="Environment variable of base URLs, separated by commas.")
     api_key_env: str | None = Field(None, description="Environment variable of its API key.")
     api_key_needed: bool = Field(True, description="Whether to stop where `api_key_env` is named and not set.")
     flavour: Literal["vllm", "openai"] = Field("vllm", description="`openai` leaves out what only vLLM understands.")
     concurrency: int = Field(
-        32, ge=1, description="Requests in flight a replica, at most; fewer when it is overloaded."
+        32, ge=1, description="Requests in flight per replica, at most; fewer when it is overloaded."
     )
-    requests_per_minute: float = Field(0, ge=0, description="Budget a replica; 0 is none.")
-    tokens_per_minute: float = Field(0, ge=0, description="Budget a replica, prompt and reply; 0 is none.")
+    requests_per_minute: float = Field(0, ge=0, description="Budget per replica; 0 is none.")
+    tokens_per_minute: float = Field(0, ge=0, description="Budget per replica, prompt and reply; 0 is none.")
     timeout_seconds: float = Field(120, gt=0, description="Longest wait for one reply.")
     attempts: int = Field(
-        8, ge=1, description="Attempts at one request a replica, for every fault but a failed connection."
+        8, ge=1, description="Attempts at one request per replica, for every fault except a failed connection."
     )
     patience_seconds: float = Field(60, ge=0, description="How long to wait while no connection can be made.")
 
     def divided(self, processes: int) -> ServerSettings:
-        """Return the share of each of ``processes`` processes: together they keep the limits a replica."""
+        """Return the share of each of ``processes`` processes: together they keep the limits per replica."""
         if processes == 1:
             return self
         share = {
@@ -138,7 +138,7 @@ class ServerSettings(Section):
 
     @property
     def remedy(self) -> str:
-        """What to do where nothing answers, for messages."""
+        """The advice for a server that does not answer, for messages."""
         how = "quit models serve prints the command" if self.flavour == "vllm" else "Ollama: ollama serve"
         where = f"set {self.base_url_env} to its address" if self.base_url_env else "correct base_urls in the profile"
         return f"Start it ({how}), or {where}."

@@ -1,7 +1,7 @@
-"""What every reader shares: checks of fields with a reason for each fault, and the way to a ``SourceRecord``.
+"""Shared by all readers: checks of fields with a reason for each fault, and the construction of ``SourceRecord``.
 
 A structural fault rejects the record; a hint that is empty, boiler-plate or no text rejects that hint alone.
-Whatever is quoted from input is cut to 80 characters and escaped: it is data, and it ends up in terminals and logs.
+Quotations of input are cut to 80 characters and escaped, since terminals and logs show them.
 """
 
 from __future__ import annotations
@@ -80,14 +80,14 @@ class DraftRecord:
 
 def quote(value: str) -> str:
     """Return ``value`` in quotes, control characters escaped, cut to 80 characters."""
-    shown = repr(value[:LONGEST_QUOTE])
-    if len(value) > LONGEST_QUOTE or len(shown) > LONGEST_QUOTE + 2:
-        shown = shown[: LONGEST_QUOTE - 1].rstrip("\\'\"") + "…" + shown[0]
-    return shown
+    text = repr(value[:LONGEST_QUOTE])
+    if len(value) > LONGEST_QUOTE or len(text) > LONGEST_QUOTE + 2:
+        text = text[: LONGEST_QUOTE - 1].rstrip("\\'\"") + "…" + text[0]
+    return text
 
 
 def describe(value: Any) -> str:
-    """Return what a JSON-like value is, in words: ``the number 3``, ``a list of 4``, ``null``."""
+    """Return a JSON-like value in words: ``the number 3``, ``a list of 4``, ``null``."""
     match value:
         case None:
             return "null"
@@ -270,17 +270,17 @@ def as_record(item: Item) -> dict[str, Any]:
 
 def distinct(texts: Iterable[str]) -> tuple[str, ...]:
     """Return the texts that are not blank, one surface (the first) for each normalised form, in order."""
-    kept: dict[str, str] = {}
+    surfaces: dict[str, str] = {}
     for text in texts:
         if text:
-            kept.setdefault(normalize_answer(text), text)
-    return tuple(kept.values())
+            surfaces.setdefault(normalize_answer(text), text)
+    return tuple(surfaces.values())
 
 
 def records(
     items: Iterable[Item], source: str, parse: Callable[[Any, str | None], DraftRecord], path: Path, expected: str
 ) -> Iterator[SourceRecord]:
-    """Yield one ``SourceRecord`` an item: ``parse(value, key)`` checks its structure, here its text is repaired.
+    """Yield one ``SourceRecord`` per item: ``parse(value, key)`` checks its structure, here its text is repaired.
 
     Raises ``InputError`` after the last item when none was usable.
     """

@@ -187,7 +187,7 @@ def line_items(path: Path, expected: str, pairs: Pairs | None = None) -> Iterato
                 yield _line(line, index, path.name, decoder)
 
 
-_TOO_LONG = BadRecord("too_long", f"The line is longer than {LONGEST_LINE:,} bytes: write one record a line.")
+_TOO_LONG = BadRecord("too_long", f"The line is longer than {LONGEST_LINE:,} bytes: write one record per line.")
 
 
 def _line(line: bytes, index: int, file: str, decoder: json.JSONDecoder) -> Item:

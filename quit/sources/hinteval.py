@@ -35,10 +35,10 @@ def read(path: Path) -> Iterator[SourceRecord]:
 def parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:
     """Return the checked parts of one instance. Raises ``BadRecord``."""
     record_id = fields.as_id(key, "q_id")
-    asked = fields.as_object(fields.need(record, "question", "an object with 'question'"), "question")
-    kind = fields.as_object(asked.get("question_type") or {}, "question.question_type")
-    metadata = fields.as_object(asked.get("metadata") or {}, "question.metadata")
-    question = fields.as_text(fields.need(asked, "question", "a text", "question."), "question.question")
+    about = fields.as_object(fields.need(record, "question", "an object with 'question'"), "question")
+    kind = fields.as_object(about.get("question_type") or {}, "question.question_type")
+    metadata = fields.as_object(about.get("metadata") or {}, "question.metadata")
+    question = fields.as_text(fields.need(about, "question", "a text", "question."), "question.question")
     answers = fields.as_list(fields.need(record, "answers", _ANSWERS), "answers", _ANSWERS)
     hints = fields.as_list(fields.need(record, "hints", _HINTS), "hints", _HINTS)
     difficulty = metadata.get("difficulty")
@@ -63,8 +63,8 @@ def _hint(hint: Any, name: str) -> DraftHint:
     if not isinstance(hint, dict):
         return DraftHint(hint)
     metrics = fields.as_object(hint.get("metrics") or {}, f"{name}.metrics")
-    chosen = _preferred(metrics)
-    metric = metrics.get(chosen) if chosen else None
+    method = _preferred(metrics)
+    metric = metrics.get(method) if method else None
     about = metric if isinstance(metric, dict) else {"value": metric}
     metadata = fields.as_object(about.get("metadata") or {}, f"{name}.metrics[convergence].metadata")
     return DraftHint(
@@ -77,9 +77,9 @@ def _hint(hint: Any, name: str) -> DraftHint:
 
 def _preferred(metrics: dict[str, Any]) -> str | None:
     names = sorted(metrics)
-    for wanted in _CONVERGENCE:
+    for method in _CONVERGENCE:
         for name in names:
-            if name == wanted or (wanted.endswith("-") and name.startswith(wanted)):
+            if name == method or (method.endswith("-") and name.startswith(method)):
                 return name
     return None
 

@@ -77,7 +77,7 @@ class Objects:
 
     @property
     def identity(self) -> str:
-        """What tells this place from others of the same URL: the URL and the service's address."""
+        """The URL and the service's address, which tell it from equal URLs of other services."""
         return f"{self.url} {endpoint() if self.url.startswith('s3') else ''}".strip()
 
     def listing(self, under: str = "") -> dict[str, int]:

@@ -75,16 +75,16 @@ class RemoteStore:
             if key.startswith(under) and not key.startswith("locks/"):
                 yield self.path / key, 0.0
 
-    def fetch(self, wanted: Mapping[Path, Part | None]) -> None:
-        lacking = [(path, part) for path, part in wanted.items() if not self._is_here(path, part)]
-        sizes = (part["bytes"] if part else self._sizes.get(self._key(path), 0) for path, part in lacking)
-        estimate, done, shown = Estimate(sum(sizes) >> 10), 0, time.monotonic()
+    def fetch(self, parts: Mapping[Path, Part | None]) -> None:
+        missing = [(path, part) for path, part in parts.items() if not self._is_here(path, part)]
+        sizes = (part["bytes"] if part else self._sizes.get(self._key(path), 0) for path, part in missing)
+        estimate, size_done, last_line = Estimate(sum(sizes) >> 10), 0, time.monotonic()
         with ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="fetch") as pool:
-            for size in pool.map(lambda pair: self._fetch(*pair), lacking):
-                done += size >> 10
-                if time.monotonic() - shown > _QUIET and sys.stderr.isatty():
-                    shown = time.monotonic()
-                    sys.stderr.write(f"fetching from {self}: {estimate.at(done)} KiB\n")
+            for size in pool.map(lambda pair: self._fetch(*pair), missing):
+                size_done += size >> 10
+                if time.monotonic() - last_line > _QUIET and sys.stderr.isatty():
+                    last_line = time.monotonic()
+                    sys.stderr.write(f"fetching from {self}: {estimate.at(size_done)} KiB\n")
 
     def fault(self, path: Path, part: Part | None) -> str | None:
         """Return what is wrong with a part in the store: by its size, or by reading one that no manifest describes.
@@ -146,11 +146,11 @@ class RemoteStore:
 
     def remove(self, paths: Iterable[Path]) -> None:
         paths = list(paths)
-        known = [key for key in map(self._key, paths) if key in self._sizes]
-        if known:
+        keys = [key for key in map(self._key, paths) if key in self._sizes]
+        if keys:
             self._check_lease()
-            self.objects.delete(known)
-        for key in known:
+            self.objects.delete(keys)
+        for key in keys:
             self._sizes.pop(key, None)
         self._copy.remove(paths)
 

@@ -73,7 +73,10 @@ FAULTS = {
 }  # fmt: skip
 NOTES = {
     "an unknown key": (changed(candidates=..., canditates=["squid"]), ["'canditates'", "did you mean 'candidates'?"]),
-    "a key twice": (changed()[:-1] + ', "answers": ["octopus"]}', ["'answers' is there twice", "only the last one"]),
+    "a key twice": (
+        changed()[:-1] + ', "answers": ["octopus"]}',
+        ["'answers' is in an object twice", "only the last one"],
+    ),
     "the answer among the candidates": (changed(candidates=["squid", "Octopus"]), ["'Octopus'", "Take it out"]),
     "a list in one text": (changed(candidates="Monet, Cezanne"), ["'Monet, Cezanne'", "Write a list"]),
     "a stop word as answer": (changed(answers=["yours"]), ["'yours' is a common word", "full name"]),

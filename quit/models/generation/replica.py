@@ -1,4 +1,4 @@
-"""One server: sends requests in order, no more and no faster than allowed, and tries again where that can help.
+"""One server: sends requests in order and within its limits, and repeats those whose fault may pass.
 
 All of it runs on one event loop, so there are no locks here.
 """
@@ -65,20 +65,20 @@ class Limiter:
             await self._free.acquire()
 
     def release(self) -> None:
-        """One is no longer in flight."""
+        """Note that one request is no longer in flight."""
         if self._surplus:
             self._surplus -= 1
         else:
             self._free.release()
 
     def succeeded(self) -> None:
-        """A request went well: one more after a full round of them."""
+        """Note a success: the limit grows by one after a full round of them."""
         before, self.limit = int(self.limit), min(float(self.most), self.limit + 1 / self.limit)
         if int(self.limit) > before:
             self.release()
 
     def overloaded(self) -> None:
-        """The server asks for less. Halves once a second at most: one overload refuses many requests at once."""
+        """Halve the limit, at most once per second: one overload refuses many requests at once."""
         now = time.monotonic()
         if now - self._halved >= 1.0:
             self._halved = now
@@ -87,7 +87,7 @@ class Limiter:
 
 
 class Budget:
-    """So many units a minute (requests, tokens), spent evenly; 0 is no limit."""
+    """So many units per minute (requests, tokens), spent evenly; 0 is no limit."""
 
     def __init__(self, per_minute: float) -> None:
         self._per_second = per_minute / 60
@@ -95,7 +95,7 @@ class Budget:
         self._at = time.monotonic()
 
     async def spend(self, amount: float) -> None:
-        """Wait until ``amount`` may be spent. A request above the budget is not refused: the next ones wait longer."""
+        """Wait until ``amount`` may be spent. A request above the budget passes, and the next ones wait longer."""
         if not self._per_second:
             return
         now = time.monotonic()
@@ -105,7 +105,7 @@ class Budget:
             await asyncio.sleep(-self._room / self._per_second)
 
     def correct(self, amount: float) -> None:
-        """Give back what was estimated too much, or take what was too little."""
+        """Return ``amount`` units to the budget, or take them if negative: the error of an estimate."""
         self._room += amount
 
 
@@ -195,7 +195,7 @@ class Replica:
 
     @property
     def is_gone(self) -> bool:
-        """Whether it is no use to send more: too many connections in a row could not be made."""
+        """Whether too many connections in a row have failed."""
         return self._failed >= CIRCUIT_FAILURES
 
     async def work(self, batch: RequestBatch, positions: Sequence[int]) -> None:
@@ -246,7 +246,7 @@ class Replica:
         return None
 
     async def _ask_origin(self, session: aiohttp.ClientSession) -> str:
-        """Return the address, and what the server says of its model."""
+        """Return the address, and the facts that the server lists about its model."""
         facts: dict[str, Any] = {}
         with suppress(RuntimeError, ValueError, KeyError, TypeError, AttributeError):
             listed = json.loads(await self._listed(session) or b"")["data"]
@@ -302,7 +302,7 @@ class Replica:
             self._meter.add(self.name, retries=1)
 
     def _say(self, text: str) -> None:
-        """Tell a failed attempt at once, and of a storm one in half a minute."""
+        """Print the first failed attempt at once, then at most one every half a minute."""
         now = time.monotonic()
         if now - self._said < _SAY:
             self._unsaid += 1
@@ -422,7 +422,7 @@ class Replica:
 
 
 def _quoted(content: bytes | bytearray) -> str:
-    """Return what a body says, for a message: the error's text where it is one in JSON."""
+    """Return the text of a body for a message: the error's text if it is JSON."""
     text = content[:_QUOTED].decode("utf-8", "replace")
     try:
         reply = json.loads(text)

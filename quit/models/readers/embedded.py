@@ -28,7 +28,7 @@ ANSWERS_AT_ONCE = 2000
 """AnswerSet whose tokens are compared in one go, so that a pool of any size fits."""
 
 Key = tuple[str, str | None, str | None, tuple[str, ...] | None]
-"""What decides the answers a question is scored against, and with the question text all of a group's shared work."""
+"""Question, its types and its choices: prompts with the same key share their answers and scores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class EmbeddedReader:
         return f"{self.method.describe()}/{self.pool.identity}+{self.encoder.identity}"
 
     def answer(self, prompts: Sequence[Prompt], sample: int = 0) -> list[Reply]:
-        """Return one reply a prompt, in order. ``sample`` is ignored: the same prompt always gets the same reply."""
+        """Return one reply per prompt, in order. ``sample`` is ignored: the same prompt always gets the same reply."""
         groups: dict[Key, list[int]] = {}
         for row, prompt in enumerate(prompts):
             groups.setdefault((prompt.question, prompt.coarse, prompt.fine, prompt.choices), []).append(row)
@@ -129,7 +129,7 @@ class EmbeddedReader:
         return scores
 
     def _answer_vectors(self, answers: AnswerSet) -> np.ndarray:
-        """Return one unit vector an answer, shape (answers, dimension), float32."""
+        """Return one unit vector per answer, shape (answers, dimension), float32."""
         if answers.rows is None:
             return self._choice_vectors(answers.surfaces)
         return self.pool.vectors(self.encoder, self.method.templates)[answers.rows]
@@ -189,13 +189,13 @@ class EmbeddedReader:
 
     def _reply(self, scores: np.ndarray, answers: AnswerSet, hints: int, key: Key) -> Reply:
         best = int(scores.argmax())
-        picked = answers.surfaces[best]
+        answer = answers.surfaces[best]
         if key[3] is not None or len(scores) == 1:
-            return Reply(raw=picked, answer=picked)
+            return Reply(raw=answer, answer=answer)
         lead = _lead(scores, best)
         if lead < self.method.no_answer_margin + self.method.thin_evidence * max(0, 5 - hints):
-            return Reply(raw=f"{NO_ANSWER} (best guess: {picked}, margin {lead:.2f})", answer=NO_ANSWER)
-        return Reply(raw=picked, answer=picked)
+            return Reply(raw=f"{NO_ANSWER} (best guess: {answer}, margin {lead:.2f})", answer=NO_ANSWER)
+        return Reply(raw=answer, answer=answer)
 
 
 def embedded_reader(name: str, encoder: Encoder, pool: AnswerPool, **settings: Any) -> EmbeddedReader:
@@ -215,15 +215,15 @@ def _lead(scores: np.ndarray, best: int) -> float:
 
 
 def _highest(
-    penalties: Sequence[np.ndarray], columns: frozenset[int], known: dict[frozenset[int], np.ndarray]
+    penalties: Sequence[np.ndarray], columns: frozenset[int], highest_of: dict[frozenset[int], np.ndarray]
 ) -> np.ndarray:
     """Return the highest penalty of each answer over the question and some hints, shape (answers,)."""
-    if columns not in known:
+    if columns not in highest_of:
         highest = penalties[0]
         for column in sorted(columns):
             highest = np.maximum(highest, penalties[column])
-        known[columns] = highest
-    return known[columns]
+        highest_of[columns] = highest
+    return highest_of[columns]
 
 
 _POSSESSIVE = re.compile(r"['’]s$")
