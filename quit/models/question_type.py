@@ -88,7 +88,7 @@ FINE = {
 
 WEIGHTS = Path(__file__).parent / "weights" / "question_type.npz"
 BUCKETS = 1 << 14
-LONGEST = 64
+MAX_PIECES = 64
 """Word pieces at which questions are cut."""
 
 _MARKS = frozenset(["?", ".", "``", "''", '"', "`", "'"])
@@ -147,7 +147,7 @@ def pieces(questions: Sequence[str]) -> list[list[int]]:
     from quit.models.encoders.minilm import word_pieces
 
     plain = [question.replace("``", '"').replace("''", '"') for question in questions]
-    return [encoding.ids for encoding in word_pieces(LONGEST).encode_batch(plain)]
+    return [encoding.ids for encoding in word_pieces(MAX_PIECES).encode_batch(plain)]
 
 
 class QuestionTypeClassifier:
@@ -186,8 +186,7 @@ class QuestionTypeClassifier:
 
 def tuned(arrays: Mapping[str, np.ndarray]) -> Any:
     """Return the fine-tuned copy of MiniLM that is in the weights."""
-    from quit.models.minilm_layers import restore
-    from quit.models.question_net import QuestionNet
+    from quit.models.minilm_layers import QuestionNet, restore
 
     net = {key: value for key, value in arrays.items() if ":" in key}
     return restore(QuestionNet(len(arrays["labels"])), net)

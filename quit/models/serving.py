@@ -23,7 +23,7 @@ from quit.text.secrets import shown
 
 CONNECT_SECONDS = 10.0
 """Longest wait for a connection."""
-_MOST = 4 << 20  # bytes of a list of models
+_MAX_BYTES = 4 << 20  # bytes of a list of models
 MAX_MODEL_LEN = 4096  # the few-shot prompt takes about 1,000 tokens, five hints a few hundred
 USABLE = 0.92
 """Share of a GPU's memory that servers may take together."""
@@ -159,7 +159,7 @@ def listed(url: str, key: str | None, timeout: float = CONNECT_SECONDS) -> list[
     if key:
         request.add_header("Authorization", f"Bearer {key}")
     with _OPENER.open(request, timeout=timeout) as response:
-        return list(json.loads(response.read(_MOST))["data"])
+        return list(json.loads(response.read(_MAX_BYTES))["data"])
 
 
 def check(serving: Serving, timeout: float = 5.0) -> tuple[bool, str]:

@@ -19,7 +19,7 @@ from quit.common.cells import text_of_cell
 from quit.errors import InputError
 from quit.sources import fields
 from quit.sources.fields import BadRecord, DraftHint, DraftRecord, Item, quote
-from quit.sources.files import LARGEST_WHOLE, read_bytes
+from quit.sources.files import MAX_WHOLE, read_bytes
 from quit.sources.records import SourceRecord
 from quit.sources.text import repair
 
@@ -30,7 +30,7 @@ SEVERAL = "|"
 
 _NAME = re.compile(r"(id|question)|(answer|hint|candidate)s?[ _-]?\d*", re.IGNORECASE)
 _EXCELS_MARK = re.compile(r"\Asep=.(?=\r?\n)")  # a first line that tells Excel what separates cells
-csv.field_size_limit(LARGEST_WHOLE)  # a cell that is too long costs its question, not the file
+csv.field_size_limit(MAX_WHOLE)  # a cell that is too long costs its question, not the file
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 from quit.errors import InputError
 from quit.sources import fields
-from quit.sources.fields import LONGEST_QUOTE, DraftHint, DraftRecord, Item, describe, quote
+from quit.sources.fields import MAX_QUOTE, DraftHint, DraftRecord, Item, describe, quote
 from quit.sources.files import check_file, read_json
 from quit.sources.records import SourceRecord
 
@@ -110,7 +110,7 @@ def _items(path: Path) -> Iterator[Item]:
         instances = subset.get("instances") if isinstance(subset, dict) else None
         if not isinstance(instances, dict):
             raise InputError(f"{path}: subset {quote(name)} has no 'instances'. Expected {EXPECTED}.")
-        label = f"{path.name}#{name[:LONGEST_QUOTE]}" if len(subsets) > 1 else path.name
+        label = f"{path.name}#{name[:MAX_QUOTE]}" if len(subsets) > 1 else path.name
         for key, instance in instances.items():
             yield Item(instance, position, label, f"subset {quote(name)}, instance {position}", key=key)
             position += 1

@@ -28,7 +28,7 @@ def endpoint() -> str:
 
 
 @contextmanager
-def speaking(url: str, doing: str = "use") -> Iterator[None]:
+def translate_errors(url: str, doing: str = "use") -> Iterator[None]:
     """Translate a store's errors into the project's; ``doing``: the attempted action, such as ``write to``."""
     try:
         yield

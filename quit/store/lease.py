@@ -26,7 +26,7 @@ from quit.store.objects import Objects
 
 _LOG = logging.getLogger(__name__)
 _UNDER = "locks/build"
-_BEATS = 4  # signs of life in the length of a lease: three may be lost
+_HEARTBEATS = 4  # signs of life in the length of a lease: three may be lost
 
 
 class Lease:
@@ -107,7 +107,7 @@ class Lease:
         return True
 
     def _beat(self) -> None:
-        while not self._ended.wait(self._objects.how.lease_seconds / _BEATS):
+        while not self._ended.wait(self._objects.how.lease_seconds / _HEARTBEATS):
             try:
                 if self._highest() != self._number:
                     return  # lost; check() says so before anything is changed

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from quit.common.files import replacing
 from quit.errors import MissingDependency, SettingsError, WorkspaceError, did_you_mean
 from quit.settings.remote import Remote
-from quit.store.faults import endpoint, is_missing_bucket, speaking
+from quit.store.faults import endpoint, is_missing_bucket, translate_errors
 
 PROTOCOLS = ("s3", "file", "memory", "gs", "az", "abfs")
 CONNECTIONS = 8
@@ -105,7 +105,7 @@ class Objects:
         Of several who create one key at once exactly one gets True. Where the store cannot refuse to replace an
         object, the last writer wins and everyone looks again after ``settle_seconds``.
         """
-        with self._guard, speaking(self.url, "write to"):
+        with self._guard, translate_errors(self.url, "write to"):
             if self._can_refuse() and self._put_new(key, value):
                 return True
             if not self._refuses and self.read(key) is None:
@@ -121,7 +121,7 @@ class Objects:
 
     def _ask(self, doing: str, request: Callable[[], Any], *, missing: bool = True) -> Any:
         """Return the answer to a request, None where there is no such object (``missing``: which is no fault)."""
-        with self._guard, speaking(self.url, doing):
+        with self._guard, translate_errors(self.url, doing):
             try:
                 return request()
             except FileNotFoundError as error:

@@ -149,7 +149,7 @@ def test_what_may_never_end_is_refused_before_it_is_read(tmp_path, special):
 
 
 def test_a_line_without_end_costs_itself_alone_and_no_memory(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(files, "LONGEST_LINE", 10_000)
+    monkeypatch.setattr(files, "MAX_LINE", 10_000)
     path = written(tmp_path, changed(difficulty="x" * 10_000_000))
     tracemalloc.start()
     items = [(item.position, item.fault and item.fault.reason) for item in files.line_items(path, "JSON Lines")]
@@ -163,7 +163,7 @@ def test_a_json_file_beyond_memory_is_refused(tmp_path):
     path = tmp_path / "hints.jsonl"
     with path.open("wb") as file:
         file.write(b"[")
-        file.truncate(files.LARGEST_WHOLE + 1)  # no byte of it is on the disk
+        file.truncate(files.MAX_WHOLE + 1)  # no byte of it is on the disk
     with pytest.raises(InputError, match="split the file"):
         list(files.line_items(path, "JSON Lines"))
 

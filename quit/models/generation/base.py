@@ -16,7 +16,7 @@ from quit.errors import SettingsError
 from quit.models.loading import model_identity
 from quit.models.prompting import PromptTemplate
 
-_MOST_TOKENS = 10**9  # of one reply: more is no count
+_MAX_TOKENS = 10**9  # of one reply: more is no count
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +78,8 @@ class Completion:
         self.text.encode()  # a lone surrogate is a UnicodeEncodeError, which is a ValueError
         for name in ("prompt_tokens", "completion_tokens", "cached_tokens"):
             count = getattr(self, name)
-            if not isinstance(count, int) or not 0 <= count <= _MOST_TOKENS:
-                raise ValueError(f"its {name} is not a number from 0 to {_MOST_TOKENS:,}")
+            if not isinstance(count, int) or not 0 <= count <= _MAX_TOKENS:
+                raise ValueError(f"its {name} is not a number from 0 to {_MAX_TOKENS:,}")
 
 
 Done = Callable[[int, Completion], Future[None] | None]

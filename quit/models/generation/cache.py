@@ -46,7 +46,7 @@ _INSERT = f"INSERT OR REPLACE INTO replies ({COLUMNS}, checksum) VALUES (?,?,?,?
 _FIND = f"SELECT {COLUMNS}, checksum FROM replies WHERE key IN ({{keys}})"
 _VERSION = 1
 _PORTION = 10_000  # rows
-_TICK = 0.5  # seconds between chances to be interrupted while another caller asks
+_POLL_SECONDS = 0.5  # seconds between chances to be interrupted while another caller asks
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +339,7 @@ class CachedGenerator:
             with self._cache.asking(open_keys) as (free_keys, events):
                 self._ask(self._look_up({key: distinct[key] for key in free_keys}, replies), replies)
             for event in events:
-                while not event.wait(_TICK):
+                while not event.wait(_POLL_SECONDS):
                     pass
         self._meter.add(self.name, origins=Counter(reply.origin for reply in replies.values()))
         return [replies[key] for key in keys]

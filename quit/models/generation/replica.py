@@ -31,13 +31,13 @@ from quit.text.words import counted
 _AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
 _OVERLOADED = frozenset({429, 503, 529})
 _BYTES_A_TOKEN = 4.0  # for token budgets before the server's own count is known
-_MOST = 4 << 20  # bytes of a reply, after decompression; a thousand times what a long one has
+_MAX_BYTES = 4 << 20  # bytes of a reply, after decompression; a thousand times what a long one has
 _QUOTED = 1 << 16  # bytes of it that are looked at for a message
 BACKOFF_SECONDS, BACKOFF_CAP_SECONDS = 0.5, 30.0  # pause after the first failed attempt; it doubles up to the cap
 _RETRY_AFTER_CAP = 300.0  # seconds of a Retry-After that are honoured
 _EMPTY_RETRIES = 1  # times that an empty reply is asked for again before it counts
 CIRCUIT_FAILURES = 5  # connections in a row that cannot be made, until the server is left out
-_SAY = 30.0  # seconds between lines on failed attempts
+_SAY_SECONDS = 30.0  # seconds between lines on failed attempts
 _VOLATILE = ("id", "object", "created", "permission")  # of an entry of /v1/models: other after a restart, or known
 _NAMES = 3  # model names in replies that are told
 
@@ -184,7 +184,7 @@ class Replica:
         self._failed = 0  # connections in a row that could not be made
         self._served = served
         self._origin: asyncio.Task[str] | None = None
-        self._said, self._unsaid = -_SAY, 0  # when a failed attempt was last told, and how many were not since
+        self._said, self._unsaid = -_SAY_SECONDS, 0  # when a failed attempt was last told, and how many were not since
         self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
         self._options = options
         self._server = server
@@ -240,7 +240,7 @@ class Replica:
             async with session.get(url, headers=self._headers, allow_redirects=False, timeout=limit) as response:
                 async for chunk in response.content.iter_any():
                     content += chunk
-                    if len(content) > _MOST:
+                    if len(content) > _MAX_BYTES:
                         break
                 return content if response.status < 500 else None
         return None
@@ -304,7 +304,7 @@ class Replica:
     def _say(self, text: str) -> None:
         """Print the first failed attempt at once, then at most one every half a minute."""
         now = time.monotonic()
-        if now - self._said < _SAY:
+        if now - self._said < _SAY_SECONDS:
             self._unsaid += 1
             return
         more = f" ({counted(self._unsaid, 'more failed attempt')} since the last such line)" if self._unsaid else ""
@@ -330,7 +330,7 @@ class Replica:
             async with session.post(url, data=body, headers=self._headers, allow_redirects=False) as response:
                 async for chunk in response.content.iter_any():  # decompressed
                     content += chunk
-                    if len(content) > _MOST:
+                    if len(content) > _MAX_BYTES:
                         break
                 if response.status != 200:
                     raise self._fault(response.status, content, response.headers)
@@ -340,8 +340,8 @@ class Replica:
             absent = isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, aiohttp.ClientSSLError)
             what = "no connection" if absent else "the connection broke"
             raise _Passing(f"{what}: {shown(str(error) or type(error).__name__)}", absent=absent) from None
-        if len(content) > _MOST:
-            raise _Passing(f"a reply of more than {_MOST >> 20} MiB")
+        if len(content) > _MAX_BYTES:
+            raise _Passing(f"a reply of more than {_MAX_BYTES >> 20} MiB")
         return self._parse(content)
 
     def _parse(self, content: bytes | bytearray) -> Completion:
