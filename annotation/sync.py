@@ -68,7 +68,7 @@ def pull(
             report.problems.append(problem)
         rows = _Rows(store, server, report)
         cursor = None if full or store.sync.get("project") != number else store.sync.get("cursor")
-        since = _earlier(cursor, settings.review.reread_seconds) if cursor else None
+        since = _earlier(cursor) if cursor else None
         # Asked before anything is read: what changes while this pull reads is newer, and the next pull's.
         newest = server.newest_change(number)
         for task in server.tasks(number, _FULL, since=since):
@@ -98,8 +98,9 @@ def pull(
     return report
 
 
-def _earlier(moment: str, seconds: float) -> str:
-    return _iso(datetime.fromisoformat(moment) - timedelta(seconds=seconds))
+def _earlier(moment: str) -> str:
+    """Return where a pull begins whose last one's newest change was then: clocks differ, and writes may be open."""
+    return _iso(datetime.fromisoformat(moment) - timedelta(seconds=60))
 
 
 def _utc(moment: str) -> str:

@@ -18,7 +18,7 @@ from quit.settings import Settings, load
 from quit.text.normalize import normalize_answer
 from tests.answers import answers_in
 
-SETTINGS = ["review.retries=0", "review.page_tasks=4", "review.reread_seconds=60"]
+SETTINGS = ["review.retries=0", "review.page_tasks=4"]
 LABELERS = ("minilm-vector", "minilm-late", "minilm-evidence")
 
 

@@ -41,7 +41,7 @@ HISTORY = ("changes", "rejects")
 ROWS_A_GROUP = 1 << 17
 
 
-def contract(name: str) -> contracts.Table:
+def contract(name: str) -> contracts.TableContract:
     """Return the contract of a release's table: ``answers/<reader>`` has that of ``answers``."""
     return contracts.table(name.partition("/")[0])
 

@@ -46,6 +46,7 @@ _SAFE = {
 _ONLY_OURS = (
     "default-src 'none'; style-src {}; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
+_RESULTS = 50  # questions on one page of search results
 _DEFAULTS = (("order", "id"), ("page", "1"))
 """What an address need not say."""
 
@@ -108,7 +109,7 @@ class _Pages:
         order = asked.get("order", "id")
         number = asked.get("page", "1")[:9]
         page = int(number) if number.isdecimal() else 1
-        size = self._settings.pages.results
+        size = _RESULTS
         results = self._lookup.search(asked.get("q", "")[:1000], filters, order, page, size, checks)
         pages = max(1, -(-results.total // size))
         page = min(max(page, 1), pages)

@@ -116,13 +116,14 @@ def _set(values: dict[str, Any], key: str, text: str) -> None:
     section: Any = values
     for step in path:
         if isinstance(section, list):
-            if not step.isdigit() or int(step) >= len(section):
+            if not step.isdigit() or int(step) > len(section):
                 raise SettingsError(
                     f"--set {key}: there is no entry {step}; the list has {len(section)}, counted from 0."
                 )
+            section += [{}] if int(step) == len(section) else []  # one more entry
             section = section[int(step)]
         else:
-            section = section.setdefault(step, {})
+            section = section.setdefault(step, [] if step in LISTS else {})
         if not isinstance(section, dict | list):
             raise SettingsError(f"--set {key}: {step} is a value, not a section.")
     if isinstance(section, list):
@@ -137,15 +138,15 @@ def _explain(problem: Mapping[str, Any]) -> str:
     key = ".".join(path)
     if problem["type"] == "extra_forbidden":
         return f"There is no setting {key!r}.{did_you_mean(path[-1], _known_keys(path[:-1]))}"
-    shown = problem["input"] if isinstance(problem["input"], str | int | float | bool | None) else "..."
-    if isinstance(shown, str):
-        shown = re.sub(r"//[^\s/]*@", "//***@", shown)  # a password in an address is for nobody's log
-    if problem["type"] == "tuple_type" and isinstance(shown, str):
-        return f"Setting {key!r} is {shown!r}, and must be a list: {key}={json.dumps(shown.split(','))}."
+    value = problem["input"] if isinstance(problem["input"], str | int | float | bool | None) else "..."
+    if isinstance(value, str):
+        value = re.sub(r"//[^\s/]*@", "//***@", value)  # messages must not show a password of an address
+    if problem["type"] == "tuple_type" and isinstance(value, str):
+        return f"Setting {key!r} is {value!r}, and must be a list: {key}={json.dumps(value.split(','))}."
     why = problem["msg"].removeprefix("Value error, ")
     if not path:
         return f"The settings do not fit together: {why}."
-    return f"Setting {key!r} is {shown!r}: {why[0].lower()}{why[1:]}."
+    return f"Setting {key!r} is {value!r}: {why[0].lower()}{why[1:]}."
 
 
 def _known_keys(path: Sequence[str]) -> list[str]:
@@ -157,4 +158,4 @@ def _known_keys(path: Sequence[str]) -> list[str]:
             model = LISTS[step]
         elif step in model.model_fields:
             model = model.model_fields[step].annotation  # type: ignore[assignment]
-    return list(model.model_fields)
+    return [field.alias or name for name, field in model.model_fields.items()]

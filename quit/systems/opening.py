@@ -12,6 +12,7 @@ from quit.errors import SettingsError
 from quit.models.factory import Models
 from quit.models.generation import CachedGenerator
 from quit.retrieval.built import BuiltCorpus
+from quit.retrieval.encoders import EMBEDDED
 from quit.retrieval.first_stage import Bm25Stage, DenseStage, FusedStage, open_first_stage
 from quit.retrieval.lexical import Bm25
 from quit.retrieval.protocols import FirstStage
@@ -62,9 +63,9 @@ def open_collection(
         )
     given = [open_first_stage(vectors, opened, settings.first_stages)] if vectors else []
     own = [each.vectors for each in (*given, *stages) if isinstance(each, DenseStage)]
-    own = [each for each in own if each.encoder == settings.models.encoder]
+    own = [each for each in own if each.encoder == EMBEDDED]
     if vectors and not own:
-        raise SettingsError(f"{vectors} holds no vectors of {settings.models.encoder}, the profile's encoder.")
+        raise SettingsError(f"{vectors} holds no vectors of {EMBEDDED}, the encoder of questions.")
     stage = stages[0] if len(stages) == 1 else FusedStage(stages)
     return Opened(opened, stage, models, own[0].matrix if own else None)
 

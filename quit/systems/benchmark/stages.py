@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from quit.common.files import read_json, replacing, write_json, writing
 from quit.common.ids import content_hash
-from quit.contracts.tables import Table
+from quit.contracts.tables import TableContract
 from quit.errors import WorkspaceError
 
 
@@ -35,7 +35,7 @@ class Stages:
         label: str,
         key: Mapping[str, Any],
         questions: Sequence[str],
-        contract: Table,
+        contract: TableContract,
         make: Callable[[range], list[dict[str, Any]]],
         counter: Counter[str] | None = None,
     ) -> tuple[str, pa.Table]:
