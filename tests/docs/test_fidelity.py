@@ -1,5 +1,5 @@
 """Whatever code and docs say of a figure, table, section, equation, algorithm, footnote or appendix of a paper is an
-item of docs/fidelity.md, under that paper.
+item of docs/research/fidelity.md, under that paper.
 
 Which paper is meant: the one that the line names, else the innermost heading (of a page) or table (of a TOML file) that
 names one, else the one in the file's path, else QUIT. Our own figures and tables have no numbers, so they cannot be
@@ -18,7 +18,7 @@ from quit.settings import load
 from quit.systems.sunar.variants import VARIANTS, effective
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "fidelity.md"
+PAGE = ROOT / "docs" / "research" / "fidelity.md"
 FOLDERS = ("quit", "flows", "annotation", "schemas", "benchmarks", "docs")
 SUFFIXES = {".py", ".md", ".toml", ".txt", ".html", ".js"}
 
