@@ -77,6 +77,16 @@ def test_what_the_page_shows_runs(page: str, workspace: Path, tmp_path: Path, mo
     assert ran >= 4
 
 
+def test_the_readmes_record_gets_label_2(tmp_path: Path, prefect_home: Path) -> None:
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    [record] = [block.text for block in blocks(ROOT / "README.md") if block.kind == "json"]
+    (tmp_path / "mine.jsonl").write_text(record, encoding="utf-8")
+    done = call_quit("build", "-w", str(tmp_path / "mine"), "--source", str(tmp_path / "mine.jsonl"))
+    assert done.returncode == 0, done.stderr
+    labels = Workspace.open(tmp_path / "mine").read("labels")["label"].to_pylist()
+    assert f"{labels.count(2)} of its {len(labels)} passages get label 2" in page
+
+
 @pytest.mark.parametrize(
     ("server", "models"),
     [
