@@ -1,6 +1,6 @@
 """Which passages are asked with ``labels.economy = "estimated"``, and how far the labels of the others are bounded.
 
-Method, evidence and limits: docs/economy.md.
+Method, evidence and limits: docs/research/economy.md.
 """
 
 from quit.stages.selection.bounds import audit_size, upper_bound
