@@ -1,4 +1,4 @@
-"""Builds with ``labels.economy``, without Prefect: 18 questions of the starter collection, 15 passages each."""
+"""Builds with ``labels.partial``, without Prefect: 18 questions of the starter collection, 15 passages each."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,9 +11,9 @@ from quit.engine.workspace import Workspace
 from quit.models.factory import Models
 
 ROOT = Path(__file__).parents[1]
-PROFILE, STARTER = ROOT / "tests" / "economy.toml", ROOT / "quit" / "starter" / "questions.jsonl"
+PROFILE, STARTER = ROOT / "tests" / "partial.toml", ROOT / "quit" / "starter" / "questions.jsonl"
 LABELERS = ("minilm-vector", "minilm-late", "minilm-evidence")
-EXACT = "labels.economy=exact"
+EXACT = "labels.partial=exact"
 
 
 @pytest.fixture(scope="session")

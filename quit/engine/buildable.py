@@ -7,7 +7,7 @@ from pathlib import Path
 
 from quit.errors import SettingsError
 from quit.settings import Settings
-from quit.stages.selection import MAX_HINTS
+from quit.stages.selection.strategy import labelling_strategy
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
@@ -19,11 +19,7 @@ def check_labelers(settings: Settings) -> None:
             "The profile names no reader with role 'labeler'; labels need at least one. Profiles do not inherit: "
             "start from a complete copy, such as: quit settings --profile embedded --toml > mine.toml"
         )
-    if settings.labels.economy == "estimated" and settings.convergence.hints > MAX_HINTS:
-        raise SettingsError(
-            f"labels.economy = 'estimated' takes up to {MAX_HINTS} hints, not {settings.convergence.hints}: the "
-            "passages of a question are compared in pairs. Set convergence.hints lower, or labels.economy=exact."
-        )
+    labelling_strategy(settings).check()
 
 
 def check_buildable(settings: Settings) -> None:

@@ -84,7 +84,7 @@ class Pipeline(Remaining):
         stage = run.stage
         self._take_turns(run)
         self.workspace.refresh()  # of a worker elsewhere: the stages before this one are finished by now
-        optional = [name for name in stage.optional if self.makers_of(run, name)]
+        optional = [name for name in stage.optional if self.producers_of(run, name)]
         inputs = {name: self._input(run, name, shard) for name in (*stage.inputs, *optional)}
         tables = stage.function(self._context(run), **inputs)
         self.workspace.write_part(self.folder(run), shard, {name: tables[name] for name in stage.outputs})
@@ -101,7 +101,7 @@ class Pipeline(Remaining):
         stage = run.stage
         overrides = self.overrides_of(stage) if stage.overrides else None
         whole = {name: self._read_whole(name) for name in stage.whole}
-        rejected = self.rejected if self._economy != "off" else frozenset()
+        rejected = self.rejected if self.heeds_rejections(run) else frozenset()
         return Context(whole, self.settings, self.models, run.reader, overrides, rejected)
 
     def _read_whole(self, name: str) -> pa.Table:
@@ -120,7 +120,7 @@ class Pipeline(Remaining):
             return read_sources(self.sources, self.source_checksums)
         if name == "decisions":
             return self.decisions
-        makers = [earlier.key for earlier in self.makers_of(run, name)]
+        makers = [earlier.key for earlier in self.producers_of(run, name)]
 
         def rows_of(
             columns: Sequence[str], reader: str | None = None, question_ids: Sequence[str] | None = None

@@ -47,9 +47,7 @@ class Remaining(Plan):
         """Return the stage runs before this one whose current tables cannot be seen: none where it may be carried
         out."""
         current = {key: folder.name for key, (folder, _) in self.workspace.current().items()}
-        wanted = (*run.stage.inputs, *run.stage.whole, *run.stage.optional)
-        makers = {earlier.key: None for name in wanted for earlier in self.makers_of(run, name)}
-        return [key for key in makers if current.get(key) != self.fingerprints[key]]
+        return [each.key for each in self.reads(run) if current.get(each.key) != self.fingerprints[each.key]]
 
     def check_ready(self, run: StageRun) -> None:
         """Raise ``WorkspaceError`` where the tables that a stage run reads are not current, and what
@@ -85,8 +83,8 @@ class Remaining(Plan):
 
     def discard_what_rests_on(self, changed: StageRun) -> None:
         """Remove the tables of later stages that were made from parts which are gone: their fingerprint cannot tell."""
-        tables = {*changed.stage.outputs}
-        for run in self.runs[self.runs.index(changed) + 1 :]:
-            if tables & {*run.stage.inputs, *run.stage.optional, *run.stage.whole}:
-                tables |= {*run.stage.outputs}
+        discarded = {changed}
+        for run in self.runs:
+            if not discarded.isdisjoint(self.reads(run)):
+                discarded.add(run)
                 self.workspace.discard(self.folder(run))

@@ -1,4 +1,4 @@
-"""Which passages are asked with ``labels.economy = "estimated"``, and how far the labels of the others are bounded.
+"""Which passages are asked with ``labels.partial = "estimated"``, and how far the labels of the others are bounded.
 
 Method, evidence and limits: docs/economy.md.
 """

@@ -15,7 +15,6 @@ from enum import IntEnum
 
 import numpy as np
 
-from quit.errors import SettingsError
 from quit.stages.label import PREDICTED_FROM
 from quit.stages.labelling.passages import passage_count
 from quit.stages.selection.bounds import audit_size, upper_bound
@@ -131,14 +130,8 @@ def select(
     nothing else depends on; the audit has the smallest. ``prompt_tokens``: see
     :func:`quit.stages.selection.choice.computed_tokens`.
 
-    Raises ``ValueError`` if the ids do not ascend or ``draw`` has another shape, ``SettingsError`` for more than
-    ``MAX_HINTS`` hints.
+    Raises ``ValueError`` if the ids do not ascend or ``draw`` has another shape.
     """
-    if hints > MAX_HINTS:
-        raise SettingsError(
-            f"Estimated labels take up to {MAX_HINTS} hints, not {hints}: the passages of a question are compared in "
-            'pairs. Set `convergence.hints` lower or `labels.economy = "exact"`.'
-        )
     shape = (len(questions), passage_count(hints))
     if list(questions) != sorted(set(questions)) or draw.shape != shape:
         raise ValueError(f"Selection needs ascending question ids and draws of shape {shape}, not {draw.shape}.")

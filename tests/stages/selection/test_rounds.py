@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from quit.errors import SettingsError
 from quit.stages.labelling.passages import passage_count, permutation_table
 from quit.stages.selection import Options, Reason, select
 from quit.stages.selection.rounds import Answered, drawn, look, predictions
@@ -153,5 +152,3 @@ def test_what_cannot_be_selected() -> None:
         select(["b", "a"], HINTS, Labelers(labels), Options(), draw=_draw(labels, 1))
     with pytest.raises(ValueError, match="shape"):
         select(_ids(2), HINTS, Labelers(labels), Options(), draw=np.zeros((2, 3)))
-    with pytest.raises(SettingsError, match="up to 6 hints"):
-        select(_ids(2), 7, Labelers(labels), Options(), draw=np.zeros((2, 3)))
