@@ -152,9 +152,9 @@ class Location:
     def keep_replies(self, cache: Any) -> None:
         """Fetch the replies that a shared store has into a ``GenerationCache``, and copy new ones to it from now on."""
         if self.store.objects is not None and self._replies is None:
-            from quit.engine.replies import Replies
+            from quit.engine.shared_replies import SharedReplies
 
-            self._replies = Replies(self.store.objects, cache)
+            self._replies = SharedReplies(self.store.objects, cache)
 
     def flush_replies(self) -> None:
         """Copy the replies that came in so far to the shared store."""

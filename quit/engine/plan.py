@@ -18,10 +18,9 @@ import pyarrow.compute as pc
 
 from quit import contracts
 from quit.common.ids import content_hash
-from quit.engine.buildable import check_labelers
-from quit.engine.decisions import applied_reviews, contents, in_force
-from quit.engine.logs import Log
+from quit.engine.logs import Log, applied_reviews, contents, in_force
 from quit.engine.workspace import Workspace
+from quit.errors import SettingsError
 from quit.models.factory import reader_identity
 from quit.settings import IN_IDENTITIES, Settings
 from quit.sources import SourceRef, source_checksum
@@ -208,3 +207,13 @@ class Plan:
             else:
                 models += identities(self.settings, [name])
         return models
+
+
+def check_labelers(settings: Settings) -> None:
+    """Raise ``SettingsError`` for settings that can label nothing."""
+    if not settings.labelers:
+        raise SettingsError(
+            "The profile names no reader with role 'labeler'; labels need at least one. Profiles do not inherit: "
+            "start from a complete copy, such as: quit settings --profile embedded --toml > mine.toml"
+        )
+    labelling_strategy(settings).check()

@@ -3,19 +3,22 @@ nowhere else."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from quit.common.progress import note
-from quit.engine.buildable import check_buildable
 from quit.engine.pipeline import Pipeline
+from quit.engine.plan import check_labelers
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError
 from quit.settings import Settings, load
 from quit.sources import SOURCES, SourceRef, parse_source
 from quit.stages.split import read_pins
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 @contextmanager
@@ -95,6 +98,25 @@ def checked_build(sources: Sequence[str], profile: str, overrides: Sequence[str]
     check_buildable(settings)
     read_pins(settings.split.pinned)
     return settings, refs
+
+
+def check_buildable(settings: Settings) -> None:
+    """Raise ``SettingsError`` for settings that can label nothing, or leave open what only the user can give."""
+    check_labelers(settings)
+    models = settings.models
+    from_hub = models.equivalence == "bem" and not Path(models.bem_checkpoint).expanduser().is_dir()
+    if settings.leakage.method == "bem" and from_hub and not _COMMIT.fullmatch(models.bem_revision):
+        raise SettingsError(
+            f"models.bem_revision is {models.bem_revision!r}, which may move to other weights. Set a commit of "
+            f"{models.bem_checkpoint} (40 hexadecimal digits, on its page of the hub under 'Files', 'History'): "
+            "--set models.bem_revision=COMMIT; or set models.bem_checkpoint to a local folder."
+        )
+    if settings.difficulty.counts == "containment" and not settings.difficulty.corpus:
+        raise SettingsError(
+            "difficulty.corpus is not set, and difficulty.counts = 'containment' needs one: hints are chosen not to "
+            "contain the answer. Set --set difficulty.corpus=FILE (JSONL of {id, text}, such as Wikipedia's passages), "
+            "or --set difficulty.counts=nearness."
+        )
 
 
 def last_build(workspace: Workspace, known: Mapping[str, Any] | None = None) -> Pipeline:
