@@ -8,7 +8,7 @@ from prefect.artifacts import create_markdown_artifact
 from flows.notices import HOOKS
 from flows.parameters import NO_LIMITS, Source
 from flows.scheduling import FlowResult, run_held, run_with_limits
-from flows.shards import Stages
+from flows.shards import StageExecutor
 from quit import stages
 from quit.engine.pipeline import Pipeline
 from quit.engine.planning import held_build
@@ -62,7 +62,7 @@ def _build(pipeline: Pipeline) -> FlowResult:
         look_ahead(pipeline)
     pipeline.begin()  # the sources may lie elsewhere now
     if nothing is None:
-        with Stages(pipeline) as carry_out:
+        with StageExecutor(pipeline) as carry_out:
             carry_out(stages.collect_stage)  # sources -> questions, hints, candidates (3.1.1)
             carry_out(stages.filter_stage)  # hints that give the answer away are left out, with their questions (3.1.2)
             carry_out(stages.rank_stage)  # five hints of highest convergence (3.1.2)

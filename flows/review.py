@@ -18,7 +18,7 @@ from annotation.sync import pull as pull_reviews
 from flows.notices import HOOKS
 from flows.parameters import NO_LIMITS, Step
 from flows.scheduling import FlowResult, run_held, run_with_limits
-from flows.shards import Stages, may_help
+from flows.shards import StageExecutor, may_help
 from quit.common.endpoints import address
 from quit.common.progress import note
 from quit.engine.pipeline import Pipeline
@@ -174,7 +174,7 @@ def _exchange(
 def _update(pipeline: Pipeline, withdraw: bool = False) -> dict[str, Any]:
     before = pipeline.workspace.state
     updated = plan_update(pipeline, withdraw)
-    with Stages(updated, runner="threads") as carry_out:
+    with StageExecutor(updated, runner="threads") as carry_out:
         for stage in dict.fromkeys(run.stage for run in updated.after_reviews):
             carry_out(stage)
     updated.begin()  # only now: until the update is done, the tables are those of before

@@ -36,8 +36,8 @@ def asked_of(workspace: Workspace, reader: str) -> set[tuple[str, str]]:
 def plan_build(folder: Path, sources: Sequence[str], profile: str, overrides: Sequence[str]) -> Pipeline:
     """Return the plan of a build without holding its workspace, which is created where there is none."""
     settings, refs = checked_build(sources, profile, overrides)
-    asked_as = {"profile": profile, "overrides": list(overrides)}
-    return Pipeline(Workspace.create(folder), settings, refs, asked_as=asked_as)
+    requested = {"profile": profile, "overrides": list(overrides)}
+    return Pipeline(Workspace.create(folder), settings, refs, requested=requested)
 
 
 def planned(folder: Path, *overrides: str, models: Models | None = None) -> Pipeline:
@@ -45,8 +45,8 @@ def planned(folder: Path, *overrides: str, models: Models | None = None) -> Pipe
     given = ["collect.questions=18", *overrides]
     settings, sources = checked_build([f"jsonl:{STARTER}"], str(PROFILE), given)
     workspace = Workspace.open(folder) if folder.exists() else Workspace.create(folder)
-    asked_as = {"profile": str(PROFILE), "overrides": given}
-    return Pipeline(workspace, settings, sources, asked_as=asked_as, models=models)
+    requested = {"profile": str(PROFILE), "overrides": given}
+    return Pipeline(workspace, settings, sources, requested=requested, models=models)
 
 
 def build(folder: Path, *overrides: str) -> tuple[Pipeline, set[str]]:

@@ -12,7 +12,7 @@ from quit.common.shapes import read_json
 from quit.engine.workspace import Workspace, parts_of
 from quit.errors import WorkspaceError
 
-BEFORE_DAMAGE = "damaged.json"
+DAMAGED_MANIFEST = "damaged.json"
 """The manifest of a complete stage run while a part of it is built again."""
 
 
@@ -38,7 +38,7 @@ def discard_damaged(workspace: Workspace, folder: Path, outputs: Sequence[str]) 
         parts = parts_of(folder, manifest)
     faults = {path: fault for path, part in parts if (fault := workspace.store.fault(path, part)) is not None}
     if faults and manifest is not None:
-        write_json(folder / BEFORE_DAMAGE, manifest)
+        write_json(folder / DAMAGED_MANIFEST, manifest)
         workspace.store.remove([folder / "manifest.json"])
     workspace.store.remove(faults)
     return [f"{path.relative_to(folder).as_posix()} {fault}." for path, fault in faults.items()]
@@ -47,20 +47,20 @@ def discard_damaged(workspace: Workspace, folder: Path, outputs: Sequence[str]) 
 def discard_to_compare(workspace: Workspace, folder: Path) -> None:
     """Remove the parts of a stage run, to be made again; later stages run again only where they come out different."""
     if (manifest := workspace.manifest(folder)) is not None:
-        write_json(folder / BEFORE_DAMAGE, manifest)
+        write_json(folder / DAMAGED_MANIFEST, manifest)
         workspace.store.remove([folder / "manifest.json"])
     workspace.store.remove([path for path, _ in workspace.store.below(folder) if path.suffix == ".parquet"])
 
 
-def came_out_the_same(workspace: Workspace, folder: Path) -> bool:
+def rebuilt_identically(workspace: Workspace, folder: Path) -> bool:
     """Whether the parts of a finished run are those of before the damage; True where there was none.
 
     Not so where a language model was asked again, or shards are cut otherwise.
     """
-    before, now = read_json(folder / BEFORE_DAMAGE), workspace.manifest(folder)
+    before, now = read_json(folder / DAMAGED_MANIFEST), workspace.manifest(folder)
     return before is None or now is None or before["tables"] == now["tables"]
 
 
-def forget_damage(folder: Path) -> None:
+def clear_damage_marker(folder: Path) -> None:
     """Forget what a run was before it was damaged."""
-    (folder / BEFORE_DAMAGE).unlink(missing_ok=True)
+    (folder / DAMAGED_MANIFEST).unlink(missing_ok=True)

@@ -58,7 +58,7 @@ class Log:
             self.folder.mkdir(exist_ok=True)
             with FileLock(self.folder / "lock"):  # other processes of this machine
                 while True:
-                    self._location.look()
+                    self._location.refresh()
                     rows = make(self.read()).cast(contracts.table(self.name).schema)
                     if not len(rows) or self.add_part(rows) is not None:
                         return rows

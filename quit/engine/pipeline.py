@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 
 from quit.common.ranges import WHOLE, Range, ranges
-from quit.engine.damage import came_out_the_same, discard_damaged, forget_damage
-from quit.engine.plan import Plan, StageRun
+from quit.engine.damage import clear_damage_marker, discard_damaged, rebuilt_identically
+from quit.engine.plan import BuildPlan, StageRun
 from quit.engine.questions import check_questions
 from quit.engine.usage import record
 from quit.engine.workspace import Workspace
@@ -28,7 +28,7 @@ from quit.stages.stage import Context
 from quit.text.words import counted
 
 
-class Pipeline(Plan):
+class Pipeline(BuildPlan):
     """One build of one workspace, with its models loaded as they are needed."""
 
     def __init__(
@@ -37,18 +37,18 @@ class Pipeline(Plan):
         settings: Settings,
         sources: Sequence[SourceRef],
         *,
-        asked_as: Mapping[str, Any] | None = None,
-        decided: int | None = None,
+        requested: Mapping[str, Any] | None = None,
+        override_parts: int | None = None,
         models: Models | None = None,
         replace: bool = False,
     ) -> None:
-        """``asked_as``: profile and overrides as the user named them; ``decided``: how many parts of the log of
+        """``requested``: profile and overrides as the user named them; ``override_parts``: how many parts of the log of
         overrides count; ``replace``: whether reviewed questions may leave the workspace."""
-        super().__init__(workspace, settings, sources, decided)
-        self.asked_as = asked_as
+        super().__init__(workspace, settings, sources, override_parts)
+        self.requested = requested
         self.models = models or Models(settings)
         self.models.on_cache = workspace.keep_replies
-        workspace.follow(settings)
+        workspace.apply_settings(settings)
         self._replace = replace
         self._whole: dict[tuple[str, ...], pa.Table] = {}
         self._whole_lock = Lock()
@@ -130,7 +130,7 @@ class Pipeline(Plan):
             for fault in discard_damaged(self.workspace, self.folder(run), run.stage.outputs)
         ]
 
-    def discard_what_rests_on(self, changed: StageRun) -> None:
+    def discard_dependents(self, changed: StageRun) -> None:
         """Remove the tables of later stages that were made from parts which are gone: their fingerprint cannot tell."""
         discarded = {changed}
         for run in self.runs:
@@ -154,11 +154,11 @@ class Pipeline(Plan):
         return self.workspace.state.get(collect_stage.name) not in (None, self.fingerprints[collect_stage.name])
 
     def _remember(self) -> None:
-        if self.asked_as is not None:
-            profile = str(self.asked_as["profile"])
+        if self.requested is not None:
+            profile = str(self.requested["profile"])
             profile = str(Path(profile).resolve()) if profile.endswith(".toml") else profile
             sources = [f"{source.kind}:{source.path.resolve()}" for source in self.sources]
-            overrides = list(self.asked_as["overrides"])
+            overrides = list(self.requested["overrides"])
             self.workspace.set_build({"profile": profile, "overrides": overrides, "sources": sources})
         self._set_current({run.key for run in self.runs if self.is_done(run)})
 
@@ -166,7 +166,8 @@ class Pipeline(Plan):
         """Carry out one shard of a stage run and write its parts; returns the number of rows of its first table."""
         stage = run.stage
         self._take_turns(run)
-        self.workspace.refresh()  # of a worker elsewhere: the stages before this one are finished by now
+        if not self.workspace.held:  # in a worker elsewhere: the earlier stages are finished by now
+            self.workspace.refresh()
         optional = [name for name in stage.optional if self.producers_of(run, name)]
         inputs = {name: self._input(run, name, shard) for name in (*stage.inputs, *optional)}
         tables = stage.function(self._context(run), **inputs)
@@ -213,7 +214,7 @@ class Pipeline(Plan):
                 return self.workspace.read(name, shard, keys, columns)
             return self.workspace.read_questions(name, question_ids, columns, keys)
 
-        return rows_of if name in run.stage.in_pieces else self.workspace.read(name, shard, makers)
+        return rows_of if name in run.stage.lazy_inputs else self.workspace.read(name, shard, makers)
 
     def finish(self, run: StageRun) -> None:
         """Mark a stage run as complete and its tables as the current ones.
@@ -238,9 +239,9 @@ class Pipeline(Plan):
             if "sources" in run.stage.inputs:
                 facts["sources"] = self.source_facts
             self.workspace.finish(self.folder(run), run.stage.outputs, len(self.shards(run)), facts)
-        if not came_out_the_same(self.workspace, self.folder(run)):
-            self.discard_what_rests_on(run)
-        forget_damage(self.folder(run))  # last: a run that is killed before compares again
+        if not rebuilt_identically(self.workspace, self.folder(run)):
+            self.discard_dependents(run)
+        clear_damage_marker(self.folder(run))  # last: a run that is killed before compares again
         # What is finished further down stays current: a resumed build never shows less than is there.
         known = self.workspace.state.items()
         done = {each.key for each in self.runs if (each.key, self.fingerprints[each.key]) in known} | {run.key}
@@ -255,9 +256,13 @@ class Pipeline(Plan):
     def _set_current(self, done: set[str]) -> None:
         self.workspace.set_current({run.key: self.fingerprints[run.key] for run in self.runs if run.key in done})
 
-    def with_reviews_of_now(self) -> Pipeline:
+    def replan_with_current_reviews(self) -> Pipeline:
         """Return this build with the reviews that are applied now; models, sources and overrides stay as planned."""
-        same: dict[str, Any] = {"asked_as": self.asked_as, "decided": self.decided, "models": self.models}
+        same: dict[str, Any] = {
+            "requested": self.requested,
+            "override_parts": self.override_parts,
+            "models": self.models,
+        }
         pipeline = Pipeline(self.workspace, self.settings, self.sources, **same)
         pipeline.source_checksums = self.source_checksums
         return pipeline

@@ -45,19 +45,19 @@ class StageRun:
         return self.stage.name if self.reader is None else f"{self.stage.name}:{self.reader}"
 
 
-class Plan:
+class BuildPlan:
     """One build of one workspace, as declared."""
 
     def __init__(
-        self, workspace: Workspace, settings: Settings, sources: Sequence[SourceRef], decided: int | None = None
+        self, workspace: Workspace, settings: Settings, sources: Sequence[SourceRef], override_parts: int | None = None
     ) -> None:
-        """``decided``: how many parts of the log of overrides count; all that are there if not given."""
+        """``override_parts``: how many parts of the log of overrides count; all that are there if not given."""
         check_labelers(settings)
         self.workspace = workspace
         self.settings = settings
         self.strategy = labelling_strategy(settings)
         self.sources = tuple(sources)
-        self.decided = len(Log(workspace, "overrides").files) if decided is None else decided
+        self.override_parts = len(Log(workspace, "overrides").files) if override_parts is None else override_parts
 
     @cached_property
     def runs(self) -> list[StageRun]:
@@ -174,7 +174,7 @@ class Plan:
     def overrides_of(self, stage: Stage) -> pa.Table:
         """Return the overrides in force that a stage applies, as they were when this build was planned."""
         log = Log(self.workspace, "overrides")
-        return in_force(log.read(log.files[: self.decided]), stage.overrides)
+        return in_force(log.read(log.files[: self.override_parts]), stage.overrides)
 
     def folder(self, run: StageRun) -> Path:
         """Return the folder of a stage run's tables."""

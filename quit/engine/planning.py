@@ -48,8 +48,8 @@ def held_build(
     with opened.lock(settings.run.lock_seconds, note):
         overrides = [*overrides, *_remembered_review(opened, overrides)]
         settings, refs = checked_build(_sources_of_build(opened, sources, add), profile, overrides)
-        asked_as = {"profile": profile, "overrides": overrides}
-        pipeline = Pipeline(opened, settings, refs, asked_as=asked_as, replace=replace)
+        requested = {"profile": profile, "overrides": overrides}
+        pipeline = Pipeline(opened, settings, refs, requested=requested, replace=replace)
         for line in pipeline.discard_damaged():
             note(line, loud=True)
         yield pipeline
@@ -127,8 +127,8 @@ def last_build(workspace: Workspace, known: Mapping[str, Any] | None = None) -> 
     if (known := known or workspace.build) is None:
         raise InputError(f"{workspace} has not been built yet. Run: quit build -w {workspace} --source KIND:PATH")
     settings = load(known["profile"], known["overrides"]).settings
-    asked_as = {"profile": known["profile"], "overrides": known["overrides"]}
-    pipeline = Pipeline(workspace, settings, [parse_source(text) for text in known["sources"]], asked_as=asked_as)
+    requested = {"profile": known["profile"], "overrides": known["overrides"]}
+    pipeline = Pipeline(workspace, settings, [parse_source(text) for text in known["sources"]], requested=requested)
     _ = pipeline.fingerprints  # reads the sources, so that a missing one shows now
     return pipeline
 

@@ -49,7 +49,7 @@ def plan_update(pipeline: Pipeline, withdraw: bool = False) -> Pipeline:
             )
     store = ReviewStore(workspace)
     store.set_applied([] if withdraw else store.parts)
-    return pipeline.with_reviews_of_now()
+    return pipeline.replan_with_current_reviews()
 
 
 def nothing_to_update(pipeline: Pipeline, withdraw: bool = False) -> bool:

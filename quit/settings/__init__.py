@@ -14,8 +14,8 @@ from quit.settings.construction import (
     Convergence,
     Difficulty,
     Leakage,
-    QuestionType,
-    Run,
+    QuestionTypeSettings,
+    RunSettings,
     Split,
 )
 from quit.settings.corpora import Corpora, FirstStages, Graph

@@ -82,7 +82,7 @@ class Convergence(Section):
     )
 
 
-class QuestionType(Section):
+class QuestionTypeSettings(Section):
     """Question type (3.1.3): by our classifier, where the paper takes HintEval's."""
 
     prefer_source: bool = Field(True, description="Use the source's own type where it has one.")
@@ -207,7 +207,7 @@ class Labels(Section):
     )
 
 
-class Run(Section):
+class RunSettings(Section):
     """How a run works; nothing here changes the results."""
 
     shards: int | None = Field(None, ge=1, description="Parts a table; chosen by `shard_questions` if not given.")

@@ -15,8 +15,8 @@ from quit.settings.construction import (
     Labels,
     Leakage,
     Probe,
-    QuestionType,
-    Run,
+    QuestionTypeSettings,
+    RunSettings,
     Split,
 )
 from quit.settings.corpora import Corpora, FirstStages, Graph
@@ -36,7 +36,7 @@ class Settings(Section):
     collect: Collect = Collect()
     leakage: Leakage = Leakage()
     convergence: Convergence = Convergence()
-    question_type: QuestionType = QuestionType()
+    question_type: QuestionTypeSettings = QuestionTypeSettings()
     difficulty: Difficulty = Difficulty()
     probe: Probe = Probe()
     split: Split = Split()
@@ -61,7 +61,7 @@ class Settings(Section):
     schedules: tuple[Schedule, ...] = ()
     serving: Serving = Serving()
     failure_hook: Notice = Notice()
-    run: Run = Run()
+    run: RunSettings = RunSettings()
     remote: Remote = Remote()
 
     @model_validator(mode="after")

@@ -105,8 +105,8 @@ def finished(tmp_path: Path, small_source: Path) -> Pipeline:
     shutil.copy(small_source, tmp_path / "mine.jsonl")
     workspace = Workspace.create(tmp_path / "P")
     source = parse_source(f"jsonl:{tmp_path / 'mine.jsonl'}")
-    asked_as = {"profile": "embedded", "overrides": []}
-    pipeline = Pipeline(workspace, load("embedded", []).settings, [source], asked_as=asked_as)
+    requested = {"profile": "embedded", "overrides": []}
+    pipeline = Pipeline(workspace, load("embedded", []).settings, [source], requested=requested)
     pipeline.begin()
     for run in pipeline.runs:
         _finish(pipeline, run)

@@ -163,7 +163,7 @@ def test_until_an_update_is_done_the_tables_are_those_of_the_one_before(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr("flows.review.Stages.__call__", stopped)
+        patched.setattr("flows.review.StageExecutor.__call__", stopped)
         apply_reviews(workspace)
     assert workspace.state == before and workspace.read("labels").equals(labels)
     assert apply_reviews(workspace).applied == 2 and workspace.state != before

@@ -3,7 +3,6 @@
 Method, evidence and limits: docs/economy.md.
 """
 
-from quit.stages.selection.bounds import audit_size, upper_bound
-from quit.stages.selection.rounds import LOOKS, MAX_HINTS, Look, Options, Reason, Selection, select
+from quit.stages.selection.rounds import LOOKS, Promise, Reason, select
 
-__all__ = ["LOOKS", "MAX_HINTS", "Look", "Options", "Reason", "Selection", "audit_size", "select", "upper_bound"]
+__all__ = ["LOOKS", "Promise", "Reason", "select"]

@@ -11,7 +11,7 @@ from quit.errors import SettingsError
 from quit.models.factory import reader_identity
 from quit.settings import ReaderSettings, Settings
 from quit.stages.identities import identities
-from quit.stages.selection.rounds import MAX_HINTS, Options
+from quit.stages.selection.rounds import MAX_HINTS, Promise
 
 
 class AllPassages:
@@ -93,10 +93,10 @@ class Estimated(Exact):
     predicts = True
 
     @property
-    def options(self) -> Options:
+    def options(self) -> Promise:
         """The promise on wrong labels."""
         labels = self.settings.labels
-        return Options(error=labels.error, confidence=labels.confidence, audit=labels.audit)
+        return Promise(error=labels.error, confidence=labels.confidence, audit=labels.audit)
 
     def check(self) -> None:
         """Raise ``SettingsError`` where replies are not kept, and for too many hints."""
