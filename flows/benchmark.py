@@ -90,7 +90,7 @@ def _release_of(folder: str) -> Release:
     newest = newest_release(opened)
     if newest is None:
         raise InputError(f"{folder} has no release to benchmark yet. Make one with: quit release create -w {folder}")
-    opened.bring_folder(newest.path)
+    opened.download_folder(newest.path)
     return newest
 
 

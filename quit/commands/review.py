@@ -157,7 +157,7 @@ def apply(
     as_json: JsonOption = False,
 ) -> None:
     """Update labels and valid answers with the reviews pulled so far. No reader or judge is asked; only with
-    `labels.economy`, skipped labelers are asked about passages whose answer people reject.
+    `labels.partial`, skipped labelers are asked about passages whose answer people reject.
 
     Applying twice changes nothing; every change is a row of the table `changes`.
 
