@@ -58,7 +58,7 @@ def print_left_out(rows: Sequence[dict[str, Any]]) -> None:
         which = row["hint_id"] or row["question_id"] or row["record_id"] or ""
         file = f"{row['file']}, " if row["file"] else ""
         line = f"{row['stage']}: {file}{row['kind']} {which}: {row['reason']} ({row['detail']})"
-        _OUT.print(escape(line), soft_wrap=True)
+        terminal.sentence(line, _OUT)
     if not rows:
         _OUT.print("Nothing was left out.")
 
@@ -67,7 +67,7 @@ def print_summary(workspace: Workspace) -> None:
     """Print what a build made, where it is and what to do next."""
     _show(*summary(workspace))
     path = escape(str(workspace))
-    _OUT.print(f"\nThe tables are in {path}/tables, numbered in pipeline order. Next:", soft_wrap=True)
+    terminal.sentence(f"\nThe tables are in {workspace}/tables, numbered in pipeline order. Next:", _OUT)
     with workspace.connect() as connection:
         first = connection.execute("SELECT question_id FROM labels ORDER BY 1 LIMIT 1").fetchone()
     next_commands = {f"show -w {path} {escape(first[0])}": "everything about one question"} if first else {}
@@ -116,7 +116,7 @@ def print_run_scores(scores: RunScores, split: str, settings: Benchmark) -> None
         (scores.without_full, f"without a passage of label 2: {policy}"),
     ):
         if count:
-            _OUT.print(escape(f"- {counted(count, 'question')} {what}"), soft_wrap=True)
+            terminal.sentence(f"- {counted(count, 'question')} {what}", _OUT)
     if scores.unknown:
         _OUT.print(f"- {counted(scores.unknown, 'line')} with a passage that the release does not have: not relevant")
 
@@ -185,13 +185,6 @@ def print_checks(checks: Sequence[Any]) -> None:
         _OUT.print(f"{mark} {check.what}: {escape(check.found)}{remedy}")
 
 
-def print_exports(out: Path, manifests: Sequence[Any]) -> None:
-    """Print what an export wrote."""
-    for manifest in manifests:
-        size = sum(entry.bytes for entry in manifest.files)
-        _OUT.print(f"{escape(str(out / manifest.format))}: {len(manifest.files)} files, {size / 1e6:,.1f} MB")
-
-
 def describe_override(row: dict[str, Any]) -> str:
     """Return one override as a line: what, which, who, when, why."""
     which = "".join(f" {row[key]!r}" for key in ("span", "answer") if row[key])
@@ -247,7 +240,7 @@ def _print_hints(life: dict[str, Any]) -> None:
             f"({row['method']}, {row['probability']:.2f}{overridden})"
         )
     for row in life["overrides"]:
-        _OUT.print(escape(override_line(row)), soft_wrap=True)
+        terminal.sentence(override_line(row), _OUT)
 
 
 def _print_probe_and_split(life: dict[str, Any]) -> None:

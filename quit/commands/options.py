@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quit.common.files import is_url
-from quit.common.terminal import echo
+from quit.common.terminal import echo, say
 from quit.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def show(value: Any, as_json: bool, pieces: Iterable[Table | str]) -> None:
     pieces = list(pieces)
     if all(isinstance(piece, str) for piece in pieces):
         for line in pieces:
-            echo(line)
+            say(line)
     else:
         from quit.render import terminal
 

@@ -56,26 +56,15 @@ def create(
 
     Example: `quit release create -w W --name v1`
     """
-    from quit.commands.progress import working
+    from quit.library.tables import open_tables
 
-    with working("release", quiet):
-        from flows.calling import call_flow
-
-        created = call_flow(
-            "release.release",
-            str(workspace),
-            name,
-            waive=waive,
-            folder=str(out) if out else None,
-            settings=set_,
-        )
-    path, content_id = created["path"], created["content_id"]
-    done = f"{path}: release {created['name']}, content id {content_id}"
-    if not created["new"]:
-        done = f"{path} already holds this release (content id {content_id}): nothing to do. {created['note']}".rstrip()
-    facts = {key: created[key] for key in ("path", "content_id", "new")}
-    note = {"note": created["note"]} if created["note"] else {}
-    show({**facts, **note}, as_json, [] if quiet else [done])
+    facts = open_tables(workspace).release(name, waive=waive or (), settings=set_, out=out, progress=not quiet).facts
+    path, content_id = facts["path"], facts["content_id"]
+    done = f"{path}: release {facts['name']}, content id {content_id}"
+    if not facts["new"]:
+        done = f"{path} already holds this release (content id {content_id}): nothing to do. {facts['note']}".rstrip()
+    shown = ("path", "content_id", "new", *(["note"] if facts["note"] else []))
+    show({key: facts[key] for key in shown}, as_json, [] if quiet else [done])
 
 
 @app.command("import")
@@ -95,7 +84,7 @@ def import_(
 
     Example: `quit release import QUIT --out releases/quit`
     """
-    from quit.commands.progress import working
+    from quit.library.progress import working
     from quit.models.factory import Models
     from quit.release.import_release import import_release
     from quit.release.show import imported_lines
@@ -117,7 +106,7 @@ def verify(path: ReleaseArgument, as_json: JsonOption = False) -> None:
 
     Example: `quit release verify W/releases/v1`
     """
-    from quit.commands.progress import working
+    from quit.library.progress import working
     from quit.dataset.release import verify as verify_release
 
     with working("verification"):
@@ -173,7 +162,7 @@ def check(
 
     Example: `quit release check -w W --waive unjudged-answer='two replies of the judge could not be read'`
     """
-    from quit.commands.progress import working
+    from quit.library.progress import working
     from quit.dataset.release import verify as verify_release
     from quit.engine.planning import last_build
     from quit.release.create import subject_of, subject_of_release
@@ -212,7 +201,7 @@ def diff(
 
     Example: `quit release diff W/releases/v1 W/releases/v2 > changes.md`
     """
-    from quit.commands.progress import working
+    from quit.library.progress import working
     from quit.release.diff import diff as compare
     from quit.release.show import changelog
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -18,7 +17,6 @@ from quit.commands.options import (
     release_place,
 )
 from quit.common.terminal import echo
-from quit.errors import SettingsError
 
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", help="Override a setting of what is shown: pages.examples=5.")
@@ -55,24 +53,18 @@ def report(
 
     Examples: `quit report -w W`, `quit report -w W --release W/releases/v1 --release W/releases/v2 --out changes.html`
     """
-    from quit.commands.progress import working
-    from quit.release.view import release_of
-    from quit.report.data import gather
-    from quit.report.page import render, write
+    from quit.library.tables import open_tables
 
-    opened = open_to_read(workspace)
-    settings = _settings(opened, set_)
-    frozen = release_of(opened) is not None  # nothing is ever written into a release
-    target = out or (opened.path.with_name(f"{opened.name}.html") if frozen else opened.path / "report.html")
-    with working("report", quiet):
-        facts = gather(opened, settings, release or ())
-        if not as_json:
-            with opened.changing("report.html") if out is None and not frozen else nullcontext():
-                write(render(facts, settings.pages.rows), target)
+    tables = open_tables(workspace)
     if as_json:
-        print_json(facts)
-    elif not quiet:
-        shown = target if out or frozen else f"{opened}/report.html"
+        from quit.library.progress import working
+
+        with working("report", quiet):
+            print_json(tables.figures(releases=release or (), settings=set_))
+        return
+    target = tables.report(out, releases=release or (), settings=set_, progress=not quiet)
+    if not quiet:
+        shown = target if out or tables.facts else f"{workspace}/report.html"
         echo(f"{shown}: {target.stat().st_size / 1024:,.0f} KiB")
 
 
@@ -91,24 +83,15 @@ def browse(
 
     Example: `quit browse -w W --port 8095`
     """
+    from quit.library.arguments import only
     from quit.report.browse import serve
+    from quit.status.stages import settings_of
 
     opened = open_to_read(workspace)
-    settings = _settings(opened, set_)
+    settings = settings_of(opened, only("pages", set_))
     serve(
         opened,
         settings,
         settings.pages.port if port is None else port,
         lambda url: echo(f"{url}  (Ctrl-C ends it)"),
     )
-
-
-def _settings(workspace: Any, texts: list[str] | None) -> Any:
-    from quit.status.stages import settings_of
-
-    for text in texts or ():
-        if not text.strip().startswith("pages."):
-            raise SettingsError(
-                f"--set {text!r}: only settings of pages can change here; for others run quit build again."
-            )
-    return settings_of(workspace, texts or ())

@@ -88,7 +88,7 @@ def push(
 
     Example: `quit review push -w W --set review.overlap=2`
     """
-    from quit.commands.progress import working
+    from quit.library.progress import working
 
     with working("push"):
         from flows.calling import call_flow
@@ -128,7 +128,7 @@ def pull(
 
     Example: `quit review pull -w W`
     """
-    from quit.commands.progress import working
+    from quit.library.progress import working
 
     with working("pull"):
         from flows.calling import call_flow
@@ -156,25 +156,13 @@ def apply(
 
     Example: `quit review apply -w W`
     """
-    from dataclasses import asdict
+    from quit.library.tables import open_tables
 
-    from quit.commands.progress import working
-    from quit.engine.planning import held_last_build
-    from quit.review.apply import nothing_to_update
-    from quit.review.apply import report as update_report
-
-    nothing_new = "Nothing new: the labels already use these reviews."
-    with working("labels", quiet), held_last_build(workspace, set_ or ()) as pipeline:
-        if nothing_to_update(pipeline, withdraw):
-            report = asdict(update_report(pipeline, ran=False))
-        else:
-            from flows.calling import call_flow
-
-            report = call_flow("review.update_held", pipeline, withdraw)["update"]
+    report = open_tables(workspace).review_apply(withdraw=withdraw, settings=set_, progress=not quiet)
     removed = ", ".join(f"{count} {reason}" for reason, count in report["questions_removed"].items()) or "none"
     lines = [
-        "Applied." if report["ran"] else nothing_new,
-        f"  {report['decided']} verdicts settled, {report['open']} open (quit review disagreements)",
+        "Applied." if report["ran"] else "Nothing new: the labels already use these reviews.",
+        f"  {report['decided']} verdicts settled, {report['open']} open (quit review status --disagreements)",
         f"  labels: {report['labels_up']} from 1 to 2, {report['labels_down']} from 2 to 1",
         f"  valid answers: {report['answers_added']} added, {report['answers_removed']} removed",
         f"  questions removed: {removed}",
@@ -187,40 +175,32 @@ def apply(
 
 
 @app.command()
-def status(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOption = False) -> None:
+def status(
+    workspace: WorkspaceOption = Path("workspace"),
+    disagreements: Annotated[
+        bool, typer.Option("--disagreements", help="List every answer and flag on which people disagree.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
     """Show progress: done, open, blind tasks and others, agreement (alpha of all, kappa of every two annotators),
     control questions, what is applied. Asks no server.
 
-    Example: `quit review status -w W`
+    Examples: `quit review status`, `quit review status --disagreements`
     """
     from quit.review.report import pieces, review_status
     from quit.status.stages import settings_of
 
     opened = open_workspace(workspace)
     progress = review_status(opened, settings_of(opened).review)
-    show(progress, as_json, pieces(progress))
-
-
-@app.command()
-def disagreements(
-    workspace: WorkspaceOption = Path("workspace"),
-    limit: Annotated[int, typer.Option("--limit", help="Rows to print; 0 for all.")] = 20,
-    as_json: JsonOption = False,
-) -> None:
-    """List answers and flags on which people disagree.
-
-    Example: `quit review disagreements -w W --limit 0`
-    """
-    from quit.review.report import review_status
-    from quit.status.stages import settings_of
-
-    opened = open_workspace(workspace)
-    rows = review_status(opened, settings_of(opened).review)["disagreements"]
-    lines = []
-    for row in rows[: limit or None]:
-        what = row["answer"] if row["kind"] == "answer" else f"flag {row['key']}"
-        lines.append(f"{row['question_id']}: {what!r}: {row['yes']} yes, {row['no']} no ({row['basis']})")
-    show(rows, as_json, [*lines, f"{len(rows)} open."])
+    rows = progress["disagreements"]
+    if disagreements:
+        lines = []
+        for row in rows:
+            what = row["answer"] if row["kind"] == "answer" else f"flag {row['key']}"
+            lines.append(f"{row['question_id']}: {what!r}: {row['yes']} yes, {row['no']} no ({row['basis']})")
+        show(rows, as_json, [*lines, f"{len(rows)} open."])
+    else:
+        show(progress, as_json, pieces(progress))
 
 
 @app.command()
@@ -235,7 +215,7 @@ def run(
 
     Example: `quit review run -w W --cron '*/10 * * * *'`
     """
-    from quit.commands.progress import working
+    from quit.library.progress import working
     from quit.review.report import pieces, review_status
     from quit.status.stages import settings_of
 

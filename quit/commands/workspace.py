@@ -37,7 +37,7 @@ def backup(
 
     Example: `quit workspace backup W-2026-11-21.tar -w W`
     """
-    from quit.commands.progress import working
+    from quit.library.progress import working
     from quit.operations.backup import backup as write
 
     with working("backup"):
@@ -59,7 +59,7 @@ def restore(
 
     Example: `quit workspace restore W-2026-11-21.tar -w W2`
     """
-    from quit.commands.progress import working
+    from quit.library.progress import working
     from quit.engine.workspace import Workspace
     from quit.operations.backup import restore as unpack
 

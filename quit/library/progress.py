@@ -1,7 +1,8 @@
-"""How far a job is, on stderr: bars on a terminal, lines where it is piped."""
+"""How far a job is: bars on a terminal and in a notebook, lines on stderr where it is piped."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
@@ -24,7 +25,9 @@ from quit.common.progress import Listener, listening
 from quit.common.stopping import on_stop
 from quit.common.terminal import SafeConsole
 from quit.engine.pipeline import Pipeline
-from quit.status.forecast import Forecast, span
+from quit.render.terminal import sentence
+from quit.status.forecast import Forecast, span, time_of
+from quit.status.stages import status
 from quit.text.words import counted
 
 _ERR = SafeConsole(stderr=True, highlight=False)
@@ -40,7 +43,7 @@ class Notes(Listener):
     def noted(self, text: str, loud: bool) -> None:
         """Print one line, with ``quiet`` only a loud one."""
         if loud or not self.quiet:
-            _ERR.print(escape(text), soft_wrap=True)
+            sentence(text, _ERR)
 
 
 def _progress(quiet: bool, *share: ProgressColumn, **options: Any) -> Progress:
@@ -72,6 +75,18 @@ class _BuildBar(Progress):
             yield Text(f"  {self.asked}", no_wrap=True, overflow="ellipsis")
 
 
+class _NotebookBar:
+    """A line below a notebook's cell that is written anew."""
+
+    def __init__(self) -> None:
+        display = importlib.import_module("IPython.display").display
+        self._line = display({"text/plain": ""}, raw=True, display_id=True)
+
+    def show(self, *texts: str) -> None:
+        """Replace what it says."""
+        self._line.update({"text/plain": "  ".join(filter(None, texts))}, raw=True)
+
+
 class BuildConsole(Listener):
     """The progress bar of a build, which listens to it, without its notes. Use as a context manager around the flow."""
 
@@ -90,8 +105,11 @@ class BuildConsole(Listener):
             disable=quiet or not _ERR.is_terminal,
             transient=True,
         )
-        self._task = self._bar.add_task("", total=1.0, left="")
-        self._share = 0.0
+        self._notebook = _NotebookBar() if _ERR.is_jupyter and not quiet else None
+        self._lines = not (quiet or _ERR.is_terminal or self._notebook)
+        self._before = self._share = _share_done(pipeline)
+        self._what = "starting"
+        self._task = self._bar.add_task(self._what, total=1.0, completed=self._share, left="")
         self._current: str | None = None
         self._left = Event()
 
@@ -102,9 +120,11 @@ class BuildConsole(Listener):
         Thread(target=self._watch, name="progress", daemon=True).start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *error: object) -> None:
         self._listening.__exit__(None, None, None)
         self.stop()
+        if self._notebook and error[0] is None:
+            self._notebook.show("100%", "done")
 
     def stop(self) -> None:
         """End the bar, so that nothing of it is left on the terminal."""
@@ -112,45 +132,69 @@ class BuildConsole(Listener):
         self._bar.stop()
 
     def _watch(self) -> None:
-        """Move the bar and show what the language models do while a shard takes its hours; piped output gets a line a
-        minute."""
+        """Move the bar and show what the language models do while a shard takes its hours; piped output gets a line
+        per minute."""
         ticks = 0
         while not self._left.wait(_TICK):
             ticks += 1
-            share = max(self._share, self._forecast.share())  # a bar that goes back tells nobody anything
-            self._bar.update(self._task, completed=share, left=self._time_left())
-            self._share = share
-            line = self._pipeline.models.meter.line()
-            if not line or self._current is None:
-                continue
-            self._bar.asked = line
-            if not self.quiet and not _ERR.is_terminal and ticks % round(60 / _TICK) == 0:
-                _ERR.print(f"   {self._current}: {line}; {self._time_left()}", soft_wrap=True)
+            share = self._before + (1 - self._before) * self._forecast.share()
+            self._share = max(self._share, share)  # never move the bar backwards
+            line = self._pipeline.models.meter.line() if self._current is not None else ""
+            left = self._time_left()
+            self._bar.update(self._task, completed=self._share, left=left)
+            self._bar.asked = line or self._bar.asked
+            if self._notebook:
+                self._notebook.show(f"{'█' * round(20 * self._share):░<20}", f"{self._share:.0%}", self._what, left, line)
+            if line and self._lines and ticks % round(60 / _TICK) == 0:
+                _ERR.print("; ".join(filter(None, (f"   {self._current}: {line}", left))), soft_wrap=True)
 
     def _time_left(self) -> str:
         left = self._forecast.left()
-        return "time left unknown" if left is None else f"{span(left)} left"
+        return "" if left is None else f"{span(left)} left"
 
     def shards(self, number: int, run: str, done: int, count: int) -> None:
-        """Move the bar of the whole build; piped output gets a line a finished stage instead."""
+        """Move the bar of the whole build; piped output gets a line per finished stage instead."""
         self._forecast.see(run, done, count)
-        self._bar.update(self._task, description=f"{number:>2} {run}")
+        self._what = f"{number:>2} {run}"
+        self._bar.update(self._task, description=self._what)
         self._current = run if done < count else None
-        if done == count and not self.quiet and not _ERR.is_terminal:
-            _ERR.print(f"{number:>2} {run}: done, {counted(count, 'shard')}; {self._time_left()}", soft_wrap=True)
+        if done == count and self._lines:
+            line = f"{self._what}: done, {counted(count, 'shard')}"
+            _ERR.print("; ".join(filter(None, (line, self._time_left()))), soft_wrap=True)
+
+
+_LANGUAGE_MODEL = 100
+"""How many times as long as an embedded model's a language model's stage run is taken to last, for the bar of a build
+that goes on."""
+
+
+def _share_done(pipeline: Pipeline) -> float:
+    """Return the share of a build that is done already, 0 to 1, as the time goes that its stages usually take."""
+    alike, done, whole = _alike(pipeline), 0.0, 0.0
+    for row in status(pipeline.workspace, pipeline, rejects=False):
+        weight = time_of(row.run) * (1 if alike[row.run].endswith(", embedded") else _LANGUAGE_MODEL)
+        whole += weight
+        done += weight * (1.0 if row.state == "complete" else row.shards_done / max(row.shards, 1))
+    return done / whole
+
+
+def _alike(pipeline: Pipeline) -> dict[str, str]:
+    """Return what each stage run is like in time (``read, server``)."""
+    settings = pipeline.settings
+    kinds = {reader.name: reader.kind for reader in settings.readers}
+    judge = "embedded" if settings.judge.kind == "equivalence" else settings.judge.kind
+    alike = {}
+    for run in pipeline.runs:
+        kind = kinds[run.reader] if run.reader else judge if run.stage.name in ("select", "judge") else "embedded"
+        alike[run.key] = f"{run.stage.name}, {kind}"
+    return alike
 
 
 def _forecast(pipeline: Pipeline) -> Forecast:
     """Return the forecast of the stage runs that are still to do; a language model's are like no other's."""
-    settings = pipeline.settings
-    kinds = {reader.name: reader.kind for reader in settings.readers}
-    judge = "embedded" if settings.judge.kind == "equivalence" else settings.judge.kind
-    runs = {}
-    for run in pipeline.runs:
-        if not pipeline.is_done(run):
-            kind = kinds[run.reader] if run.reader else judge if run.stage.name in ("select", "judge") else "embedded"
-            runs[run.key] = f"{run.stage.name}, {kind}"
-    return Forecast(runs, frozenset(alike for alike in runs.values() if not alike.endswith(", embedded")))
+    alike = _alike(pipeline)
+    runs = {run.key: alike[run.key] for run in pipeline.runs if not pipeline.is_done(run)}
+    return Forecast(runs, frozenset(each for each in runs.values() if not each.endswith(", embedded")))
 
 
 class _Bars(Notes):

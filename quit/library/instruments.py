@@ -1,7 +1,7 @@
-"""QUIT builder from Python: the tables of a workspace or a release, and each instrument of the pipeline on its own.
+"""Each instrument of the pipeline on its own.
 
 Functions that ask a model take ``profile``, a profile's name or the path of a TOML file. The models of the last four
-profiles stay loaded. All of it is exported by the package: ``import quit; quit.open("workspace")``.
+profiles stay loaded.
 """
 
 from __future__ import annotations
@@ -10,14 +10,12 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import duckdb
 import pyarrow as pa
 
 from quit import contracts
-from quit.engine.workspace import Workspace
-from quit.errors import InputError, did_you_mean
+from quit.errors import InputError
 from quit.evaluate.metrics import Measure, mean, run_values
 from quit.models.factory import Models
 from quit.models.judges import rule
@@ -30,83 +28,6 @@ from quit.stages.labelling.answers import Answers
 from quit.stages.labelling.passages import enumerate_passages, passage_texts, permutation_table
 from quit.stages.leaks.find import Finding
 from quit.stages.leaks.find import find_leaks as find_leaks_in_hints
-
-if TYPE_CHECKING:
-    import datasets
-    import pandas as pd
-
-    from quit.dataset.files import TableFiles
-
-
-class Tables:
-    """The tables of a workspace or a release, as they count now: after a review, labels and verdicts are those of the
-    update.
-
-    Open them with ``quit.open(place)``. Columns: docs/reference/tables.md.
-    """
-
-    def __init__(self, place: Workspace | TableFiles, name: str) -> None:
-        self._place = place
-        self._name = name
-
-    def __repr__(self) -> str:
-        return f"<tables of {self._name}: {', '.join(self.names)}>"
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the tables."""
-        if isinstance(self._place, Workspace):
-            return list(contracts.TABLES)
-        return list(dict.fromkeys(name.partition("/")[0] for name in self._place.parts))
-
-    def arrow(self, name: str) -> pa.Table:
-        """Return a table as Arrow (empty if no stage has made any rows). Raises ``InputError`` for an unknown name."""
-        if name not in self.names:
-            raise InputError(f"{self._name} has no table {name!r}.{did_you_mean(name, self.names)}")
-        if isinstance(self._place, Workspace):
-            return self._place.read(name)
-        parts = [part for part in self._place.parts if part.partition("/")[0] == name]
-        return pa.concat_tables(self._place.read(part) for part in parts)
-
-    def pandas(self, name: str) -> pd.DataFrame:
-        """Return a table as a pandas data frame."""
-        return self.arrow(name).to_pandas()
-
-    def dataset(self, name: str) -> datasets.Dataset:
-        """Return a table as a Hugging Face dataset, in memory."""
-        import datasets
-
-        return datasets.Dataset(self.arrow(name))
-
-    def duckdb(self) -> duckdb.DuckDBPyConnection:
-        """Return an in-memory DuckDB connection with a view a table. Only Parquet parts that a query needs are read."""
-        if isinstance(self._place, Workspace):
-            return self._place.connect()
-        connection = duckdb.connect()
-        for name in self.names:
-            connection.register(name, self.arrow(name))
-        return connection
-
-    def sql(self, query: str) -> pa.Table:
-        """Return the rows of a query over the tables. Raises ``InputError`` for one that DuckDB refuses."""
-        try:
-            result = self.duckdb().sql(query)
-            return pa.table({}) if result is None else result.to_arrow_table()
-        except duckdb.Error as error:
-            raise InputError(f"DuckDB refuses the query: {error}") from None
-
-
-def open_tables(place: str | Path) -> Tables:
-    """Open the tables of a workspace or a release: a folder, or the URL of a workspace.
-
-    Raises ``WorkspaceError`` or ``InputError`` for what is neither, or cannot be read.
-    """
-    from quit.dataset.release import is_release, open_release
-
-    if is_release(place):
-        return Tables(open_release(place).files, str(place))
-    return Tables(Workspace.open(place), str(place))
-
 
 def _models(profile: str) -> Models:
     return _models_of(load(profile).settings.model_dump_json())
