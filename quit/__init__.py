@@ -26,7 +26,7 @@ _MODULES = {
     "tables": ("Tables", "open"),
     "instruments": ("convergence", "evaluate_run", "find_leaks", "judge", "labels", "passages"),
 }
-__all__ = sorted(name for names in _MODULES.values() for name in names)  # noqa: PLE0605
+__all__ = sorted(name for names in _MODULES.values() for name in names)
 
 
 def __getattr__(name: str) -> Any:

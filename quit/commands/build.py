@@ -169,5 +169,3 @@ def _lines(findings: dict[str, Any], limit: int) -> list[str]:
         f"{counted(findings['hints'], 'hint')}"
     )
     return [*lines, f"{counts}; {counted(faults, 'fault') if faults else 'no faults'}"]
-
-

@@ -32,8 +32,8 @@ CardOption = Annotated[
     Path | None,
     typer.Option(
         "--card",
-        help="TOML file with a block [card]: name, licence, authors ... If not given: that of the build's profile, or of "
-        "the release.",
+        help="TOML file with a block [card]: name, licence, authors ... If not given: that of the build's profile, or "
+        "of the release.",
     ),
 ]
 BenchmarkOption = Annotated[
@@ -47,9 +47,7 @@ PushOption = Annotated[
     ),
 ]
 PublicOption = Annotated[bool, typer.Option("--public", help="--push: let everyone see it.")]
-DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="--push: list what would be published; needs no token.")
-]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="--push: list what would be published; needs no token.")]
 PaperKeysOption = Annotated[
     bool, typer.Option("--paper-keys", help="release-json, paper-index: put answers under the paper's six names.")
 ]
@@ -132,5 +130,7 @@ def _lines(out: Path, facts: dict[str, Any], public: bool) -> list[str]:
         else:
             lines.append(f"{published['url']} ({published['visibility']}): {len(files)} files")
             if public and published["visibility"] == "private":
-                lines.append("It existed and stays private. To make it public: Settings, Change dataset visibility there.")
+                lines.append(
+                    "It existed and stays private. To make it public: Settings, Change dataset visibility there."
+                )
     return lines

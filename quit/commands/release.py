@@ -106,8 +106,8 @@ def verify(path: ReleaseArgument, as_json: JsonOption = False) -> None:
 
     Example: `quit release verify W/releases/v1`
     """
-    from quit.library.progress import working
     from quit.dataset.release import verify as verify_release
+    from quit.library.progress import working
 
     with working("verification"):
         release = verify_release(path)
@@ -162,9 +162,9 @@ def check(
 
     Example: `quit release check -w W --waive unjudged-answer='two replies of the judge could not be read'`
     """
-    from quit.library.progress import working
     from quit.dataset.release import verify as verify_release
     from quit.engine.planning import last_build
+    from quit.library.progress import working
     from quit.release.create import subject_of, subject_of_release
     from quit.release.gates import check as check_gates
     from quit.release.gates import parse_waivers, release_settings, with_release_settings

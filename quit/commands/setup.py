@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from quit.commands.options import JsonOption, NamedProfileOption, SetOption, place, print_json
+from quit.commands.options import JsonOption, SetOption, place, print_json
 from quit.errors import SettingsError
 
 
@@ -60,5 +60,3 @@ def doctor(
         print_checks(checks)
     if not all(check.ok for check in checks):
         raise typer.Exit(1)
-
-

@@ -57,9 +57,9 @@ def show(
     Example: `quit show -w W jsonl-geo-003 --passages 20`
     """
     from quit.commands.console import print_question
-    from quit.status.story import story
+    from quit.library.tables import open_tables
 
-    life = story(open_to_read(workspace), question_id)
+    life = open_tables(workspace).question(question_id)
     if as_json:
         print_json(life)
     else:

@@ -59,8 +59,8 @@ def restore(
 
     Example: `quit workspace restore W-2026-11-21.tar -w W2`
     """
-    from quit.library.progress import working
     from quit.engine.workspace import Workspace
+    from quit.library.progress import working
     from quit.operations.backup import restore as unpack
 
     with working("restore"):

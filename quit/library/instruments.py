@@ -29,6 +29,7 @@ from quit.stages.labelling.passages import enumerate_passages, passage_texts, pe
 from quit.stages.leaks.find import Finding
 from quit.stages.leaks.find import find_leaks as find_leaks_in_hints
 
+
 def _models(profile: str) -> Models:
     return _models_of(load(profile).settings.model_dump_json())
 
@@ -41,10 +42,19 @@ def _models_of(settings: str) -> Models:
 def find_leaks(
     question: str, answers: Sequence[str], hints: Sequence[str], *, profile: str = "embedded"
 ) -> list[list[Finding]]:
-    """Return what gives an answer away in each hint: span, answer, probability and method, most certain first (section
-    3.1.2).
+    """Find what gives an answer away in each hint (section 3.1.2 of the QUIT paper).
 
-    ``answers``: all valid answers of the question.
+    Args:
+        question: The question.
+        answers: All its valid answers.
+        hints: The texts to look at.
+        profile: Name of a profile, or the path of a TOML file, whose models and rules are used.
+
+    Returns:
+        Per hint its findings, most certain first: ``span``, ``answer``, ``probability`` and ``method``.
+
+    Raises:
+        SettingsError: There is no such profile, or it is wrong.
     """
     models = _models(profile)
     settings = load(profile).settings.leakage
@@ -54,9 +64,20 @@ def find_leaks(
 def convergence(
     question: str, answer: str, hints: Sequence[str], candidates: Sequence[str], *, profile: str = "embedded"
 ) -> list[float]:
-    """Return how far each hint narrows the candidate answers, 0 to 1 (section 3.1.2).
+    """Score how far each hint narrows the candidate answers (section 3.1.2 of the QUIT paper).
 
-    ``candidates``: wrong answers that the hints have to rule out, best known first.
+    Args:
+        question: The question.
+        answer: Its answer.
+        hints: The texts to score.
+        candidates: Wrong answers that the hints have to rule out, best known first.
+        profile: Name of a profile, or the path of a TOML file.
+
+    Returns:
+        A score per hint, 0 to 1.
+
+    Raises:
+        SettingsError: There is no such profile, or it is wrong.
     """
     cap = load(profile).settings.convergence.candidate_cap
     item = HintSet(question, tuple(hints), answer, tuple(candidates[: cap - 1]))
@@ -64,10 +85,14 @@ def convergence(
 
 
 def passages(hints: Sequence[str]) -> dict[str, str]:
-    """Return permutation -> text of every ordered selection of up to nine hints, in the pipeline's order (section
-    3.2.1).
+    """Make the passages of up to nine hints: every ordered selection (section 3.2.1 of the QUIT paper).
 
-    Five hints make 325 passages; ``"402"`` is the fifth hint, then the first, then the third.
+    Args:
+        hints: Texts of the hints, in rank order.
+
+    Returns:
+        Permutation -> text, in the pipeline's order. Five hints make 325 passages; ``"402"`` is the fifth hint, then
+        the first, then the third.
     """
     table = permutation_table(len(hints))
     texts = passage_texts([list(hints)], table)
@@ -75,8 +100,21 @@ def passages(hints: Sequence[str]) -> dict[str, str]:
 
 
 def judge(question: str, gold_answers: Sequence[str], answer: str, *, profile: str = "embedded") -> Ruling:
-    """Return the verdict on an answer and its basis: ``exact``, ``no_answer`` or ``model`` (GPT-Eval, section
-    3.2.2)."""
+    """Judge whether an answer is right (GPT-Eval, section 3.2.2 of the QUIT paper).
+
+    Args:
+        question: The question.
+        gold_answers: Its published answers.
+        answer: The answer to judge.
+        profile: Name of a profile, or the path of a TOML file.
+
+    Returns:
+        ``verdict`` (``correct``, ``probability``) and ``basis``: ``exact``, ``no_answer`` or ``model``.
+
+    Raises:
+        SettingsError: There is no such profile, or it is wrong.
+        ServerError: The judge's server does not answer.
+    """
     item = JudgeItem("question", question, tuple(gold_answers), answer)
     return rule([item], _models(profile).judge)[0]
 
@@ -89,22 +127,33 @@ def labels(
     hints: int = 5,
     profile: str = "embedded",
 ) -> pa.Table:
-    """Return the labels of a question's passages: permutation, label (2 fully, 1 partially relevant), labelers that are
-    right.
+    """Label the passages of one question by what labelers answered (section 3.2.2 of the QUIT paper).
 
-    ``answers``: labeler -> its answers, one a passage in the order of :func:`passages`. Raises ``InputError`` for
-    another number.
+    Args:
+        question: The question.
+        gold_answers: Its published answers.
+        answers: Labeler -> its answers, one per passage in the order of :func:`passages`.
+        hints: Hints that make the passages.
+        profile: Name of a profile, or the path of a TOML file, whose judge is asked.
+
+    Returns:
+        A row per passage: ``permutation``, ``label`` (2 fully, 1 partially relevant), ``labelers`` that are right.
+
+    Raises:
+        InputError: A labeler has another number of answers, or there is none.
+        ServerError: The judge's server does not answer.
     """
     if not answers:
         raise InputError("Labels need the answers of at least one labeler.")
     rows = enumerate_passages(["question"], hints)
-    for name, given in answers.items():
-        if len(given) != len(rows):
-            raise InputError(f"{name} has {len(given)} answers; {hints} hints make {len(rows)} passages.")
+    for name, replies in answers.items():
+        if len(replies) != len(rows):
+            raise InputError(f"{name} has {len(replies)} answers; {hints} hints make {len(rows)} passages.")
     by_labeler = {
-        name: Answers.of(rows.append_column("answer", pa.array(given, pa.string()))) for name, given in answers.items()
+        name: Answers.of(rows.append_column("answer", pa.array(replies, pa.string())))
+        for name, replies in answers.items()
     }
-    asked = contracts.table("questions").from_rows(
+    one = contracts.table("questions").from_rows(
         [
             {
                 "question_id": "question",
@@ -115,8 +164,8 @@ def labels(
             }
         ]
     )
-    verdicts = judge_answers(asked, list(by_labeler.values()), _models(profile).judge)
-    return label_passages(asked, rows, by_labeler, verdicts)["labels"].drop_columns(["question_id"])
+    verdicts = judge_answers(one, list(by_labeler.values()), _models(profile).judge)
+    return label_passages(one, rows, by_labeler, verdicts)["labels"].drop_columns(["question_id"])
 
 
 def evaluate_run(
@@ -124,21 +173,28 @@ def evaluate_run(
     qrels: Mapping[str, Mapping[str, int]] | str | Path,
     metrics: Iterable[str] = ("Hit@1", "MRR@100", "nDCG@10"),
 ) -> dict[str, float]:
-    """Return metric -> mean over the questions of ``qrels``.
+    """Score a run against qrels.
 
-    ``run``: question -> passage ids, best first (or id -> score), or a TREC run file; ``qrels``: question -> passage id
-    -> label, or a TREC qrels file. Metrics: ``Hit@k``, ``Recall@k``, ``MRR@k``, ``nDCG@k`` (gain: the label),
-    ``nDCG(exp)@k`` (gain: 2^label - 1, as in the QUIT paper), with a lowest label as in ``Hit(rel=2)@1``.
+    Args:
+        run: Question -> passage ids, best first (or id -> score), or a TREC run file.
+        qrels: Question -> passage id -> label, or a TREC qrels file.
+        metrics: ``Hit@k``, ``Recall@k``, ``MRR@k``, ``nDCG@k`` (gain: the label), ``nDCG(exp)@k`` (gain: 2^label - 1,
+            as in the QUIT paper), with a lowest label as in ``Hit(rel=2)@1``.
 
-    Raises ``InputError`` for a file that cannot be read, ``SettingsError`` for an unknown metric.
+    Returns:
+        Metric -> mean over the questions of ``qrels``.
+
+    Raises:
+        InputError: A file cannot be read.
+        SettingsError: A metric is unknown.
     """
-    judged = _read_trec(Path(qrels), 4, int) if isinstance(qrels, str | Path) else qrels
-    scored = _read_trec(Path(run), 6, float) if isinstance(run, str | Path) else run
+    relevance = _read_trec(Path(qrels), 4, int) if isinstance(qrels, str | Path) else qrels
+    scores = _read_trec(Path(run), 6, float) if isinstance(run, str | Path) else run
     rankings = {
         query: sorted(ranked, key=lambda document: -ranked[document]) if isinstance(ranked, Mapping) else list(ranked)
-        for query, ranked in scored.items()
+        for query, ranked in scores.items()
     }
-    return {text: mean(list(run_values(rankings, judged, Measure.parse(text)).values())) for text in metrics}
+    return {text: mean(list(run_values(rankings, relevance, Measure.parse(text)).values())) for text in metrics}
 
 
 def _read_trec(path: Path, columns: int, number: type) -> dict[str, dict[str, Any]]:

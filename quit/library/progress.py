@@ -64,15 +64,15 @@ def _progress(quiet: bool, *share: ProgressColumn, **options: Any) -> Progress:
 
 
 class _BuildBar(Progress):
-    """One bar, with what language models are asked below it."""
+    """One bar, with the requests to language models below it."""
 
-    asked = ""
+    requests = ""
 
     def get_renderables(self) -> Iterator[RenderableType]:
         """Yield the bar, and the line below it."""
         yield from super().get_renderables()
-        if self.asked:
-            yield Text(f"  {self.asked}", no_wrap=True, overflow="ellipsis")
+        if self.requests:
+            yield Text(f"  {self.requests}", no_wrap=True, overflow="ellipsis")
 
 
 class _NotebookBar:
@@ -109,7 +109,8 @@ class BuildConsole(Listener):
         self._lines = not (quiet or _ERR.is_terminal or self._notebook)
         self._before = self._share = _share_done(pipeline)
         self._what = "starting"
-        self._task = self._bar.add_task(self._what, total=1.0, completed=self._share, left="")
+        self._task = self._bar.add_task(self._what, total=1.0, left="")
+        self._bar.update(self._task, completed=self._share)
         self._current: str | None = None
         self._left = Event()
 
@@ -142,9 +143,11 @@ class BuildConsole(Listener):
             line = self._pipeline.models.meter.line() if self._current is not None else ""
             left = self._time_left()
             self._bar.update(self._task, completed=self._share, left=left)
-            self._bar.asked = line or self._bar.asked
+            self._bar.requests = line or self._bar.requests
             if self._notebook:
-                self._notebook.show(f"{'█' * round(20 * self._share):░<20}", f"{self._share:.0%}", self._what, left, line)
+                self._notebook.show(
+                    f"{'█' * round(20 * self._share):░<20}", f"{self._share:.0%}", self._what, left, line
+                )
             if line and self._lines and ticks % round(60 / _TICK) == 0:
                 _ERR.print("; ".join(filter(None, (f"   {self._current}: {line}", left))), soft_wrap=True)
 

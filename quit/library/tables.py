@@ -13,6 +13,7 @@ import duckdb
 import pyarrow as pa
 
 from quit import contracts
+from quit.dataset.files import current_files
 from quit.dataset.release import Release, open_release, releases_of
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError, did_you_mean
@@ -29,6 +30,17 @@ if TYPE_CHECKING:
 _COUNTS = """
     SELECT split, count(DISTINCT question_id) AS questions, count(*) AS passages, count(*) FILTER (label = 2) AS fully
     FROM labels JOIN splits USING (question_id) GROUP BY split ORDER BY list_position(['train', 'dev', 'test'], split)
+"""
+_LABELLED_PASSAGES = """
+    CREATE VIEW labelled_passages AS
+    SELECT question_id, permutation, question,
+        array_to_string([hints[digit::INT + 1] FOR digit IN string_split(permutation, '')], ' ') AS text,
+        label, valid AS answers, split
+    FROM labels JOIN splits USING (question_id) JOIN questions USING (question_id)
+        JOIN (SELECT question_id, list(hint ORDER BY rank) AS hints FROM ranked_hints WHERE selected GROUP BY 1)
+            USING (question_id)
+        JOIN (SELECT question_id, list(answer ORDER BY answer) AS valid FROM valid_answers GROUP BY 1)
+            USING (question_id)
 """
 
 
@@ -98,9 +110,28 @@ class Tables:
 
         return datasets.Dataset(self.arrow(name))
 
+    def passages(self, split: str | None = None) -> pa.RecordBatchReader:
+        """Return the labelled passages with their texts, batch by batch: ``question_id``, ``permutation``,
+        ``question``, ``text``, ``label``, ``answers`` (valid ones) and ``split``.
+
+        ``.read_pandas()`` makes a data frame, ``.read_all()`` an Arrow table; a loop over it gets batches of at most
+        131,072 passages.
+
+        Args:
+            split: ``train``, ``dev`` or ``test``; all if not given.
+
+        Raises:
+            InputError: The split is unknown, or nothing is labelled yet.
+        """
+        release = release_of(self._opened)
+        return (release.files if release else current_files(self._opened)).passages(split)
+
     def duckdb(self) -> duckdb.DuckDBPyConnection:
-        """Return an in-memory DuckDB connection with a view per table, which reads what a query needs."""
-        return self._opened.connect(tables=self.names)
+        """Return an in-memory DuckDB connection with a view per table, which reads what a query needs. The view
+        ``labelled_passages`` has what :meth:`passages` gives."""
+        connection = self._opened.connect(tables=self.names)
+        connection.execute(_LABELLED_PASSAGES)
+        return connection
 
     def sql(self, query: str) -> pa.Table:
         """Return the rows of a query over the tables as Arrow; ``.to_pandas()`` makes a data frame of them.
@@ -161,7 +192,7 @@ class Tables:
 
         Returns:
             ``out``; ``formats``: ``format``, ``files`` and ``bytes`` of each; with ``push`` also ``published``:
-            ``repository``, ``visibility``, ``url``, ``existed``, ``files``.
+            ``repository``, ``visibility``, ``dry_run``, ``files`` (``path``, ``bytes``) and, if pushed, ``url``.
 
         Raises:
             InputError: A format needs answers or labels that are missing.

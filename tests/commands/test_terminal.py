@@ -49,12 +49,12 @@ def _on_a_terminal(*arguments: str, **variables: str) -> tuple[int, str, str]:
 
     reader = threading.Thread(target=read)
     reader.start()
-    for module in ("console", "progress"):  # they look at the terminal when they are imported
-        sys.modules.pop(f"quit.commands.{module}", None)
+    for module in ("commands.console", "library.progress"):  # they look at the terminal when they are imported
+        sys.modules.pop(f"quit.{module}", None)
     with os.fdopen(theirs, "w") as terminal:
         done = call_quit(*arguments, stderr=terminal, **{"NO_COLOR": "", "TERM": "xterm-256color", **variables})
-    for module in ("console", "progress"):
-        sys.modules.pop(f"quit.commands.{module}", None)
+    for module in ("commands.console", "library.progress"):
+        sys.modules.pop(f"quit.{module}", None)
     reader.join()
     os.close(ours)
     return done.returncode, done.stdout, shown.decode(errors="replace")
