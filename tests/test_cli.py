@@ -43,7 +43,8 @@ def test_labels_follow_from_the_release_json_alone(built: Path, exported: Path) 
     [
         (["export", "-f", "hugginface"], 4, "'huggingface'"),
         (["export", "-f", "colbert", "--positives", "0"], 4, "1 to 200"),
-        (["show", "jsonl-geo-01"], 3, "jsonl-geo-001"),
+        (["show", "geo-01"], 3, "There is no question 'geo-01'. The nearest: jsonl-geo-001"),
+        (["show", "nope"], 3, "There is no question 'nope'.\n"),
         (
             ["status", "-w", "/nowhere"],
             7,

@@ -75,7 +75,7 @@ def build(
     remembered sources, --set all remembered settings, except those of reviews. The build says how many questions leave
     and come; where reviewed ones would leave, nothing is built without --replace.
 
-    Example: `quit build -w W --source triviahg:Copilot.json --source wikihint:test.json`
+    Example: `quit build --source triviahg:Copilot.json --source wikihint:test.json`
     """
     from quit.commands.console import print_summary
     from quit.library.building import build as build_workspace
@@ -102,15 +102,15 @@ def plan(
     source: SourceOption = None,
     profile: ProfileOption = None,
     set_: SetOption = None,
-    throughput: Annotated[float | None, typer.Option("--throughput", min=0.001, help="Replies a second.")] = None,
-    block: Annotated[int, typer.Option("--block", min=1, help="Tokens a block of the server's prefix cache.")] = 16,
+    throughput: Annotated[float | None, typer.Option("--throughput", min=0.001, help="Replies per second.")] = None,
+    block: Annotated[int, typer.Option("--block", min=1, help="Tokens per block of the server's prefix cache.")] = 16,
     sample: Annotated[int, typer.Option("--sample", min=1, help="Questions whose prompts are counted.")] = 200,
     questions: FirstQuestionsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Say what a build will ask of language models before anything is spent: requests, tokens, hours, money.
 
-    Example: `quit plan -w W --profile server --throughput 200`
+    Example: `quit plan --profile server --throughput 200`
     """
     from dataclasses import asdict
 
@@ -128,7 +128,11 @@ def plan(
 
 def check(
     source: Annotated[
-        list[str], typer.Argument(help="KIND:PATH, or a path that ends in .jsonl, .parquet, .csv or .tsv.")
+        list[str],
+        typer.Argument(
+            help="KIND:PATH, a path that ends in .jsonl, .parquet, .csv or .tsv, or `starter`.",
+            autocompletion=complete_sources,
+        ),
     ],
     profile: NamedProfileOption = "embedded",
     set_: SetOption = None,

@@ -88,15 +88,15 @@ def print_disagreements(agreement: JudgeAgreement | None, rows: Sequence[dict[st
     if agreement is None:
         _show("There is one judge only: no language model judged this workspace.")
         return
-    shown = [
+    cells = [
         (f"{row['passages']:,}", _verdict(row["correct"]),
          f"{_verdict(row['second_correct'])} {row['second_probability'] or 0:.2f}", row["answer"],
          "; ".join(row["gold"]), row["question"])
         for row in rows[: limit or None]
     ]  # fmt: skip
     heads = ("passages", "judge", "second", "answer", "gold", "question")
-    note = "--limit 0 shows all." if len(rows) > len(shown) else ""
-    table = Table("", heads, shown, (1, 2, 3, 4, 5), note, len(rows) - len(shown))
+    note = "--limit 0 shows all." if len(rows) > len(cells) else ""
+    table = Table("", heads, cells, (1, 2, 3, 4, 5), note, len(rows) - len(cells))
     _show(agreement.sentence(), *([table] if rows else []))
 
 
@@ -121,11 +121,11 @@ def print_run_scores(scores: RunScores, split: str, settings: Benchmark) -> None
 
 
 def print_plan(plan: Plan) -> None:
-    """Print what a build will ask, a row a model and role, and what was assumed."""
+    """Print what a build will ask, a row per model and role, and the assumptions."""
     pieces: list[Table | str] = [f"{counted(plan.questions, 'question')}, {counted(plan.passages, 'passage')}"]
     lines = [*plan.lines, *([plan.total] if len(plan.lines) > 1 else [])]
     if plan.lines:
-        asked = [
+        requests = [
             (line.model, line.role, *(_short(count) for count in (line.requests, line.cached, line.prompt_tokens,
              line.computed, line.completion_tokens)))
             for line in lines
@@ -137,7 +137,9 @@ def print_plan(plan: Plan) -> None:
         ]  # fmt: skip
         notes = ["cost: in the currency of the prices; uncached: without a prefix cache"]
         if plan.total.seconds is None:
-            notes.append("hours: unknown until a model has answered here; --throughput says how many replies a second")
+            notes.append(
+                "hours: unknown until a model has answered here; --throughput says how many replies per second"
+            )
         if plan.total.cost is None:
             notes.append("cost: unknown where a model has no price_prompt and price_completion in the profile")
         kept = (
@@ -145,7 +147,7 @@ def print_plan(plan: Plan) -> None:
             "prompt, computed, reply: tokens; computed: prompt tokens left to compute with a prefix cache"
         )
         heads = ["model", "role", "replies", "kept", "prompt", "computed", "reply"]
-        pieces.append(Table("", heads, asked, (1,), kept))
+        pieces.append(Table("", heads, requests, (1,), kept))
         heads = ["model", "role", "hours", "cost", "uncached"]
         pieces.append(Table("Time and cost", heads, costs, (1,), "\n".join(notes)))
     pieces += ["\n".join(f"- {note}" for note in plan.notes)] if plan.notes else []
@@ -221,8 +223,8 @@ def _print_origins(life: dict[str, Any]) -> None:
     if life["candidates"]:
         _OUT.print(f"Candidates: {escape(', '.join(life['candidates']))}")
     if life["drawn_candidates"]:
-        drawn = ", ".join(row["candidate"] for row in life["drawn_candidates"])
-        _OUT.print(f"Candidates drawn from the collection: {escape(drawn)}")
+        names = ", ".join(row["candidate"] for row in life["drawn_candidates"])
+        _OUT.print(f"Candidates drawn from the collection: {escape(names)}")
 
 
 def _print_hints(life: dict[str, Any]) -> None:
@@ -265,15 +267,15 @@ def _print_passages(life: dict[str, Any], limit: int) -> None:
     for name, position in numbers.items():
         mark = "*" if name in life["labelers"] else " "
         _OUT.print(f"  {position}{mark} {escape(name)}", soft_wrap=True)
-    shown = []
+    lines = []
     for row in rows[: limit or None]:
-        given: dict[str, list[str]] = {}
+        numbers_of: dict[str, list[str]] = {}
         for name, answer in row["answers"].items():
-            given.setdefault(answer, []).append(str(numbers[name]))
-        answers = (f"{answer} ({' '.join(readers)})" for answer, readers in given.items())
+            numbers_of.setdefault(answer, []).append(str(numbers[name]))
+        answers = (f"{answer} ({' '.join(readers)})" for answer, readers in numbers_of.items())
         label = str(row["label"]) + ("" if row["predicted"] is None else f" (predicted, {row['predicted']:.2f})")
-        shown.append((row["permutation"], label, ", ".join(answers)))
-    _show(Table("", ("passage", "label", "answers"), shown, (2,), more=len(rows) - len(shown)))
+        lines.append((row["permutation"], label, ", ".join(answers)))
+    _show(Table("", ("passage", "label", "answers"), lines, (2,), more=len(rows) - len(lines)))
 
 
 def _print_verdicts(life: dict[str, Any]) -> None:

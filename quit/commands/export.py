@@ -121,15 +121,15 @@ def export(
 
 def _lines(out: Path, facts: dict[str, Any], public: bool) -> list[str]:
     lines = [f"{out / row['format']}: {row['files']} files, {row['bytes'] / 1e6:,.1f} MB" for row in facts["formats"]]
-    if published := facts.get("published"):
-        files, to = published["files"], f"{published['repository']} ({published['visibility']})"
-        if published["dry_run"]:
+    if push := facts.get("published"):
+        files, to = push["files"], f"{push['repository']} ({push['visibility']})"
+        if push["dry_run"]:
             lines += [f"{file['bytes']:>13,}  {file['path']}" for file in files]
             total = sum(file["bytes"] for file in files)
             lines.append(f"{total:>13,}  bytes in {len(files)} files would go to {to}")
         else:
-            lines.append(f"{published['url']} ({published['visibility']}): {len(files)} files")
-            if public and published["visibility"] == "private":
+            lines.append(f"{push['url']} ({push['visibility']}): {len(files)} files")
+            if public and push["visibility"] == "private":
                 lines.append(
                     "It existed and stays private. To make it public: Settings, Change dataset visibility there."
                 )

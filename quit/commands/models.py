@@ -142,18 +142,18 @@ def drop(
         if damaged:
             typer.echo(f"{counted(opened.drop_damaged(), 'damaged reply', 'damaged replies')} deleted")
             return
-        kept = [(row["model"], row["origin"]) for row in opened.statistics()]
-        models_of = {identity: identity.partition("/")[2].partition("+")[0] for identity, _ in kept}
+        replies = [(row["model"], row["origin"]) for row in opened.statistics()]
+        models_of = {identity: identity.partition("/")[2].partition("+")[0] for identity, _ in replies}
         address = origin and origin.rstrip("/")
-        chosen = [
+        matches = [
             (identity, server)
-            for identity, server in kept
+            for identity, server in replies
             if name in (identity, models_of[identity]) and address in (None, server.partition(" ")[0])
         ]
-        if not chosen:
+        if not matches:
             where = f" from {origin}" if origin else did_you_mean(str(name), [*models_of.values(), *stores])
             raise SettingsError(f"There is no kept reply of {name!r}{where}. See: quit cache stats")
-        for identity, server in chosen:
+        for identity, server in matches:
             count = counted(opened.drop(identity, server), "reply", "replies")
             typer.echo(f"{count} of {identity} from {server or 'this program'} deleted")
 
@@ -185,5 +185,5 @@ def import_(path: Annotated[Path, typer.Argument(help="JSONL file that `quit cac
     from quit.models.generation import GenerationCache
 
     with GenerationCache() as opened:
-        added, kept = opened.merge(path)
-    echo(f"{added:,} replies added, {kept:,} were there already")
+        added, duplicates = opened.merge(path)
+    echo(f"{added:,} replies added, {duplicates:,} were there already")

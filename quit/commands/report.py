@@ -51,7 +51,8 @@ def report(
 
     The page needs no network and is the same for the same workspace. People who reviewed are numbered, not named.
 
-    Examples: `quit report -w W`, `quit report -w W --release W/releases/v1 --release W/releases/v2 --out changes.html`
+    Examples: `quit report`, `quit report --release workspace/releases/v1 --release workspace/releases/v2 --out
+    changes.html`
     """
     from quit.library.tables import open_tables
 
@@ -64,8 +65,8 @@ def report(
         return
     target = tables.report(out, releases=release or (), settings=set_, progress=not quiet)
     if not quiet:
-        shown = target if out or tables.facts else f"{workspace}/report.html"
-        echo(f"{shown}: {target.stat().st_size / 1024:,.0f} KiB")
+        name = target if out or tables.facts else f"{workspace}/report.html"
+        echo(f"{name}: {target.stat().st_size / 1024:,.0f} KiB")
 
 
 def browse(
@@ -81,7 +82,7 @@ def browse(
 
     Only this machine can reach the page, and nothing can be changed there. Ctrl-C ends it.
 
-    Example: `quit browse -w W --port 8095`
+    Example: `quit browse --port 8095`
     """
     from quit.library.arguments import only
     from quit.report.browse import serve

@@ -41,7 +41,7 @@ def serve(
     The first start installs it into its own environment (about two minutes). Leave it running and push from
     another terminal.
 
-    Example: `quit review serve -w W`
+    Example: `quit review serve`
     """
     from annotation.client import connect
     from annotation.server import LocalServer
@@ -58,10 +58,10 @@ def serve(
     server = LocalServer(opened.path, review.port if port is None else port)
     try:
         account = server.start(lambda line: echo(line, err=True))
-        invited = connect(opened.path, review).ask(lambda studio: studio.organizations.invites.get_invite_link())
+        invitation = connect(opened.path, review).ask(lambda studio: studio.organizations.invites.get_invite_link())
         echo(f"Label Studio {account.version} is ready: {account.url}")
         echo(f"  your account     {account.email}, password {account.password}")
-        echo(f"  for annotators   {account.url}{invited.invite_url}")
+        echo(f"  for annotators   {account.url}{invitation.invite_url}")
         echo(f"  next             quit review push -w {workspace}")
         server.wait()
     finally:
@@ -74,7 +74,7 @@ def push(
     url: UrlOption = None,
     project: ProjectOption = None,
     new_project: Annotated[
-        bool, typer.Option("--new-project", help="Make a new project and leave the known one.")
+        bool, typer.Option("--new-project", help="Make a new project and leave the last one.")
     ] = False,
     repair_config: Annotated[
         bool, typer.Option("--repair-config", help="Put back a labelling page that someone edited.")
@@ -82,11 +82,11 @@ def push(
     set_: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make or update the review project: one task a question of dev and test, the most informative first.
+    """Make or update the review project: one task per question of dev and test, the most informative first.
 
     Pushing again changes only tasks whose content changed.
 
-    Example: `quit review push -w W --set review.overlap=2`
+    Example: `quit review push --set review.overlap=2`
     """
     from quit.library.progress import working
 
@@ -126,7 +126,7 @@ def pull(
 
     An interrupted pull counts nothing twice.
 
-    Example: `quit review pull -w W`
+    Example: `quit review pull`
     """
     from quit.library.progress import working
 
@@ -154,7 +154,7 @@ def apply(
 
     Applying twice changes nothing; every change is a row of the table `changes`.
 
-    Example: `quit review apply -w W`
+    Example: `quit review apply`
     """
     from quit.library.tables import open_tables
 
@@ -213,7 +213,7 @@ def run(
 ) -> None:
     """Push, pull and apply in one flow, once or on a schedule.
 
-    Example: `quit review run -w W --cron '*/10 * * * *'`
+    Example: `quit review run --cron '*/10 * * * *'`
     """
     from quit.library.progress import working
     from quit.review.report import pieces, review_status

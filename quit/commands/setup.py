@@ -7,14 +7,12 @@ from typing import Annotated
 
 import typer
 
-from quit.commands.options import JsonOption, SetOption, place, print_json
+from quit.commands.options import JsonOption, NamedProfileOption, SetOption, place, print_json
 from quit.errors import SettingsError
 
 
 def settings(
-    profile: Annotated[
-        str, typer.Option("--profile", "-p", help="Profile: a name, or the path of a TOML file.")
-    ] = "embedded",
+    profile: NamedProfileOption = "embedded",
     set_: SetOption = None,
     toml: Annotated[bool, typer.Option("--toml", help="Print the profile itself, to copy and change.")] = False,
     as_json: JsonOption = False,
@@ -43,12 +41,12 @@ def doctor(
     workspace: Annotated[
         Path | None, typer.Option("--workspace", "-w", **place, help="Also check this workspace.")
     ] = None,
-    profile: Annotated[str, typer.Option("--profile", "-p", help="Profile to check.")] = "embedded",
+    profile: NamedProfileOption = "embedded",
     as_json: JsonOption = False,
 ) -> None:
     """Check the installation, models, servers and settings, and say what to do about each fault.
 
-    Example: `quit doctor -w W`
+    Example: `quit doctor -w workspace --profile paper`
     """
     from quit.commands.console import print_checks
     from quit.operations.doctor import examine

@@ -21,7 +21,7 @@ def status(
 ) -> None:
     """Say how far each stage is, what was left out and why.
 
-    Examples: `quit status -w W`, `quit status -w W --left-out`
+    Examples: `quit status`, `quit status --left-out`
     """
     from quit.commands.console import print_left_out, print_status
     from quit.common.files import is_url
@@ -54,7 +54,7 @@ def show(
     """Show everything about one question: hints, leaks, type, difficulty, probe, split, passages, answers, verdicts,
     labels.
 
-    Example: `quit show -w W jsonl-geo-003 --passages 20`
+    Example: `quit show jsonl-geo-003 --passages 20`
     """
     from quit.commands.console import print_question
     from quit.library.tables import open_tables

@@ -13,7 +13,6 @@ from rich.markup import escape
 from rich.progress import (
     BarColumn,
     Progress,
-    ProgressColumn,
     SpinnerColumn,
     TextColumn,
     TimeElapsedColumn,
@@ -27,7 +26,6 @@ from quit.common.terminal import SafeConsole
 from quit.engine.pipeline import Pipeline
 from quit.render.terminal import sentence
 from quit.status.forecast import Forecast, span, time_of
-from quit.status.stages import status
 from quit.text.words import counted
 
 _ERR = SafeConsole(stderr=True, highlight=False)
@@ -44,23 +42,6 @@ class Notes(Listener):
         """Print one line, with ``quiet`` only a loud one."""
         if loud or not self.quiet:
             sentence(text, _ERR)
-
-
-def _progress(quiet: bool, *share: ProgressColumn, **options: Any) -> Progress:
-    """Return a progress bar for stderr that leaves nothing behind; ``share``: the columns after the bar itself."""
-    return Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description:<28}"),
-        BarColumn(),
-        *share,
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=_ERR,
-        disable=quiet or not _ERR.is_terminal,
-        transient=True,
-        **options,
-    )
 
 
 class _BuildBar(Progress):
@@ -93,7 +74,10 @@ class BuildConsole(Listener):
     def __init__(self, pipeline: Pipeline, quiet: bool = False) -> None:
         self.quiet = quiet
         self._pipeline = pipeline
-        self._forecast = _forecast(pipeline)
+        alike = _alike(pipeline)
+        runs = {run.key: alike[run.key] for run in pipeline.runs if not pipeline.is_done(run)}
+        unlike = frozenset(each for each in runs.values() if not each.endswith(", embedded"))
+        self._forecast = Forecast(runs, unlike)  # a language model's runs are like no other's
         self._bar = _BuildBar(
             SpinnerColumn(),
             TextColumn("{task.description:<26}"),
@@ -174,10 +158,14 @@ that goes on."""
 def _share_done(pipeline: Pipeline) -> float:
     """Return the share of a build that is done already, 0 to 1, as the time goes that its stages usually take."""
     alike, done, whole = _alike(pipeline), 0.0, 0.0
-    for row in status(pipeline.workspace, pipeline, rejects=False):
-        weight = time_of(row.run) * (1 if alike[row.run].endswith(", embedded") else _LANGUAGE_MODEL)
+    sharded = pipeline.is_done(pipeline.runs[0])  # until the sources are collected, the shards are unknown
+    for run in pipeline.runs:
+        weight = time_of(run.key) * (1 if alike[run.key].endswith(", embedded") else _LANGUAGE_MODEL)
         whole += weight
-        done += weight * (1.0 if row.state == "complete" else row.shards_done / max(row.shards, 1))
+        if pipeline.is_done(run):
+            done += weight
+        elif sharded:
+            done += weight * (1 - len(pipeline.pending(run)) / len(pipeline.shards(run)))
     return done / whole
 
 
@@ -191,13 +179,6 @@ def _alike(pipeline: Pipeline) -> dict[str, str]:
         kind = kinds[run.reader] if run.reader else judge if run.stage.name in ("select", "judge") else "embedded"
         alike[run.key] = f"{run.stage.name}, {kind}"
     return alike
-
-
-def _forecast(pipeline: Pipeline) -> Forecast:
-    """Return the forecast of the stage runs that are still to do; a language model's are like no other's."""
-    alike = _alike(pipeline)
-    runs = {run.key: alike[run.key] for run in pipeline.runs if not pipeline.is_done(run)}
-    return Forecast(runs, frozenset(each for each in runs.values() if not each.endswith(", embedded")))
 
 
 class _Bars(Notes):
@@ -224,7 +205,19 @@ class _Bars(Notes):
 @contextmanager
 def working(title: str, quiet: bool = False) -> Iterator[None]:
     """Print what is noted; on a terminal, a bar for ``title`` and one for each part that says how far it is."""
-    bar = _progress(quiet, TextColumn("{task.fields[share]:>4}"), redirect_stdout=False)
+    bar = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description:<28}"),
+        BarColumn(),
+        TextColumn("{task.fields[share]:>4}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=_ERR,
+        disable=quiet or not _ERR.is_terminal,
+        transient=True,
+        redirect_stdout=False,
+    )
     bar.add_task(escape(title), total=None, share="")
     on_stop(bar.stop)
     with bar, listening(_Bars(bar, quiet)):

@@ -122,8 +122,9 @@ def _resolve(rows: Any, wanted: str) -> str:
             f"({row['detail'].rstrip('.')})."
         )
     near = rows(
-        "SELECT question_id, jaro_winkler_similarity(question_id, ?) AS likeness FROM questions WHERE likeness > 0.9 "
-        "ORDER BY 2 DESC, 1 LIMIT 3",
+        "SELECT question_id, max(greatest(jaro_winkler_similarity(question_id, $1), "
+        "jaro_winkler_similarity(record_id, $1))) AS likeness FROM questions LEFT JOIN origins USING (question_id) "
+        "GROUP BY 1 HAVING likeness > 0.9 ORDER BY 2 DESC, 1 LIMIT 3",
         wanted,
     )
     listed = f" The nearest: {', '.join(row['question_id'] for row in near)}." if near else ""

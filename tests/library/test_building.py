@@ -1,6 +1,7 @@
 """Builds from Python: of records, in a notebook, and twice in a row in a process of its own."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pandas as pd
 import pytest
 
 import quit
+from quit.engine.planning import last_build
 from quit.engine.workspace import Workspace
 from quit.errors import SettingsError
 from quit.library import progress
@@ -29,8 +31,8 @@ def notebook(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     shown: list[str] = []
 
     class Display(ModuleType):
-        def display(self, data: dict[str, str], **options: bool) -> "Display":
-            shown.append(data["text/plain"])
+        def display(self, data: object, **options: bool) -> "Display":
+            shown.append(data["text/plain"] if isinstance(data, dict) else str(data))
             return self
 
         update = display
@@ -45,10 +47,10 @@ def test_records_are_built_once_in_a_notebook_with_one_bar(
 ) -> None:
     tables = quit.build(tmp_path / "W", records, profile=str(FEW))
     assert tables["labels"].equals(quit.open(few_built)["labels"])
-    assert notebook[-1] == "100%  done" and any("░" in line for line in notebook)
-    bars = len(notebook)
+    assert "100%  done" in notebook and any("░" in line for line in notebook)
+    notebook.clear()
     again = quit.build(tmp_path / "W", pd.DataFrame(records))
-    assert len(notebook) == bars and again["labels"].equals(tables["labels"])
+    assert "100%  done" not in notebook and again["labels"].equals(tables["labels"])
     assert [path.suffix for path in (tmp_path / "W" / "sources").iterdir()] == [".jsonl"]
     assert "prefect" not in capsys.readouterr().err.lower()
 
@@ -64,6 +66,17 @@ def test_check_and_plan_say_what_their_commands_say(records, few_source: Path, t
     with pytest.raises(SettingsError, match="no setting 'judge.treshold'. Did you mean 'judge.threshold'"):
         quit.build(tmp_path / "W", records, settings={"judge.treshold": 0.5})
     assert not (tmp_path / "W").exists()
+
+
+def test_the_bar_of_a_build_goes_on_where_it_was(few_built: Path, tmp_path: Path) -> None:
+    workspace = Workspace.open(shutil.copytree(few_built, tmp_path / "W"))
+    assert progress._share_done(last_build(workspace)) == 1
+    pipeline = last_build(workspace)
+    other = {**(workspace.build or {}), "overrides": ["collect.questions=5"]}
+    assert progress._share_done(last_build(workspace, other)) == 0  # none of these tables is its own
+    for key in ("read:minilm-vector", "read:minilm-late", "judge", "label", "update"):
+        workspace.discard(pipeline.folder(pipeline.stage_run(key)))
+    assert progress._share_done(pipeline) == pytest.approx(20.7 / 23.9)  # 2 * 1.4 + 0.2 + 0.1 + 0.1 are to do
 
 
 SCRIPT = """
