@@ -136,7 +136,7 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, re
     report = json.loads(ended.stdout)
     # The second is a tie wherever the judge accepts more than the gold answers, and so is Ada's flag: the judge stands,
     # the queue has them.
-    queue = json.loads(quit_review("disagreements", "-w", str(workspace), "--json").stdout)
+    queue = json.loads(quit_review("status", "--disagreements", "-w", str(workspace), "--json").stdout)
     assert {(row["question_id"], row["key"]) for row in queue} == {
         (second, key) for key in ticked[second] - gold[second]
     } | {(third, "ambiguous")}
