@@ -121,7 +121,9 @@ def stats(as_json: JsonOption = False) -> None:
 def drop(
     name: Annotated[
         str | None,
-        typer.Argument(help="A model, as `quit cache stats` or the profile names it; or `vectors`, `equivalence` or `leaks`."),
+        typer.Argument(
+            help="A model, as `quit cache stats` or the profile names it; or `vectors`, `equivalence` or `leaks`."
+        ),
     ] = None,
     origin: Annotated[str | None, typer.Option("--from", help="Only replies of the server with this address.")] = None,
     damaged: Annotated[
