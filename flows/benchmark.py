@@ -89,7 +89,7 @@ def _release_of(folder: str) -> Release:
     newest = newest_release(workspace)
     if newest is None:
         raise InputError(f"{folder} has no release to benchmark yet. Make one with: quit release create -w {folder}")
-    workspace.bring_folder(newest.path)
+    workspace.download_folder(newest.path)
     return newest
 
 

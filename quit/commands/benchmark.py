@@ -73,7 +73,7 @@ def run(
     Example: `quit benchmark run --release W/releases/v1 --retriever bm25 --retriever minilm --reranker late --reader
     minilm-names`
     """
-    from quit.commands.progress import working
+    from quit.library.progress import working
 
     with working("benchmark", quiet or as_json):
         from flows.calling import call_flow

@@ -45,10 +45,10 @@ def run(
     Example: `quit evaluate run bm25.run --release W/releases/v1`
     """
     from quit.commands.console import print_run_scores
-    from quit.commands.progress import working
     from quit.dataset.release_tables import export_tables_of_release
     from quit.dataset.workspace import export_tables_of
     from quit.engine.planning import last_build
+    from quit.library.progress import working
     from quit.systems.benchmark.runfile import score_run
 
     settings = load_settings("embedded", set_).benchmark

@@ -27,7 +27,7 @@ class SplitLabels:
     """Questions and passages of one split, or of ``all``.
 
     ``with_label_2``: questions with at least one passage of label 2; ``label_2``: passages of label 2; ``predicted``:
-    passages that no labeler was asked about (``labels.economy = "estimated"``).
+    passages that no labeler was asked about (``labels.partial = "estimated"``).
     """
 
     split: str
@@ -104,7 +104,7 @@ class ReaderAgreement:
 
     ``asked``: reader -> passages that it was asked about; ``correct``: share of these that it answers correctly, 0 to
     1. ``compared``: the readers that were asked about every passage. Only these are compared, for a labeler that is
-    asked what others got wrong (``labels.economy``) cannot agree with them. ``pairs``: of every two of these, the share
+    asked what others got wrong (``labels.partial``) cannot agree with them. ``pairs``: of every two of these, the share
     of passages that both or neither answer correctly, and Cohen's kappa. ``alpha``: Krippendorff's, nominal, of all of
     these; None where it is not defined (one reader, or all always right or wrong).
     """

@@ -12,6 +12,7 @@ from quit.errors import SettingsError
 from quit.models.factory import Models
 from quit.models.generation import CachedGenerator
 from quit.retrieval.built import BuiltCorpus
+from quit.retrieval.encoders import EMBEDDED
 from quit.retrieval.first_stage import Bm25Stage, DenseStage, FusedStage, open_first_stage
 from quit.retrieval.lexical import Bm25
 from quit.retrieval.protocols import FirstStage
@@ -67,9 +68,9 @@ def open_collection(
         )
     extra = [open_first_stage(vectors, documents, settings.first_stages)] if vectors else []
     dense_vectors = [each.vectors for each in (*extra, *stages) if isinstance(each, DenseStage)]
-    dense_vectors = [each for each in dense_vectors if each.encoder == settings.models.encoder]
+    dense_vectors = [each for each in dense_vectors if each.encoder == EMBEDDED]
     if vectors and not dense_vectors:
-        raise SettingsError(f"{vectors} holds no vectors of {settings.models.encoder}, the profile's encoder.")
+        raise SettingsError(f"{vectors} holds no vectors of {EMBEDDED}, the encoder of questions.")
     stage = stages[0] if len(stages) == 1 else FusedStage(stages)
     return Opened(documents, stage, models, dense_vectors[0].matrix if dense_vectors else None)
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from quit.common.files import read_json, write_json
 from quit.common.ids import content_hash
 from quit.common.progress import note
-from quit.contracts.tables import Table
+from quit.contracts.tables import TableContract
 from quit.errors import WorkspaceError
 from quit.systems.experiment import write_table
 
@@ -40,7 +40,7 @@ class Stages:
         label: str,
         key: Mapping[str, Any],
         questions: Sequence[str],
-        contract: Table,
+        contract: TableContract,
         make: Callable[[range], list[dict[str, Any]]],
         counter: Counter[str] | None = None,
     ) -> tuple[str, pa.Table]:
