@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -189,8 +188,8 @@ def list_(as_json: JsonOption = False, profile: NamedProfileOption = "embedded")
         group.removeprefix("quit."): {name: entry.value for name, entry in available(group).items()} for group in GROUPS
     }
     systems["readers"] |= {reader.name: f"profile {profile}" for reader in load_settings(profile, None).readers}
-    lines = ([kind, *(f"  {name:20} {where}" for name, where in names.items())] for kind, names in systems.items())
-    show(systems, as_json, chain.from_iterable(lines))
+    rows = [(kind, name, origin) for kind, names in systems.items() for name, origin in names.items()]
+    show(systems, as_json, [Table("", ("kind", "name", "origin"), rows, text=(1, 2))])
 
 
 def _print(rows: list[dict[str, Any]], seconds: dict[str, float], out: Path, as_json: bool) -> None:

@@ -141,7 +141,7 @@ def index_evaluate(
     Example: `quit index evaluate --corpus C I-bm25 I-minilm --graph G`
     """
     from quit.corpora.graph import NeighbourhoodGraph
-    from quit.corpora.reach import reach, reach_lines
+    from quit.corpora.reach import reach, reach_table
     from quit.retrieval.built import BuiltCorpus
     from quit.retrieval.first_stage import FusedStage, open_first_stage
 
@@ -152,7 +152,7 @@ def index_evaluate(
     if len(stages) > 1:
         stages[" + ".join(stages)] = FusedStage(list(stages.values()))
     rows = [row for name, stage in stages.items() for row in reach(documents, name, stage, neighbour_graph, kind)]
-    show(rows, as_json, reach_lines(rows))
+    show(rows, as_json, [reach_table(rows)])
 
 
 @graph.command("build")

@@ -6,13 +6,14 @@ One hop adds the neighbours of the documents in the list, two hops their neighbo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from quit.corpora.graph import NeighbourhoodGraph
 from quit.evaluate.metrics import Measure
+from quit.render.table import Table
 from quit.retrieval.built import BuiltCorpus, query_set
 from quit.retrieval.protocols import FirstStage
 
@@ -100,19 +101,16 @@ def _neighbours(graph: NeighbourhoodGraph, rows: np.ndarray, width: int) -> np.n
     return np.asarray(graph.edges[rows, :width], dtype=np.int64).ravel()
 
 
-def reach_lines(rows: Iterable[dict[str, Any]]) -> list[str]:
-    """Return the rows as a Markdown table."""
-    rows = list(rows)
-    if not rows:
-        return ["The corpus has no query with a relevant document: there is nothing to measure."]
-    names = dict.fromkeys(key for row in rows for key in row)
+def reach_table(rows: Sequence[dict[str, Any]]) -> Table:
+    """Return the rows for people: mean documents as whole numbers, shares with three digits."""
     hidden = ("pool@same", "all@same")
+    names = dict.fromkeys(key for row in rows for key in row)
     columns = [name for name in names if ("+" in name or "pool@" not in name) and not name.startswith(hidden)]
-    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    return [*lines, *("| " + " | ".join(_cell(name, row.get(name, "")) for name in columns) + " |" for row in rows)]
+    note = "" if rows else "The corpus has no query with a relevant document: there is nothing to measure."
+    return Table("", columns, [[_cell(name, row.get(name, "")) for name in columns] for row in rows], (1,), note)
 
 
-def _cell(name: str, value: Any) -> str:
+def _cell(name: str, value: Any) -> Any:
     if isinstance(value, float):
         return f"{value:.0f}" if name.startswith("pool") else f"{value:.3f}"
-    return str(value)
+    return value
