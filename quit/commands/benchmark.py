@@ -163,11 +163,11 @@ def grid(
     Example: `quit benchmark grid --release W/releases/v1 --retriever bm25 --reader minilm-names`
     """
     from quit.commands.progress import working
-    from quit.systems.benchmark.benchmark import Request
+    from quit.systems.benchmark.benchmark import BenchmarkRequest
     from quit.systems.benchmark.grid import means, run_grid
 
     systems = (tuple(retriever or ("bm25",)), tuple(reranker or ()), tuple(reader or ()))
-    request = Request(release, split, *systems, bounds=False)
+    request = BenchmarkRequest(release, split, *systems, bounds=False)
     with working("grid", quiet or as_json):
         table = run_grid(request, load_settings(profile, set_), out)
     best_first = means(table)

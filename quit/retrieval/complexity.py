@@ -26,7 +26,7 @@ from quit.text.normalize import normalize_answer
 UNRELATED, TELLING = 0.1, 0.6
 """Cosines of a text and an answer. MiniLM on TriviaHG: a hint retrieved by chance is at about 0.1 from an answer, one
 that speaks of it at 0.5 and more."""
-MOST_TOKENS = 512
+MAX_TOKENS = 512
 """Tokens of a document that a sequence-to-sequence head reads: T5 was trained on as many."""
 
 
@@ -139,7 +139,7 @@ class TokenLikelihood:
         query = tokenizer(question, add_special_tokens=False, return_tensors="pt")["input_ids"].to(self._device)
         relevance = np.zeros((len(texts), query.shape[1]))
         for row, text in enumerate(texts if query.shape[1] else ()):
-            document = tokenizer(text, truncation=True, max_length=MOST_TOKENS, return_tensors="pt").to(self._device)
+            document = tokenizer(text, truncation=True, max_length=MAX_TOKENS, return_tensors="pt").to(self._device)
             with torch.inference_mode():
                 shares = model(**document, labels=query).logits[0].double().softmax(dim=-1)
             relevance[row] = shares.gather(1, query[0, :, None])[:, 0].cpu().numpy()

@@ -19,7 +19,7 @@ from quit.settings import FirstStages, Graph
 
 LANES = 16
 """Columns of which one maximum is taken before selection: the k best lie in the k lanes with the highest maxima."""
-MOST_ROWS = 2048
+MAX_ROWS = 2048
 SCORE_MB, SCORE_MB_GPU = 512, 4096
 """Memory of one block of similarities, on a CPU and on a GPU."""
 BLOCK = 64
@@ -151,7 +151,7 @@ class ExactSearch:
         self._want = min(k + (rescored if precision == "bf16" else 0), self._n)
         self._bytes = (score_mb or (SCORE_MB if device == "cpu" else SCORE_MB_GPU)) << 20
         width = self._n * self._fast.element_size()
-        self.step = int(max(16, min(MOST_ROWS, self._bytes // width)))
+        self.step = int(max(16, min(MAX_ROWS, self._bytes // width)))
         # Written over by every block: memory that the system has to hand out anew costs a fifth of the product's time.
         self._scores = torch.empty((self.step, self._n), dtype=self._fast.dtype, device=device)
 

@@ -21,7 +21,7 @@ from quit.settings import Settings, parse
 from quit.stages.questions.candidates import candidate_pool
 from quit.systems.bandits import run as bandits
 from quit.systems.benchmark.listwise import ListwiseReranker, said
-from quit.systems.benchmark.plugins import Context
+from quit.systems.benchmark.plugins import PluginContext
 from quit.systems.collection import questions
 from quit.systems.complexity_models import Opinions
 from quit.systems.opening import Opened, language_model
@@ -117,7 +117,7 @@ def test_listwise_reranking(real_model: VllmServer, tmp_path: Path) -> None:
     settings = _settings(real_model, benchmark={"window": 3, "stride": 2, "rank_tokens": 24})
     models = Models(settings)
     passages: Any = SimpleNamespace(identity="none")
-    reranker = ListwiseReranker(Context(passages, settings, models, tmp_path, {}, NAME))
+    reranker = ListwiseReranker(PluginContext(passages, settings, models, tmp_path, {}, NAME))
     values = reranker.score("Where was Walter Scott born?", TEXTS[:5])
     assert sorted(values) == [1, 2, 3, 4, 5]
     counts = reranker.counts

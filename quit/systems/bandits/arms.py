@@ -18,7 +18,7 @@ from quit.retrieval.built import BuiltCorpus
 from quit.retrieval.complexity import AnswerHead
 from quit.retrieval.protocols import FirstStage, Ranking
 from quit.settings.bandits import Bandits
-from quit.systems.bandits.decompose import Ask, LLMDecomposition
+from quit.systems.bandits.decompose import DecompositionRequest, LLMDecomposition
 from quit.systems.bandits.request import Request
 from quit.systems.bandits.rewards import normalised
 from quit.systems.collection import Question
@@ -139,7 +139,7 @@ def written(
     one entry per question and decomposition (``settings.decompositions``)."""
     rankings = first_stage.search([question.text for question in questions], settings.context_documents)
     asks = [
-        Ask(question.query_id, question.text, tuple(collection.texts(ranking.rows.tolist())))
+        DecompositionRequest(question.query_id, question.text, tuple(collection.texts(ranking.rows.tolist())))
         for question, ranking in zip(questions, rankings, strict=True)
     ]
     return [

@@ -23,7 +23,7 @@ from quit.models.loading import located, model_identity
 from quit.retrieval.encoders import is_multi_vector
 from quit.retrieval.scorers import has_head
 from quit.settings import Settings
-from quit.systems.benchmark.benchmark import Outcome, Request, run_benchmark
+from quit.systems.benchmark.benchmark import BenchmarkRequest, Outcome, run_benchmark
 from quit.systems.benchmark.task import ReleasePassages
 from quit.systems.benchmark.train import base_models, train
 
@@ -157,7 +157,7 @@ def run_finetune(request: TuningRequest, settings: Settings, out: Path) -> tuple
     if can_rank(request.kind, request.base):
         names.insert(0, f"{SPEC[request.kind]}:{request.base}")
     reranks = request.kind in RERANKERS
-    benchmarked = Request(
+    benchmarked = BenchmarkRequest(
         request.release,
         request.split,
         retrievers=request.retrievers or ("bm25",) if reranks else tuple(names),

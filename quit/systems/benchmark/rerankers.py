@@ -12,7 +12,7 @@ from quit.common.ids import content_hash
 from quit.errors import InputError
 from quit.models.loading import load, load_pretrained, model_identity
 from quit.retrieval.scorers import CrossEncoderScorer
-from quit.systems.benchmark.plugins import Context
+from quit.systems.benchmark.plugins import PluginContext
 
 MONOT5_WORDS = ("true", "false")
 """MonoT5's words for a relevant passage and for another."""
@@ -29,7 +29,7 @@ class CrossEncoderReranker(CrossEncoderScorer):
     Raises ``InputError`` where no model is named.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: PluginContext) -> None:
         settings = context.settings.benchmark
         if not context.argument:
             raise InputError("Name the model of the reranker: cross-encoder:MODEL.")
@@ -44,7 +44,7 @@ class _LanguageModel:
 
     name = ""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: PluginContext) -> None:
         settings = context.settings.benchmark
         if not context.argument:
             raise InputError(f"Name the model of the reranker: {self.name}:MODEL.")
@@ -132,7 +132,7 @@ class Upr(_LanguageModel):
 
     name = "upr"
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: PluginContext) -> None:
         super().__init__(context)
         self._prompt = context.settings.benchmark.upr_prompt
         self.identity += f"/{content_hash(self._prompt, size=4)}"

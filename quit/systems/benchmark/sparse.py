@@ -16,7 +16,7 @@ from scipy import sparse
 
 from quit.retrieval.lexical import best_with_ties, terms
 from quit.retrieval.protocols import Ranking
-from quit.systems.benchmark.plugins import Context
+from quit.systems.benchmark.plugins import PluginContext
 from quit.systems.benchmark.task import Passages, expand
 
 VERSION = 1
@@ -29,7 +29,7 @@ class Bm25Retriever:
     A passage that shares no term with the query is not retrieved.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: PluginContext) -> None:
         settings = context.settings.benchmark
         self._passages = context.passages
         self._k1, self._b = settings.k1, settings.b

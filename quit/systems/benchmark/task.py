@@ -29,7 +29,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])")
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class BenchmarkQuery:
     """A question. ``answers``: the valid ones, for EM; ``gold``: the source's, for the judge."""
 
     question_id: str
@@ -208,7 +208,7 @@ class Task:
 
     name: str
     passages: Passages
-    queries: tuple[Query, ...]
+    queries: tuple[BenchmarkQuery, ...]
     relevance: Relevance | None
 
     @cached_property
@@ -228,7 +228,7 @@ def release_task(dataset: Dataset, content_id: str, split: str) -> Task:
     gold = dataset.aligned("questions")["answers"].to_pylist()
     types = dataset.aligned("descriptions").select(["coarse", "fine"]).to_pylist()
     queries = tuple(
-        Query(
+        BenchmarkQuery(
             dataset.ids[position],
             dataset.questions[position],
             tuple(dataset.valid_answers[position]),

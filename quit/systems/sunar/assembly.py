@@ -25,7 +25,7 @@ from quit.systems.sunar.planners import (
 )
 from quit.systems.sunar.reading import ANSWER_FIELDS, AnswerModel, Asker, LanguageModelAnswers
 from quit.systems.sunar.retrieval import Library
-from quit.systems.sunar.system import System
+from quit.systems.sunar.system import SunarSystem
 
 _PLANNERS: dict[str, type[LanguageModelPlanner]] = {
     each.name: each for each in (SelfAsk, ReAct, SearChain, Decomp, IRCoT)
@@ -42,7 +42,7 @@ class Assembly:
         self._sunar = settings.sunar
         self._models = models
 
-    def system(self, library: Library, how: Sunar) -> tuple[System, str]:
+    def system(self, library: Library, how: Sunar) -> tuple[SunarSystem, str]:
         """Return the system of a variant, and the identity of all that decides its traces, settings apart.
 
         ``how``: the variant's :func:`quit.systems.sunar.variants.effective` settings.
@@ -64,7 +64,7 @@ class Assembly:
             entailment.identity if entailment else "no uncertainty",
             reasoner.identity if reasoner else "no reasoner",
         ]
-        return System(library, planner, reader, entailment, reasoner, how), "\n".join(parts)
+        return SunarSystem(library, planner, reader, entailment, reasoner, how), "\n".join(parts)
 
     def _reader(self, reading: str) -> AnswerModel:
         if self._sunar.language_model:

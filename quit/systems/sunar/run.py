@@ -15,7 +15,7 @@ from quit.errors import InputError, WorkspaceError
 from quit.systems.experiment import write_rows
 from quit.systems.sunar.queries import Query
 from quit.systems.sunar.scores import scores
-from quit.systems.sunar.system import System
+from quit.systems.sunar.system import SunarSystem
 
 VERSION = 4
 """Version of what traces hold; rises when the same run would give others."""
@@ -49,7 +49,7 @@ class Run:
         """Return the questions that have no trace yet."""
         return [query for query in queries if not trace_path(self.path, query.query_id).is_file()]
 
-    def work(self, system: System, queries: Sequence[Query], workers: int) -> None:
+    def work(self, system: SunarSystem, queries: Sequence[Query], workers: int) -> None:
         """Answer the questions without a trace; a kill loses those in flight."""
 
         def answer(query: Query) -> None:
