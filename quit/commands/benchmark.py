@@ -130,7 +130,7 @@ def finetune(
     Example: `quit benchmark finetune --release W/releases/v1 --kind bi-encoder --positives 1 --positives 10 --set
     benchmark.granularity=subset`
     """
-    from quit.commands.progress import working
+    from quit.library.progress import working
     from quit.systems.benchmark.finetune import TuningRequest, run_finetune
 
     request = TuningRequest(release, kind, base, tuple(positives or (1, 5, 10)), split, tuple(retriever or ()))
@@ -162,7 +162,7 @@ def grid(
 
     Example: `quit benchmark grid --release W/releases/v1 --retriever bm25 --reader minilm-names`
     """
-    from quit.commands.progress import working
+    from quit.library.progress import working
     from quit.systems.benchmark.benchmark import BenchmarkRequest
     from quit.systems.benchmark.grid import means, run_grid
 

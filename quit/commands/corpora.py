@@ -59,9 +59,9 @@ def corpus_build(
 
     Example: `quit corpus build --source musique:musique_ans.jsonl --source 2wiki:train.json --out C`
     """
-    from quit.commands.progress import working
     from quit.corpora.build import build
     from quit.corpora.sources import parse_corpus_source
+    from quit.library.progress import working
 
     refs = [parse_corpus_source(text) for text in source]
     with working("corpus", quiet):
@@ -115,7 +115,7 @@ def index_build(
 
     Example: `quit index build --corpus C --encoder bm25 --out I`
     """
-    from quit.commands.progress import working
+    from quit.library.progress import working
     from quit.retrieval.built import BuiltCorpus
     from quit.retrieval.first_stage import build_first_stage
 
@@ -171,8 +171,8 @@ def graph_build(
 
     Example: `quit graph build --corpus C --encoder minilm --k 100 --out G`
     """
-    from quit.commands.progress import working
     from quit.corpora.graph import build_graph
+    from quit.library.progress import working
     from quit.retrieval.built import BuiltCorpus
 
     settings = load_settings(profile, set_)

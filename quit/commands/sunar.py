@@ -55,7 +55,7 @@ def run(
 
     Example: `quit sunar run --corpus C --graph G --variant sunar-r --variant rerank --set sunar.c=50`
     """
-    from quit.commands.progress import working
+    from quit.library.progress import working
     from quit.models.factory import Models
     from quit.systems.sunar.experiment import open_library, run_variants
 
