@@ -18,13 +18,16 @@ import pyarrow.compute as pc
 from quit.common.columns import is_in, one_array, plain, runs
 from quit.common.ids import content_hash
 from quit.common.progress import advance, note
+from quit.dataset.files import TableFiles, aligned
 from quit.errors import InputError
+from quit.evaluate.labels import SPLITS
 from quit.models.protocols import NO_ANSWER
 from quit.stages.label import PREDICTED_FROM
-from quit.stages.labelling.answers import Answers, matching_rows
+from quit.stages.labelling.answers import Answers, cut_replies, matching_rows
 from quit.stages.labelling.passages import PermutationTable, permutation_table
+from quit.stages.select import SELECTION
 
-SPLITS = ("train", "dev", "test")
+_SMALL = ("questions", "hints", "ranked_hints", "descriptions", "splits", "verdicts", "valid_answers")
 FULLY, PARTIALLY = 2, 1  # relevance labels (paper, section 3.2.2); 0, another question's passage, is never stored
 
 
@@ -85,6 +88,24 @@ class ExportTables:
     selection: pa.Table | None = None
     selection_rounds: pa.Table | None = None
     fill_in: str = "build its workspace with labels.economy=off and release that"
+
+    @classmethod
+    def read(cls, files: TableFiles, readers: Sequence[ReaderInfo], provenance: Mapping[str, Any]) -> ExportTables:
+        """Return the tables of ``files``; of the large ones only the columns that exports read, with question ids and
+        permutations dictionary-encoded. Raises ``InputError`` for a file that cannot be read."""
+        keys = ["question_id", "permutation"]
+        return cls(
+            **{name: files.read(name) for name in (*_SMALL, *SELECTION) if name in _SMALL or name in files.parts},
+            passages=files.read("passages", keys, keys).unify_dictionaries(),
+            labels=files.read("labels", [*keys, "label"], keys).unify_dictionaries(),
+            answers={info.name: files.answers(info.name) for info in readers},
+            readers=tuple(readers),
+            provenance=dict(provenance),
+            embedded=any(info.kind == "embedded" for info in readers),
+            cut={
+                info.name: sum(map(cut_replies, files.batches(f"answers/{info.name}", ["ended"]))) for info in readers
+            },
+        )
 
     @property
     def partly_asked(self) -> bool:
@@ -178,13 +199,8 @@ class Dataset:
     # Small tables, in memory as a whole.
 
     def aligned(self, name: str) -> pa.Table:
-        """Return ``questions``, ``descriptions`` or ``splits`` with one row a question, in the order of ``ids``."""
-        table = getattr(self.tables, name)
-        rows = pc.index_in(pa.array(self.ids), plain(table["question_id"]))
-        if rows.null_count:
-            missing = self.ids[rows.is_null().index(True).as_py()]
-            raise InputError(f"The table {name!r} has no row for the question {missing!r}.")
-        return table.take(rows)
+        """Return ``questions``, ``descriptions`` or ``splits`` with one row per question, in the order of ``ids``."""
+        return aligned(name, getattr(self.tables, name), self.ids)
 
     @cached_property
     def questions(self) -> list[str]:

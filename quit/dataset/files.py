@@ -14,11 +14,9 @@ import pyarrow.parquet as pq
 
 from quit import contracts
 from quit.common.columns import is_in, plain, positions_in
-from quit.dataset.dataset import SPLITS
-from quit.dataset.workspace import check_finished
-from quit.engine.pipeline import Pipeline
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
+from quit.evaluate.labels import SPLITS
 from quit.stages.labelling.answers import Answers
 from quit.stages.select import SELECTION
 from quit.store.parts import KEYS
@@ -164,7 +162,7 @@ class TableFiles:
         text_of = plain(questions["question"]).take(pc.index_in(ids, plain(questions["question_id"])))
         ranked = self.read("ranked_hints", ["question_id", "rank", "hint", "selected"])
         ranked = ranked.filter(ranked["selected"]).sort_by("rank")
-        hints, answers = _lists(ranked, "hint", ids), _lists(self.read("valid_answers"), "answer", ids)
+        hints, answers = lists(ranked, "hint", ids), lists(self.read("valid_answers"), "answer", ids)
 
         def batches() -> Iterator[pa.RecordBatch]:
             for table in rows:
@@ -196,13 +194,22 @@ class TableFiles:
         return rows if pc.all(ours).as_py() else rows.filter(ours)
 
 
-def _lists(table: pa.Table, column: str, ids: pa.Array) -> pa.ListArray:
+def lists(table: pa.Table, column: str, ids: pa.Array) -> pa.ListArray:
     """Return the values of each question in ``ids``, in the order of the table."""
     owner = positions_in(table["question_id"], ids)
     rows = np.argsort(owner, kind="stable")[np.count_nonzero(owner < 0) :]
     ends = np.cumsum(np.bincount(owner[rows], minlength=len(ids)))
     values = plain(table[column]).take(pa.array(rows))
     return pa.ListArray.from_arrays(pa.array(np.concatenate([[0], ends]), pa.int32()), values)
+
+
+def aligned(name: str, table: pa.Table, ids: Sequence[str]) -> pa.Table:
+    """Return one row of a table per question, in the order of ``ids``. Raises ``InputError`` for one without a row."""
+    rows = pc.index_in(pa.array(ids), plain(table["question_id"]))
+    if rows.null_count:
+        missing = ids[rows.is_null().index(True).as_py()]
+        raise InputError(f"The table {name!r} has no row for the question {missing!r}.")
+    return table.take(rows)
 
 
 def _texts(hints: pa.ListArray, owner: np.ndarray, permutation: pa.StringArray) -> pa.StringArray:
@@ -232,12 +239,6 @@ def current_files(workspace: Workspace, readers: Iterable[str] | None = None) ->
         if any(table in manifest["tables"] for _, manifest in current.values()):
             parts[name] = [path for path, _ in workspace.part_files(table, runs=[f"read:{reader}"] if reader else None)]
     return TableFiles(parts, plain(workspace.read("splits")["question_id"]))
-
-
-def workspace_tables(workspace: Workspace, pipeline: Pipeline) -> TableFiles:
-    """Return :func:`current_files` of a finished build. Raises :class:`WorkspaceError` when a stage is not finished."""
-    check_finished(workspace, pipeline)
-    return current_files(workspace, [reader.name for reader in pipeline.settings.readers])
 
 
 def write_table(target: Path, name: str, pieces: Iterable[pa.Table]) -> int:

@@ -16,9 +16,9 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from bm25s.stopwords import STOPWORDS_EN_PLUS  # NLTK's 179, whose own list is a download
 
+from quit.dataset.files import TableFiles, aligned, lists
 from quit.errors import InputError
 from quit.models.protocols import Encoder
 from quit.stages.labelling.passages import passage_texts, permutation_table
@@ -130,6 +130,14 @@ def statistics(
     )
 
 
+def statistics_of(files: TableFiles, encoder: Encoder | None = None) -> Statistics:
+    """Return the statistics of a workspace's or a release's files. Raises as :func:`statistics` does."""
+    names = ("questions", "ranked_hints", "descriptions", "splits", "valid_answers")
+    keys = ["question_id", "permutation"]  # dictionary-encoded: 2.4 million texts at full size
+    labels = files.read("labels", [*keys, "label"], keys)
+    return statistics(**{name: files.read(name) for name in names}, labels=labels, encoder=encoder)
+
+
 class _Facts:
     """The small tables as lists in the order of ``splits``."""
 
@@ -138,34 +146,21 @@ class _Facts:
         if not self.ids:
             raise InputError("There is nothing to count: the table 'splits' holds no question.")
         self.splits: list[str] = splits["split"].to_pylist()
-        questions = self._aligned("questions", questions)
+        questions = aligned("questions", questions, self.ids)
         self.questions: list[str] = questions["question"].to_pylist()
         self.gold: list[list[str]] = questions["answers"].to_pylist()
-        descriptions = self._aligned("descriptions", descriptions)
+        descriptions = aligned("descriptions", descriptions, self.ids)
         self.coarse: list[str] = descriptions["coarse"].to_pylist()
         self.bins: list[str] = descriptions["difficulty_bin"].to_pylist()
-        self.valid = self._grouped(valid_answers, "answer")
+        ids = pa.array(self.ids)
+        self.valid: list[list[str]] = lists(valid_answers, "answer", ids).to_pylist()
         selected = ranked_hints.filter(ranked_hints["selected"])
-        self.hints = self._grouped(selected.sort_by([("rank", "ascending")]), "hint")
+        self.hints: list[list[str]] = lists(selected.sort_by("rank"), "hint", ids).to_pylist()
         for question_id, hints in zip(self.ids, self.hints):
             if not hints or len(hints) != len(self.hints[0]):
                 raise InputError(
                     f"The question {question_id!r} has {len(hints)} selected hints, {self.ids[0]!r} has others."
                 )
-
-    def _aligned(self, name: str, table: pa.Table) -> pa.Table:
-        rows = pc.index_in(pa.array(self.ids), table["question_id"].cast(pa.string()).combine_chunks())
-        if rows.null_count:
-            missing = self.ids[rows.is_null().index(True).as_py()]
-            raise InputError(f"The table {name!r} has no row for the question {missing!r}.")
-        return table.take(rows)
-
-    def _grouped(self, table: pa.Table, column: str) -> list[list[str]]:
-        values: dict[str, list[str]] = {question_id: [] for question_id in self.ids}
-        for question_id, value in zip(table["question_id"].to_pylist(), table[column].to_pylist()):
-            if question_id in values:
-                values[question_id].append(value)
-        return list(values.values())
 
     def mask(self, split: str) -> np.ndarray:
         if split == ALL:

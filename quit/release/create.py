@@ -18,7 +18,7 @@ from quit import contracts
 from quit.common.files import file_checksum, write_json, writing
 from quit.common.ids import content_hash
 from quit.common.progress import advance
-from quit.dataset.files import TableFiles, workspace_tables, write_table
+from quit.dataset.files import TableFiles, write_table
 from quit.dataset.release import (
     DESCRIPTION,
     FOLDER,
@@ -30,8 +30,8 @@ from quit.dataset.release import (
     open_release,
     verify,
 )
-from quit.dataset.statistics import statistics
-from quit.dataset.workspace import provenance_of, readers_of, verification_of
+from quit.dataset.statistics import statistics_of
+from quit.dataset.workspace import provenance_of, readers_of, verification_of, workspace_tables
 from quit.engine.pipeline import Pipeline
 from quit.engine.usage import origins
 from quit.engine.workspace import Workspace
@@ -320,12 +320,7 @@ def _counts(files: TableFiles) -> dict[str, Any]:
 
 
 def _statistics(files: TableFiles, encoder: Encoder | None) -> dict[str, Any]:
-    keys = ["question_id", "permutation"]
-    figures = statistics(
-        **{name: files.read(name) for name in ("questions", "ranked_hints", "descriptions", "splits", "valid_answers")},
-        labels=files.read("labels", [*keys, "label"], keys),
-        encoder=encoder,
-    ).to_dict()
+    figures = statistics_of(files, encoder).to_dict()
     for row in figures["summary"]:
         for name in ("semantic_similarity", "similarity_error"):
             if row[name] is not None:

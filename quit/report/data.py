@@ -11,12 +11,13 @@ from typing import Any
 import duckdb
 
 from quit.common.progress import advance
-from quit.dataset.files import TableFiles
+from quit.dataset.files import current_files
 from quit.dataset.release import Release, open_release
-from quit.dataset.statistics import statistics
+from quit.dataset.statistics import statistics_of
 from quit.engine.usage import totals
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
+from quit.evaluate.labels import SPLITS
 from quit.release.create import list_rows
 from quit.release.diff import diff
 from quit.release.show import imported_lines
@@ -35,7 +36,6 @@ from quit.status.summary import (
 )
 from quit.version import __version__
 
-SPLITS = ("train", "dev", "test")
 _FIGURES = 21  # steps of ``gather`` that progress is reported about
 
 
@@ -234,15 +234,10 @@ def _difficulty(connection: duckdb.DuckDBPyConnection, bins: int) -> dict[str, A
 def _statistics(workspace: Workspace) -> dict[str, Any] | None:
     """The paper's table 1, and labels by hints, difficulty and type; without semantic similarity (that one is measured
     when a release is frozen)."""
-    tables = {
-        name: workspace.read(name) for name in ("questions", "ranked_hints", "descriptions", "splits", "valid_answers")
-    }
-    files = TableFiles({"labels": [path for path, _ in workspace.part_files("labels")]})
-    keys = ["question_id", "permutation"]  # dictionary-encoded: 2.4 million texts at full size
-    tables["labels"] = files.read("labels", [*keys, "label"], keys)
-    if not all(len(table) for table in tables.values()):
+    files = current_files(workspace)
+    if not all(files.parts.get(name) for name in ("descriptions", "splits", "valid_answers", "labels")):
         return None
-    return statistics(**tables).to_dict()
+    return statistics_of(files).to_dict()
 
 
 def _usage(workspace: Workspace, settings: Settings) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from quit.evaluate.labels import SPLITS
 from quit.release.show import differences
 from quit.render import plots
 from quit.render.table import Plot, Table, number, percent, plain_name, share, short_identity, table_1
@@ -15,7 +16,6 @@ from quit.status.asked import asked_tables
 from quit.status.summary import JudgeAgreement, type_sentence
 from quit.text.words import counted
 
-SPLITS = ("train", "dev", "test")
 Facts = dict[str, Any]
 """What :func:`quit.report.data.gather` returns, or a part of it."""
 Pieces = Iterator[str | Table]
