@@ -42,9 +42,11 @@ class ReaderInfo:
 
 
 def fingerprint_of(provenance: Mapping[str, Any], readers: Sequence[ReaderInfo]) -> str:
-    """Return the fingerprint of what an export is made from: inputs, settings and models, not the moment, nor what the
-    card says of annotators (``verification``), which rests on files outside the workspace, and of servers
-    (``replies``)."""
+    """Return the fingerprint of an export's origin: inputs, settings and models, without the time.
+
+    What the card says of annotators (``verification``) and of servers (``replies``) does not count: it rests on files
+    outside the workspace.
+    """
     content = {key: value for key, value in provenance.items() if key not in ("verification", "replies")}
     return content_hash("release", content, [info.identity for info in readers])
 
@@ -53,11 +55,11 @@ def fingerprint_of(provenance: Mapping[str, Any], readers: Sequence[ReaderInfo])
 class ExportTables:
     """The tables of a release (see ``quit.contracts.tables``) and where they come from.
 
-    All but ``answers`` (reader -> its answers) are tables of that name. ``splits`` decides which questions are exported
-    and in which order; the other tables may hold more. ``passages``, ``labels`` and the rows of ``answers`` keep a
+    All except ``answers`` (reader -> its answers) are tables of that name. ``splits`` decides which questions are
+    exported and in which order; the other tables may hold more. ``passages``, ``labels`` and the rows of ``answers`` keep a
     question together, permutations depth first. Of these only question_id, permutation and label or number are read;
     question ids and permutations may be dictionary-encoded, which at full size keeps the answers in 0.2 GB.
-    ``verdicts`` holds one row a question and answer_key: the verdict in force. ``readers`` is in profile order.
+    ``verdicts`` holds one row per question and answer_key: the verdict in force. ``readers`` is in profile order.
 
     ``provenance`` may have: ``settings``, ``fingerprints``, ``program_version``, ``release`` (its name), ``reviews``
     (how people checked it, in words), ``replies`` (of language models: :func:`quit.engine.usage.origins`),
@@ -289,7 +291,7 @@ class Dataset:
         return self._column("selection", positions, "probability")
 
     def warn_of_predictions(self, positions: np.ndarray) -> None:
-        """Tell people, where labels of these questions that something is measured by are predicted."""
+        """Warn where labels of these questions are predicted: they are about to be used to measure something."""
         if (probability := self.predictions(positions)) is not None and (count := int((~np.isnan(probability)).sum())):
             note(f"{count:,} of {probability.size:,} labels are predicted, not asked (labels.economy).", loud=True)
 
@@ -353,7 +355,7 @@ class Dataset:
 class _BlockReplies:
     """One reader's distinct replies to the questions of a block, and which passage got which.
 
-    ``texts``, ``owner`` (the question's row in the block) and ``correct`` (as in ``Block``): one a distinct reply.
+    ``texts``, ``owner`` (the question's row in the block) and ``correct`` (as in ``Block``): one per distinct reply.
     ``index`` (into these) and ``valid`` (whether the reply is a valid answer): shape (questions, passages).
     """
 

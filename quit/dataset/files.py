@@ -35,7 +35,7 @@ TABLES = (
     "changes",
     "rejects",
 )
-"""Tables of a release beside those of its readers. All but the last two hold only questions that are in ``splits``."""
+"""Tables of a release, without those of its readers. All except the last two hold only questions in ``splits``."""
 _BEHIND_PASSAGES = ("splits", "questions", "ranked_hints", "valid_answers", "labels")
 HISTORY = ("changes", "rejects")
 """Tables that also hold questions which left the dataset."""
@@ -76,7 +76,7 @@ def names_of(readers: Iterable[str]) -> tuple[str, ...]:
 class TableFiles:
     """Table -> its Parquet files, in row order. ``ids``: the questions that count, where the files hold more.
 
-    ``imported``: made from published files, so that every column but a table's key may be null (unknown).
+    ``imported``: made from published files, so that every column except a table's key may be null (unknown).
     """
 
     parts: Mapping[str, Sequence[Path]]
@@ -250,7 +250,7 @@ def write_table(target: Path, name: str, pieces: Iterable[pa.Table]) -> int:
 
 
 class TableWriter:
-    """Writes a table piece by piece. The bytes depend on the rows alone, not on how they come in pieces."""
+    """Writes a table piece by piece. The bytes depend only on the rows, not on the pieces."""
 
     def __init__(self, target: Path, schema: pa.Schema) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)

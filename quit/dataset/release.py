@@ -84,7 +84,7 @@ def content_id_of(content: Mapping[str, Any]) -> str:
 
 
 def checksum_of(facts: Mapping[str, Any]) -> str:
-    """Return the hash of everything in ``release.json`` but this hash."""
+    """Return the hash of everything in ``release.json`` except this hash."""
     return content_hash({key: value for key, value in facts.items() if key != "checksum"})
 
 

@@ -1,7 +1,7 @@
 """Statistics of a release (paper, table 1), and labels by number of hints, difficulty and type.
 
-All figures but one are exact over all passages and need no passage text: words of a passage are those of its hints,
-and its word set is the union of theirs. Semantic similarity alone is estimated, from a seeded sample of at most 500
+All figures except one are exact over all passages and need no passage text: words of a passage are those of its hints,
+and its word set is the union of theirs. Only semantic similarity is estimated, from a seeded sample of at most 500
 passages.
 """
 
@@ -61,7 +61,7 @@ class Summary:
 class Statistics:
     """What a release reports about itself.
 
-    ``summary``: one ``Summary`` a split with questions, then ``all``. ``by_hints``, ``by_type``, ``by_difficulty``:
+    ``summary``: one ``Summary`` per split with questions, then ``all``. ``by_hints``, ``by_type``, ``by_difficulty``:
     Arrow tables with split, the group (n_hints int16; coarse or difficulty_bin string), label (int8), passages
     (int64) and share (float64, of the group's passages in that split), ordered by these. ``contained``: ids of
     questions with a passage that contains a valid answer. ``encoder``: identity of the encoder behind the similarity,
@@ -203,7 +203,7 @@ def _passage_words(hints: Sequence[Sequence[str]]) -> np.ndarray:
 def _overlap(questions: Sequence[str], hints: Sequence[Sequence[str]]) -> np.ndarray:
     """Return the mean Jaccard index of a question's words and its passages' words, exact: float64, shape (questions,).
 
-    The word set of a passage depends on its subset alone. Words are counted by the set of hints that hold them (a bit
+    The word set of a passage depends only on its subset. Words are counted by the set of hints that hold them (a bit
     mask), once all and once those of the question; a matrix product then sums them up for every subset.
     """
     n = len(hints[0])

@@ -132,7 +132,7 @@ def export(
     very bytes already, such as the first of two formats after a kill in the second, is left as it is. ``overwrite``:
     replace any earlier export of ours; ``renew``: one of this release only (with another card, say). Raises
     ``SettingsError`` for an unknown format, none at all, a target that is not an earlier export of ours, or another one
-    when neither allows it; ``InputError`` when a format needs answers or labels that nobody gave
+    when neither allows it; ``InputError`` when a format needs answers or labels that are missing
     (``labels.economy``), when the tables do not fit together or an equal target is damaged;
     ``WorkspaceError`` when the disk refuses (full, not writable).
     """
@@ -327,7 +327,7 @@ def _partial(out: Path, name: str):
     """A locked, hidden folder beside the target. Those of killed runs, whose locks are gone, are removed first."""
     prefix, suffix = f".{name}.", ".partial"
     with ExitStack() as held:
-        with _lock(out):  # so that nobody takes our folder for a ruin before it is locked
+        with _lock(out):  # so that no other process removes our folder before it is locked
             for left in sorted(out.glob(f"{prefix}*{suffix}")):
                 with _lock(left, wait=False) as locked:
                     if locked:

@@ -1,4 +1,4 @@
-"""Which passages a fine-tuning export takes as positives and negatives of a question.
+"""Which passages a fine-tuning export takes as positives and negatives per question.
 
 Positives have label 2. Negatives are of one kind: ``other`` (positives of other questions, as in the paper's footnote
 11), ``any`` (passages of other questions, whatever their label), ``partial`` (label 1, the same question) or ``hard``
@@ -27,7 +27,7 @@ from quit.text.normalize import normalize_answer
 KINDS = ("other", "any", "partial", "hard")
 MINERS = ("bm25", "encoder")
 MOST = 200
-"""Positives or negatives a question at most: the largest number that fine-tuning runs compare (1, 5, ... 200)."""
+"""Positives or negatives per question at most: the largest number that fine-tuning runs compare (1, 5, ... 200)."""
 SPLITS = ("train", "dev")
 """Splits that models are tuned on."""
 PAIRS = "line i of a question pairs its positive i mod P with its negative i mod N, for i below max(P, N)"
@@ -35,7 +35,7 @@ PAIRS = "line i of a question pairs its positive i mod P with its negative i mod
 
 @dataclass(frozen=True, slots=True)
 class FineTuning:
-    """What a fine-tuning export takes: ``positives`` and ``negatives`` a question (at most), of which ``kind``.
+    """What a fine-tuning export takes: ``positives`` and ``negatives`` per question (at most), of which ``kind``.
 
     ``miner``: what finds hard negatives. ``seed``: key of all choices. Raises ``SettingsError`` for other values.
     """
@@ -57,7 +57,7 @@ class FineTuning:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A question with its passages: ``position * P + row``, P passages a question, best first or as drawn."""
+    """A question with its passages: ``position * P + row``, P passages per question, best first or as drawn."""
 
     position: int
     positives: list[int]
@@ -227,7 +227,7 @@ def passages_of(chosen: np.ndarray, positions: np.ndarray) -> np.ndarray:
 def keyed_draws(key: int, count: int, start: int = 0) -> np.ndarray:
     """Return draws ``start`` to ``start + count`` of the stream of a key: uint64, shape (count,).
 
-    SplitMix64 (Steele, Lea and Flood 2014): each draw depends on key and place alone, on every machine.
+    SplitMix64 (Steele, Lea and Flood 2014): each draw depends only on key and place, on every machine.
     """
     counter = np.arange(start + 1, start + count + 1, dtype=np.uint64)
     value = np.uint64(key) + counter * np.uint64(0x9E3779B97F4A7C15)

@@ -1,7 +1,7 @@
 """Before spending: how many requests, tokens, hours and how much money a build will take (``quit plan``).
 
 Token counts come from a sample of the questions, by each model's own tokenizer where it is on this machine, else four
-characters a token; what a chat template puts around the turns (some four tokens each) is not counted. With a prefix
+characters per token; what a chat template puts around the turns (some four tokens each) is not counted. With a prefix
 cache of blocks of B tokens a passage with all of its parent in the cache computes what comes after the last full block
 of that parent; the passages of a question are the nodes of a trie, each with its parent before it.
 """
@@ -32,9 +32,9 @@ from quit.stages.labelling.passages import passage_count
 from quit.stages.read import selected_hints
 
 JUDGED_A_QUESTION = 20.0
-"""Distinct answers a question that a judge has to see, where no workspace tells: the paper does not say."""
+"""Distinct answers per question that a judge has to see, where no workspace tells: the paper does not say."""
 COMPLETION_TOKENS = 6.0
-"""Tokens a reply, where no workspace tells."""
+"""Tokens per reply, where no workspace tells."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,8 @@ class Plan:
 def plan(pipeline: Pipeline, *, sample: int = 200, block: int = 16, throughput: float | None = None) -> Plan:
     """Return the plan of what is still to do.
 
-    ``sample``: questions whose prompts are counted. ``block``: tokens a block of the server's prefix cache.
-    ``throughput``: replies a second; the workspace's own measure where it is None.
+    ``sample``: questions whose prompts are counted. ``block``: tokens per block of the server's prefix cache.
+    ``throughput``: replies per second; the workspace's own measure where it is None.
     """
     questions, notes = planned_questions(pipeline)
     positions = np.unique(np.linspace(0, len(questions) - 1, sample, dtype=int)) if questions else ()
@@ -207,10 +207,10 @@ class _Planner:
             verdicts = pipeline.workspace.read("verdicts")
             asked = pc.sum(pc.equal(verdicts.column("basis"), "model")).as_py() or 0
             rate = asked / max(1, len(verdicts.column("question_id").unique()))
-            self.notes.append(f"{spec.name}: {rate:.1f} answers a question, as in the workspace's last build.")
+            self.notes.append(f"{spec.name}: {rate:.1f} answers per question, as in the workspace's last build.")
         else:
             rate = JUDGED_A_QUESTION
-            self.notes.append(f"{spec.name}: {rate:.0f} answers a question are assumed; nothing was read yet.")
+            self.notes.append(f"{spec.name}: {rate:.0f} answers per question are assumed; nothing was read yet.")
         count = self._counter(spec)
         frame = sum(count(text) for _, text in judge_prompt(spec).turns)
         mean = float(np.mean([count(question.question) for question in self.sampled])) if self.sampled else 0.0

@@ -55,8 +55,8 @@ _SIMILARITY_DIGITS = 3  # an estimate with a standard error of about 0.01; furth
 
 @dataclass(frozen=True)
 class Created:
-    """What became of ``create``. ``new``: false where the same release was already there; ``note``: what of the new one
-    is not in it then, a sentence, or empty."""
+    """Result of ``create``. ``new``: false where the same release was already there; ``note``: how the requested release
+    differs from the existing one, in a sentence, or empty."""
 
     release: Release
     new: bool
@@ -64,7 +64,7 @@ class Created:
 
 
 def subject_of(pipeline: Pipeline, settings: Settings | None = None) -> Subject:
-    """Return a finished build as what gates check; ``settings``: others than the build's, for the gates alone.
+    """Return a finished build as what gates check; ``settings``: others than the build's, only for the gates.
 
     Raises :class:`WorkspaceError` when a stage is not finished.
     """
@@ -331,7 +331,7 @@ def _statistics(files: TableFiles, encoder: Encoder | None) -> dict[str, Any]:
 
 
 def list_rows(releases: Sequence[Release]) -> list[dict[str, Any]]:
-    """Return one row a release: name, content id, questions by split, passages, reviews, annotators, gates."""
+    """Return one row per release: name, content id, questions by split, passages, reviews, annotators, gates."""
     return [
         {
             "name": release.name,

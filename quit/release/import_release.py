@@ -89,7 +89,7 @@ class _AsPublished:
             self._given.update(zip(*columns, strict=True))
 
     def verdicts(self, items: Sequence[JudgeItem], sample: int = 0) -> list[Verdict]:
-        """Return one verdict an item; null where no labeler gave the answer."""
+        """Return one verdict per item; null where no labeler gave the answer."""
         given = ((item.question_id, normalize_answer(item.candidate)) in self._given for item in items)
         return [Verdict(False if judged else None, None, "") for judged in given]
 
@@ -182,7 +182,7 @@ def _splits(ids: Mapping[str, Sequence[str]]) -> pa.Table:
 
 
 def _tables_of(block: Sequence[Published], file: str, files: ReleaseFiles, differences: _Differences) -> Tables:
-    """Return the rows that some questions have in every table but ``splits``."""
+    """Return the rows that some questions have in every table except ``splits``."""
     passages = enumerate_passages([question.question_id for question in block], files.permutations.n)
     replies: dict[str, Tables] = {
         info.name: _numbered(block, passages, key, info.name)

@@ -1,4 +1,4 @@
-"""``quit browse``: a small server for this machine alone, to search questions and open one. It only reads, and sends no
+"""``quit browse``: a small server, for this machine only, to search questions and open one. It only reads, and sends no
 script.
 
 A page from elsewhere that a person has open can ask it nothing: another host name than this machine's is refused (so a

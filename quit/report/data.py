@@ -129,7 +129,7 @@ def _counts(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
 
 
 def _readers(workspace: Workspace, settings: Settings, connection: duckdb.DuckDBPyConnection) -> list[dict[str, str]]:
-    """The profile's (or a release's) readers, then those that have answers but are in no profile (any more)."""
+    """The profile's (or a release's) readers, then those that have answers and are in no profile."""
     readers = [
         {"name": reader.name, "role": reader.role, "kind": reader.kind} for reader in shown_readers(workspace, settings)
     ]

@@ -57,8 +57,8 @@ def judge_against_people(workspace: Workspace, settings: Review) -> dict[str, An
 
     Only answers that the judge had to decide (basis ``model``) count. ``both_yes``, ``only_judge``, ``only_people``,
     ``both_no``: answers; ``unread``: settled answers whose verdict could not be read; ``agreement``: share alike;
-    ``kappa``: Cohen's, None where it is not defined. ``kinds``: the same of blind pages alone and of the others, a dict
-    each with ``blind``.
+    ``kappa``: Cohen's, None where it is not defined. ``kinds``: the same for blind pages and for the others, each a
+    dict with ``blind``.
     """
     live = live_reviews(ReviewStore(workspace).read())
     compared = _compared(workspace, settings, live)
