@@ -56,9 +56,9 @@ class ExportTables:
     """The tables of a release (see ``quit.contracts.tables``) and where they come from.
 
     All except ``answers`` (reader -> its answers) are tables of that name. ``splits`` decides which questions are
-    exported and in which order; the other tables may hold more. ``passages``, ``labels`` and the rows of ``answers`` keep a
-    question together, permutations depth first. Of these only question_id, permutation and label or number are read;
-    question ids and permutations may be dictionary-encoded, which at full size keeps the answers in 0.2 GB.
+    exported and in which order; the other tables may hold more. ``passages``, ``labels`` and the rows of ``answers``
+    keep a question together, permutations depth first. Of these only question_id, permutation and label or number are
+    read; question ids and permutations may be dictionary-encoded, which at full size keeps the answers in 0.2 GB.
     ``verdicts`` holds one row per question and answer_key: the verdict in force. ``readers`` is in profile order.
 
     ``provenance`` may have: ``settings``, ``fingerprints``, ``program_version``, ``release`` (its name), ``reviews``
@@ -268,13 +268,13 @@ class Dataset:
         Raises ``InputError`` when rows are out of order, or when a label does not follow from the labelers' answers and
         the valid answers: a release must allow everyone to recompute its labels.
         """
-        labels, given = self._given(positions, self.tables.ordered_readers)
-        values = sorted({text for replies in given for text in replies.texts})
+        labels, replies_of = self._given(positions, self.tables.ordered_readers)
+        values = sorted({text for replies in replies_of for text in replies.texts})
         code_of = {value: code for code, value in enumerate(values)}
-        codes = np.empty((*labels.shape, len(given)), dtype=np.int32)
+        codes = np.empty((*labels.shape, len(replies_of)), dtype=np.int32)
         asked = np.ones(codes.shape, dtype=bool)
         correct = np.full((len(positions), len(values)), -1, dtype=np.int8)
-        for reader, replies in enumerate(given):
+        for reader, replies in enumerate(replies_of):
             of_text = np.array([code_of[text] for text in replies.texts], dtype=np.int32)
             codes[:, :, reader] = of_text[replies.index]
             correct[replies.owner, of_text] = replies.correct
@@ -333,11 +333,11 @@ class Dataset:
     def _given(self, positions: np.ndarray, readers: Sequence[ReaderInfo]) -> tuple[np.ndarray, list[_BlockReplies]]:
         """Return the labels of some questions and what these readers, first the labelers, answered; checked."""
         labels = self.labels(positions)
-        given = []
+        replies_of = []
         for info in readers:
             numbers = self._column(f"answers of {info.name}", positions, "number")
-            given.append(self._replies[info.name].block(positions, numbers))
-        hit = np.any([replies.valid for replies in given[: len(self.tables.labelers)]], axis=0)
+            replies_of.append(self._replies[info.name].block(positions, numbers))
+        hit = np.any([replies.valid for replies in replies_of[: len(self.tables.labelers)]], axis=0)
         if (probability := self.predictions(positions)) is not None:
             hit |= probability >= PREDICTED_FROM
         wrong = np.argwhere(np.where(hit, FULLY, PARTIALLY) != labels)
@@ -348,7 +348,7 @@ class Dataset:
                 f"question {self.ids[positions[row]]!r}, permutation "
                 f"{self.permutations.permutation[int(passage)].as_py()!r}: run the label stage again."
             )
-        return labels, given
+        return labels, replies_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -429,12 +429,12 @@ class _Rows:
         """Return a column of the rows of some questions, after checking that they are in depth-first order."""
         starts = self.starts[positions]
         low, high = int(starts.min()), int(starts.max()) + self.size
-        wanted = ((starts - low)[:, None] + np.arange(self.size)[None, :]).ravel()
-        whole = len(wanted) == high - low and bool((np.diff(starts) > 0).all())
+        rows = ((starts - low)[:, None] + np.arange(self.size)[None, :]).ravel()
+        whole = len(rows) == high - low and bool((np.diff(starts) > 0).all())
 
         def take(column: str) -> pa.Array:
             piece = one_array(self.table[column].slice(low, high - low))
-            return piece if whole else piece.take(pa.array(wanted))
+            return piece if whole else piece.take(pa.array(rows))
 
         expected = permutation.take(np.tile(np.arange(self.size, dtype=np.int32), len(positions)))
         same = pc.fill_null(pc.equal(plain(take("permutation")), expected), False)

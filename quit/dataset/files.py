@@ -94,17 +94,17 @@ class TableFiles:
         Raises ``InputError`` for a file that cannot be read.
         """
         schema = self.schema(name)
-        wanted = list(columns or schema.names)
+        names = list(columns or schema.names)
         pieces = []
         for path in self.parts.get(name, ()):
-            read = set(wanted) | ({"question_id"} if self._filters(name) else set())
+            read = set(names) | ({"question_id"} if self._filters(name) else set())
             try:
                 with pq.ParquetFile(path, read_dictionary=[c for c in dictionary if c in read]) as file:
                     rows = file.read(sorted(read))
             except (OSError, pa.ArrowException) as error:
                 raise InputError(f"{path} cannot be read: {error}") from error
-            pieces.append(self._ours(name, rows).select(wanted))
-        return pa.concat_tables(pieces) if pieces else pa.schema([schema.field(c) for c in wanted]).empty_table()
+            pieces.append(self._ours(name, rows).select(names))
+        return pa.concat_tables(pieces) if pieces else pa.schema([schema.field(c) for c in names]).empty_table()
 
     def schema(self, name: str) -> pa.Schema:
         """Return a table's Arrow schema."""
@@ -129,13 +129,13 @@ class TableFiles:
 
         A table without rows yields nothing. Raises ``InputError`` for a file that cannot be read.
         """
-        wanted = list(columns or self.schema(name).names)
-        read = wanted if not self._filters(name) or "question_id" in wanted else [*wanted, "question_id"]
+        names = list(columns or self.schema(name).names)
+        read = names if not self._filters(name) or "question_id" in names else [*names, "question_id"]
         for path in self.parts.get(name, ()):
             try:
                 with pq.ParquetFile(path, read_dictionary=[key for key in KEYS if key in read]) as file:
                     for batch in file.iter_batches(ROWS_A_GROUP, columns=read):
-                        rows = self._ours(name, pa.Table.from_batches([batch])).select(wanted)
+                        rows = self._ours(name, pa.Table.from_batches([batch])).select(names)
                         if len(rows):
                             yield rows
             except (OSError, pa.ArrowException) as error:
@@ -177,8 +177,8 @@ class TableFiles:
 
     def sql(self, name: str) -> str:
         """Return the table as DuckDB reads it (all rows of its files), for a FROM clause."""
-        listed = ", ".join("'" + str(path).replace("'", "''") + "'" for path in self.parts[name])
-        return f"read_parquet([{listed}])"
+        paths = ", ".join("'" + str(path).replace("'", "''") + "'" for path in self.parts[name])
+        return f"read_parquet([{paths}])"
 
     def rows(self, name: str) -> int:
         """Return the number of rows in a table's files."""

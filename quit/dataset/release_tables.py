@@ -26,8 +26,8 @@ def card_of_release(path: str | Path) -> Card:
 
     Raises ``InputError`` as ``open_release`` does.
     """
-    given = open_release(path).facts.get("card") or {}
-    return Card(**{name: value for name, value in given.items() if name in Card.model_fields})
+    card = open_release(path).facts.get("card") or {}
+    return Card(**{name: value for name, value in card.items() if name in Card.model_fields})
 
 
 def provenance_of_release(release: Release) -> dict[str, Any]:

@@ -189,7 +189,7 @@ def _summary(facts: _Facts, split: str, per_question: dict, similarity: tuple | 
 
 
 def _answer_words(answers: Sequence[Sequence[str]], mask: np.ndarray) -> float | None:
-    lengths = [len(text.split(" ")) for some, kept in zip(answers, mask) if kept for text in some]
+    lengths = [len(text.split(" ")) for some, inside in zip(answers, mask) if inside for text in some]
     return float(np.mean(lengths)) if lengths else None
 
 
@@ -209,10 +209,10 @@ def _overlap(questions: Sequence[str], hints: Sequence[Sequence[str]]) -> np.nda
     n = len(hints[0])
     masks = np.arange(2**n)
     held, shared = np.zeros((len(hints), 2**n)), np.zeros((len(hints), 2**n))
-    asked = np.zeros(len(hints))
+    question_words = np.zeros(len(hints))
     for row, (question, some) in enumerate(zip(questions, hints)):
         of_question = _word_set(question)
-        asked[row] = len(of_question)
+        question_words[row] = len(of_question)
         bits: dict[str, int] = {}
         for index, hint in enumerate(some):
             for word in _word_set(hint):
@@ -223,7 +223,7 @@ def _overlap(questions: Sequence[str], hints: Sequence[Sequence[str]]) -> np.nda
                 shared[row, mask] += 1
     meets = ((masks[:, None] & masks[None, 1:]) > 0).astype(float)  # (mask of a word, subset)
     both = shared @ meets
-    either = asked[:, None] + held @ meets - both
+    either = question_words[:, None] + held @ meets - both
     jaccard = np.divide(both, either, out=np.zeros_like(both), where=either > 0)
     return jaccard @ _share_of_subsets(n)
 
@@ -253,14 +253,16 @@ def _similarity(facts: _Facts, encoder: Encoder, sample: int) -> tuple[np.ndarra
     """Return for each passage of the sample its question's position and its cosine with the question."""
     passages = permutation_table(len(facts.hints[0]))
     total = len(facts.ids) * len(passages)
-    chosen = np.array(sorted(random.Random("statistics").sample(range(total), min(sample, total))), dtype=np.int64)
-    owner, row = chosen // len(passages), chosen % len(passages)
+    passage_numbers = np.array(
+        sorted(random.Random("statistics").sample(range(total), min(sample, total))), dtype=np.int64
+    )
+    owner, row = passage_numbers // len(passages), passage_numbers % len(passages)
     texts = []
     for question, passage in zip(owner.tolist(), row.tolist()):
         indices = passages.indices[passages.offsets[passage] : passages.offsets[passage + 1]].tolist()
         texts.append(" ".join(facts.hints[question][index] for index in indices))
-    asked, row_of = np.unique(owner, return_inverse=True)
-    of_questions = encoder.encode([facts.questions[position] for position in asked.tolist()])
+    positions, row_of = np.unique(owner, return_inverse=True)
+    of_questions = encoder.encode([facts.questions[position] for position in positions.tolist()])
     cosine = (of_questions[row_of] * encoder.encode(texts)).sum(axis=1, dtype=np.float64)
     return owner, cosine
 
@@ -286,13 +288,13 @@ def _grouped(facts: _Facts, splits: Sequence[str], counts: np.ndarray, name: str
     """Return passages and share by split, group and label. ``of``: each question's group; None: number of hints."""
     rows = []
     for split in splits:
-        kept = facts.mask(split)
+        in_split = facts.mask(split)
         if of is None:
-            groups = {size: counts[kept, size].sum(axis=0) for size in range(1, counts.shape[1])}
+            groups = {size: counts[in_split, size].sum(axis=0) for size in range(1, counts.shape[1])}
         else:
             keys = np.array(of, dtype=object)
-            known = sorted(set(keys[kept]) - {None})
-            groups = {key: counts[kept & (keys == key)].sum(axis=(0, 1)) for key in known}
+            names = sorted(set(keys[in_split]) - {None})
+            groups = {key: counts[in_split & (keys == key)].sum(axis=(0, 1)) for key in names}
         for group, by_label in groups.items():
             for label in (1, 2):
                 share = by_label[label] / max(1, by_label.sum())

@@ -41,9 +41,9 @@ def export_tables_of(workspace: Workspace, pipeline: Pipeline) -> ExportTables:
 def filling_in(workspace: Workspace) -> str:
     """Return the command that has every labeler asked about every passage. Replies that are in the cache of replies are
     not asked for again."""
-    given = (workspace.build or {}).get("overrides", [])
-    kept = [text for text in given if text.partition("=")[0].strip() not in ECONOMY]
-    settings = "".join(f" --set {shlex.quote(text)}" for text in [*kept, "labels.economy=off"])
+    overrides = (workspace.build or {}).get("overrides", [])
+    others = [text for text in overrides if text.partition("=")[0].strip() not in ECONOMY]
+    settings = "".join(f" --set {shlex.quote(text)}" for text in [*others, "labels.economy=off"])
     return f"quit build -w {shlex.quote(str(workspace))}{settings}"
 
 

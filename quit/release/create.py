@@ -55,8 +55,8 @@ _SIMILARITY_DIGITS = 3  # an estimate with a standard error of about 0.01; furth
 
 @dataclass(frozen=True)
 class Created:
-    """Result of ``create``. ``new``: false where the same release was already there; ``note``: how the requested release
-    differs from the existing one, in a sentence, or empty."""
+    """Result of ``create``. ``new``: false where the same release was already there; ``note``: how the existing release
+    differs from the requested one, in a sentence, or empty."""
 
     release: Release
     new: bool
@@ -120,14 +120,14 @@ def put(target: Path, store: Store, make: Callable[[Path], Mapping[str, Any]]) -
 
 def subject_of_release(release: Release, settings: Mapping[str, Any] | None = None) -> Subject:
     """Return a release as what gates check; ``settings``: other values of the section ``release``."""
-    given = release.content["settings"]
+    content = release.content["settings"]
     parsed = parse(
         {
-            "convergence": {"hints": given["convergence"]["hints"]},
-            "leakage": given.get("leakage", {}),
-            "split": {"near_duplicate": given["split"]["near_duplicate"]},
-            "review": {"splits": given["review"]["splits"]},
-            "release": {**given["release"], **(settings or {})},
+            "convergence": {"hints": content["convergence"]["hints"]},
+            "leakage": content.get("leakage", {}),
+            "split": {"near_duplicate": content["split"]["near_duplicate"]},
+            "review": {"splits": content["review"]["splits"]},
+            "release": {**content["release"], **(settings or {})},
         }
     )
     return Subject(release.files, release.readers, parsed)

@@ -133,11 +133,11 @@ def _readers(workspace: Workspace, settings: Settings, connection: duckdb.DuckDB
     readers = [
         {"name": reader.name, "role": reader.role, "kind": reader.kind} for reader in shown_readers(workspace, settings)
     ]
-    known = {reader["name"] for reader in readers}
+    names = {reader["name"] for reader in readers}
     answering = _rows(connection, "SELECT DISTINCT reader FROM distinct_answers ORDER BY 1")
     return [
         *readers,
-        *({"name": row["reader"], "role": "", "kind": ""} for row in answering if row["reader"] not in known),
+        *({"name": row["reader"], "role": "", "kind": ""} for row in answering if row["reader"] not in names),
     ]
 
 
@@ -152,17 +152,17 @@ def _histogram(
     connection: duckdb.DuckDBPyConnection, table: str, value: str, group: str, bins: int
 ) -> list[dict[str, Any]]:
     """Return ``low, high, <group value>: count`` for ``bins`` equal bars over 0 to 1; 1 itself is in the last one."""
-    known = f"FROM {table} WHERE {value} IS NOT NULL"
-    groups = [row["name"] for row in _rows(connection, f"SELECT DISTINCT {group} AS name {known} ORDER BY 1")]
+    valued = f"FROM {table} WHERE {value} IS NOT NULL"
+    groups = [row["name"] for row in _rows(connection, f"SELECT DISTINCT {group} AS name {valued} ORDER BY 1")]
     bars = [{"low": at / bins, "high": (at + 1) / bins, **{name: 0 for name in groups}} for at in range(bins)]
-    counted = _rows(
+    counts = _rows(
         connection,
         f"""SELECT least(greatest(floor({value} * $bins), 0), $bins - 1)::INTEGER AS bar, {group} AS name,
                    count(*) AS count
-            {known} GROUP BY 1, 2""",
+            {valued} GROUP BY 1, 2""",
         bins=bins,
     )
-    for row in counted:
+    for row in counts:
         bars[row["bar"]][row["name"]] = row["count"]
     return bars
 
@@ -209,23 +209,23 @@ def _leakage(connection: duckdb.DuckDBPyConnection, settings: Settings) -> dict[
 
 
 def _types(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
-    counted = ", ".join(f"count(*) FILTER (s.split = '{split}') AS {split}" for split in SPLITS)
+    counts = ", ".join(f"count(*) FILTER (s.split = '{split}') AS {split}" for split in SPLITS)
     return _rows(
         connection,
-        f"""SELECT d.coarse, count(*) AS questions, {counted}, count(DISTINCT d.fine) AS fine
+        f"""SELECT d.coarse, count(*) AS questions, {counts}, count(DISTINCT d.fine) AS fine
             FROM descriptions d JOIN splits s USING (question_id) WHERE d.coarse IS NOT NULL
             GROUP BY 1 ORDER BY 2 DESC, 1""",
     )
 
 
 def _difficulty(connection: duckdb.DuckDBPyConnection, bins: int) -> dict[str, Any]:
-    placed = "(SELECT d.*, s.split FROM descriptions d JOIN splits s USING (question_id))"
-    counted = ", ".join(f"count(*) FILTER (split = '{split}') AS {split}" for split in SPLITS)
+    described = "(SELECT d.*, s.split FROM descriptions d JOIN splits s USING (question_id))"
+    counts = ", ".join(f"count(*) FILTER (split = '{split}') AS {split}" for split in SPLITS)
     return {
-        "bars": _histogram(connection, placed, "difficulty", "difficulty_bin", bins),
+        "bars": _histogram(connection, described, "difficulty", "difficulty_bin", bins),
         "bins": _rows(
             connection,
-            f"""SELECT difficulty_bin AS bin, count(*) AS questions, {counted}, avg(difficulty) AS mean FROM {placed}
+            f"""SELECT difficulty_bin AS bin, count(*) AS questions, {counts}, avg(difficulty) AS mean FROM {described}
                 WHERE difficulty_bin IS NOT NULL GROUP BY 1 ORDER BY mean""",
         ),
     }

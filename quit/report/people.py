@@ -29,17 +29,17 @@ def review_progress(workspace: Workspace, settings: Review) -> dict[str, Any] | 
     number = {name: f"annotator {position}" for position, name in enumerate(names, start=1)}
     with workspace.connect() as connection:
         connection.register("live", live_reviews(ReviewStore(workspace).read()))
-        asked = connection.execute(
+        counts = connection.execute(
             """
             SELECT split, count(*), count(*) FILTER (question_id IN (SELECT question_id FROM live))
             FROM splits WHERE list_contains($splits, split) GROUP BY 1 ORDER BY 1
             """,
             {"splits": list(settings.splits)},
         ).fetchall()
-    shown = ("reviews", "annotators", "kinds", "agreement", "controls", "decided", "open", "applied")
+    names_of_facts = ("reviews", "annotators", "kinds", "agreement", "controls", "decided", "open", "applied")
     return {
-        "splits": [{"split": split, "asked": count, "reviewed": done} for split, count, done in asked],
-        **_numbered({name: status[name] for name in shown}, number),
+        "splits": [{"split": split, "asked": count, "reviewed": reviewed} for split, count, reviewed in counts],
+        **_numbered({name: status[name] for name in names_of_facts}, number),
     }
 
 

@@ -104,10 +104,10 @@ class Forecast:
         alike = [seconds for other, seconds in took.items() if self._runs.get(other) == self._runs[run]]
         if alike:
             return sum(alike) / len(alike)
-        known = [other for other in took if self._runs.get(other) not in self._unlike]
-        if self._runs[run] in self._unlike or not known:
+        others = [other for other in took if self._runs.get(other) not in self._unlike]
+        if self._runs[run] in self._unlike or not others:
             return None
-        return _time(run) * sum(took[other] for other in known) / sum(map(_time, known))
+        return _time(run) * sum(took[other] for other in others) / sum(map(_time, others))
 
 
 def _time(run: str) -> float:

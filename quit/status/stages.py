@@ -51,8 +51,8 @@ def settings_of(workspace: Workspace, overrides: Sequence[str] = ()) -> Settings
 
     Its sources need not be there any more. Raises ``SettingsError`` for an override or a profile that cannot be read.
     """
-    known = workspace.build or {"profile": "embedded", "overrides": []}
-    return load(known["profile"], [*known["overrides"], *overrides]).settings
+    build = workspace.build or {"profile": "embedded", "overrides": []}
+    return load(build["profile"], [*build["overrides"], *overrides]).settings
 
 
 def readable_settings(workspace: Workspace) -> Settings | None:
