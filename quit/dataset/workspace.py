@@ -16,7 +16,7 @@ from quit.errors import WorkspaceError
 from quit.models.factory import reader_identity
 from quit.review.report import verification
 from quit.review.store import ReviewStore
-from quit.settings import ECONOMY
+from quit.settings import PARTIAL_LABELLING
 from quit.sources import SOURCES
 from quit.stages.labelling.verdicts import live_reviews
 from quit.version import __version__
@@ -42,8 +42,8 @@ def filling_in(workspace: Workspace) -> str:
     """Return the command that has every labeler asked about every passage. Replies that are in the cache of replies are
     not asked for again."""
     overrides = (workspace.build or {}).get("overrides", [])
-    others = [text for text in overrides if text.partition("=")[0].strip() not in ECONOMY]
-    settings = "".join(f" --set {shlex.quote(text)}" for text in [*others, "labels.economy=off"])
+    others = [text for text in overrides if text.partition("=")[0].strip() not in PARTIAL_LABELLING]
+    settings = "".join(f" --set {shlex.quote(text)}" for text in [*others, "labels.partial=off"])
     return f"quit build -w {shlex.quote(str(workspace))}{settings}"
 
 

@@ -46,6 +46,7 @@ _SAFE = {
 _ONLY_OURS = (
     "default-src 'none'; style-src {}; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
+_RESULTS = 50  # questions on one page of search results
 _DEFAULTS = (("order", "id"), ("page", "1"))
 """What an address need not say."""
 
@@ -104,7 +105,7 @@ class _Pages:
         search = _search(request)
         if len(pairs) < len(parameters.multi_items()):  # a form sends its empty fields too
             return RedirectResponse("/?" + urlencode(pairs) if pairs else "/", 303, _headers("'self'"))
-        page, size = int(parameters.get("page", "1")[:9]), self._settings.pages.results
+        page, size = int(parameters.get("page", "1")[:9]), _RESULTS
         results = self._lookup.search(page=page, size=size, **search)
         pages = max(1, -(-results.total // size))
         page = min(max(page, 1), pages)

@@ -25,7 +25,7 @@ from quit.release.view import release_of, shown_judge, shown_readers, shown_rele
 from quit.report.examples import example_passage, examples
 from quit.report.people import judge_against_people, review_progress
 from quit.report.quality import LEAKS, PROBE, agreement_figures, split_figures
-from quit.settings import Judge, ReaderSettings, Settings
+from quit.settings import JudgeSettings, ReaderSettings, Settings
 from quit.status.asked import asked
 from quit.status.summary import (
     funnel,
@@ -243,7 +243,7 @@ def _statistics(workspace: Workspace) -> dict[str, Any] | None:
 def _usage(workspace: Workspace, settings: Settings) -> dict[str, Any]:
     """What language models were asked and what that cost at the profile's prices (of a million tokens; 0: no price is
     set)."""
-    models: list[ReaderSettings | Judge] = [*settings.readers, settings.judge]
+    models: list[ReaderSettings | JudgeSettings] = [*settings.readers, settings.judge]
     prices = {model.name: model for model in models}
     usage = totals(workspace.path)
     costs = []

@@ -14,6 +14,7 @@ from quit.settings import Settings
 from quit.status.story import story
 from quit.text.normalize import normalize_answer
 
+_ANSWERS = 8  # listed per example, those from most passages first
 _SHARES = """
     SELECT s.question_id, avg((l.label = 2)::INTEGER) AS share FROM splits s JOIN labels l USING (question_id)
     WHERE NOT coalesce(s.parametric, s.split = 'train') GROUP BY 1
@@ -100,7 +101,7 @@ def examples(workspace: Workspace, connection: duckdb.DuckDBPyConnection, settin
         fresh = [question_id for question_id in ids if question_id not in earlier][: settings.pages.examples]
         earlier |= set(fresh)
         if fresh:
-            questions = [example(story(workspace, question_id), settings.pages.answers) for question_id in fresh]
+            questions = [example(story(workspace, question_id), _ANSWERS) for question_id in fresh]
             kinds.append({"kind": kind, "title": title, "rule": rule, "questions": questions})
     return kinds
 

@@ -269,7 +269,7 @@ def _agreement_sentence(agreement: Facts) -> str:
     passages = counted(everyone["passages"], "passage")
     if len(everyone["compared"]) < len(everyone["readers"]):
         text = (
-            "A labeler that is asked only about what earlier ones got wrong (labels.economy) cannot be compared with "
+            "A labeler that is asked only about what earlier ones got wrong (labels.partial) cannot be compared with "
             "other readers, and its share of correct answers is of harder passages."
         )
         if not everyone["pairs"]:

@@ -107,10 +107,11 @@ class Forecast:
         others = [other for other in took if self._runs.get(other) not in self._unlike]
         if self._runs[run] in self._unlike or not others:
             return None
-        return _time(run) * sum(took[other] for other in others) / sum(map(_time, others))
+        return time_of(run) * sum(took[other] for other in others) / sum(map(time_of, others))
 
 
-def _time(run: str) -> float:
+def time_of(run: str) -> float:
+    """Return the usual time of a stage run, of :data:`TIMES`."""
     return TIMES[run.partition(":")[0]]
 
 

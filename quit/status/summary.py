@@ -154,11 +154,14 @@ def readers_table(workspace: Workspace) -> list[Replies]:
 
 
 def replies_table(readers: Sequence[Replies]) -> Table:
-    """Return a row for each reader: its passages, and the share of them that each count is."""
+    """Return a row per reader: its passages, and each count as a share of them, without columns of zeros."""
+    heads = ("NO ANSWER", "correct", "cut", "sentences")
+    shown = [place for place in range(4) if place < 2 or any(counts[place] for _, _, *counts in readers)]
     rows = [
-        (name, f"{passages:,}", *(f"{count / passages:.1%}" for count in counts)) for name, passages, *counts in readers
+        (name, f"{passages:,}", *(f"{counts[place] / passages:.1%}" for place in shown))
+        for name, passages, *counts in readers
     ]
-    return Table("Readers", ("reader", "passages", "NO ANSWER", "correct", "cut", "sentences"), rows)
+    return Table("Readers", ("reader", "passages", *(heads[place] for place in shown)), rows)
 
 
 def cut_replies(readers: Sequence[Replies]) -> list[str]:
