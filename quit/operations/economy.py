@@ -98,7 +98,7 @@ def proposed_order(patterns: Patterns, costs: Sequence[float]) -> list[int]:
     """Return the positions of the labelers in the order of their chance to answer correctly per cost, each on the
     passages that those before it leave open; empty where the patterns do not tell.
 
-    ``costs``: of one reply of each; whoever costs nothing comes first.
+    ``costs``: of one reply of each; free ones come first.
     """
     order: list[int] = []
     while len(order) < len(costs):
@@ -118,7 +118,7 @@ def _least(pipeline: Pipeline, passages: int) -> tuple[int, list[str]]:
     """Return about how many passages the first labeler is asked at least, and what that says."""
     labels, workspace = pipeline.settings.labels, pipeline.workspace
     if not isinstance(pipeline.strategy, Estimated):
-        return passages, ["Least: the first labeler is always right. Most: no labeler but the last is ever right."]
+        return passages, ["Least: the first labeler is always right. Most: only the last labeler is ever right."]
     exact, drawn = 0, workspace.state.get("split") == pipeline.fingerprints["split"]
     if drawn:
         splits = workspace.read("splits")["split"].to_pylist()
