@@ -126,10 +126,6 @@ class Workspace(Location):
                         tables[run] = (folder / fingerprint, manifest)
         return tables
 
-    def current_parts(self) -> list[tuple[Path, dict[str, Any]]]:
-        """Return the path of every current part, with its manifest's ``file``, ``rows``, ``bytes`` and ``sha256``."""
-        return [pair for folder, manifest in self.current().values() for pair in parts_of(folder, manifest)]
-
     # Tables
 
     def part_files(self, name: str, shard: Range = WHOLE, runs: Sequence[str] | None = None) -> list[tuple[Path, bool]]:

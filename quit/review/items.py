@@ -133,10 +133,7 @@ def with_blind(items: Sequence[ReviewItem], share: float, seed: str) -> list[Rev
 
 def _second_verdicts(workspace: Workspace) -> dict[tuple[str, str], tuple[bool | None, float | None]]:
     """Return the second judge's verdicts, where the workspace has any."""
-    try:
-        rows = workspace.read("second_verdicts")
-    except KeyError:  # this version of the program has no second judge
-        return {}
+    rows = workspace.read("second_verdicts")
     columns = (rows.column(name).to_pylist() for name in ("question_id", "answer_key", "correct", "probability"))
     return {(identity, key): (correct, probability) for identity, key, correct, probability in zip(*columns)}
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Literal, get_args
+from typing import Literal
 
 import pyarrow as pa
 
 from quit.common import ids
 from quit.contracts import table
-from quit.errors import InputError, SettingsError
+from quit.errors import InputError
 from quit.sources.fields import quote
 from quit.sources.records import RawHint, RawQuestion, Reject, SourceRecord
 from quit.stages.stage import Context, Tables, stage
@@ -27,7 +27,7 @@ TABLES = ("questions", "origins", "hints", "candidates", "scores", "rejects")
 Duplicates = Literal["pool", "keep_first", "keep_all"]
 
 _CHUNK = 1000
-"""Questions turned into rows at a time: TriviaHG's 1.8 million score rows as Python objects would take gigabytes."""
+"""Questions per Arrow table: TriviaHG's 1.8 million score rows as Python objects would take gigabytes."""
 
 
 @dataclass(slots=True)
@@ -48,20 +48,17 @@ class _Gathered:
     seen: int = 0
 
 
-@dataclass(slots=True)
-class _Rows:
-    """Rows of one question for each table."""
+_Rows = dict[str, list[dict]]
+"""Rows of some questions for each table of :data:`TABLES` except ``rejects``."""
 
-    questions: list[dict] = field(default_factory=list)
-    origins: list[dict] = field(default_factory=list)
-    hints: list[dict] = field(default_factory=list)
-    candidates: list[dict] = field(default_factory=list)
-    scores: list[dict] = field(default_factory=list)
+
+def _no_rows() -> _Rows:
+    return {name: [] for name in TABLES[:-1]}
 
 
 @stage(
     "collect",
-    outputs=("questions", "origins", "hints", "candidates", "scores", "rejects"),
+    outputs=TABLES,
     sections=("collect", "convergence.hints"),
     scope="collection",
 )
@@ -89,16 +86,10 @@ def collect(
     ``pool`` puts their answers, hints and candidates together (the first record gives id, text and type),
     ``keep_first`` rejects the later ones, ``keep_all`` keeps each as a question of its own. A question with fewer than
     ``min_hints`` distinct hints is rejected, and so is one after the first ``questions`` others, by first record (all
-    if None). Every record and hint that came in is in the tables or, itself or with its
-    question, in ``rejects``.
+    if None). Every record and hint that came in is in the tables or, itself or with its question, in ``rejects``.
 
-    Raises ``InputError`` when no question is left (and what the readers raise), ``SettingsError`` for a setting it does
-    not know.
+    Raises ``InputError`` when no question is left (and what the readers raise).
     """
-    if duplicates not in get_args(Duplicates):
-        raise SettingsError(f"collect.duplicates is {duplicates!r}; allowed are {', '.join(get_args(Duplicates))}.")
-    if min_hints < 0:
-        raise SettingsError(f"min_hints is {min_hints}; it must be 0 or more.")
     gathered = _gather(records)
     pooled = _pool(gathered, duplicates)
     _name(pooled, gathered.records)
@@ -110,7 +101,7 @@ def collect(
 
     beyond = _beyond(pooled, gathered.records, min_hints, questions)
     finished: dict[str, list[pa.Table]] = defaultdict(list)
-    rows = _Rows()
+    rows = _no_rows()
     for question in sorted(pooled, key=lambda question: question.question_id):
         parts = [gathered.records[arrival] for arrival in question.arrivals]
         hints = list(_distinct_hints(question.question_id, parts, rejects))
@@ -123,10 +114,10 @@ def collect(
             rejects.append(replace(beyond_first, question_id=question.question_id))
             continue
         _add(rows, question.question_id, parts, hints)
-        if len(rows.questions) == _CHUNK:
+        if len(rows["questions"]) == _CHUNK:
             _flush(rows, finished)
-            rows = _Rows()
-    if not rows.questions and not finished:
+            rows = _no_rows()
+    if not rows["questions"] and not finished:
         raise InputError(_nothing_left(gathered.seen, rejects, min_hints))
     _flush(rows, finished)
     tables = {name: pa.concat_tables(parts).combine_chunks() for name, parts in finished.items()}
@@ -253,7 +244,7 @@ def _distinct_hints(
 def _add(rows: _Rows, question_id: str, parts: list[RawQuestion], hints: list[tuple[RawQuestion, RawHint]]) -> None:
     first = parts[0]
     answers = _by_form(answer for record in parts for answer in record.answers)
-    rows.questions.append(
+    rows["questions"].append(
         {
             "question_id": question_id,
             "question": first.question,
@@ -266,7 +257,7 @@ def _add(rows: _Rows, question_id: str, parts: list[RawQuestion], hints: list[tu
         }
     )
     for record in parts:
-        rows.origins.append(
+        rows["origins"].append(
             {
                 "question_id": question_id,
                 "source": record.source,
@@ -277,7 +268,7 @@ def _add(rows: _Rows, question_id: str, parts: list[RawQuestion], hints: list[tu
         )
     candidates = _by_form(candidate for record in parts for candidate in record.candidates)
     for position, (form, candidate) in enumerate(candidates.items()):
-        rows.candidates.append(
+        rows["candidates"].append(
             {"question_id": question_id, "position": position, "candidate": candidate, "is_gold": form in answers}
         )
     for position, (record, hint) in enumerate(hints):
@@ -286,7 +277,7 @@ def _add(rows: _Rows, question_id: str, parts: list[RawQuestion], hints: list[tu
 
 def _add_hint(rows: _Rows, question_id: str, position: int, record: RawQuestion, hint: RawHint) -> None:
     hint_id = ids.hint_id(question_id, position)
-    rows.hints.append(
+    rows["hints"].append(
         {
             "hint_id": hint_id,
             "question_id": question_id,
@@ -300,7 +291,7 @@ def _add_hint(rows: _Rows, question_id: str, position: int, record: RawQuestion,
         }
     )
     for index, (candidate, score) in enumerate((hint.scores or {}).items()):
-        rows.scores.append(
+        rows["scores"].append(
             {"hint_id": hint_id, "question_id": question_id, "position": index, "candidate": candidate, "score": score}
         )
 
@@ -315,8 +306,8 @@ def _by_form(texts: Iterable[str]) -> dict[str, str]:
 
 
 def _flush(rows: _Rows, finished: dict[str, list[pa.Table]]) -> None:
-    for name in ("questions", "origins", "hints", "candidates", "scores"):
-        finished[name].append(table(name).from_rows(getattr(rows, name)))
+    for name, some in rows.items():
+        finished[name].append(table(name).from_rows(some))
 
 
 def _reject(record: RawQuestion, kind: str, reason: str, detail: str) -> Reject:

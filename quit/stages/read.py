@@ -45,7 +45,9 @@ def read_stage(
         earlier = [answers_of(name, answers, distinct_answers) for name in names]
         asked &= still_open(questions, earlier, context.models.judge, context.rejected)
     reader = context.models.reader(context.reader, context.whole)
-    return read_passages(questions, ranked_hints, descriptions, passages, reader, asked)
+    replies = np.full(len(passages), NOT_ASKED, dtype=object)
+    replies[asked] = reader.answer(prompts_of(questions, ranked_hints, descriptions, passages.filter(pa.array(asked))))
+    return answer_tables(passages, reader, replies)
 
 
 def still_open(
@@ -60,22 +62,6 @@ def still_open(
     keys = zip(*(verdicts.column(name).to_pylist() for name in ("question_id", "answer_key")), strict=True)
     accepted = verdicts.filter(pa.array([key not in rejected for key in keys], pa.bool_()))
     return ~np.logical_or.reduce([accepted_answers(given, accepted)[given.index] for given in earlier])
-
-
-def read_passages(
-    questions: pa.Table,
-    ranked_hints: pa.Table,
-    descriptions: pa.Table,
-    passages: pa.Table,
-    reader: Reader,
-    asked: np.ndarray | None = None,
-) -> dict[str, pa.Table]:
-    """Return the tables ``answers`` (one row a passage, in the order of ``passages``) and ``distinct_answers`` of one
-    reader. ``asked``: about which passages (bool, shape (passages,)); about all if not given."""
-    asked = np.ones(len(passages), dtype=bool) if asked is None else asked
-    replies = np.full(len(passages), NOT_ASKED, dtype=object)
-    replies[asked] = reader.answer(prompts_of(questions, ranked_hints, descriptions, passages.filter(pa.array(asked))))
-    return answer_tables(passages, reader, replies)
 
 
 def answer_tables(passages: pa.Table, reader: Reader, replies: np.ndarray) -> dict[str, pa.Table]:
