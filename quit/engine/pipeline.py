@@ -78,8 +78,8 @@ class Pipeline(BuildPlan):
         if run.stage.scope == "collection":
             return [WHOLE]
         question_ids = self._question_ids()
-        wanted = self.settings.run.shards or -(-len(question_ids) // self.settings.run.shard_questions)
-        return ranges(question_ids, wanted)
+        count = self.settings.run.shards or -(-len(question_ids) // self.settings.run.shard_questions)
+        return ranges(question_ids, count)
 
     def _question_ids(self) -> list[str]:
         return self.workspace.read("questions", columns=["question_id"]).column("question_id").to_pylist()
@@ -112,10 +112,10 @@ class Pipeline(BuildPlan):
         """Raise ``InputError`` where the leakage filter has left no question for a later stage run."""
         filtered = self.workspace.current(["filter"]).get("filter")
         if run.stage.number > 2 and filtered and not filtered[1]["tables"]["usable_hints"]["rows"]:
-            asked = len(self._question_ids())
+            count = len(self._question_ids())
             raise InputError(
-                f"Nothing is left after the filter: the hints of {'all ' if asked > 1 else ''}"
-                f"{counted(asked, 'question')} give the answer away. See: quit status -w {self.workspace} --left-out"
+                f"Nothing is left after the filter: the hints of {'all ' if count > 1 else ''}"
+                f"{counted(count, 'question')} give the answer away. See: quit status -w {self.workspace} --left-out"
             )
 
     def discard_damaged(self) -> list[str]:
@@ -243,9 +243,9 @@ class Pipeline(BuildPlan):
             self.discard_dependents(run)
         clear_damage_marker(self.folder(run))  # last: a run that is killed before compares again
         # What is finished further down stays current: a resumed build never shows less than is there.
-        known = self.workspace.state.items()
-        done = {each.key for each in self.runs if (each.key, self.fingerprints[each.key]) in known} | {run.key}
-        self._set_current(done)
+        state = self.workspace.state.items()
+        keys = {each.key for each in self.runs if (each.key, self.fingerprints[each.key]) in state} | {run.key}
+        self._set_current(keys)
 
     def record_usage(self, name: str, before: dict[str, dict[str, Any]]) -> None:
         """Write down what a stage (or one reader's run) asked of language models since ``before``, a snapshot of their
@@ -253,8 +253,8 @@ class Pipeline(BuildPlan):
         with self.workspace.changing("usage.jsonl"):
             record(self.workspace.path, name, before, self.models.meter.snapshot(), self.workers)
 
-    def _set_current(self, done: set[str]) -> None:
-        self.workspace.set_current({run.key: self.fingerprints[run.key] for run in self.runs if run.key in done})
+    def _set_current(self, keys: set[str]) -> None:
+        self.workspace.set_current({run.key: self.fingerprints[run.key] for run in self.runs if run.key in keys})
 
     def replan_with_current_reviews(self) -> Pipeline:
         """Return this build with the reviews that are applied now; models, sources and overrides stay as planned."""

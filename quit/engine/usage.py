@@ -32,11 +32,11 @@ def record(
     """
     lines = []
     for model, counts in after.items():
-        asked: dict[str, Any] = {name: counts[name] - before.get(model, {}).get(name, 0) for name in FIELDS}
-        if asked["requests"] or asked["cached"] or asked["retries"]:
-            asked["seconds"] = round(asked["seconds"], 3)
-            asked["origins"] = counts["origins"] - before.get(model, {}).get("origins", Counter())
-            lines.append({"run": run, "model": model, **asked, "workers": workers, "finished": time.time()})
+        counts_since: dict[str, Any] = {name: counts[name] - before.get(model, {}).get(name, 0) for name in FIELDS}
+        if counts_since["requests"] or counts_since["cached"] or counts_since["retries"]:
+            counts_since["seconds"] = round(counts_since["seconds"], 3)
+            counts_since["origins"] = counts["origins"] - before.get(model, {}).get("origins", Counter())
+            lines.append({"run": run, "model": model, **counts_since, "workers": workers, "finished": time.time()})
     if not lines:
         return
     with (path / "usage.jsonl").open("a", encoding="utf-8") as file:
@@ -76,9 +76,9 @@ def totals(path: Path) -> dict[str, dict[str, float]]:
     """Return model -> sums of :data:`FIELDS` over all runs of the workspace."""
     sums: dict[str, dict[str, float]] = {}
     for entry in entries(path):
-        mine = sums.setdefault(entry["model"], dict.fromkeys(FIELDS, 0))
+        of_model = sums.setdefault(entry["model"], dict.fromkeys(FIELDS, 0))
         for name in FIELDS:
-            mine[name] += entry.get(name, 0)
+            of_model[name] += entry.get(name, 0)
     return sums
 
 
@@ -91,9 +91,9 @@ def origins(path: Path) -> dict[str, dict[str, int]]:
     return {model: dict(sorted(counts.items())) for model, counts in sums.items() if counts}
 
 
-def origin_lines(known: Mapping[str, Mapping[str, int]]) -> list[str]:
+def origin_lines(counts: Mapping[str, Mapping[str, int]]) -> list[str]:
     """Return a line a model on the origins of its replies."""
     return [
         f"{model}: " + ", ".join(f"{count:,} from {name or 'this program'}" for name, count in each.items())
-        for model, each in known.items()
+        for model, each in counts.items()
     ]

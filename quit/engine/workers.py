@@ -194,15 +194,15 @@ def wait_for_parts(pipeline: Pipeline, run: StageRun, shard: Range, host: str) -
         )
 
 
-def _wait(ready: Callable[[], bool], seconds: float, look: Callable[[], None] = lambda: None) -> bool:
+def _wait(condition: Callable[[], bool], seconds: float, refresh: Callable[[], None] = lambda: None) -> bool:
     """Whether something is so, now or within ``seconds``: network file systems remember for a while what was not there.
 
-    ``look``: called before each new look.
+    ``refresh``: called before each new look.
     """
     until = time.monotonic() + seconds
-    while not ready():
+    while not condition():
         if time.monotonic() >= until:
             return False
         time.sleep(_POLL_SECONDS)
-        look()
+        refresh()
     return True

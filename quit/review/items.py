@@ -69,10 +69,10 @@ def review_items(
         connection.register("the_splits", workspace.read("splits", runs=["split"]))
         connection.register("the_verdicts", workspace.read("verdicts", runs=["judge"]))
         connection.register("controls", pa.table({"question_id": pa.array(list(controls), pa.string())}))
-        listed = ", ".join(f"'{split}'" for split in settings.splits)
+        splits = ", ".join(f"'{split}'" for split in settings.splits)
         connection.execute(
             f"""CREATE TEMP TABLE asked AS SELECT question_id, split FROM the_splits
-                WHERE split IN ({listed}) OR question_id IN (SELECT question_id FROM controls)"""
+                WHERE split IN ({splits}) OR question_id IN (SELECT question_id FROM controls)"""
         )
         answers = connection.sql(
             """
@@ -106,11 +106,11 @@ def review_items(
         ).to_arrow_table()
     second = _second_verdicts(workspace)
     hints_of = dict(zip(hints.column("question_id").to_pylist(), hints.column("hints").to_pylist(), strict=True))
-    mine: dict[str, list[dict]] = {}
+    answers_of: dict[str, list[dict]] = {}
     for row in answers.to_pylist():
-        mine.setdefault(row["question_id"], []).append(row)
+        answers_of.setdefault(row["question_id"], []).append(row)
     items = [
-        _item(row, hints_of.get(row["question_id"], []), mine.get(row["question_id"], []), second, threshold)
+        _item(row, hints_of.get(row["question_id"], []), answers_of.get(row["question_id"], []), second, threshold)
         for row in questions.to_pylist()
     ]
     return sorted(items, key=lambda item: (-item.stake, item.question_id))
@@ -159,10 +159,10 @@ def _item(question: dict, hints: list[str], rows: list[dict], second: dict, thre
                 *other,
             )
         )
-    given = {answer.key for answer in answers}
+    keys = {answer.key for answer in answers}
     # Gold answers that nobody gave are shown too, so that a person can reject a wrong one.
     answers += [
-        ReviewAnswer(key, (form,), 0, (), True, None, True) for key, form in gold.items() if key and key not in given
+        ReviewAnswer(key, (form,), 0, (), True, None, True) for key, form in gold.items() if key and key not in keys
     ]
     answers.sort(key=lambda answer: (not answer.gold, -answer.passages, answer.key))
     stake = sum(_stake(answer, threshold) for answer in answers)

@@ -137,15 +137,15 @@ def _explain(problem: Mapping[str, Any]) -> str:
     key = ".".join(path)
     if problem["type"] == "extra_forbidden":
         return f"There is no setting {key!r}.{did_you_mean(path[-1], _known_keys(path[:-1]))}"
-    shown = problem["input"] if isinstance(problem["input"], str | int | float | bool | None) else "..."
-    if isinstance(shown, str):
-        shown = re.sub(r"//[^\s/]*@", "//***@", shown)  # a password in an address is for nobody's log
-    if problem["type"] == "tuple_type" and isinstance(shown, str):
-        return f"Setting {key!r} is {shown!r}, and must be a list: {key}={json.dumps(shown.split(','))}."
+    value = problem["input"] if isinstance(problem["input"], str | int | float | bool | None) else "..."
+    if isinstance(value, str):
+        value = re.sub(r"//[^\s/]*@", "//***@", value)  # a password in an address is for nobody's log
+    if problem["type"] == "tuple_type" and isinstance(value, str):
+        return f"Setting {key!r} is {value!r}, and must be a list: {key}={json.dumps(value.split(','))}."
     why = problem["msg"].removeprefix("Value error, ")
     if not path:
         return f"The settings do not fit together: {why}."
-    return f"Setting {key!r} is {shown!r}: {why[0].lower()}{why[1:]}."
+    return f"Setting {key!r} is {value!r}: {why[0].lower()}{why[1:]}."
 
 
 def _known_keys(path: Sequence[str]) -> list[str]:

@@ -76,17 +76,17 @@ class Settings(Section):
         if self.review.adjudication == "adjudicator" and not self.review.adjudicator:
             raise ValueError("review.adjudicator: adjudication = 'adjudicator' needs the e-mail of one")
         if self.convergence.method == "llm" and self.convergence.language_model not in self.language_models:
-            listed = ", ".join(sorted(self.language_models)) or "none in this profile"
+            names_of_models = ", ".join(sorted(self.language_models)) or "none in this profile"
             raise ValueError(
-                f"convergence.language_model must name a reader or judge that is a language model: {listed}"
+                f"convergence.language_model must name a reader or judge that is a language model: {names_of_models}"
             )
-        known = [server.name for server in self.servers]
+        servers = [server.name for server in self.servers]
         for used in self._language_models:
             if not used.model:
                 raise ValueError(f"{used.name}: kind {used.kind!r} needs a model")
-            if used.kind == "server" and used.server not in known:
+            if used.kind == "server" and used.server not in servers:
                 raise ValueError(
-                    f"{used.name}: server {used.server!r} is not among servers ({', '.join(known) or 'none'})"
+                    f"{used.name}: server {used.server!r} is not among servers ({', '.join(servers) or 'none'})"
                 )
         order, labelers = self.labels.order, [reader.name for reader in self.labelers]
         if order and sorted(order) != sorted(labelers):
@@ -95,8 +95,8 @@ class Settings(Section):
 
     @property
     def _language_models(self) -> list[ReaderSettings | Judge]:
-        asked: tuple[ReaderSettings | Judge, ...] = (*self.readers, self.judge)
-        return [used for used in asked if used.kind not in ("embedded", "equivalence")]
+        candidates: tuple[ReaderSettings | Judge, ...] = (*self.readers, self.judge)
+        return [used for used in candidates if used.kind not in ("embedded", "equivalence")]
 
     @property
     def language_models(self) -> dict[str, ReaderSettings | Judge]:

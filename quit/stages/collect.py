@@ -100,7 +100,7 @@ def collect(
     ]
 
     beyond = _beyond(pooled, gathered.records, min_hints, questions)
-    finished: dict[str, list[pa.Table]] = defaultdict(list)
+    chunks: dict[str, list[pa.Table]] = defaultdict(list)
     rows = _no_rows()
     for question in sorted(pooled, key=lambda question: question.question_id):
         parts = [gathered.records[arrival] for arrival in question.arrivals]
@@ -115,12 +115,12 @@ def collect(
             continue
         _add(rows, question.question_id, parts, hints)
         if len(rows["questions"]) == _CHUNK:
-            _flush(rows, finished)
+            _flush(rows, chunks)
             rows = _no_rows()
-    if not rows["questions"] and not finished:
+    if not rows["questions"] and not chunks:
         raise InputError(_nothing_left(gathered.seen, rejects, min_hints))
-    _flush(rows, finished)
-    tables = {name: pa.concat_tables(parts).combine_chunks() for name, parts in finished.items()}
+    _flush(rows, chunks)
+    tables = {name: pa.concat_tables(parts).combine_chunks() for name, parts in chunks.items()}
     tables["rejects"] = table("rejects").from_rows([_row(reject) for reject in rejects])
     return {name: tables[name] for name in TABLES}
 
@@ -150,14 +150,14 @@ def _fault(question: RawQuestion, first: dict[tuple[str, str, str], int]) -> Rej
         return _reject(question, "record", "no_question", "The question is blank.")
     if not any(answer.strip() for answer in question.answers):
         return _reject(question, "record", "no_answer", "The question has no answer.")
-    own = (question.source, question.file, question.record_id)
-    if own in first:
+    identity = (question.source, question.file, question.record_id)
+    if identity in first:
         detail = (
-            f"Id {quote(question.record_id)} stands at position {first[own]} of {quote(question.file)} (counted from "
-            "0) already: give each record a unique id."
+            f"Id {quote(question.record_id)} stands at position {first[identity]} of {quote(question.file)} (counted "
+            "from 0) already: give each record a unique id."
         )
         return _reject(question, "record", "duplicate_id", detail)
-    first[own] = question.position
+    first[identity] = question.position
     return None
 
 
@@ -180,8 +180,8 @@ def _pool(gathered: _Gathered, duplicates: Duplicates) -> list[_Pooled]:
             )
             gathered.rejects.append((None, _reject(record, "record", "duplicate_question", detail)))
         else:
-            target, *joined = same
-            for question in joined:
+            target, *others = same
+            for question in others:
                 target.arrivals += question.arrivals
                 target.keys |= question.keys
                 question.arrivals = []
@@ -198,18 +198,18 @@ def _text_key(question: str) -> str:
 
 def _name(pooled: list[_Pooled], records: list[RawQuestion]) -> None:
     """Give every question a unique id; where two claim the same, the later one's ends in a hash of its content."""
-    taken: set[str] = set()
+    names: set[str] = set()
     for question in pooled:
         record = records[question.arrivals[0]]
         plain = name = ids.question_id(record.source, record.record_id)
         content = (_text_key(record.question), sorted(normalize_answer(answer) for answer in record.answers))
         attempt = 0
-        while name in taken:
+        while name in names:
             # The same content again (`keep_all`): the file and a number tell it apart.
             extra = (record.file, record.record_id, attempt) if attempt else ()
             name = f"{plain}-{ids.content_hash(*content, *extra, size=4)}"
             attempt += 1
-        taken.add(name)
+        names.add(name)
         question.question_id = name
 
 
@@ -229,15 +229,15 @@ def _distinct_hints(
     question_id: str, parts: list[RawQuestion], rejects: list[Reject]
 ) -> Iterator[tuple[RawQuestion, RawHint]]:
     """Yield a question's hints in pooled order, each normalised text once; what comes again is added to ``rejects``."""
-    kept: dict[str, str] = {}
+    hint_ids: dict[str, str] = {}
     for record in parts:
         for hint in record.hints:
             key = _text_key(hint.text)
-            if key not in kept:
-                kept[key] = ids.hint_id(question_id, len(kept))
+            if key not in hint_ids:
+                hint_ids[key] = ids.hint_id(question_id, len(hint_ids))
                 yield record, hint
                 continue
-            detail = f"The hint {quote(hint.text)} says the same as {kept[key]}."
+            detail = f"The hint {quote(hint.text)} says the same as {hint_ids[key]}."
             rejects.append(replace(_reject(record, "hint", "duplicate_hint", detail), question_id=question_id))
 
 
@@ -305,9 +305,9 @@ def _by_form(texts: Iterable[str]) -> dict[str, str]:
     return forms
 
 
-def _flush(rows: _Rows, finished: dict[str, list[pa.Table]]) -> None:
+def _flush(rows: _Rows, chunks: dict[str, list[pa.Table]]) -> None:
     for name, some in rows.items():
-        finished[name].append(table(name).from_rows(some))
+        chunks[name].append(table(name).from_rows(some))
 
 
 def _reject(record: RawQuestion, kind: str, reason: str, detail: str) -> Reject:
@@ -324,9 +324,9 @@ def _reject(record: RawQuestion, kind: str, reason: str, detail: str) -> Reject:
 
 
 def _too_few(question_id: str, parts: list[RawQuestion], hints: int, min_hints: int) -> Reject:
-    given = sum(len(record.hints) for record in parts)
+    total = sum(len(record.hints) for record in parts)
     records = "1 record" if len(parts) == 1 else f"{len(parts)} records"
-    detail = f"The question has {hints} distinct hints ({given} from {records}); expected at least {min_hints}."
+    detail = f"The question has {hints} distinct hints ({total} from {records}); expected at least {min_hints}."
     return replace(_reject(parts[0], "question", "too_few_hints", detail), question_id=question_id)
 
 

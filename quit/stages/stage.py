@@ -119,10 +119,10 @@ def in_order(*stages: Stage) -> tuple[Stage, ...]:
     Raises ``ValueError`` where the tables leave the order open.
     """
     ordered: list[Stage] = []
-    while waiting := [stage for stage in stages if stage not in ordered]:
-        ready = [stage for stage in waiting if not any(stage.follows(other) for other in waiting)]
+    while rest := [stage for stage in stages if stage not in ordered]:
+        ready = [stage for stage in rest if not any(stage.follows(other) for other in rest)]
         if len(ready) != 1:
-            names = ", ".join(stage.name for stage in ready or waiting)
+            names = ", ".join(stage.name for stage in ready or rest)
             raise ValueError(f"The tables do not say which of these stages comes first: {names}.")
         ordered += ready
         ready[0].number = sum(not stage.on_demand for stage in ordered)

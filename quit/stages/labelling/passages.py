@@ -166,8 +166,8 @@ def _texts(lists: pa.ListArray, indices: np.ndarray, ends: np.ndarray) -> pa.Str
         raise InputError(f"The passages of {len(lists):,} questions hold {size:,} bytes, more than an array can.")
     all_ends = (np.arange(len(lists), dtype=np.int64)[:, None] * len(indices) + ends[None, :]).ravel()
     bounds = np.concatenate([[0], all_ends]).astype(np.int32)
-    joined = pa.ListArray.from_arrays(pa.array(bounds), lists.values.take(pa.array(gather)))
-    return pc.binary_join(joined, " ")
+    lists_of_hints = pa.ListArray.from_arrays(pa.array(bounds), lists.values.take(pa.array(gather)))
+    return pc.binary_join(lists_of_hints, " ")
 
 
 def _check_hints(lists: pa.ListArray, needed: int) -> None:

@@ -72,12 +72,12 @@ class CandidatePool:
         members: dict[str, dict[str, str]] = {}
         for row, typed in zip(rows, types, strict=True):
             surface = row["answers"][0]
-            known = members.setdefault(typed.fine, {})
+            forms = members.setdefault(typed.fine, {})
             key = normalize_answer(surface)
             if key:
-                known[key] = min(surface, known.get(key, surface))
+                forms[key] = min(surface, forms.get(key, surface))
         encoder.encode([answer for row in rows for answer in row["answers"]])  # all at once; then they are remembered
-        self._members = {fine: [known[key] for key in sorted(known)] for fine, known in members.items()}
+        self._members = {fine: [forms[key] for key in sorted(forms)] for fine, forms in members.items()}
         threshold = settings.candidate_equivalence
         self.identity = f"collection/{VERSION}/equivalent={threshold:g}+{equivalence.identity}+{encoder.identity}"
 
@@ -88,18 +88,18 @@ class CandidatePool:
         the question's answers is left out. Raises ``KeyError`` for a question that is not in the collection.
         """
         drawing = [self._nearest(row) for row in questions]
-        wanted = self._settings.candidate_cap - 1
-        while short := [question for question in drawing if question.left and len(question.drawn) < wanted]:
-            pairs = [pair for question in short for pair in question.pairs(wanted)]
+        count = self._settings.candidate_cap - 1
+        while short := [question for question in drawing if question.left and len(question.drawn) < count]:
+            pairs = [pair for question in short for pair in question.pairs(count)]
             probabilities = iter(self._equivalence.probability(pairs).tolist())
             for question in short:
-                question.take(wanted, probabilities, self._settings.candidate_equivalence)
-        return [question.drawn[:wanted] for question in drawing]
+                question.take(count, probabilities, self._settings.candidate_equivalence)
+        return [question.drawn[:count] for question in drawing]
 
     def _nearest(self, question: Mapping[str, Any]) -> _Drawing:
         fine, answers = self._fine[question["question_id"]], question["answers"]
-        own = {normalize_answer(answer) for answer in answers}
-        others = [answer for answer in self._members.get(fine, ()) if normalize_answer(answer) not in own]
+        gold_keys = {normalize_answer(answer) for answer in answers}
+        others = [answer for answer in self._members.get(fine, ()) if normalize_answer(answer) not in gold_keys]
         if not others:
             return _Drawing(question["question"], answers, [])
         # One product a row, in a fixed order: a matrix product's last bits vary with its shape.

@@ -134,7 +134,7 @@ def select(
     """
     shape = (len(questions), passage_count(hints))
     if list(questions) != sorted(set(questions)) or draw.shape != shape:
-        raise ValueError(f"PassageSelection needs ascending question ids and draws of shape {shape}, not {draw.shape}.")
+        raise ValueError(f"Selection needs ascending question ids and draws of shape {shape}, not {draw.shape}.")
     audit = drawn(draw, options.audit_of(draw.size))
     answered = Answered(ask, shape)
     answered.add(audit)
@@ -170,14 +170,14 @@ def predictions(
     """
     evidence = np.zeros(answered.asked.shape, dtype=bool)
     probability = np.full(evidence.shape, 0.5)
-    before = 0.0
+    last_share = 0.0
     for share in looks:
-        for target in ((before + share) / 2, share) if before else (share,):
+        for target in ((last_share + share) / 2, share) if last_share else (share,):
             more = max(round(target * evidence.size), len(evidence)) - int(evidence.sum())
             evidence = choose(probability, evidence, more, prompt_tokens, hints)
             answered.add(evidence)
             probability = predict(answered.label_2, answered.firm, evidence, hints)
-        before = share
+        last_share = share
         yield evidence, probability
 
 
