@@ -1,4 +1,4 @@
-"""The review flows: push and pull, update the labels, and both. Meant to run on a schedule beside people's work; all
+"""The review flows: push and pull, update the labels, and both. They can run on a schedule during people's work; all
 are safe to repeat."""
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ FLOWS: dict[str, Flow[..., Any]] = {
     "release": release,
     "benchmark": benchmark,
 }
-"""What is offered, by the names that schedules use."""
+"""The flows by the names that schedules use."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def _parameters(
     limits = {**hook.model_dump(), **{name: getattr(schedule, name) for name in Limits.model_fields if name in named}}
     profile = str(Path(profile).resolve()) if profile.endswith(".toml") else profile
     run = {"profile": profile, "overrides": list(overrides)}
-    # What is behind a URL has no folder to write to: it goes where this command runs.
+    # A workspace at a URL has no folder for outputs, so they go to the current folder.
     folder = Path.cwd() / workspace.name if is_url(workspace.address) else Path(workspace.address)
     defaults: dict[str, dict[str, Any]] = {
         "build": {"workspace": workspace.address, "sources": list(sources), **run},

@@ -1,9 +1,8 @@
-"""Stages carried out: shards of questions as Prefect tasks, given to a runner, waited for, given again where a worker
-was lost.
+"""Carry out stages: submit shards of questions to a runner as Prefect tasks, wait, and resubmit shards of lost workers.
 
-Prefect's own retries repeat a shard for a fault of the system. A lost worker is ours to replace: the shard has to come
-out with the same bytes, so its worker must be gone, its half-written files ignored, and the build must still hold the
-workspace.
+Prefect's own retries repeat a shard after a fault of the system. A lost worker is replaced here, because the same
+bytes need three conditions: the worker is gone, its half-written files are ignored, and the build still holds
+the workspace.
 """
 
 from __future__ import annotations
@@ -129,7 +128,7 @@ class StageExecutor(ExitStack):
         return deque(sorted(queue, key=lambda item: item[1].index))
 
     def _drain(self, in_flight: dict[PrefectFuture[Any], Shard]) -> None:
-        """Wait for the shards in flight: they were paid for, and nobody may have the workspace while they write."""
+        """Wait for the shards in flight: they are paid for, and no other run may hold the workspace meanwhile."""
         for future, (run, shard) in in_flight.items():
             while not future.state.is_final():
                 self._runner.check()

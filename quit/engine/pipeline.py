@@ -93,8 +93,7 @@ class Pipeline(BuildPlan):
         return [shard for shard in self.shards(run) if not done(shard)]
 
     def missing_inputs(self, run: StageRun) -> list[str]:
-        """Return the stage runs before this one whose current tables cannot be seen: none where it may be carried
-        out."""
+        """Return the earlier stage runs whose tables this one reads and that are not current; none if it can run."""
         current = {key: folder.name for key, (folder, _) in self.workspace.current().items()}
         return [each.key for each in self.reads(run) if current.get(each.key) != self.fingerprints[each.key]]
 
@@ -119,8 +118,7 @@ class Pipeline(BuildPlan):
             )
 
     def discard_damaged(self) -> list[str]:
-        """Remove what is not what the stages of this build wrote, so that they make it again; returns a line a file for
-        people.
+        """Remove missing or altered parts, so that their stages make them again; returns one line per file for people.
 
         Every part of a complete stage is compared with its manifest's checksum. The caller holds the workspace.
         """
@@ -131,7 +129,7 @@ class Pipeline(BuildPlan):
         ]
 
     def discard_dependents(self, changed: StageRun) -> None:
-        """Remove the tables of later stages that were made from parts which are gone: their fingerprint cannot tell."""
+        """Remove the tables of later stages that were made from removed parts; their fingerprints stay the same."""
         discarded = {changed}
         for run in self.runs:
             if not discarded.isdisjoint(self.reads(run)):
@@ -242,14 +240,13 @@ class Pipeline(BuildPlan):
         if not rebuilt_identically(self.workspace, self.folder(run)):
             self.discard_dependents(run)
         clear_damage_marker(self.folder(run))  # last: a run that is killed before compares again
-        # What is finished further down stays current: a resumed build never shows less than is there.
+        # Later runs that are finished stay current, so a resumed build never shows less than there is.
         state = self.workspace.state.items()
         keys = {each.key for each in self.runs if (each.key, self.fingerprints[each.key]) in state} | {run.key}
         self._set_current(keys)
 
     def record_usage(self, name: str, before: dict[str, dict[str, Any]]) -> None:
-        """Write down what a stage (or one reader's run) asked of language models since ``before``, a snapshot of their
-        meter."""
+        """Log the use of language models by a stage run (or all of a stage) since the snapshot ``before``."""
         with self.workspace.changing("usage.jsonl"):
             record(self.workspace.path, name, before, self.models.meter.snapshot(), self.workers)
 

@@ -1,8 +1,6 @@
-"""What a build asked of its language models: kept beside the tables, one line a stage run, for the summary and the next
-plan.
+"""The use of language models: a log of requests, tokens and seconds per stage run, for the summary and the next plan.
 
-``W/usage.jsonl`` is a diary, not a table: it tells what a run took, so it is not part of what must come out the same
-twice.
+``W/usage.jsonl`` is no part of the reproducible outputs: its figures differ between two runs with the same tables.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ FIELDS = ("requests", "cached", "retries", "empty", "prompt_tokens", "completion
 def record(
     path: Path, run: str, before: dict[str, dict[str, Any]], after: dict[str, dict[str, Any]], workers: int
 ) -> None:
-    """Append what was asked between two snapshots of the meter; nothing where nothing was.
+    """Append the use of each language model between two snapshots of the meter; nothing where there was none.
 
     ``path``: the workspace. ``workers``: shards worked on at a time, which decides the order in which a server saw
     them.
@@ -55,8 +53,8 @@ def entries(path: Path) -> list[dict[str, Any]]:
     for number, entry in diary_lines(diary):
         if not _is_entry(entry):
             raise WorkspaceError(
-                f"{diary} is damaged: line {number} is not an entry of a model and its counts. Remove the line; it "
-                "only tells what was asked."
+                f"{diary} is damaged: line {number} is not an entry of a model and its counts. Remove the line; no "
+                "table rests on it."
             )
         checked.append(entry)
     return checked
@@ -92,7 +90,7 @@ def origins(path: Path) -> dict[str, dict[str, int]]:
 
 
 def origin_lines(counts: Mapping[str, Mapping[str, int]]) -> list[str]:
-    """Return a line a model on the origins of its replies."""
+    """Return one line per model on the origins of its replies."""
     return [
         f"{model}: " + ", ".join(f"{count:,} from {name or 'this program'}" for name, count in each.items())
         for model, each in counts.items()

@@ -131,7 +131,7 @@ class Workspace(Location):
     def part_files(self, name: str, shard: Range = WHOLE, runs: Sequence[str] | None = None) -> list[tuple[Path, bool]]:
         """Return the current files of a table that overlap ``shard``, each with whether all its rows belong to it.
 
-        A stage's file was fetched and compared with its manifest, once a process
+        A stage's file was fetched and compared with its manifest, once per process
         (:func:`quit.common.files.known_checksum`). Raises :class:`WorkspaceError` for the first that is missing or was
         altered.
         """

@@ -21,7 +21,7 @@ from quit.text.normalize import normalize_answer
 NEAR_THRESHOLD = 0.15
 """Distance from the judge's threshold within which a verdict counts as uncertain."""
 CERTAIN_WEIGHT = 0.05
-"""Weight of the passages of a certain verdict beside those of an uncertain one (1)."""
+"""Weight of the passages of a certain verdict; those of an uncertain one have 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def review_items(
     """Return what people are asked, the most informative first (ties by question id).
 
     ``threshold``: the judge's. ``controls``: questions of any split that are asked too. Answers, verdicts and splits
-    are those before any label update, so that what is asked does not depend on what was answered.
+    are those before any label update, so that the queue does not depend on people's answers.
     """
     with workspace.connect() as connection:
         connection.register("the_splits", workspace.read("splits", runs=["split"]))
@@ -160,7 +160,7 @@ def _item(question: dict, hints: list[str], rows: list[dict], second: dict, thre
             )
         )
     keys = {answer.key for answer in answers}
-    # Gold answers that nobody gave are shown too, so that a person can reject a wrong one.
+    # Gold answers that no reader gave are shown too, so that a person can reject a wrong one.
     answers += [
         ReviewAnswer(key, (form,), 0, (), True, None, True) for key, form in gold.items() if key and key not in keys
     ]

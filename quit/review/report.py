@@ -107,11 +107,11 @@ def kinds(live: pa.Table, controls: Controls | None) -> list[dict[str, Any]]:
 
 
 def verification(live: pa.Table, settings: Review) -> dict[str, Any]:
-    """Return what a dataset card says of the people behind these reviews (the rows that count). Nobody is named.
+    """Return the facts of a dataset card about the people behind these reviews (the rows that count), without names.
 
     Keys: ``annotators``, ``annotations``, ``questions``: numbers; ``kinds``: see :func:`kinds`; ``people``: what
     annotators say of themselves (``review.people``), a dict each of ``evaluator`` (a number), ``gender``, ``age`` and
-    ``education`` (None: not given): the paper's table 9. The numbers follow from what is said, not from names. A file
+    ``education`` (None: not given): the paper's table 9. Their order follows from these facts, not from names. A file
     of people or of control questions that is no longer there is left out, and the log says so. Raises
     :class:`InputError` for a bad one.
     """
@@ -207,7 +207,7 @@ def controls_of(settings: Review) -> Controls | None:
 
 
 def described(status: dict[str, Any], most: int = 0) -> list[Table | str]:
-    """Return what people did, whether they agree and what came of it, as sentences and tables; ``most``: rows a table,
+    """Return what people did, their agreement and its effects, as sentences and tables. ``most``: rows per table,
     0 for all."""
     reviews, agreement, applied = status["reviews"], status["agreement"], status["applied"]
     kinds = [

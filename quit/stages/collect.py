@@ -145,7 +145,7 @@ def _gather(records: Iterable[SourceRecord]) -> _Gathered:
 
 
 def _fault(question: RawQuestion, first: dict[tuple[str, str, str], int]) -> Reject | None:
-    """Return why a record cannot be used; readers see to blanks, but a collection may come from elsewhere too."""
+    """Return why a record cannot be used, or None. Readers reject blanks themselves; other callers may not."""
     if not question.question.strip():
         return _reject(question, "record", "no_question", "The question is blank.")
     if not any(answer.strip() for answer in question.answers):

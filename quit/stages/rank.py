@@ -157,7 +157,7 @@ def _add_computed(
     pool: Callable[[], CandidateSource],
     settings: Convergence,
 ) -> tuple[list[dict], dict[str, int]]:
-    """Have the model value the hints without a value, each beside all hints of its question.
+    """Have the model value the hints without a value, each together with all hints of its question.
 
     Returns the candidates drawn for it, and of a language model hint id -> candidates without a score.
     """
@@ -165,7 +165,7 @@ def _add_computed(
     unvalued_questions = questions.filter(
         pc.is_in(questions.column("question_id"), pa.array(sorted(unvalued), pa.string()))
     )
-    distractors, candidate_rows = _rivals(unvalued_questions, candidates, pool)
+    distractors, candidate_rows = _distractors(unvalued_questions, candidates, pool)
     items = [
         HintSet(
             question["question"],
@@ -190,7 +190,7 @@ def _add_computed(
     return candidate_rows, dict(zip(hint_ids, chain.from_iterable(unread), strict=False))
 
 
-def _rivals(
+def _distractors(
     questions: pa.Table, candidates: pa.Table, pool: Callable[[], CandidateSource]
 ) -> tuple[dict[str, list[str]], list[dict]]:
     """Return question id -> wrong answers, and the rows of ``drawn_candidates`` for questions whose source has none."""

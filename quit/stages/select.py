@@ -1,9 +1,9 @@
-"""Select: about which passages the labelers are asked, where the labels of the others are predicted.
+"""Select: choose the passages that labelers are asked about; the labels of the others are predicted.
 
-Runs only with ``labels.partial = "estimated"``. Every passage of ``labels.exact_splits`` is asked. Of the others, a
-random audit and what :func:`quit.stages.selection.select` finds worth asking. The labelers are asked in waves, as with
-``"exact"``. Their replies are in the cache of replies when the stage ``read`` asks for them again. Applied reviews
-change nothing here: they leave passages open in ``read``, which then asks the labelers that were skipped.
+Runs only with ``labels.partial = "estimated"``. It takes every passage of ``labels.exact_splits``, and of the others a
+random audit and those that :func:`quit.stages.selection.select` chooses. The labelers are asked in waves, as with
+``"exact"``. The stage ``read`` then gets their replies from the cache of replies. Applied reviews change nothing here:
+they leave passages open in ``read``, which then asks the labelers that were skipped.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a stage is: a function from tables to tables, with everything its output depends on declared beside it.
+"""A stage: a function from tables to tables that declares everything its output depends on.
 
 A stage knows nothing of Prefect, paths or progress bars; :mod:`quit.engine.pipeline` gives it its inputs, shard by
 shard, and keeps what it returns.
@@ -39,7 +39,7 @@ class Context:
     """Everything a stage gets in addition to its inputs.
 
     ``whole``: the tables it declared as whole; ``overrides``: the overrides in force of the kind it declared;
-    ``reader``: the name of its reader, where it runs once a reader; ``rejected``: (question id, normalised answer) of
+    ``reader``: the name of its reader, where it runs once per reader; ``rejected``: (question id, normalised answer) of
     the answers that applied reviews reject.
     """
 

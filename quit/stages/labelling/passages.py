@@ -1,8 +1,8 @@
 """Passages: every ordered selection of a question's hints (paper, section 3.2.1).
 
 Five hints give sum over k of C(5, k) * k! = 5 + 20 + 60 + 120 + 120 = 325 passages. Order is depth first over the trie
-of permutations, so that a passage shares all but its last hint with its parent, which comes before it: that is the
-order an LLM server's prefix cache rewards, and the order of the tables ``passages``, ``answers`` and ``labels``.
+of permutations, so that a passage shares all hints except the last with its parent, which comes before it. A prefix
+cache of an LLM server profits from that order. The tables ``passages``, ``answers`` and ``labels`` have it too.
 
 The work is the same for every question, so it is done once for each number of hints and then repeated by Arrow: no
 function here loops over passages in Python.
@@ -25,7 +25,7 @@ from quit.common.columns import one_array
 from quit.contracts.tables import table
 from quit.errors import InputError, SettingsError
 
-MAX_HINTS = 9  # one digit per hint in subset and permutation; nine already make 986,409 passages a question
+MAX_HINTS = 9  # one digit per hint in subset and permutation; nine make 986,409 passages per question
 _ROWS_A_CHUNK = 500_000
 _ROWS_A_RANGE = 80_000
 _MAX_BYTES = 2**31 - 1  # of one Arrow string array

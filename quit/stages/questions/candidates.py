@@ -1,8 +1,7 @@
-"""Candidate answers for a question whose source has none: from the collection, alike in kind and near, but not the
-answer.
+"""Candidate answers for a question whose source has none: gold answers of other questions of the collection.
 
-A hint is judged by what it rules out, so its rivals must be possible answers: gold answers of questions of the same
-fine type, nearest to the gold answer first.
+The convergence of a hint depends on the candidates it rules out, so they must be possible answers: of questions of the
+same fine type, nearest to the gold answer first.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def candidate_pool(questions: pa.Table, models: Models, settings: Settings) -> C
 class CandidatePool:
     """The gold answers of a whole collection by the fine type of their questions.
 
-    ``questions`` is the whole table, not a shard of it: what is drawn must not depend on the number of shards. A fine
+    ``questions`` is the whole table, not a shard of it: the draw must not depend on the number of shards. A fine
     type is the source's own where it names one, else the classifier's.
     """
 
@@ -68,7 +67,7 @@ class CandidatePool:
         rows = questions.select(["question_id", "answers"]).to_pylist()
         types = question_types(questions, classifier, type_settings)
         self._fine = {row["question_id"]: typed.fine for row, typed in zip(rows, types, strict=True)}
-        # The first gold answer alone stands for its question: aliases of one answer would be one rival counted twice.
+        # The first gold answer alone stands for its question: aliases of one answer would count one distractor twice.
         members: dict[str, dict[str, str]] = {}
         for row, typed in zip(rows, types, strict=True):
             surface = row["answers"][0]

@@ -10,7 +10,7 @@ from quit.stages.selection.predictor import ancestors, membership, similarity
 _NEW = 0.03
 """Weight of a passage without evidence near it. Lower values favour the first passages of each question."""
 _STEPS_PER_PASSAGE = 16
-"""Of the questions, one in so many gets a passage before values are compared again."""
+"""Questions per question that gets a passage in one step; then the values are compared again."""
 
 
 def computed_tokens(in_cache: np.ndarray, prompt_tokens: np.ndarray | None, hints: int) -> np.ndarray:
@@ -35,7 +35,7 @@ def choose(
 ) -> np.ndarray:
     """Return the evidence and ``count`` more passages, or all: bool, shape (questions, passages).
 
-    A passage is worth the uncertainty, min(p, 1 - p), of the passages that are not known, each by its similarity,
+    The value of a passage is the uncertainty, min(p, 1 - p), of all passages without evidence, weighted by similarity,
     divided by the evidence near it and by its price (:func:`computed_tokens`). The best of each question compete;
     equals go to the first.
     """

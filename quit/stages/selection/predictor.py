@@ -1,8 +1,8 @@
-"""P(label 2) of a question's passages from the labels of those that were asked.
+"""P(label 2) of a question's passages, predicted from its labelled passages.
 
-A passage is described by the labels of its neighbours: passages with the same hints in another order, with a hint more
-or fewer, before and after it in the tree of permutations. Its own label is in none of its features, so passages with
-and without a known label are described alike, and a logistic regression fitted to the former predicts the latter.
+The features of a passage are the labels of its neighbours: passages with the same hints in another order, with a hint
+more or fewer, before and after it in the tree of permutations. Its own label is in none of its features, so passages
+with and without a label have the same features. A logistic regression, fitted to the former, predicts the latter.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from threadpoolctl import threadpool_limits
 from quit.stages.labelling.passages import PermutationTable, permutation_table
 
 _PRIOR = 0.5
-"""Passages that the question's own share of label 2 counts for, beside the neighbours of one kind."""
+"""Weight, in passages, of the question's own share of label 2 against the neighbours of one kind."""
 _DISTANT = 0.05
-"""The same beside all passages by similarity, of which an equal one would weigh 1."""
+"""The same against all passages weighted by similarity, where an equal one weighs 1."""
 _HINT_APART = 1 / 8
 _OTHER_LAST = 0.8
 """Similarity of two passages for each hint that only one of them has, and where their last hints differ."""
@@ -66,7 +66,7 @@ def similarity(hints: int) -> np.ndarray:
 def relations(hints: int) -> np.ndarray:
     """Return which passages are a passage's neighbours of each kind: float32 0 or 1, shape (kinds, passages, passages).
 
-    Kinds: the same hints in any order; these with the same last hint; before or after it in the tree; its hints but
+    Kinds: the same hints in any order; these with the same last hint; before or after it in the tree; its hints except
     some; its hints and more; at most a hint more or fewer with the same last hint; as many hints, one of them another.
     A passage is not its own neighbour.
     """
