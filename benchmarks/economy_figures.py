@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.economy_data import Collection, summary
+from quit import Tables
 from quit.evaluate.metrics import Measure, exact_match, mean, run_values
-from quit.library import Tables
 from quit.retrieval.lexical import Bm25
 from quit.stages.labelling.passages import passage_texts, permutation_table
 from quit.stages.read import selected_hints

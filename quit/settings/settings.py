@@ -20,12 +20,12 @@ from quit.settings.construction import (
     Split,
 )
 from quit.settings.corpora import Corpora, FirstStages, Graph
-from quit.settings.models import Judge, Models, ReaderSettings, ServerSettings
+from quit.settings.models import LANGUAGE_MODELS, JudgeSettings, ModelSettings, ReaderSettings, ServerSettings
 from quit.settings.pages import Pages
-from quit.settings.release import Release
+from quit.settings.release import ReleaseSettings
 from quit.settings.remote import Remote
 from quit.settings.review import Review
-from quit.settings.schedules import Notice, Schedule, Serving
+from quit.settings.schedules import Notice, Schedule, ServeSettings
 from quit.settings.section import Section
 from quit.settings.sunar import Sunar
 
@@ -41,12 +41,12 @@ class Settings(Section):
     probe: Probe = Probe()
     split: Split = Split()
     labels: Labels = Labels()
-    judge: Judge = Judge()
-    models: Models = Models()
+    judge: JudgeSettings = JudgeSettings()
+    models: ModelSettings = ModelSettings()
     readers: tuple[ReaderSettings, ...] = ()
     servers: tuple[ServerSettings, ...] = ()
     review: Review = Review()
-    release: Release = Release()
+    release: ReleaseSettings = ReleaseSettings()
     card: Card = Card()
     corpora: Corpora = Corpora()
     first_stages: FirstStages = FirstStages()
@@ -59,7 +59,7 @@ class Settings(Section):
     sunar: Sunar = Sunar()
     pages: Pages = Pages()
     schedules: tuple[Schedule, ...] = ()
-    serving: Serving = Serving()
+    serving: ServeSettings = ServeSettings()
     failure_hook: Notice = Notice()
     run: RunSettings = RunSettings()
     remote: Remote = Remote()
@@ -76,17 +76,19 @@ class Settings(Section):
         if self.review.adjudication == "adjudicator" and not self.review.adjudicator:
             raise ValueError("review.adjudicator: adjudication = 'adjudicator' needs the e-mail of one")
         if self.convergence.method == "llm" and self.convergence.language_model not in self.language_models:
-            names_of_models = ", ".join(sorted(self.language_models)) or "none in this profile"
+            listed = ", ".join(sorted(self.language_models)) or "none in this profile"
             raise ValueError(
-                f"convergence.language_model must name a reader or judge that is a language model: {names_of_models}"
+                f"convergence.language_model must name a reader or judge that is a language model: {listed}"
             )
         servers = [server.name for server in self.servers]
-        for used in self._language_models:
-            if not used.model:
-                raise ValueError(f"{used.name}: kind {used.kind!r} needs a model")
-            if used.kind == "server" and used.server not in servers:
+        for spec in self.replying_models:
+            if spec.kind == "python" and not spec.class_:
+                raise ValueError(f"{spec.name}: kind 'python' needs a class, such as package.module:Name")
+            if spec.kind != "python" and not spec.model:
+                raise ValueError(f"{spec.name}: kind {spec.kind!r} needs a model")
+            if spec.kind == "server" and spec.server not in servers:
                 raise ValueError(
-                    f"{used.name}: server {used.server!r} is not among servers ({', '.join(servers) or 'none'})"
+                    f"{spec.name}: server {spec.server!r} is not among servers ({', '.join(servers) or 'none'})"
                 )
         order, labelers = self.labels.order, [reader.name for reader in self.labelers]
         if order and sorted(order) != sorted(labelers):
@@ -94,14 +96,15 @@ class Settings(Section):
         return self
 
     @property
-    def _language_models(self) -> list[ReaderSettings | Judge]:
-        candidates: tuple[ReaderSettings | Judge, ...] = (*self.readers, self.judge)
-        return [used for used in candidates if used.kind not in ("embedded", "equivalence")]
+    def replying_models(self) -> list[ReaderSettings | JudgeSettings]:
+        """The readers and the judge whose replies are kept: language models, and classes of the user."""
+        specs: tuple[ReaderSettings | JudgeSettings, ...] = (*self.readers, self.judge)
+        return [spec for spec in specs if spec.kind not in ("embedded", "equivalence")]
 
     @property
-    def language_models(self) -> dict[str, ReaderSettings | Judge]:
+    def language_models(self) -> dict[str, ReaderSettings | JudgeSettings]:
         """The readers and the judge that are language models, by name."""
-        return {used.name: used for used in self._language_models}
+        return {spec.name: spec for spec in self.replying_models if spec.kind in LANGUAGE_MODELS}
 
     def server(self, name: str) -> ServerSettings:
         """Return a server by name."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit import contracts
-from quit.models.convergence_scored import Scored, convergence
+from quit.models.convergence_scored import ScoredConvergence, convergence
 from quit.models.depth import ENCODER, note
 from quit.models.protocols import CandidateSource, ConvergenceModel, HintSet
 from quit.settings import Convergence
@@ -99,7 +99,7 @@ def rank_hints(
                     "producer": producer,
                     "selected": rank < settings.hints,
                     "note": _note(unread.get(hint["hint_id"]), question["question"], hint["hint"], text)
-                    if producer == model.identity and (settings.method != "llm" or isinstance(model, Scored))
+                    if producer == model.identity and (settings.method != "llm" or isinstance(model, ScoredConvergence))
                     else None,
                 }
             )
@@ -181,7 +181,7 @@ def _add_computed(
     ]
     computed: list[list[float]] = []
     unread: list[list[int]] = []
-    if items and isinstance(model, Scored):
+    if items and isinstance(model, ScoredConvergence):
         computed, unread = model.counted(items)
     elif items:
         computed = model.values(items)

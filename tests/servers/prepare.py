@@ -8,11 +8,12 @@ from quit.errors import InputError, MissingDependency
 from quit.models.fetching import fetch
 from tests.servers.moto import moto_environment
 from tests.servers.vllm import vllm_environment
+from tests.test_light import light_environment
 
 
 def main() -> None:
     """Make what is missing. What cannot be made here is said and left out: the tests that need it skip."""
-    makers = {"vLLM": vllm_environment, "moto": moto_environment}
+    makers = {"vLLM": vllm_environment, "moto": moto_environment, "base": light_environment}
     makers |= {"Label Studio": lambda: label_studio_programs(print), "SmolLM2": lambda: fetch("smollm2")}
     for name, make in makers.items():
         try:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from quit.models.protocols import Pair
-from quit.models.question_type import QuestionType as Guess
+from quit.models.question_type import PredictedType as Guess
 from quit.settings import Convergence, QuestionTypeSettings
 from quit.stages.questions.candidates import CandidatePool
 from tests.rows import table_of

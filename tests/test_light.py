@@ -1,0 +1,61 @@
+"""The base installation, without extras: an environment that has neither torch nor Prefect opens, looks at, exports and
+scores a dataset, and names the extra that anything else needs."""
+
+import json
+import os
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from quit.common.environments import ensure_environment
+from quit.errors import MissingDependency
+from tests.conftest import ROOT
+
+pytestmark = pytest.mark.slow
+
+LIBRARY = """
+import importlib.util, json, sys
+import quit
+assert not [name for name in ("torch", "prefect", "sklearn", "transformers") if importlib.util.find_spec(name)]
+tables = quit.open(sys.argv[1])
+labels = tables.pandas("labels")
+qrels = {"q": {"d1": 2, "d2": 1}}
+scores = quit.evaluate_run({"q": {"d2": 2.0, "d1": 1.0}}, qrels)
+try:
+    quit.judge("Who?", ["Ada"], "Grace")
+except Exception as error:
+    fault = f"{type(error).__name__}: {error}"
+print(json.dumps({"labels": len(labels), "scores": len(scores), "fault": fault}))
+"""
+
+
+def light_environment() -> Path:
+    """Return the folder of programs of an environment with the base's dependencies, made at the first call (a minute);
+    else skips the test."""
+    dependencies = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    try:
+        return ensure_environment("light", dependencies, options=["--constraint", str(ROOT / "constraints.txt")])
+    except MissingDependency as error:
+        pytest.skip(str(error))
+
+
+def test_the_base_opens_exports_and_scores_and_names_the_extra_of_the_rest(built: Path, tmp_path: Path) -> None:
+    def run(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        command = [str(light_environment() / "python"), *arguments]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+        assert done.returncode == code, done.stderr
+        return done
+
+    facts = json.loads(run("-c", LIBRARY, str(built)).stdout)
+    assert facts["labels"] and facts["scores"]
+    assert facts["fault"].startswith("MissingDependency") and "'.[models]'" in facts["fault"]
+    shell = ("-m", "quit.cli")
+    count = run(*shell, "query", "-w", str(built), "--csv", "SELECT count(*) AS labels FROM labels").stdout
+    assert count.split() == ['"labels"', str(facts["labels"])]
+    run(*shell, "export", "-w", str(built), "--format", "csv,release-json,beir", "--out", "E")
+    assert {path.name for path in (tmp_path / "E").iterdir()} >= {"csv", "release-json", "beir"}
+    refused = run(*shell, "build", "-w", "W", "--source", "starter", code=5).stderr.splitlines()
+    assert len(refused) == 1 and "'.[flows]'" in refused[0]
