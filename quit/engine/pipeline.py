@@ -187,9 +187,9 @@ class Pipeline(BuildPlan):
         return Context(whole, self.settings, self.models, run.reader, overrides, rejected)
 
     def _read_whole(self, name: str) -> pa.Table:
-        """Return a whole table, remembered as long as its makers' fingerprints are current."""
-        makers = [run.key for run in self.runs if name in run.stage.outputs]
-        key = (name, *(self.fingerprints[maker] for maker in makers))
+        """Return a whole table, remembered as long as its producers' fingerprints are current."""
+        producers = [run.key for run in self.runs if name in run.stage.outputs]
+        key = (name, *(self.fingerprints[producer] for producer in producers))
         with self._whole_lock:
             if key not in self._whole:
                 self._whole[key] = self.workspace.read(name)
@@ -202,17 +202,17 @@ class Pipeline(BuildPlan):
             return read_sources(self.sources, self.source_checksums)
         if name == "decisions":
             return self.decisions
-        makers = [earlier.key for earlier in self.producers_of(run, name)]
+        producers = [earlier.key for earlier in self.producers_of(run, name)]
 
         def rows_of(
             columns: Sequence[str], reader: str | None = None, question_ids: Sequence[str] | None = None
         ) -> pa.Table:
-            keys = [key for key in makers if reader is None or key.endswith(f":{reader}")]
+            keys = [key for key in producers if reader is None or key.endswith(f":{reader}")]
             if question_ids is None:
                 return self.workspace.read(name, shard, keys, columns)
             return self.workspace.read_questions(name, question_ids, columns, keys)
 
-        return rows_of if name in run.stage.lazy_inputs else self.workspace.read(name, shard, makers)
+        return rows_of if name in run.stage.lazy_inputs else self.workspace.read(name, shard, producers)
 
     def finish(self, run: StageRun) -> None:
         """Mark a stage run as complete and its tables as the current ones.
