@@ -9,7 +9,7 @@ import pytest
 from quit.engine import workers
 from quit.engine.logs import Log, contents, in_force
 from quit.engine.pipeline import Pipeline
-from quit.engine.workers import order
+from quit.engine.workers import remote_build
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.review.overrides import Decision, add, listed, read_decisions, withdraw
@@ -137,7 +137,7 @@ def test_who_and_when_are_no_part_of_the_fingerprint(workspace: Workspace, sourc
 def test_a_running_build_keeps_the_overrides_it_was_planned_with(workspace: Workspace, source: Path) -> None:
     running = plan_build(workspace.path, [f"jsonl:{source}"], "embedded", [])
     run, before = running.stage_run("filter"), running.fingerprints["filter"]
-    build = order(running, run, 1)
+    build = remote_build(running, run, 1)
     add(workspace, [Decision(LEAKY, "no_leak", "ada", "Fine.")])
     planned_there = workers._pipeline(build)
     assert planned_there.fingerprints["filter"] == before
