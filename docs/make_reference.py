@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 import quit
 from quit.cli import app
-from quit.contracts import TABLES, Table
+from quit.contracts import TABLES, TableContract
 from quit.contracts.corpora import CORPUS_TABLES, EDGES
 from quit.settings import LISTS, Settings
 
@@ -35,7 +35,7 @@ def tables() -> str:
     return "\n".join(lines)
 
 
-def _tables(tables: Iterable[Table]) -> list[str]:
+def _tables(tables: Iterable[TableContract]) -> list[str]:
     lines: list[str] = []
     for made in tables:
         key = ", ".join(f"`{name}`" for name in made.key) or "none"
@@ -76,7 +76,7 @@ def settings() -> str:
         lines += ["| setting | default | meaning |", "|---|---|---|"]
         for key, value in model.model_fields.items():
             default = "required" if value.is_required() else f"`{value.get_default(call_default_factory=True)!r}`"
-            lines.append(f"| `{key}` | {default} | {value.description} |")
+            lines.append(f"| `{value.alias or key}` | {default} | {value.description} |")
         lines.append("")
     return "\n".join(lines)
 

@@ -160,7 +160,7 @@ def print_plan(plan: Plan) -> None:
         ]  # fmt: skip
         heads = ["labeler", "least", "expected", "most", "cost: least", "expected", "most"]
         note = "The most is also what other tables of this plan have."
-        pieces.append(Table("Passages asked (labels.economy)", heads, ranges, note=note))
+        pieces.append(Table("Passages asked (labels.partial)", heads, ranges, note=note))
         pieces.append("\n".join(f"- {note}" for note in plan.economy.notes))
     _show(*pieces)
 

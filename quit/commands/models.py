@@ -21,7 +21,8 @@ models = typer.Typer(
     help="Language models: what a profile needs, how to start it, whether it is up.", no_args_is_help=True
 )
 cache = typer.Typer(
-    help="What is kept for later runs: replies of language models, vectors of texts, equivalence probabilities.",
+    help="What is kept for later runs: replies of language models, vectors of texts, equivalence probabilities, "
+    "findings of the leakage filter.",
     no_args_is_help=True,
 )
 
@@ -94,7 +95,8 @@ def fetch(name: Annotated[str, typer.Argument(help="The model: `smollm2`.")]) ->
 
 @cache.command("stats")
 def stats(as_json: JsonOption = False) -> None:
-    """Show what is cached: replies by model and server, then vectors and equivalence probabilities.
+    """Show what is cached: replies by model and server, then vectors, equivalence probabilities and findings of
+    the leakage filter.
 
     Example: `quit cache stats --json`
     """
@@ -119,7 +121,9 @@ def stats(as_json: JsonOption = False) -> None:
 def drop(
     name: Annotated[
         str | None,
-        typer.Argument(help="A model, as `quit cache stats` or the profile names it; or `vectors` or `equivalence`."),
+        typer.Argument(
+            help="A model, as `quit cache stats` or the profile names it; or `vectors`, `equivalence` or `leaks`."
+        ),
     ] = None,
     origin: Annotated[str | None, typer.Option("--from", help="Only replies of the server with this address.")] = None,
     damaged: Annotated[
@@ -159,9 +163,9 @@ def drop(
 
 
 def _stores() -> dict[str, ContentStore]:
-    from quit.common.cache import equivalence_store, vector_store
+    from quit.common.cache import equivalence_store, leak_store, vector_store
 
-    return {"vectors": vector_store(), "equivalence": equivalence_store()}
+    return {"vectors": vector_store(), "equivalence": equivalence_store(), "leaks": leak_store()}
 
 
 @cache.command("export")

@@ -45,6 +45,7 @@ def serve(
     """
     from annotation.client import connect
     from annotation.server import LocalServer
+    from quit.review.store import ReviewStore
     from quit.status.stages import settings_of
 
     opened = open_workspace(workspace)
@@ -58,11 +59,16 @@ def serve(
     server = LocalServer(opened.path, review.port if port is None else port)
     try:
         account = server.start(lambda line: echo(line, err=True))
-        invitation = connect(opened.path, review).ask(lambda studio: studio.organizations.invites.get_invite_link())
+        invite = connect(opened.path, review).ask(lambda studio: studio.organizations.invites.get_invite_link())
+        project = ReviewStore(opened).project
+        start, last = "", f"  next             quit review push -w {workspace}"
+        if project.get("url") == account.url:  # a new annotator comes to the first task
+            start = f"&next=%2Fprojects%2F{project['id']}%2Fdata%3Flabeling%3D1"
+            last = f"  project          {account.url}/projects/{project['id']}/data"
         echo(f"Label Studio {account.version} is ready: {account.url}")
         echo(f"  your account     {account.email}, password {account.password}")
-        echo(f"  for annotators   {account.url}{invitation.invite_url}")
-        echo(f"  next             quit review push -w {workspace}")
+        echo(f"  for annotators   {account.url}{invite.invite_url}{start}")
+        echo(last)
         server.wait()
     finally:
         server.stop()
@@ -136,7 +142,8 @@ def pull(
         report = call_flow("review.review_sync", str(workspace), url, ["pull"], project, full=full)["pull"]
     line = (
         f"{report['versions']} new versions of annotations ({report['skipped']} skipped), {report['withdrawn']} "
-        f"withdrawn: {report['rows']} rows. {report['done']} of {report['tasks']} tasks are done."
+        f"withdrawn: {report['rows']} rows, {report['verdicts']} of them verdicts on answers. {report['done']} of "
+        f"{report['tasks']} tasks are done."
     )
     _print_report(report, as_json, [line])
 
@@ -150,7 +157,7 @@ def apply(
     as_json: JsonOption = False,
 ) -> None:
     """Update labels and valid answers with the reviews pulled so far. No reader or judge is asked; only with
-    `labels.economy`, skipped labelers are asked about passages whose answer people reject.
+    `labels.partial`, skipped labelers are asked about passages whose answer people reject.
 
     Applying twice changes nothing; every change is a row of the table `changes`.
 

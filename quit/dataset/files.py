@@ -56,7 +56,7 @@ PASSAGES = pa.schema(
 """Columns of :meth:`TableFiles.passages`."""
 
 
-def contract(name: str) -> contracts.Table:
+def contract(name: str) -> contracts.TableContract:
     """Return the contract of a release's table: ``answers/<reader>`` has that of ``answers``."""
     return contracts.table(name.partition("/")[0])
 

@@ -39,8 +39,8 @@ def _show(table: Table, out: SafeConsole) -> None:
     for place, head in enumerate(table.heads):
         left, wraps = not place or place in table.text, place in table.text
         drawn.add_column(head, justify="left" if left else "right", no_wrap=not wraps)
-    for row in table.rows:
-        drawn.add_row(*(escape("" if cell is None else str(cell)) for cell in row))
+    for row in table.cells:
+        drawn.add_row(*map(escape, row))
     options = out.options.update(width=WIDEST)
     for column in drawn.columns:
         cells = [out.measure(cell, options=options) for cell in (column.header, *column.cells)]

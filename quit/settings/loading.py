@@ -118,13 +118,14 @@ def _set(values: dict[str, Any], key: str, text: str) -> None:
     section: Any = values
     for step in path:
         if isinstance(section, list):
-            if not step.isdigit() or int(step) >= len(section):
+            if not step.isdigit() or int(step) > len(section):
                 raise SettingsError(
                     f"--set {key}: there is no entry {step}; the list has {len(section)}, counted from 0."
                 )
+            section += [{}] if int(step) == len(section) else []  # one more entry
             section = section[int(step)]
         else:
-            section = section.setdefault(step, {})
+            section = section.setdefault(step, [] if step in LISTS else {})
         if not isinstance(section, dict | list):
             raise SettingsError(f"--set {key}: {step} is a value, not a section.")
     if isinstance(section, list):
@@ -142,7 +143,7 @@ def _explain(problem: Mapping[str, Any]) -> str:
         return f"There is no setting {key!r}.{did_you_mean(key, names)}"
     shown = problem["input"] if isinstance(problem["input"], str | int | float | bool | None) else "..."
     if isinstance(shown, str):
-        shown = re.sub(r"//[^\s/]*@", "//***@", shown)  # a password in an address is for nobody's log
+        shown = re.sub(r"//[^\s/]*@", "//***@", shown)  # a message must not show the password of an address
     if problem["type"] == "tuple_type" and isinstance(shown, str):
         return f"Setting {key!r} is {shown!r}, and must be a list: {key}={json.dumps(shown.split(','))}."
     why = problem["msg"].removeprefix("Value error, ")
@@ -160,4 +161,4 @@ def _known_keys(path: Sequence[str]) -> list[str]:
             model = LISTS[step]
         elif step in model.model_fields:
             model = model.model_fields[step].annotation  # type: ignore[assignment]
-    return list(model.model_fields)
+    return [field.alias or name for name, field in model.model_fields.items()]

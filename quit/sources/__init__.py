@@ -64,7 +64,7 @@ SOURCES: dict[str, Source] = {
         Source(
             "wikihint",
             wikihint.read,
-            "WikiHint JSON: five human hints a question, ranked by people.",
+            "WikiHint JSON: five human hints per question, ranked by people.",
             licence="CC BY 4.0",
             citation="Mozafari, Gerhold and Jatowt. WikiHint: A Human-Annotated Dataset for Hint Ranking and "
             "Generation. SIGIR 2025.",

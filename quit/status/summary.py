@@ -29,25 +29,21 @@ def left_out(workspace: Workspace) -> list[dict[str, Any]]:
 
 
 def funnel(workspace: Workspace) -> list[tuple[str, int]]:
-    """Return (what, number of questions) from the sources, those with too few hints too, to the splits."""
+    """Return (what, number of questions) from the sources to the splits."""
+    names = ("questions in the sources", "with enough hints", "without answer leakage", "with ranked hints")
     with workspace.connect(tables=["questions", "rejects", "usable_hints", "ranked_hints", "splits"]) as connection:
-
-        def count(sql: str) -> int:
-            row = connection.execute(sql).fetchone()
-            assert row is not None  # a count has one
-            return row[0]
-
-        collected = count("SELECT count(*) FROM questions")
-        left_out_first = count("SELECT count(*) FROM rejects WHERE stage = 'collect' AND kind = 'question'")
-        steps = [
-            ("questions in the sources", collected + left_out_first),
-            ("questions collected", collected),
-            ("without answer leakage", count("SELECT count(DISTINCT question_id) FROM usable_hints")),
-            ("with ranked hints", count("SELECT count(DISTINCT question_id) FROM ranked_hints")),
-        ]
-        for split in ("train", "dev", "test"):
-            steps.append((f"in {split}", count(f"SELECT count(*) FROM splits WHERE split = '{split}'")))
-    return steps
+        counts = connection.execute(
+            """
+            SELECT (SELECT count(*) FROM questions), (SELECT count(DISTINCT question_id) FROM usable_hints),
+                (SELECT count(DISTINCT question_id) FROM ranked_hints),
+                (SELECT count(*) FROM rejects WHERE stage = 'collect' AND kind = 'question')
+            """
+        ).fetchone()
+        splits = dict(connection.execute("SELECT split, count(*) FROM splits GROUP BY 1").fetchall())
+    assert counts is not None  # a count has one
+    collected, usable, ranked, short = counts
+    steps = zip(names, (collected + short, collected, usable, ranked), strict=True)
+    return [*steps, *((f"in {split}", splits.get(split, 0)) for split in ("train", "dev", "test"))]
 
 
 def labels_by_hints(workspace: Workspace) -> list[tuple[int, int, int]]:

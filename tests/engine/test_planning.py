@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from quit.common.progress import Listener, listening
-from quit.engine.buildable import check_buildable
 from quit.engine.pipeline import Pipeline
-from quit.engine.planning import held_build
+from quit.engine.planning import check_buildable, held_build
 from quit.engine.workspace import Workspace
 from quit.errors import SettingsError, WorkspaceError
 from quit.review.store import ReviewStore
