@@ -69,9 +69,9 @@ class Server:
             if attempt < tries:
                 time.sleep(pause)
                 pause *= 2
-        tried = f"tried {tries} times" if tries > 1 else "tried once"
+        attempts = f"tried {tries} times" if tries > 1 else "tried once"
         raise ServerError(
-            f"The Label Studio server {self.url} {problem} ({tried}). Nothing is lost: run the same command again "
+            f"The Label Studio server {self.url} {problem} ({attempts}). Nothing is lost: run the same command again "
             "when it is up."
         )
 

@@ -1,7 +1,7 @@
-"""Retrievers, NAR, a bandit and retrieval complexity by number of hints and difficulty: the table of docs/systems.md.
+"""Retrievers, NAR, a bandit and retrieval complexity by number of hints and difficulty (docs/research/systems.md).
 
-    quit build -w W --source wikihint:test_first50.json && quit release create -w W --name v1
-    python -m benchmarks.by_hints W/releases/v1
+    quit build -w workspace --source wikihint:test_first50.json && quit release create -w workspace --name v1
+    python -m benchmarks.by_hints workspace/releases/v1
 
 Each number of hints is a corpus: all passages of that many hints, of all questions. A passage is relevant if a labeler
 of the release answers from it (label 2). The bandit's arms are the retrievers' first passages, since a release has no

@@ -1,4 +1,4 @@
-"""How many questions the leakage filter leaves out, by the paper's method and by ours: the table of docs/fidelity.md.
+"""How many questions the leakage filter leaves out, by the paper's method and by ours (docs/research/fidelity.md).
 
     python -m benchmarks.leak_losses wikihint:test_first50.json triviahg:Copilot.json
     python -m benchmarks.leak_losses --set models.equivalence=bem wikihint:test_first50.json

@@ -22,7 +22,7 @@ RANKINGS = TableContract(
     "rankings",
     "benchmark",
     ("question_id", "row"),
-    "Retrieved or reranked passages.",
+    "RetrievedLabels or reranked passages.",
     (
         _QUESTION,
         Column("rank", COUNT, "Rank, from 1."),

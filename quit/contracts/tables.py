@@ -266,7 +266,7 @@ TABLES: dict[str, TableContract] = {
             "selection",
             "select",
             ("question_id", "permutation"),
-            'About which passages the labelers are asked (`labels.economy = "estimated"`).',
+            'About which passages the labelers are asked (`labels.partial = "estimated"`).',
             (
                 _QUESTION,
                 _PERMUTATION,
@@ -280,7 +280,7 @@ TABLES: dict[str, TableContract] = {
             "selection_rounds",
             "select",
             ("round",),
-            'What each look at the audit has shown (`labels.economy = "estimated"`).',
+            'What each look at the audit has shown (`labels.partial = "estimated"`).',
             (
                 Column("round", SMALL, "Number of the look, from 1."),
                 Column("passages", COUNT, "Passages outside `labels.exact_splits`."),
@@ -312,7 +312,7 @@ TABLES: dict[str, TableContract] = {
                 Column(
                     "asked",
                     FLAG,
-                    "Whether the reader was asked about this passage (`labels.economy`); if not, its reply is "
+                    "Whether the reader was asked about this passage (`labels.partial`); if not, its reply is "
                     "`NO ANSWER` with an empty `raw`.",
                 ),
                 _PRODUCER,

@@ -64,7 +64,7 @@ class Line:
 class Plan:
     """What a build will ask. ``total``: the sums of the lines; ``notes`` say what was measured and what was assumed.
 
-    ``economy``: ranges of what labelers are asked, with ``labels.economy``; the lines say the most.
+    ``economy``: ranges of what labelers are asked, with ``labels.partial``; the lines say the most.
     """
 
     questions: int

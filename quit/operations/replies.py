@@ -58,10 +58,10 @@ def _asked(pipeline: Pipeline, run: StageRun) -> Iterator[ReaderSettings | Judge
     """Yield the language models that a stage run asks, in the order in which it does."""
     settings, stage = pipeline.settings, run.stage.name
     names = [run.reader] if run.reader else []
-    names += [reader.name for reader in settings.labelers_in_order] if stage == "select" else []
+    names += [reader.name for reader in pipeline.strategy.labelers] if stage == "select" else []
     scored = stage == "rank" and settings.convergence.method == "llm"
     names += [settings.convergence.language_model or ""] if scored else []
-    judged = stage in ("probe", "select", "judge") or (stage == "read" and settings.labels.economy != "off")
+    judged = stage in ("probe", "select", "judge") or (stage == "read" and pipeline.strategy.in_turn)
     names += [settings.judge.name] if judged else []
     models = {spec.name: spec for spec in settings.replying_models}
     yield from (models[name] for name in names if name in models)
@@ -106,7 +106,7 @@ def _is_needed(pipeline: Pipeline, run: StageRun, spec: ReaderSettings | JudgeSe
     """Whether it is certain that a reply is not kept. Of a judge it never is: its questions follow from answers.
 
     Before the hints are ranked, a question may still be left out, so one reply that is kept leaves it open; so does
-    ``labels.economy``.
+    ``labels.partial``.
     """
     if not isinstance(spec, ReaderSettings) or run.reader != spec.name:
         return False
@@ -123,5 +123,5 @@ def _is_needed(pipeline: Pipeline, run: StageRun, spec: ReaderSettings | JudgeSe
         paths = passage_paths(len(question.hints)) if reads else [()]
         wanted += len(paths) * repetitions
         kept += cached_replies(reader, question, paths, repetitions, cache)
-    certain = is_current(pipeline, "rank") and pipeline.settings.labels.economy == "off"
+    certain = is_current(pipeline, "rank") and not pipeline.strategy.in_turn
     return kept < wanted if certain else not kept and wanted > 0

@@ -93,7 +93,7 @@ def create(
     target = Path(out) if out is not None else workspace.path / FOLDER / name
     check_target(target, name)
     if out is None and is_release(target):
-        workspace.bring_folder(target)
+        workspace.download_folder(target)
     subject = subject_of(pipeline, settings)
     if damaged := workspace.damaged():
         raise WorkspaceError(f"{damaged[0]} was altered or is missing. Build it again: quit build -w {workspace}")

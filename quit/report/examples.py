@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 
 from quit.engine.workspace import Workspace
+from quit.render.table import plain_name
 from quit.settings import Settings
 from quit.status.story import story
 from quit.text.normalize import normalize_answer
@@ -139,7 +140,7 @@ def example(question: dict[str, Any], most: int) -> dict[str, Any]:
         "readers": len({reader for passage in passages for reader in passage["answers"]}),
         "more_answers": max(0, len(shown) - most),
         "reasons": list(dict.fromkeys(
-            f"{row['stage']}: {row['reason']} ({row['detail']})"
+            f"{row['stage']}: {plain_name(row['reason'])} ({row['detail']})"
             for row in question["rejects"] if row["kind"] == "question"
         )),
         "changes": [row["reason"] for row in question["changes"] if row["reviews"]][:most],

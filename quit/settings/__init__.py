@@ -9,13 +9,13 @@ refused with the nearest right name. See ``docs/reference/settings.md`` (generat
 from quit.settings.benchmark import FineTune
 from quit.settings.card import Card
 from quit.settings.construction import (
-    ECONOMY,
     IN_IDENTITIES,
+    PARTIAL_LABELLING,
     Convergence,
     Difficulty,
     Leakage,
-    QuestionType,
-    Run,
+    QuestionTypeSettings,
+    RunSettings,
     Split,
 )
 from quit.settings.corpora import Corpora, FirstStages, Graph

@@ -20,8 +20,8 @@ class Complexity(Section):
         ge=0,
         le=1,
         description="T_com: S_D from which the documents are complete. With MiniLM's token vectors S_D is near 1 for "
-        "all and higher for longer questions (docs/systems.md), so by default T_ans alone decides; lower it for a "
-        "head that tells.",
+        "all and higher for longer questions (docs/research/systems.md), so by default T_ans alone decides; lower it "
+        "for a head that tells.",
     )
     answer_head: Literal["contained", "judge"] = Field(
         "contained",

@@ -15,8 +15,8 @@ from quit.settings.construction import (
     Labels,
     Leakage,
     Probe,
-    QuestionType,
-    Run,
+    QuestionTypeSettings,
+    RunSettings,
     Split,
 )
 from quit.settings.corpora import Corpora, FirstStages, Graph
@@ -36,7 +36,7 @@ class Settings(Section):
     collect: Collect = Collect()
     leakage: Leakage = Leakage()
     convergence: Convergence = Convergence()
-    question_type: QuestionType = QuestionType()
+    question_type: QuestionTypeSettings = QuestionTypeSettings()
     difficulty: Difficulty = Difficulty()
     probe: Probe = Probe()
     split: Split = Split()
@@ -61,7 +61,7 @@ class Settings(Section):
     schedules: tuple[Schedule, ...] = ()
     serving: ServeSettings = ServeSettings()
     failure_hook: Notice = Notice()
-    run: Run = Run()
+    run: RunSettings = RunSettings()
     remote: Remote = Remote()
 
     @model_validator(mode="after")
@@ -93,11 +93,6 @@ class Settings(Section):
         order, labelers = self.labels.order, [reader.name for reader in self.labelers]
         if order and sorted(order) != sorted(labelers):
             raise ValueError(f"labels.order must name each labeler of the profile once: {', '.join(labelers)}")
-        if self.labels.economy != "off" and not self.run.generation_cache and self.replying_models:
-            raise ValueError(
-                f"labels.economy = {self.labels.economy!r} asks models in several steps and needs "
-                "run.generation_cache = true, so that no reply is paid for twice"
-            )
         return self
 
     @property
@@ -119,19 +114,3 @@ class Settings(Section):
     def labelers(self) -> tuple[ReaderSettings, ...]:
         """The readers whose answers decide labels, in profile order."""
         return tuple(reader for reader in self.readers if reader.role == "labeler")
-
-    @property
-    def labelers_in_order(self) -> tuple[ReaderSettings, ...]:
-        """The labelers in the order in which partial labelling asks them (``labels.order``)."""
-        by_name = {labeler.name: labeler for labeler in self.labelers}
-        return tuple(by_name[name] for name in self.labels.order or by_name)
-
-    @property
-    def readers_in_order(self) -> list[str]:
-        """The names of the readers in the order in which they read: that of the profile, or with ``labels.economy`` the
-        labelers in theirs, then the others."""
-        names = [reader.name for reader in self.readers]
-        if self.labels.economy == "off":
-            return names
-        labelers = [labeler.name for labeler in self.labelers_in_order]
-        return labelers + [name for name in names if name not in labelers]

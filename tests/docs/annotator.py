@@ -1,5 +1,5 @@
 """What a person does in Label Studio during the tutorial, done through the server's interface: ``python -m
-tests.docs.annotator W``."""
+tests.docs.annotator workspace``."""
 
 import sys
 from pathlib import Path

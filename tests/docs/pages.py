@@ -1,7 +1,7 @@
 """A page's fenced blocks in order, and how what they print is compared with what the page shows.
 
 A comment above a block says what is special about it: ``not run``, ``exits with 1``, ``in the background until: TEXT``.
-A comment of its own, ``annotate W``, stands for what a person does. A ``text`` block is what the
+A comment of its own, ``annotate workspace``, stands for what a person does. A ``text`` block is what the
 commands before it print: its lines have to appear in order; ``...`` stands for anything, white space does not count,
 and a number may be off by a tenth (models on another processor round otherwise) unless it is below ten.
 """

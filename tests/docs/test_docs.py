@@ -163,6 +163,15 @@ def test_settings_that_the_pages_name_exist() -> None:
     assert named and named <= known, named - known
 
 
+def test_messages_that_troubleshooting_quotes_are_the_programs() -> None:
+    rows = re.findall(r"^\| (.*?) \|", (ROOT / "docs/howto/troubleshooting.md").read_text(encoding="utf-8"), flags=re.M)
+    own = [text for row in rows if not re.search("vLLM|Ray", row) for text in re.findall(r"`([^`]+ [^`]+)`", row)]
+    quoted = {part.removesuffix(" is ''") for text in own for part in text.split(" ... ")}
+    files = [path for folder in ("quit", "annotation", "flows") for path in (ROOT / folder).rglob("*.py")]
+    code = "\n".join(path.read_text(encoding="utf-8") for path in files)
+    assert len(quoted) > 12 and not {text for text in quoted if text not in code}
+
+
 def test_the_citation_is_whole() -> None:
     import yaml
 
@@ -183,5 +192,5 @@ def test_the_readmes_record_is_one_the_reader_takes(tmp_path: Path) -> None:
     path = tmp_path / "mine.jsonl"
     path.write_text(json.dumps(record) + "\n", encoding="utf-8")
     [made] = list(read_source(parse_source(f"jsonl:{path}")))
-    assert made.question and made.question.answers == ("Lesotho",) and not made.rejects
+    assert made.question and list(made.question.answers) == record["answers"] and not made.rejects
     assert len(made.question.hints) == 5  # no fewer may be needed

@@ -1,5 +1,5 @@
 """Whatever code and docs say of a figure, table, section, equation, algorithm, footnote or appendix of a paper is an
-item of docs/fidelity.md, under that paper.
+item of docs/research/fidelity.md, under that paper.
 
 Which paper is meant: the one that the line names, else the innermost heading (of a page) or table (of a TOML file) that
 names one, else the one in the file's path, else QUIT. Our own figures and tables have no numbers, so they cannot be
@@ -14,11 +14,8 @@ from typing import NamedTuple
 
 import pytest
 
-from quit.settings import load
-from quit.systems.sunar.variants import VARIANTS, effective
-
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "fidelity.md"
+PAGE = ROOT / "docs" / "research" / "fidelity.md"
 FOLDERS = ("quit", "flows", "annotation", "schemas", "benchmarks", "docs")
 SUFFIXES = {".py", ".md", ".toml", ".txt", ".html", ".js"}
 
@@ -142,21 +139,6 @@ def test_every_item_of_a_paper_that_code_or_docs_name_is_on_the_page() -> None:
         unlisted += missing(text, str(path.relative_to(ROOT)), items)
     assert count > 100
     assert not unlisted, "\n".join(unlisted)
-
-
-def test_variants_run_with_the_settings_that_the_page_says() -> None:
-    """A row names one variant or several; a cell with as many values has one for each."""
-    section = PAGE.read_text(encoding="utf-8").partition("\n| variant | ")[2].partition("\n\n")[0].splitlines()
-    names = section[0].split(" | ")[:-1]
-    how = load("paper").settings.sunar
-    shown: dict[str, list[str]] = {}
-    for row in section[2:]:
-        cells = [re.sub("`", "", cell).strip().split(", ") for cell in row.strip("| ").split(" | ")]
-        for number, variant in enumerate(cells[0]):
-            shown[variant] = [cell[number if len(cell) > 1 else 0] for cell in cells[1:-1]]
-    said = {"True": "yes", "False": "no"}
-    runs = {variant: [str(getattr(effective(how, variant), name)) for name in names] for variant in VARIANTS}
-    assert shown == {variant: [said.get(value, value) for value in values] for variant, values in runs.items()}
 
 
 def test_what_the_page_does_not_list_is_found() -> None:

@@ -1,4 +1,4 @@
-"""Every command of docs/fidelity.md runs as it is printed, on small data, and what the page says of settings is so.
+"""Every command of docs/research/fidelity.md runs as it is printed, on small data; the settings that it names are so.
 
 Data and checkpoints lie where the page's names point: ``R`` or ``facebook/contriever`` is a file or folder of that name
 in the working folder. Checkpoints are tiny ones of the same classes; the profile ``paper`` keeps its models' names and
@@ -27,7 +27,7 @@ from tests.release import published, small
 from tests.servers.rude import RudeServer
 from tests.systems.benchmark import tiny
 
-PAGE = ROOT / "docs" / "fidelity.md"
+PAGE = ROOT / "docs" / "research" / "fidelity.md"
 BLOCKS = [block for block in blocks(PAGE) if block.kind == "sh"]
 TOPICS = ("river", "city", "lake", "desert", "island", "mountain", "forest", "bridge")
 WORDS = " ".join((*TOPICS, "what is the of which a a0 a1 true false <extra_id_10>"))

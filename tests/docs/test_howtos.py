@@ -1,7 +1,8 @@
-"""Commands that pages show, run over a finished workspace: each must end well and print what it is for. Builds and
-servers: the tutorial's test."""
+"""Commands that pages show, run over a finished workspace: each must end well and print what it is for. The recipes for
+model servers are built with a scripted server. Other builds and servers: the tutorial's test."""
 
 import io
+import json
 import os
 import re
 import shlex
@@ -13,8 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from quit.engine.workspace import Workspace
 from tests.conftest import ROOT, call_quit
 from tests.docs.pages import blocks
+from tests.servers.rude import Fault, RudeServer
 
 pytestmark = pytest.mark.slow
 
@@ -40,7 +43,7 @@ def workspace(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("page", PAGES)
 def test_what_the_page_shows_runs(page: str, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("W", "workspace"):
+    for name in ("W", "workspace", "mine"):
         (tmp_path / name).symlink_to(workspace)
     (tmp_path / "QUIT").symlink_to(workspace.parent / "release-json")
     lines = (ROOT / "docs" / "tutorial" / "hints.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
@@ -61,7 +64,7 @@ def test_what_the_page_shows_runs(page: str, workspace: Path, tmp_path: Path, mo
                 done = call_quit(*command)
                 assert done.returncode == 0 and (done.stdout.strip() or "--quiet" in words), f"{line}\n{done.stderr}"
                 ran += 1
-        elif block.kind == "python" and page.endswith("library.md"):
+        elif block.kind == "python" and page.endswith("library.md") and block.note != "not run":
             with redirect_stdout(io.StringIO()):
                 exec(compile(block.text, f"{page}:{block.line}", "exec"), {})
             ran += 1
@@ -72,3 +75,54 @@ def test_what_the_page_shows_runs(page: str, workspace: Path, tmp_path: Path, mo
             assert done.returncode == 0 and done.stdout.strip(), done.stderr
             ran += 1
     assert ran >= 4
+
+
+def test_the_readmes_record_gets_label_2(tmp_path: Path, prefect_home: Path) -> None:
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    [record] = [block.text for block in blocks(ROOT / "README.md") if block.kind == "json"]
+    (tmp_path / "mine.jsonl").write_text(record, encoding="utf-8")
+    done = call_quit("build", "-w", str(tmp_path / "mine"), "--source", str(tmp_path / "mine.jsonl"))
+    assert done.returncode == 0, done.stderr
+    labels = Workspace.open(tmp_path / "mine").read("labels")["label"].to_pylist()
+    assert f"{labels.count(2)} of its {len(labels)} passages get label 2" in page
+
+
+@pytest.mark.parametrize(
+    ("server", "models"),
+    [
+        ("Ollama", {"gemma3:1b", "llama3.2:3b", "llama3.1:8b"}),
+        ("llama.cpp", {"gemma-3-1b"}),
+        ("OpenAI", {"gpt-4o-mini-2024-07-18"}),
+        ("vLLM", {"Qwen/Qwen3-4B"}),
+    ],
+)
+def test_the_recipe_for_a_server_builds(
+    server: str, models: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prefect_home: Path
+) -> None:
+    """Its profile and commands, as printed, with a server that answers every prompt; three hints, to be quick."""
+    page = (ROOT / "docs" / "howto" / "language-models.md").read_text(encoding="utf-8")
+    section = tmp_path / "section.md"
+    section.write_text(page.partition(f"\n### {server}\n")[2].partition("\n##")[0], encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(ROOT / "docs" / "tutorial" / "hints.jsonl", tmp_path)
+    ran = []
+    with RudeServer(reply=lambda payload: "Lake Baikal") as scripted:
+        scripted.models = Fault(body=json.dumps({"data": [{"id": model} for model in models]}).encode())
+        monkeypatch.setenv("QUIT_BASE_URL", scripted.base_url)
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        for block in blocks(section):
+            if block.kind == "toml":
+                profile = re.sub(r"https?://[\w.:]+/v1", scripted.base_url, block.text)
+                (tmp_path / f"{re.sub('[^a-z]', '', server.lower())}.toml").write_text(profile, encoding="utf-8")
+        for line in "".join(block.text for block in blocks(section) if block.kind == "sh").splitlines():
+            words = shlex.split(line, comments=True)
+            if words and words[0] == "quit":
+                smaller = ("--set", "convergence.hints=3") if words[1] in ("plan", "build") else ()
+                done = call_quit(*words[1:], *smaller)
+                assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+                ran.append(words[1])
+    assert ran[-1] == "build" and len(ran) == 2
+    texts = {request["messages"][-1]["content"] for request in scripted.answered}
+    assert {request["model"] for request in scripted.answered} == models and len(texts) >= 2 * 15
+    labels = Workspace.open(tmp_path / "workspace").read("labels").to_pylist()
+    assert {(row["question_id"], row["label"]) for row in labels} == {("jsonl-baikal", 2), ("jsonl-venus", 1)}

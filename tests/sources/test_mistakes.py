@@ -13,8 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from quit.cli import main
-from quit.commands.check import examine
 from quit.errors import InputError
+from quit.library.checking import examine
 from quit.settings import load
 from quit.sources import files, jsonl, parse_source
 

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from functools import lru_cache
 
 _UNIT = 1400
-"""Passages from which on the audit is larger than its least size: fitted to the costs in docs/economy.md."""
+"""Passages from which on the audit is larger than its least size: fitted to the costs in docs/research/economy.md."""
 
 
 @lru_cache(maxsize=4096)

@@ -2,7 +2,7 @@
 match for one.
 
 Its weights were fitted to 2WikiMultihopQA's triples ("Ivanhoe >> director" and the like, with the true document and
-others), so they know its relations best; ``docs/systems.md`` has the accuracy on questions it was not fitted to.
+others), so they know its relations best; ``docs/research/systems.md`` has the accuracy on questions outside of them.
 """
 
 from __future__ import annotations
