@@ -29,6 +29,8 @@ except ImportError as error:
     ) from error
 
 TOKEN = "LABEL_STUDIO_API_KEY"
+PAUSE_SECONDS = 1.0
+"""Pause before the second attempt at a request; doubles each time."""
 _ABOUT_TO_ANSWER = (429, 502, 503, 504)
 Answer = TypeVar("Answer")
 
@@ -55,7 +57,7 @@ class Server:
         :class:`ServerError` when the server is down, busy or answers with something else than JSON,
         :class:`SettingsError` when it refuses the token, :class:`InputError` for what it does not have or accept.
         """
-        pause = self._settings.retry_seconds
+        pause = PAUSE_SECONDS
         tries = self._settings.retries + 1 if again else 1
         for attempt in range(1, tries + 1):
             try:
@@ -67,9 +69,9 @@ class Server:
             if attempt < tries:
                 time.sleep(pause)
                 pause *= 2
-        tried = f"tried {tries} times" if tries > 1 else "tried once"
+        attempts = f"tried {tries} times" if tries > 1 else "tried once"
         raise ServerError(
-            f"The Label Studio server {self.url} {problem} ({tried}). Nothing is lost: run the same command again "
+            f"The Label Studio server {self.url} {problem} ({attempts}). Nothing is lost: run the same command again "
             "when it is up."
         )
 

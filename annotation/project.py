@@ -29,6 +29,13 @@ from quit.settings import Review, Settings
 
 HERE = Path(__file__).parent
 _CONNECTIONS = 2  # requests at a time where a change has to be sent task by task
+_HIDDEN = (
+    *("inner_id", "total_predictions", "annotations_results", "annotations_ids", "predictions_score"),
+    *("predictions_model_versions", "predictions_results", "file_upload", "storage_filename", "created_at"),
+    *("updated_at", "updated_by", "avg_lead_time", "draft_exists"),
+    *(f"data.{name}" for name in ("hints_html", "candidates", "key", "version", "answers", "ticked", "blind")),
+)
+"""Columns that the list of tasks leaves out: it shows the question, its gold answers, and who did it and when."""
 _KEY = re.compile(r"\[quit-review ([0-9a-f]{12})\]")
 
 
@@ -125,36 +132,36 @@ def push(
     review = settings.review
     with alone(store, settings.run.lock_seconds):
         report = PushReport(url=server.url)
-        known_facts = _project(store, server, settings, project, new_project, report)
-        number = report.project = known_facts.id
-        _check_config(server, known_facts, repair, report)
-        _set_up(server, known_facts, settings)
-        known = _known_tasks(server, number, report)
-        pushed_before = set(store.project.get("tasks") or ())
+        facts = _project(store, server, settings, project, new_project, report)
+        number = report.project = facts.id
+        _check_config(server, facts, repair, report)
+        _set_up(server, facts, settings)
+        tasks = _tasks_by_question(server, number, report)
+        former_ids = set(store.project.get("tasks") or ())
         seed = settings.split.seed
         order = with_blind(mixed(items, controls, review, seed), review.blind, seed)
         report.blind = sum(item.blind for item in order)
-        asked = {item.question_id for item in order}
-        fresh = [item for item in order if item.question_id not in known]
-        changed = [
+        question_ids = {item.question_id for item in order}
+        new = [item for item in order if item.question_id not in tasks]
+        updates = [
             item
             for item in order
-            if item.question_id in known and known[item.question_id].meta.get("digest") != digest(item)
+            if item.question_id in tasks and tasks[item.question_id].meta.get("digest") != digest(item)
         ]
-        for chunk in _chunks(fresh, review):
+        for chunk in _chunks(new, review):
             _import(server, number, chunk)
             report.new += len(chunk)
-            say(f"{report.new} of {len(fresh)} new tasks")
-        if controls and (asked_controls := asked & controls.questions):
-            report.controls = len(asked_controls)
+            say(f"{report.new} of {len(new)} new tasks")
+        if controls and (control_ids := question_ids & controls.questions):
+            report.controls = len(control_ids)
             _overlap_controls(server, number, controls)
-        _change(server, number, {known[item.question_id].id: item for item in changed}, review)
-        report.changed = len(changed)
-        report.unchanged = len(order) - len(fresh) - len(changed)
-        report.remade = sum(item.question_id in pushed_before for item in fresh)
-        report.gone = len(known.keys() - asked)
-        tasks = sorted(asked | known.keys())
-        store.set_project({"key": store.project["key"], "url": server.url, "id": number, "tasks": tasks})
+        _change(server, number, {tasks[item.question_id].id: item for item in updates}, review)
+        report.changed = len(updates)
+        report.unchanged = len(order) - len(new) - len(updates)
+        report.remade = sum(item.question_id in former_ids for item in new)
+        report.gone = len(tasks.keys() - question_ids)
+        task_ids = sorted(question_ids | tasks.keys())
+        store.set_project({"key": store.project["key"], "url": server.url, "id": number, "tasks": task_ids})
     if report.remade:
         report.problems.append(
             f"{report.remade} tasks had been deleted on the server and were created again; reviews pulled before "
@@ -173,18 +180,18 @@ def _chunks(values: Sequence[Any], review: Review) -> Iterator[Sequence[Any]]:
         yield values[start : start + review.page_tasks]
 
 
-def _known_tasks(server: Server, project: int, report: PushReport) -> dict[str, Any]:
+def _tasks_by_question(server: Server, project: int, report: PushReport) -> dict[str, Any]:
     """Return question id -> its task on the server; tasks that are not ours or doubled become problems."""
-    known: dict[str, Any] = {}
+    tasks: dict[str, Any] = {}
     for task in server.tasks(project, ["id", "meta"]):
         key = task_key(task)
         if key is None:
             report.problems.append(f"Task {task.id} was not made by quit: it is left alone.")
-        elif key in known:
-            report.problems.append(f"Task {task.id} doubles task {known[key].id} ({key}): delete one of them.")
+        elif key in tasks:
+            report.problems.append(f"Task {task.id} doubles task {tasks[key].id} ({key}): delete one of them.")
         else:
-            known[key] = task
-    return known
+            tasks[key] = task
+    return tasks
 
 
 def task_key(task: Any) -> str | None:
@@ -204,52 +211,52 @@ def known_project(store: ReviewStore, server: Server, project: int | None = None
 
     Raises :class:`InputError` when there is none, or several and none of them is named.
     """
-    known = store.project
-    if not known:
+    note = store.project
+    if not note:
         raise InputError("Nothing has been pushed from this workspace yet. Run: quit review push")
-    numbers = [candidate.id for candidate in find_projects(server, known["key"])]
+    numbers = [candidate.id for candidate in find_projects(server, note["key"])]
     if not numbers:
         raise InputError(
-            f"{server.url} has no project of this workspace (it was project {known.get('id')} of {known.get('url')}): "
+            f"{server.url} has no project of this workspace (it was project {note.get('id')} of {note.get('url')}): "
             "deleted, or a different server. Reviews that were pulled are safe. Name the right server (--url), or "
             "make a new project: quit review push --new-project"
         )
-    named = [number for number in numbers if project in (None, number)]
-    if len(named) != 1:
+    matches = [number for number in numbers if project in (None, number)]
+    if len(matches) != 1:
         raise InputError(
             f"These projects of {server.url} belong to this workspace: {', '.join(map(str, numbers))}. Name one of "
             "them: --project ID; and delete copies when nobody works there."
         )
-    return server.ask(lambda studio: studio.projects.get(named[0]))
+    return server.ask(lambda studio: studio.projects.get(matches[0]))
 
 
 def _project(
     store: ReviewStore, server: Server, settings: Settings, project: int | None, new: bool, report: PushReport
 ) -> Any:
-    known = store.project
-    if known and not new:
-        if known.get("id") is not None or find_projects(server, known["key"]):
+    note = store.project
+    if note and not new:
+        if note.get("id") is not None or find_projects(server, note["key"]):
             return known_project(store, server, project)
-    if not known or new:
+    if not note or new:
         # The key is on disk before the project exists: a push killed in between finds its project again.
         store.set_project({"key": uuid.uuid4().hex[:12]})
     key = store.project["key"]
-    created: Any = server.ask(
+    response: Any = server.ask(
         lambda studio: studio.projects.create(
             title=settings.review.title,
             description=f"Human verification of generated answers. [quit-review {key}] (this mark belongs to the "
             "project)",
             label_config=label_config(),
-            **_wanted(settings),
+            **_project_settings(settings),
         ),
         again=False,
     )
     report.created = True
-    store.set_project({"key": key, "url": server.url, "id": created.id, "tasks": []})
-    return server.ask(lambda studio: studio.projects.get(created.id))
+    store.set_project({"key": key, "url": server.url, "id": response.id, "tasks": []})
+    return server.ask(lambda studio: studio.projects.get(response.id))
 
 
-def _wanted(settings: Settings) -> dict[str, Any]:
+def _project_settings(settings: Settings) -> dict[str, Any]:
     review = settings.review
     return {
         "expert_instruction": guidelines_html(),
@@ -266,11 +273,18 @@ def _wanted(settings: Settings) -> dict[str, Any]:
 
 def _set_up(server: Server, project: Any, settings: Settings) -> None:
     """Set what the queue and the ticks depend on; only what differs is sent."""
-    differing = {name: value for name, value in _wanted(settings).items() if getattr(project, name) != value}
+    differing = {name: value for name, value in _project_settings(settings).items() if getattr(project, name) != value}
     if "expert_instruction" in differing and _text(project.expert_instruction) == _text(guidelines_html()):
         del differing["expert_instruction"]  # the server may clean HTML; the words are what counts
     if differing:
         server.ask(lambda studio: studio.projects.update(project.id, **differing))
+    if not server.ask(lambda studio: studio.views.list(project=project.id)):
+        view: Any = {
+            **{"title": "Questions", "type": "list", "target": "tasks"},
+            "hiddenColumns": {"explore": [f"tasks:{name}" for name in _HIDDEN], "labeling": []},
+            "columnsWidth": {"tasks:data.question": 330, "tasks:data.gold": 190},
+        }
+        server.ask(lambda studio: studio.views.create(project=project.id, data=view))
 
 
 def _text(html: str | None) -> str:
@@ -311,31 +325,33 @@ def _import_once(server: Server, project: int, chunk: Sequence[ReviewItem]) -> N
     server.ask(lambda studio: studio.projects.import_tasks(project, request=tasks), again=False)
 
 
-def _change(server: Server, project: int, wanted: Mapping[int, ReviewItem], review: Review) -> None:
+def _change(server: Server, project: int, items: Mapping[int, ReviewItem], review: Review) -> None:
     """Give changed tasks (by number) a new version, the digest last: a killed push begins them again."""
-    if len(wanted) * 10 < review.page_tasks:
-        before = _each(wanted, lambda number: server.ask(lambda studio: studio.tasks.get(str(number))))
+    if len(items) * 10 < review.page_tasks:
+        tasks = _each(items, lambda number: server.ask(lambda studio: studio.tasks.get(str(number))))
     else:
-        before = [task for task in server.tasks(project, ["id", "data", "predictions", "result"]) if task.id in wanted]
-    tasks = {task.id: make_task(wanted[task.id], task.data) for task in before}
+        tasks = [task for task in server.tasks(project, ["id", "data", "predictions", "result"]) if task.id in items]
+    versions = {task.id: make_task(items[task.id], task.data) for task in tasks}
     # The page ticks what the newest prediction says; one that a killed push has left is not sent again.
-    missing: Any = [
-        {"task": task.id, **tasks[task.id]["predictions"][0]}
-        for task in before
-        if tasks[task.id]["predictions"][0]["result"] not in [prediction.result for prediction in task.predictions]
+    predictions: Any = [
+        {"task": task.id, **versions[task.id]["predictions"][0]}
+        for task in tasks
+        if versions[task.id]["predictions"][0]["result"] not in [prediction.result for prediction in task.predictions]
     ]
-    for chunk in _chunks(missing, review):
+    for chunk in _chunks(predictions, review):
         _import_predictions(server, project, chunk)
     # Earlier predictions are a task's history, but the page of a blind task must not offer them.
-    telling = [
+    old_predictions = [
         prediction.id
-        for task in before
-        if wanted[task.id].blind
+        for task in tasks
+        if items[task.id].blind
         for prediction in task.predictions
-        if prediction.result != tasks[task.id]["predictions"][0]["result"]
+        if prediction.result != versions[task.id]["predictions"][0]["result"]
     ]
-    _each(telling, lambda number: server.ask(lambda studio: studio.predictions.delete(number)))
-    _each(tasks, lambda number: _update(server, number, data=tasks[number]["data"], meta=tasks[number]["meta"]))
+    _each(old_predictions, lambda number: server.ask(lambda studio: studio.predictions.delete(number)))
+    _each(
+        versions, lambda number: _update(server, number, data=versions[number]["data"], meta=versions[number]["meta"])
+    )
 
 
 def _import_predictions(server: Server, project: int, predictions: Any) -> None:

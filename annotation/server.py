@@ -30,9 +30,9 @@ START_SECONDS = 240.0
 
 
 def _version() -> str:
-    pinned = re.search(r"^label-studio==(\S+)", REQUIREMENTS.read_text(encoding="utf-8"), re.MULTILINE)
-    assert pinned
-    return pinned.group(1)
+    match = re.search(r"^label-studio==(\S+)", REQUIREMENTS.read_text(encoding="utf-8"), re.MULTILINE)
+    assert match
+    return match.group(1)
 
 
 def label_studio_programs(say: Callable[[str], None] = lambda _: None) -> Path:
@@ -109,14 +109,14 @@ class LocalServer:
         :class:`ServerError` when it does not come up, :class:`InputError` when the port is taken,
         :class:`WorkspaceError` when the data belong to a newer Label Studio.
         """
-        known = stored_account(self.workspace)
-        if known and _number(known.version) > _number(_version()):
+        former = stored_account(self.workspace)
+        if former and _number(former.version) > _number(_version()):
             raise WorkspaceError(
-                f"The data in {self.folder} were written by Label Studio {known.version}; this program starts "
+                f"The data in {self.folder} were written by Label Studio {former.version}; this program starts "
                 f"{_version()}. Use the newer program, or an empty folder."
             )
-        if known and known.pid and _alive(known.pid) and healthy(known.url):
-            return known
+        if former and former.pid and _alive(former.pid) and healthy(former.url):
+            return former
         programs = label_studio_programs(say)
         port = self._port = self._port or free_port()
         if not is_free(port):
@@ -124,8 +124,8 @@ class LocalServer:
         account = Account(
             url=f"http://{HOST}:{port}",
             email=EMAIL,
-            password=known.password if known else secrets.token_urlsafe(12),
-            token=known.token if known else secrets.token_hex(20),
+            password=former.password if former else secrets.token_urlsafe(12),
+            token=former.token if former else secrets.token_hex(20),
             version=_version(),
         )
         _store(self.workspace, account)
@@ -152,10 +152,12 @@ class LocalServer:
         return replace(account, pid=self._process.pid)
 
     def _environment(self, account: Account) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("LABEL_STUDIO_", "DJANGO_"))}
-        kept.pop("PYTHONPATH", None)
+        variables = {
+            name: value for name, value in os.environ.items() if not name.startswith(("LABEL_STUDIO_", "DJANGO_"))
+        }
+        variables.pop("PYTHONPATH", None)
         return {
-            **kept,
+            **variables,
             **SILENT,
             "LABEL_STUDIO_BASE_DATA_DIR": str((self.folder / "data").resolve()),
             "LABEL_STUDIO_USERNAME": account.email,
@@ -163,6 +165,7 @@ class LocalServer:
             "LABEL_STUDIO_USER_TOKEN": account.token,
             "LABEL_STUDIO_ENABLE_LEGACY_API_TOKEN": "true",
             "LABEL_STUDIO_DISABLE_SIGNUP_WITHOUT_LINK": "true",
+            "fflag_fix_all_optic_79_task_count_is_wrong_short": "true",  # the page says "3 of 10"
             "OMP_NUM_THREADS": "1",
         }
 

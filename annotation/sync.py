@@ -33,14 +33,16 @@ _FULL = (
 
 @dataclass
 class PullReport:
-    """What a pull brought. ``versions``: new versions of annotations, ``rows``: rows appended, ``withdrawn``: deleted
-    annotations, ``ask_back``: those whose annotators have to be asked what they mean, ``tasks``: tasks on the
-    server, ``done``: those with all the annotations they need, ``problems``: in words, each with what to do."""
+    """What a pull brought. ``versions``: new versions of annotations, ``rows``: rows appended, ``verdicts``: those that
+    accept or reject an answer, ``withdrawn``: deleted annotations, ``ask_back``: those whose annotators have to be
+    asked what they mean, ``tasks``: tasks on the server, ``done``: those with all the annotations they need,
+    ``problems``: in words, each with what to do."""
 
     url: str = ""
     project: int = 0
     versions: int = 0
     rows: int = 0
+    verdicts: int = 0
     withdrawn: int = 0
     skipped: int = 0
     ask_back: int = 0
@@ -60,13 +62,13 @@ def pull(
     """
     with alone(store, settings.run.lock_seconds):
         report = PullReport(url=server.url)
-        known_facts = known_project(store, server, project)
-        number = report.project = known_facts.id
-        if problem := edited(server, known_facts):
+        facts = known_project(store, server, project)
+        number = report.project = facts.id
+        if problem := edited(server, facts):
             report.problems.append(problem)
         rows = _Rows(store, server, report)
         cursor = None if full or store.sync.get("project") != number else store.sync.get("cursor")
-        since = _earlier(cursor, settings.review.reread_seconds) if cursor else None
+        since = _earlier(cursor) if cursor else None
         # Asked before anything is read: what changes while this pull reads is newer, and the next pull's.
         newest = server.newest_change(number)
         for task in server.tasks(number, _FULL, since=since):
@@ -78,6 +80,7 @@ def pull(
             rows.withdraw_missing(server.tasks(number, _LIGHT))
         report.part = store.append(rows.new)
         report.rows = len(rows.new)
+        report.verdicts = sum(row.get("correct") is not None for row in rows.new)
         questions = ask_back(store.read())
         report.ask_back = len(questions)
         report.problems += _questions(questions, f"{server.url}/projects/{number}/data")
@@ -95,8 +98,9 @@ def pull(
     return report
 
 
-def _earlier(moment: str, seconds: float) -> str:
-    return _iso(datetime.fromisoformat(moment) - timedelta(seconds=seconds))
+def _earlier(moment: str) -> str:
+    """Return where a pull begins whose last one's newest change was then: clocks differ, and writes may be open."""
+    return _iso(datetime.fromisoformat(moment) - timedelta(seconds=60))
 
 
 def _utc(moment: str) -> str:
@@ -118,15 +122,15 @@ _MOST = 20  # questions to annotators that a pull lists
 
 def _questions(rows: Sequence[Mapping[str, Any]], tasks: str) -> list[str]:
     """Return in words what annotators have to be asked; ``tasks``: the address of the project's tasks."""
-    listed = [
+    lines = [
         f"Ask {row['annotator']} about {row['question_id']}: "
         + _ASK[row["ask"]].format(", ".join(map(repr, row["answers"])))
         + f" {tasks}?task={row['task']}"
         for row in rows[:_MOST]
     ]
     if len(rows) > _MOST:
-        listed.append(f"{len(rows) - _MOST} more pages are unclear: quit review status --json lists them all.")
-    return listed
+        lines.append(f"{len(rows) - _MOST} more pages are unclear: quit review status --json lists them all.")
+    return lines
 
 
 class _Rows:
@@ -165,9 +169,9 @@ class _Rows:
 
     def _take(self, task: int, question: str, data: Mapping[str, Any], annotation: Mapping[str, Any]) -> None:
         number = annotation["id"]
-        before = self._headers.get(number)
+        former = self._headers.get(number)
         updated = _utc(annotation["updated_at"])
-        if before and updated <= before["updated"]:
+        if former and updated <= former["updated"]:
             return
         try:
             reading = read_result(annotation["result"], data)
@@ -184,9 +188,9 @@ class _Rows:
             state, reading.shown, reading.answers, reading.missing, reading.flags, reading.note, reading.unknown,
             reading.ask, size=8,
         )  # fmt: skip
-        if before and before["digest"] == digest and before["state"] == state:
+        if former and former["digest"] == digest and former["state"] == state:
             return
-        version = before["version"] + 1 if before else 1
+        version = former["version"] + 1 if former else 1
         header = {
             "review_id": content_hash(self._project, number, version, digest, size=8),
             "question_id": question,
@@ -234,9 +238,9 @@ class _Rows:
             return annotator, editor, "skipped"
         return annotator, editor, "overwritten" if editor else "submitted"
 
-    def withdraw_missing(self, listed: Iterable[Any]) -> None:
+    def withdraw_missing(self, tasks: Iterable[Any]) -> None:
         """Append a withdrawal for every annotation that is gone while its task is there."""
-        present = {task.id: {int(text) for text in (task.annotations_ids or "").split(",") if text} for task in listed}
+        present = {task.id: {int(text) for text in (task.annotations_ids or "").split(",") if text} for task in tasks}
         lost_tasks: set[int] = set()
         for number, header in sorted(self._headers.items()):
             if header["state"] == "withdrawn":
@@ -245,10 +249,10 @@ class _Rows:
                 lost_tasks.add(header["task"])
             elif number not in present[header["task"]]:
                 version = header["version"] + 1
-                kept = ("question_id", "kind", "annotator", "created", "updated", "project", "task", "annotation")
+                columns = ("question_id", "kind", "annotator", "created", "updated", "project", "task", "annotation")
                 self.new.append(
                     {
-                        **{name: header[name] for name in kept},
+                        **{name: header[name] for name in columns},
                         "review_id": content_hash(self._project, number, version, "withdrawn", size=8),
                         "state": "withdrawn",
                         "version": version,

@@ -26,7 +26,7 @@ _NONE_TEXT = "None of these answers is correct"
 FLAGS = ("leak", "gold_wrong", "ambiguous", "offensive")
 NONE = "none"
 """Alias of the first choice of a page: that none of its answers is correct."""
-LAYOUT = 1
+LAYOUT = 2
 """Version of how tasks look; part of their digest."""
 
 
@@ -38,36 +38,27 @@ def alias(question_id: str, answer_key: str) -> str:
 def digest(item: ReviewItem) -> str:
     """Return a hash of everything an annotator sees of a question."""
     answers = [
-        [
-            answer.key,
-            answer.forms,
-            answer.passages,
-            answer.readers,
-            answer.verdict,
-            answer.probability,
-            answer.second,
-            answer.gold,
-        ]
+        [answer.key, answer.forms, answer.readers, answer.verdict, answer.gold, _html(answer, item.blind)]
         for answer in item.answers
     ]
     return content_hash("task", LAYOUT, item.question, item.gold_answers, item.hints, answers, item.blind, size=8)
 
 
-def make_task(item: ReviewItem, before: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return ``data``, ``meta`` and ``predictions`` of a task; ``before`` is the data of its last version, if it had
+def make_task(item: ReviewItem, former: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return ``data``, ``meta`` and ``predictions`` of a task; ``former`` is the data of its last version, if it had
     one.
 
     Everything that goes into HTML is escaped: names come from models and sources.
     """
-    version = int(before["version"]) + 1 if before else 1
-    past = list(before["answers"]) if before else []
-    there = {row["alias"]: row for row in past if row["until"] is None}
+    version = int(former["version"]) + 1 if former else 1
+    past = list(former["answers"]) if former else []
+    current = {row["alias"]: row for row in past if row["until"] is None}
     rows: list[dict[str, Any]] = []
     candidates = [{"value": f"({_NONE_TEXT})", "alias": NONE, "html": f"<i>{_NONE_TEXT}</i>", "hint": _NONE_TEXT}]
     for answer in item.answers:
         name = alias(item.question_id, answer.key)
-        old = there.pop(name, None)
-        since = old["since"] if old else version
+        row = current.pop(name, None)
+        since = row["since"] if row else version
         rows.append(
             {
                 "alias": name,
@@ -88,19 +79,21 @@ def make_task(item: ReviewItem, before: Mapping[str, Any] | None = None) -> dict
             }
         )
     # What was gone before stays as it is: an answer that comes back has a row for each time that it was shown.
-    gone = [row for row in past if row["until"] is not None] + [{**row, "until": version} for row in there.values()]
-    ticked = {} if item.blind or before is None else before["ticked"]
-    blind = [] if before is None else before["blind"]
+    old_rows = [row for row in past if row["until"] is not None] + [
+        {**row, "until": version} for row in current.values()
+    ]
+    ticks = {} if item.blind or former is None else former["ticked"]
+    blind = [] if former is None else former["blind"]
     return {
         "data": {
             "key": item.question_id,
             "version": version,
             "question": item.question,
             "gold": "; ".join(item.gold_answers),
-            "context_html": _context(item),
+            "hints_html": f"<ol>{''.join(f'<li>{escape(hint)}</li>' for hint in item.hints)}</ol>",
             "candidates": candidates,
-            "answers": rows + gone,
-            "ticked": {**ticked, str(version): _ticked(item)},
+            "answers": rows + old_rows,
+            "ticked": {**ticks, str(version): _ticked(item)},
             "blind": [*blind, version] if item.blind else blind,
         },
         "meta": {"key": item.question_id, "version": version, "digest": digest(item)},
@@ -109,10 +102,10 @@ def make_task(item: ReviewItem, before: Mapping[str, Any] | None = None) -> dict
 
 
 def _prediction(item: ReviewItem, version: int) -> dict[str, Any]:
-    ticked = _ticked(item)
+    ticks = _ticked(item)
     values: dict[str, tuple[str, dict[str, Any]]] = {"shown": ("textarea", {"text": [str(version)]})}
-    if ticked:
-        values["correct"] = ("choices", {"choices": ticked})
+    if ticks:
+        values["correct"] = ("choices", {"choices": ticks})
     result = [
         {"from_name": name, "to_name": "question", "type": kind, "value": value}
         for name, (kind, value) in values.items()
@@ -126,28 +119,22 @@ def _ticked(item: ReviewItem) -> list[str]:
 
 def _html(answer: ReviewAnswer, blind: bool) -> str:
     first = escape(answer.forms[0])
-    parts = [f'<b style="color:#0a7d33">{first}</b>' if answer.gold else f"<b>{first}</b>"]
+    parts = [f'<b class="correct">{first}</b>' if answer.gold else f"<b>{first}</b>"]
     if len(answer.forms) > 1:
-        parts.append(f'<span style="opacity:.75">also {escape("; ".join(answer.forms[1:]))}</span>')
+        parts.append(f"<small>also {escape('; '.join(answer.forms[1:]))}</small>")
     facts = ["gold"] if answer.gold else []
-    facts.append(f"{answer.passages} p.")
+    facts.append(f"{answer.passages} passage{'s' * (answer.passages != 1)}")
     if not (answer.gold or blind):
-        facts.append(_opinion("judge", answer.verdict, answer.probability))
+        facts.append(_opinion("judge", answer.verdict))
         if answer.second is not None or answer.second_probability is not None:
-            facts.append(_opinion("2nd", answer.second, answer.second_probability))
+            facts.append(_opinion("2nd judge", answer.second))
     parts.append(f"<small>{' · '.join(facts)}</small>")
     return " ".join(parts)
 
 
-def _opinion(who: str, verdict: bool | None, probability: float | None) -> str:
-    colour, word = {True: ("#0a7d33", "yes"), False: ("#b3261e", "no"), None: ("#8a6100", "unreadable")}[verdict]
-    sure = "" if probability is None else f" {probability:.2f}"
-    return f'{who} <span style="color:{colour}">{word}{sure}</span>'
-
-
-def _context(item: ReviewItem) -> str:
-    hints = "<br>".join(f"{number}. {escape(hint)}" for number, hint in enumerate(item.hints, start=1))
-    return f"<div>{hints}</div><p><b>A passage of all of them:</b> {escape(item.sample)}</p>"
+def _opinion(judge: str, verdict: bool | None) -> str:
+    name, word = {True: ("correct", "correct"), False: ("wrong", "wrong"), None: ("unread", "unreadable")}[verdict]
+    return f'{judge}: <span class="{name}">{word}</span>'
 
 
 @dataclass(frozen=True)
@@ -227,7 +214,7 @@ def _verdicts(
     """Return ``answers`` and ``ask`` of a :class:`Reading`."""
     ask = "empty" if not ticked else "both" if {NONE} < ticked else None
     asks_gold = ask is None and not gold_is_wrong
-    before = data["ticked"].get(str(shown))
+    suggestions = data["ticked"].get(str(shown))
     answers: dict[str, tuple[str, str, bool | None, bool | None]] = {}
     for row in data["answers"]:
         name = row["alias"]
@@ -239,5 +226,5 @@ def _verdicts(
                 ask, accepted = "gold", None
             elif ask in ("empty", "both"):
                 accepted = None
-            answers[name] = (row["key"], row["answer"], accepted, None if before is None else name in before)
+            answers[name] = (row["key"], row["answer"], accepted, None if suggestions is None else name in suggestions)
     return tuple(answers.values()), ask

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import quit
-from quit.library import Tables
+from quit import Tables
 from quit.models.prompting import CHARACTERS_A_TOKEN, load_prompt
 from quit.stages.read import selected_hints
 from quit.stages.selection.choice import computed_tokens

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.economy_data import Collection, summary
+from quit import Tables
 from quit.evaluate.metrics import Measure, exact_match, mean, run_values
-from quit.library import Tables
 from quit.retrieval.lexical import Bm25
 from quit.stages.labelling.passages import passage_texts, permutation_table
 from quit.stages.read import selected_hints
-from quit.stages.selection import Options, select
+from quit.stages.selection import Promise, select
 
 FIGURES = ("nDCG(exp)@10", "Hit(rel=2)@1", "MRR(rel=2)@10")
 
@@ -94,7 +94,7 @@ def effects(collection: Collection, tables: Tables, errors: Sequence[float], rep
                 list(benchmark.runs["all"]),
                 collection.hints,
                 collection.ask,
-                Options(error=error),
+                Promise(error=error),
                 draw=np.random.default_rng(seed).random(shape),
                 prompt_tokens=collection.prompt_tokens,
             )

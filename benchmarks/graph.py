@@ -14,6 +14,7 @@ import json
 import numpy as np
 
 from benchmarks.measuring import peak_mib, timed
+from quit.corpora.graph import CHECKPOINT
 from quit.retrieval.search import ExactSearch
 from quit.settings.corpora import Graph
 
@@ -43,8 +44,8 @@ def main() -> None:
     search = ExactSearch(matrix, given.k, precision=settings.precision, device=given.device)
     neighbours, figures = [], dict[str, float]()
     with timed(figures, "seconds"):
-        for start in range(0, given.nodes, settings.checkpoint):
-            neighbours.append(search.rows(start, min(start + settings.checkpoint, given.nodes))[0])
+        for start in range(0, given.nodes, CHECKPOINT):
+            neighbours.append(search.rows(start, min(start + CHECKPOINT, given.nodes))[0])
     sample = np.sort(np.random.default_rng(1).choice(given.nodes, min(200, given.nodes), replace=False))
     recall = search.recall(sample, np.concatenate(neighbours)[sample])
     print(json.dumps({"nodes": given.nodes, "k": given.k, "seconds": round(figures["seconds"], 1),

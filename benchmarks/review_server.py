@@ -39,7 +39,6 @@ def items(count: int) -> list[ReviewItem]:
             f"Who is number {number}?",
             (f"Gold {number}",),
             tuple(hint.format(place, number) for place in range(5)),
-            " ".join(hint.format(place, number) for place in range(5)),
             tuple(
                 ReviewAnswer(
                     f"answer {place}",

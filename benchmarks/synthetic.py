@@ -87,8 +87,8 @@ def make(
 def begun(folder: Path, overrides: Sequence[str] = ()) -> Pipeline:
     """Return a build of ``collection.jsonl`` into the workspace ``W`` of the same folder, on the embedded profile."""
     settings, sources = checked_build([f"jsonl:{folder / 'collection.jsonl'}"], "embedded", overrides)
-    asked_as = {"profile": "embedded", "overrides": overrides}
-    pipeline = Pipeline(Workspace.create(folder / "W"), settings, sources, asked_as=asked_as)
+    requested = {"profile": "embedded", "overrides": overrides}
+    pipeline = Pipeline(Workspace.create(folder / "W"), settings, sources, requested=requested)
     pipeline.begin()
     return pipeline
 

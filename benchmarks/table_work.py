@@ -4,7 +4,7 @@
 
 Makes the workspace of ``benchmarks/synthetic.py`` with answers whose words occur in hints, so that the leakage check of
 the update has work. Prints JSON: seconds of the stage ``label``, of deciding what reviews come to, of the update
-without the leakage check, of that check (first with nothing kept, then with kept vectors and probabilities); rows; peak
+without the leakage check, of that check (first with nothing kept, then with everything remembered); rows; peak
 memory.
 """
 
@@ -59,8 +59,8 @@ def measured(folder: Path) -> dict[str, Any]:
     with timed(seconds, "label"):
         carry_out(pipeline, label)
     store.set_applied(store.parts)
-    original = update.find_leaks_of
-    for leak_check in ("leak_check", "leak_check_with_kept_vectors"):
+    original = update.kept_leaks_of
+    for leak_check in ("leak_check", "leak_check_remembered"):
         pipeline = last_build(store.workspace)
         run = pipeline.stage_run("update")
         pipeline.workspace.discard(pipeline.folder(run))
@@ -73,10 +73,10 @@ def measured(folder: Path) -> dict[str, Any]:
             with timed(seconds, name):
                 return original(*given)
 
-        update.find_leaks_of = find_leaks
+        update.kept_leaks_of = find_leaks
         with timed(seconds, "update"):
             pipeline.work_on(run, WHOLE)
-        update.find_leaks_of = original
+        update.kept_leaks_of = original
         seconds["update"] -= seconds[leak_check]
     pipeline.finish(run)
     tables = pipeline.workspace.current()["update"][1]["tables"]

@@ -22,7 +22,7 @@ from typing import Any
 from make_screenshots import IMAGES, ROOT, shoot
 
 from flows.server import prefect_server
-from quit.settings import Serving, profile_file
+from quit.settings import ServeSettings, profile_file
 from tests.annotation.browser import annotator
 
 STARTER = ROOT / "quit" / "starter" / "questions.jsonl"
@@ -124,7 +124,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         os.environ["PREFECT_HOME"] = str(folder / "prefect")
-        with prefect_server(True, Serving(server_port=0)) as url:
+        with prefect_server(True, ServeSettings(server_port=0)) as url:
             assert url
             runs = three_runs(folder, url)
             for name, run in runs.items():

@@ -5,16 +5,19 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import sys
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import typer
 from pydantic import BaseModel
 
+import quit
 from quit.cli import app
-from quit.contracts import TABLES, Table
+from quit.contracts import TABLES, TableContract
 from quit.contracts.corpora import CORPUS_TABLES, EDGES
 from quit.settings import LISTS, Settings
 
@@ -32,7 +35,7 @@ def tables() -> str:
     return "\n".join(lines)
 
 
-def _tables(tables: Iterable[Table]) -> list[str]:
+def _tables(tables: Iterable[TableContract]) -> list[str]:
     lines: list[str] = []
     for made in tables:
         key = ", ".join(f"`{name}`" for name in made.key) or "none"
@@ -73,7 +76,7 @@ def settings() -> str:
         lines += ["| setting | default | meaning |", "|---|---|---|"]
         for key, value in model.model_fields.items():
             default = "required" if value.is_required() else f"`{value.get_default(call_default_factory=True)!r}`"
-            lines.append(f"| `{key}` | {default} | {value.description} |")
+            lines.append(f"| `{value.alias or key}` | {default} | {value.description} |")
         lines.append("")
     return "\n".join(lines)
 
@@ -106,6 +109,37 @@ def _commands(command, name: str) -> list[str]:
     return lines
 
 
+def python() -> str:
+    """Return the reference of what ``import quit`` offers."""
+    lines = [
+        NOTE + "# Python\n",
+        "What `import quit` offers, with the errors of `quit.errors`. How to use it: [library](../howto/library.md).\n",
+    ]
+    for name in quit.__all__:
+        offered = getattr(quit, name)
+        lines += [f"## quit.{name}\n", *_documented(offered, f"quit.{name}")]
+        for member, value in vars(offered).items() if inspect.isclass(offered) else ():
+            if not member.startswith("_"):
+                lines += [f"### {name}.{member}\n", *_documented(value, member)]
+    return "\n".join(lines)
+
+
+def _documented(value: Any, name: str) -> list[str]:
+    shown = []
+    if inspect.isfunction(value):
+        signature = re.sub(r"(: |-> )'([^']+)'", r"\1\2", str(inspect.signature(value)))  # annotations are texts
+        shown = [f"`{name}{re.sub(r'[(]self(, )?', '(', signature)}`\n"]
+    return [*shown, _markdown(inspect.cleandoc(value.__doc__ or "")) + "\n"]
+
+
+def _markdown(text: str) -> str:
+    """Return a docstring's sections as lists."""
+    text = re.sub(r":\w+:`([^`]+)`", r"`\1`", text.replace("``", "`"))
+    text = re.sub(r"^(Args|Returns|Raises|Attributes):$", r"\n**\1**\n", text, flags=re.M)
+    text = re.sub(r"^    (?! )(\*{0,2}\w+): ", lambda match: f"- `{match[1]}`: ", text, flags=re.M)
+    return re.sub(r"\n\n\n+", "\n\n", re.sub(r"^ +", "  ", text, flags=re.M).replace("\n  \n", "\n\n"))
+
+
 def formats() -> str:
     """Return the reference of sources and exports."""
     from make_formats import page
@@ -118,6 +152,7 @@ PAGES = {
     "settings.md": settings,
     "commands.md": commands,
     "formats.md": formats,
+    "python.md": python,
     "../../schemas/tables.json": contracts,
 }
 

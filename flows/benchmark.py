@@ -17,7 +17,6 @@ from flows.parameters import NO_LIMITS, Split
 from flows.scheduling import FlowResult, run_with_limits
 from quit.common.files import write_json
 from quit.common.ids import content_hash
-from quit.common.progress import note
 from quit.dataset.release import Release, is_release, newest_release, open_release
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, without_secrets_in_errors
@@ -32,7 +31,7 @@ _MARK = "scheduled.json"
 @without_secrets_in_errors
 def run(request: Request, settings: Settings, out: Path) -> dict[str, Any]:
     """Run the benchmark; returns the rows of its results and the seconds of its parts."""
-    outcome = run_benchmark(request, settings, out, note)
+    outcome = run_benchmark(request, settings, out)
     return {"results": outcome.results.to_pylist(), "seconds": outcome.seconds}
 
 
@@ -86,11 +85,11 @@ def benchmark(
 def _release_of(folder: str) -> Release:
     if is_release(folder) or not Workspace(folder).exists:
         return open_release(folder)
-    opened = Workspace.open(folder)
-    newest = newest_release(opened)
+    workspace = Workspace.open(folder)
+    newest = newest_release(workspace)
     if newest is None:
         raise InputError(f"{folder} has no release to benchmark yet. Make one with: quit release create -w {folder}")
-    opened.bring_folder(newest.path)
+    workspace.download_folder(newest.path)
     return newest
 
 

@@ -8,7 +8,7 @@ from prefect.artifacts import create_markdown_artifact
 from flows.notices import HOOKS
 from flows.parameters import NO_LIMITS, Source
 from flows.scheduling import FlowResult, run_held, run_with_limits
-from flows.shards import Stages
+from flows.shards import StageExecutor
 from quit import stages
 from quit.engine.pipeline import Pipeline
 from quit.engine.planning import held_build
@@ -62,7 +62,7 @@ def _build(pipeline: Pipeline) -> FlowResult:
         look_ahead(pipeline)
     pipeline.begin()  # the sources may lie elsewhere now
     if nothing is None:
-        with Stages(pipeline) as carry_out:
+        with StageExecutor(pipeline) as carry_out:
             carry_out(stages.collect_stage)  # sources -> questions, hints, candidates (3.1.1)
             carry_out(stages.filter_stage)  # hints that give the answer away are left out, with their questions (3.1.2)
             carry_out(stages.rank_stage)  # five hints of highest convergence (3.1.2)
@@ -70,7 +70,7 @@ def _build(pipeline: Pipeline) -> FlowResult:
             carry_out(stages.probe_stage)  # who answers without hints? (3.1.4)
             carry_out(stages.split_stage)  # train, dev, test (3.1.4)
             carry_out(stages.enumerate_stage)  # 325 passages a question (3.2.1)
-            carry_out(stages.select_stage)  # which passages are asked, with labels.economy = "estimated"
+            carry_out(stages.select_stage)  # which passages are asked, with labels.partial = "estimated"
             carry_out(stages.read_stage)  # three labelers, three readers (3.2.2)
             carry_out(stages.judge_stage)  # GPT-Eval: a verdict on each distinct answer (3.2.2)
             carry_out(stages.label_stage)  # 2 fully, 1 partially relevant (3.2.2)

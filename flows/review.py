@@ -18,7 +18,7 @@ from annotation.sync import pull as pull_reviews
 from flows.notices import HOOKS
 from flows.parameters import NO_LIMITS, Step
 from flows.scheduling import FlowResult, run_held, run_with_limits
-from flows.shards import Stages, may_help
+from flows.shards import StageExecutor, may_help
 from quit.common.endpoints import address
 from quit.common.progress import note
 from quit.engine.pipeline import Pipeline
@@ -30,7 +30,6 @@ from quit.review.items import review_items
 from quit.review.report import controls_of, markdown, review_status
 from quit.review.store import ReviewStore
 from quit.settings import Limits
-from quit.stages import judge_stage, label_stage, read_stage, update_stage
 from quit.status.summary import markdown_links
 
 Reports = dict[str, dict[str, Any]]
@@ -175,12 +174,9 @@ def _exchange(
 def _update(pipeline: Pipeline, withdraw: bool = False) -> dict[str, Any]:
     before = pipeline.workspace.state
     updated = plan_update(pipeline, withdraw)
-    with Stages(updated, runner="threads") as carry_out:
-        if updated.settings.labels.economy != "off":  # a rejected answer leaves its passages open for later labelers
-            carry_out(read_stage)
-            carry_out(judge_stage)
-            carry_out(label_stage)
-        carry_out(update_stage)
+    with StageExecutor(updated, runner="threads") as carry_out:
+        for stage in dict.fromkeys(run.stage for run in updated.after_reviews):
+            carry_out(stage)
     updated.begin()  # only now: until the update is done, the tables are those of before
     return asdict(update_report(updated, ran=updated.fingerprints != before))
 

@@ -21,21 +21,23 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from prefect.task_runners import ProcessPoolTaskRunner, TaskRunner, ThreadPoolTaskRunner
 
 from quit.errors import MissingDependency, QuitError, ServerError, SettingsError, fault_of_the_machine
-from quit.settings import Run
+from quit.settings import RunSettings
 from quit.settings.runner import parse_runner
 from quit.text.secrets import shown
 
 HEARTBEAT = 5.0
 """Seconds between looks at a cluster that has not said anything."""
 # By name: Ray is imported only where it is used.
-_LOST = frozenset(
+_WORKER_LOST = frozenset(
     "BrokenProcessPool WorkerCrashedError NodeDiedError LocalRayletDiedError ObjectLostError OwnerDiedError "
     "OutOfMemoryError".split()
 )
-_GONE = frozenset("ConnectionError CancelledError RaySystemError".split())
+_CLUSTER_LOST = frozenset("ConnectionError CancelledError RaySystemError".split())
 
 
-_SLOW = "Starting Ray client server failed"  # what a busy head says when the process of a new session took too long
+_START_TIMED_OUT = (
+    "Starting Ray client server failed"  # what a busy head says when the process of a new session took too long
+)
 
 
 class LostWorker(Exception):
@@ -46,37 +48,37 @@ class LostCluster(ServerError):
     """A cluster cannot be reached, or not any more: nothing that was given to it will come back."""
 
 
-class Runner(ExitStack):
+class ShardRunner(ExitStack):
     """Carries tasks out in the place that ``text`` names. Use as a context manager; nothing starts before the first
     task.
 
     ``text``: as in :func:`quit.settings.runner.parse_runner`. ``workers``: tasks at a time, for what is started here.
     """
 
-    def __init__(self, text: str, settings: Run, workers: int) -> None:
+    def __init__(self, text: str, settings: RunSettings, workers: int) -> None:
         super().__init__()
         self.kind, self.address = parse_runner(text)
         self._text = text
         self._seconds = settings.cluster_seconds
         self._workers = workers
         self._runner: Any = None
-        self._given: dict[PrefectFuture[Any], Any] = {}  # to the runner it was given to
-        self._ended: SimpleQueue[PrefectFuture[Any]] = SimpleQueue()
+        self._runner_of: dict[PrefectFuture[Any], Any] = {}  # to the runner it was given to
+        self._finished: SimpleQueue[PrefectFuture[Any]] = SimpleQueue()
 
     @property
-    def apart(self) -> bool:
+    def is_remote(self) -> bool:
         """Whether workers are processes of their own, which share nothing with this one but files."""
         return self.kind != "threads"
 
     def submit(self, task: Task[..., Any], parameters: dict[str, Any], gpus: float = 0) -> PrefectFuture[Any]:
-        """Give a task away; its future comes out of :meth:`first_ended` when it has ended one way or another.
+        """Give a task away; its future comes out of :meth:`next_finished` when it has ended one way or another.
 
         Raises :class:`LostCluster` where the cluster cannot be reached, :class:`MissingDependency` without its client.
         """
         if self._runner is None:
             self._runner = self._start()
         with ExitStack() as stack:
-            if self.apart:  # a server that Prefect has started for this process is in no settings
+            if self.is_remote:  # a server that Prefect has started for this process is in no settings
                 url = str(get_client(sync_client=True).api_url)
                 stack.enter_context(temporary_settings({PREFECT_API_URL: url}))
             if self.kind == "ray":
@@ -89,21 +91,21 @@ class Runner(ExitStack):
                 future = self._runner.submit(task, parameters)
             except Exception as error:
                 raise self._fault(error, self._runner) from error
-        self._given[future] = self._runner
-        future.add_done_callback(self._ended.put)
+        self._runner_of[future] = self._runner
+        future.add_done_callback(self._finished.put)
         return future
 
-    def first_ended(self) -> PrefectFuture[Any]:
+    def next_finished(self) -> PrefectFuture[Any]:
         """Wait until a task has ended and return its future. Raises :class:`LostCluster`."""
         while True:
             try:
-                return self._ended.get(timeout=HEARTBEAT)
+                return self._finished.get(timeout=HEARTBEAT)
             except Empty:
                 self.check()
 
     def result(self, future: PrefectFuture[Any]) -> Any:
         """Return what a finished task returned. Raises :class:`LostWorker`, or what the task raised."""
-        runner = self._given.pop(future)
+        runner = self._runner_of.pop(future)
         try:
             return future.result()
         except QuitError:
@@ -117,7 +119,7 @@ class Runner(ExitStack):
             import ray
 
             if not ray.is_initialized():
-                raise self._gone("it does not answer any more")
+                raise self._cluster_error("it does not answer any more")
 
     def _start(self) -> Any:
         if self.kind == "threads":
@@ -132,7 +134,7 @@ class Runner(ExitStack):
                     f"run.runner = {self._text!r} needs prefect-ray ({error}). Run: pip install -c constraints.txt "
                     "-e '.[ray]'"
                 ) from error
-            self._knock()
+            self._check_reachable()
             import ray
 
             self.callback(ray.shutdown)  # prefect-ray leaves a client's connection open
@@ -141,8 +143,8 @@ class Runner(ExitStack):
                 self.enter_context(runner)
                 break
             except Exception as error:
-                if last or _SLOW not in str(error):
-                    raise self._gone(f"{type(error).__name__}: {_line(error)}") from error
+                if last or _START_TIMED_OUT not in str(error):
+                    raise self._cluster_error(f"{type(error).__name__}: {_last_line(error)}") from error
                 logging.getLogger(__name__).warning("Ray was slow to start a session; trying again.")
                 runner = runner.duplicate()
         return runner
@@ -159,7 +161,7 @@ class Runner(ExitStack):
             return RayTaskRunner(init_kwargs=quiet | {"address": "auto"})
         return RayTaskRunner(self.address, init_kwargs=quiet)
 
-    def _knock(self) -> None:
+    def _check_reachable(self) -> None:
         """Raise :class:`LostCluster` where nothing answers at the address: the clients themselves try for minutes."""
         where = self.address.rpartition("//")[2]
         if ":" not in where:
@@ -168,12 +170,12 @@ class Runner(ExitStack):
         try:
             socket.create_connection((host.strip("[]"), int(port)), timeout=self._seconds).close()
         except (OSError, OverflowError) as error:
-            raise self._gone(f"no connection within {self._seconds:g} s: {error}") from error
+            raise self._cluster_error(f"no connection within {self._seconds:g} s: {error}") from error
         tls = os.environ.get("RAY_USE_TLS", "0") not in ("", "0")  # the client's own handshake says no soon enough
         if not tls and not _is_grpc(where, self._seconds):
-            raise self._gone(f"something listens there, but it is not Ray (asked for {self._seconds:g} s)")
+            raise self._cluster_error(f"something listens there, but it is not Ray (asked for {self._seconds:g} s)")
 
-    def _gone(self, why: str) -> LostCluster:
+    def _cluster_error(self, why: str) -> LostCluster:
         return LostCluster(
             f"The cluster of run.runner = {self._text!r} cannot be used: {why}. What is done stays done; start it and "
             "run the same command again, or use --runner threads."
@@ -184,23 +186,23 @@ class Runner(ExitStack):
         as it is."""
         names = {each.__name__ for each in type(error).__mro__}
         text = str(error)
-        if names & _LOST:
-            self._broken(runner)
-            return LostWorker(f"{type(error).__name__}: {_line(error)}")
+        if names & _WORKER_LOST:
+            self._discard_pool(runner)
+            return LostWorker(f"{type(error).__name__}: {_last_line(error)}")
         if "Failed to reach API" in text:
             return ServerError(
-                f"A worker cannot reach the Prefect server ({_line(error)}). Start one that all machines reach "
+                f"A worker cannot reach the Prefect server ({_last_line(error)}). Start one that all machines reach "
                 "(prefect server start --host 0.0.0.0) and set PREFECT_API_URL to its address before the build."
             )
         if machine := fault_of_the_machine(error):
             return machine
         if "ImportError" in names or "ModuleNotFoundError" in text or "failed to import" in text:
             return SettingsError(
-                f"A worker has no quit-builder, or another one: {_line(error)}. Install the same on every machine."
+                f"A worker has no quit-builder, or another one: {_last_line(error)}. Install the same on every machine."
             )
-        return self._gone(_line(error)) if names & _GONE else error
+        return self._cluster_error(_last_line(error)) if names & _CLUSTER_LOST else error
 
-    def _broken(self, runner: Any) -> None:
+    def _discard_pool(self, runner: Any) -> None:
         """A pool of processes that has lost one is of no use any more: let the next task start another."""
         if self.kind == "processes" and self._runner is runner:
             self._runner = None
@@ -221,7 +223,7 @@ def _is_grpc(where: str, seconds: float) -> bool:
     return True
 
 
-def _line(error: Exception) -> str:
+def _last_line(error: Exception) -> str:
     """Return the last line of a message, which is the cause where a traceback is in it, cut to a readable length."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return shown(lines[-1] if lines and "Traceback" in str(error) else (lines or [type(error).__name__])[0])

@@ -26,7 +26,7 @@ from flows.review import label_update, review_sync
 from quit.common.endpoints import address
 from quit.common.files import is_url
 from quit.common.ids import content_hash
-from quit.engine.buildable import check_buildable
+from quit.engine.planning import check_buildable
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, ServerError, SettingsError, did_you_mean
 from quit.settings import Limits, Notice, Schedule, Settings

@@ -16,13 +16,13 @@ from quit.common.children import Child
 from quit.common.starting import HOST, end, free_port, is_free, wait_until_healthy
 from quit.common.telemetry import SILENT
 from quit.errors import ServerError
-from quit.settings import Serving
+from quit.settings import ServeSettings
 
 _SECONDS = 180  # how long it may take to start on a busy machine
 
 
 @contextmanager
-def prefect_server(wanted: bool, settings: Serving) -> Iterator[str | None]:
+def prefect_server(wanted: bool, settings: ServeSettings) -> Iterator[str | None]:
     """Run a server while the context lasts and give its API's address (None where none is wanted).
 
     It keeps its records where Prefect does (``PREFECT_HOME``), so the next start knows earlier runs. Raises

@@ -20,7 +20,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.futures import PrefectFuture
 from prefect.logging import get_run_logger
 
-from flows.runners import HEARTBEAT, LostCluster, LostWorker, Runner
+from flows.runners import HEARTBEAT, LostCluster, LostWorker, ShardRunner
 from quit.common.progress import note, shards_done
 from quit.common.ranges import Range
 from quit.engine import workers
@@ -39,13 +39,13 @@ def may_help(task: Any, run: Any, state: Any) -> bool:
 
 @task(name="shard", task_run_name="{run}-{shard.index}", cache_policy=NO_CACHE, retry_condition_fn=may_help)
 @without_secrets_in_errors
-def work_on(build: Pipeline | workers.Order, run: str, shard: Range) -> workers.Report | int:
+def work_on(build: Pipeline | workers.RemoteBuild, run: str, shard: Range) -> workers.ShardResult | int:
     """Carry out one shard of a stage run; returns the rows of its first table.
 
     ``build``: the plan, for a worker in this process; an order, for one in another process, which returns a report.
     """
     started = time.monotonic()
-    result: workers.Report | int
+    result: workers.ShardResult | int
     if isinstance(build, Pipeline):
         result = rows = build.work_on(build.stage_run(run), shard)
     else:
@@ -57,7 +57,7 @@ def work_on(build: Pipeline | workers.Order, run: str, shard: Range) -> workers.
     return result
 
 
-class Stages(ExitStack):
+class StageExecutor(ExitStack):
     """Carries out stages in the order they are called, skipping what is done. Use as a context manager.
 
     ``runner``: where, instead of the place that the settings name.
@@ -74,7 +74,7 @@ class Stages(ExitStack):
             retry_delay_seconds=[settings.retry_seconds * 2**attempt for attempt in range(settings.retries)],
         )
         together = len(pipeline.settings.readers) if settings.readers_together else 1
-        self._runner = self.enter_context(Runner(runner or settings.runner, settings, pipeline.workers * together))
+        self._runner = self.enter_context(ShardRunner(runner or settings.runner, settings, pipeline.workers * together))
 
     def __call__(self, stage: Stage) -> None:
         """Run what is missing of a stage, then mark it as complete. A stage that is not part of this build is
@@ -90,10 +90,10 @@ class Stages(ExitStack):
                 while waiting or working:
                     while (given := self._next(waiting, working)) is not None:
                         run, shard = given
-                        build = workers.order(pipeline, run, pipeline.workers) if runner.apart else pipeline
+                        build = workers.remote_build(pipeline, run, pipeline.workers) if runner.is_remote else pipeline
                         future = runner.submit(self._task, {"build": build, "run": run.key, "shard": shard}, gpus)
                         working[future] = given
-                    future = runner.first_ended()
+                    future = runner.next_finished()
                     run, shard = working.pop(future)
                     try:
                         self._accept(run, shard, runner.result(future))
@@ -146,9 +146,9 @@ class Stages(ExitStack):
             waiting.remove(shard)
         return shard
 
-    def _accept(self, run: StageRun, shard: Range, result: workers.Report | int) -> None:
+    def _accept(self, run: StageRun, shard: Range, result: workers.ShardResult | int) -> None:
         """Accept a worker's report: its parts must be visible here, what it asked is counted here."""
-        if isinstance(result, workers.Report):
+        if isinstance(result, workers.ShardResult):
             workers.wait_for_parts(self.pipeline, run, shard, result.host)
             self.pipeline.models.meter.merge(result.usage, self.pipeline.workers)
 

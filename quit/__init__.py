@@ -1,11 +1,7 @@
-"""QUIT builder: the domain of a pipeline that constructs inferential question answering datasets, and a library.
+"""QUIT builder: build datasets for inferential question answering, read them, and use each instrument on its own.
 
-``import quit`` gives what :mod:`quit.library` defines: ``quit.open("workspace")``, ``quit.find_leaks(...)`` and so on,
-each loaded when it is first used. Building is a flow: ``from flows.build import build``. In an interactive session the
-name hides the builtin ``quit``, nothing else; ``exit`` and Ctrl-D still end it.
-
-The package knows questions, hints, passages, readers and labels. It imports neither Prefect nor the Label Studio SDK;
-``flows`` and ``annotation`` do that.
+``quit.build("workspace", "starter")`` builds, ``quit.open("workspace")`` opens what was built. In an interactive
+session the name hides the builtin ``quit``, nothing else; ``exit`` and Ctrl-D still end it.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -13,25 +9,35 @@ from typing import TYPE_CHECKING, Any
 from quit.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from quit.library import Tables as Tables
-    from quit.library import convergence as convergence
-    from quit.library import evaluate_run as evaluate_run
-    from quit.library import find_leaks as find_leaks
-    from quit.library import judge as judge
-    from quit.library import labels as labels
-    from quit.library import open_tables as open  # noqa: F401
-    from quit.library import passages as passages
+    from quit.library.building import build as build
+    from quit.library.building import check as check
+    from quit.library.building import plan as plan
+    from quit.library.instruments import convergence as convergence
+    from quit.library.instruments import evaluate_run as evaluate_run
+    from quit.library.instruments import find_leaks as find_leaks
+    from quit.library.instruments import judge as judge
+    from quit.library.instruments import labels as labels
+    from quit.library.instruments import passages as passages
+    from quit.library.tables import Tables as Tables
+    from quit.library.tables import open_tables as open  # noqa: F401
 
-_LIBRARY = ("Tables", "convergence", "evaluate_run", "find_leaks", "judge", "labels", "open", "passages")
+_MODULES = {
+    "building": ("build", "check", "plan"),
+    "tables": ("Tables", "open"),
+    "instruments": ("convergence", "evaluate_run", "find_leaks", "judge", "labels", "passages"),
+}
+__all__ = sorted(name for names in _MODULES.values() for name in names)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LIBRARY:
-        raise AttributeError(f"module 'quit' has no attribute {name!r}")
-    from quit import library
+    """Return a name of the interface, loaded when it is first used."""
+    from importlib import import_module
 
-    return getattr(library, "open_tables" if name == "open" else name)
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(f"quit.library.{module}"), "open_tables" if name == "open" else name)
+    raise AttributeError(f"module 'quit' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_LIBRARY])
+    return [*__all__, "__version__"]

@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from contextvars import copy_context
 from pathlib import Path
@@ -20,6 +20,7 @@ from unittest.mock import patch
 import pytest
 
 from quit.common.cache import cache_folder
+from quit.common.progress import Listener, listening
 from quit.text import secrets
 from tests.label_studio import live, people, quit_review, review_settings, review_workspace  # noqa: F401
 from tests.partly import full  # noqa: F401
@@ -89,6 +90,24 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
             report.outcome = "failed"
             report.longrepr = f"{report.longrepr}\nThis reason is not in {SKIPS.name}, so in CI it is a failure."
     return report
+
+
+class Notes(Listener):
+    """Calls a function with each note of a job."""
+
+    def __init__(self, call: Callable[[str], None]) -> None:
+        self._call = call
+
+    def noted(self, text: str, loud: bool) -> None:
+        self._call(text)
+
+
+@pytest.fixture
+def notes() -> Iterator[list[str]]:
+    """What jobs note during the test."""
+    texts: list[str] = []
+    with listening(Notes(texts.append)):
+        yield texts
 
 
 @pytest.fixture(scope="session")

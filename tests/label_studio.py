@@ -18,15 +18,16 @@ from quit.settings import Settings, load
 from quit.text.normalize import normalize_answer
 from tests.answers import answers_in
 
-SETTINGS = ["review.retries=0", "review.page_tasks=4", "review.reread_seconds=60"]
+SETTINGS = ["review.retries=0", "review.page_tasks=4"]
 LABELERS = ("minilm-vector", "minilm-late", "minilm-evidence")
 
 
 class Live:
-    """The server: ``account`` to get in; ``kill`` and ``restart`` it on the same port, with the same data."""
+    """The server of the workspace ``folder``: ``account`` to get in; ``kill`` and ``restart`` it on the same port, with
+    the same data."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
         self._server = LocalServer(folder, port=0)
         self.account: Account = self._server.start()
 
@@ -34,7 +35,7 @@ class Live:
         self._server.kill()
 
     def restart(self) -> None:
-        self._server = LocalServer(self._folder, port=int(self.account.url.rpartition(":")[2]))
+        self._server = LocalServer(self.folder, port=int(self.account.url.rpartition(":")[2]))
         self.account = self._server.start()
 
     def stop(self) -> None:
@@ -65,7 +66,7 @@ class Live:
 @pytest.fixture(scope="session")
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     try:
-        server = Live(tmp_path_factory.mktemp("label-studio"))
+        server = Live(Workspace.create(tmp_path_factory.mktemp("label-studio") / "W").path)
     except MissingDependency as error:
         pytest.skip(str(error))
     yield server

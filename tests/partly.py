@@ -1,4 +1,4 @@
-"""Builds with ``labels.economy``, without Prefect: 18 questions of the starter collection, 15 passages each."""
+"""Builds with ``labels.partial``, without Prefect: 18 questions of the starter collection, 15 passages each."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,9 +11,9 @@ from quit.engine.workspace import Workspace
 from quit.models.factory import Models
 
 ROOT = Path(__file__).parents[1]
-PROFILE, STARTER = ROOT / "tests" / "economy.toml", ROOT / "quit" / "starter" / "questions.jsonl"
+PROFILE, STARTER = ROOT / "tests" / "partial.toml", ROOT / "quit" / "starter" / "questions.jsonl"
 LABELERS = ("minilm-vector", "minilm-late", "minilm-evidence")
-EXACT = "labels.economy=exact"
+EXACT = "labels.partial=exact"
 
 
 @pytest.fixture(scope="session")
@@ -36,8 +36,8 @@ def asked_of(workspace: Workspace, reader: str) -> set[tuple[str, str]]:
 def plan_build(folder: Path, sources: Sequence[str], profile: str, overrides: Sequence[str]) -> Pipeline:
     """Return the plan of a build without holding its workspace, which is created where there is none."""
     settings, refs = checked_build(sources, profile, overrides)
-    asked_as = {"profile": profile, "overrides": list(overrides)}
-    return Pipeline(Workspace.create(folder), settings, refs, asked_as=asked_as)
+    requested = {"profile": profile, "overrides": list(overrides)}
+    return Pipeline(Workspace.create(folder), settings, refs, requested=requested)
 
 
 def planned(folder: Path, *overrides: str, models: Models | None = None) -> Pipeline:
@@ -45,8 +45,8 @@ def planned(folder: Path, *overrides: str, models: Models | None = None) -> Pipe
     given = ["collect.questions=18", *overrides]
     settings, sources = checked_build([f"jsonl:{STARTER}"], str(PROFILE), given)
     workspace = Workspace.open(folder) if folder.exists() else Workspace.create(folder)
-    asked_as = {"profile": str(PROFILE), "overrides": given}
-    return Pipeline(workspace, settings, sources, asked_as=asked_as, models=models)
+    requested = {"profile": str(PROFILE), "overrides": given}
+    return Pipeline(workspace, settings, sources, requested=requested, models=models)
 
 
 def build(folder: Path, *overrides: str) -> tuple[Pipeline, set[str]]:

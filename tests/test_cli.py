@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from quit.commands.check import examine
 from quit.engine.workspace import Workspace
+from quit.library.checking import examine
 from quit.settings import load
 from quit.sources import parse_source
 from tests.conftest import call_quit
@@ -43,8 +43,13 @@ def test_labels_follow_from_the_release_json_alone(built: Path, exported: Path) 
     [
         (["export", "-f", "hugginface"], 4, "'huggingface'"),
         (["export", "-f", "colbert", "--positives", "0"], 4, "1 to 200"),
-        (["show", "jsonl-geo-01"], 3, "jsonl-geo-001"),
-        (["status", "-w", "/nowhere"], 7, "is not a workspace. Make one with: quit build"),
+        (["show", "geo-01"], 3, "There is no question 'geo-01'. The nearest: jsonl-geo-001"),
+        (["show", "nope"], 3, "There is no question 'nope'.\n"),
+        (
+            ["status", "-w", "/nowhere"],
+            7,
+            "/nowhere is not a workspace. Name one with -w, or make this one: quit build -w /nowhere",
+        ),
     ],
 )
 def test_mistakes_are_answered_with_one_line(built, arguments, code, said, tmp_path) -> None:

@@ -46,7 +46,7 @@ def test_overrides_win_and_their_origin_is_told() -> None:
         ("labels.exact_splits=test,dev", r'must be a list: labels.exact_splits=\["test", "dev"\]'),
         ('labels.order=["x"]', "^The settings do not fit together: labels.order must name"),
         ("seed", "has no '='"),
-        ("bandits.prior_shape=nan", "bandits.prior_shape.*finite number"),
+        ("bandits.ucb_c=nan", "bandits.ucb_c.*finite number"),
         ("labels.temperature=inf", "labels.temperature.*finite number"),
         ("first_stages.bm25_k1=-inf", "first_stages.bm25_k1.*finite number"),
         ("serving.limit=99999999999999999999", "serving.limit.*at most 1,000,000,000,000,000"),

@@ -31,7 +31,7 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from quit.models.equivalence.crossencoder import CrossEncoder, Tokenizer
-from quit.models.equivalence.embedded import Joined
+from quit.models.equivalence.embedded import EnsembleClassifier
 from quit.models.equivalence.features import (
     FALLING,
     NAMES,
@@ -417,7 +417,7 @@ def fit_trees(examples: Sequence[tuple[float, Sequence[Example]]]) -> dict[str, 
             arrays["tree_left"][row, column] = column if leaf else node["left"]
             arrays["tree_right"][row, column] = column if leaf else node["right"]
             arrays["tree_value"][row, column] = node["value"] if leaf else 0.0
-    assert np.allclose(Joined(arrays).trees(x[:500]), model.decision_function(x[:500]))
+    assert np.allclose(EnsembleClassifier(arrays).trees(x[:500]), model.decision_function(x[:500]))
     return arrays
 
 
@@ -435,7 +435,7 @@ class Scored:
         return np.array([example.label for example in self.examples])
 
     @classmethod
-    def of(cls, model: Joined, examples: Sequence[Example], tokenizer: Tokenizer) -> Scored:
+    def of(cls, model: EnsembleClassifier, examples: Sequence[Example], tokenizer: Tokenizer) -> Scored:
         """Score examples with the trees and the cross-encoder."""
         single = [replace(example, golds=(gold,)) for example in examples for gold in example.golds]
         owner = np.repeat(np.arange(len(examples)), [len(example.golds) for example in examples])
@@ -466,7 +466,7 @@ def calibration_error(probability: np.ndarray, label: np.ndarray, bins: int = 10
     )
 
 
-def report(model: Joined, examples: Sequence[Example]) -> None:
+def report(model: EnsembleClassifier, examples: Sequence[Example]) -> None:
     """Print the figures of the examples, as the shipped model judges them: the best over all golds."""
     flat = [(row, Pair(e.question, gold, e.candidate)) for row, e in enumerate(examples) for gold in e.golds]
     p = np.zeros(len(examples))
@@ -529,7 +529,7 @@ def main() -> None:
         weighted = [(1.0, train), (MADE_WEIGHT, synthetic), (REFERENCE_WEIGHT, references), (MISS_WEIGHT, misses)]
         arrays |= fit_trees(weighted)
         log("trees done")
-        parts = Joined(arrays)
+        parts = EnsembleClassifier(arrays)
         scored = {
             "real": Scored.of(parts, folds[1], tokenizer),
             "miss": Scored.of(parts, near_misses(folds[1], random.Random(SEED)), tokenizer),
@@ -542,7 +542,7 @@ def main() -> None:
         save(options.out, arrays)
         log("last step done")
         cross_validate(weights[:2], scored["nq301"])
-        report(Joined(arrays), folds[0])
+        report(EnsembleClassifier(arrays), folds[0])
     log(f"{options.out} has {options.out.stat().st_size:,} bytes")
 
 

@@ -23,7 +23,7 @@ from sklearn.model_selection import StratifiedKFold
 from threadpoolctl import threadpool_limits
 
 from quit.models.encoders.minilm import MiniLM
-from quit.models.question_net import QuestionNet
+from quit.models.minilm_layers import QuestionNet
 from quit.models.question_type import BUCKETS, buckets, coarse_of, pieces
 
 SEED = 13

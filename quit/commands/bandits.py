@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -25,6 +25,7 @@ from quit.commands.options import (
 )
 from quit.common.terminal import echo
 from quit.errors import MissingDependency, SettingsError
+from quit.render.table import Table
 
 app = typer.Typer(help="Choose which sub-query's ranking to read on (Petcu et al.).", no_args_is_help=True)
 
@@ -73,7 +74,7 @@ def run(
     ] = None,
     source: QuestionSourceOption = None,
     kind: QuestionKindOption = None,
-    limit: QuestionLimitOption = None,
+    questions: QuestionLimitOption = None,
     profile: NamedProfileOption = "embedded",
     set_: SetOption = None,
     as_json: JsonOption = False,
@@ -85,45 +86,35 @@ def run(
 
     Example: `quit bandits run --corpus C --index I --budget 10..100 --policies all --runs 1000`
     """
-    from quit.models.factory import Models
     from quit.systems.bandits import analysis, curves
     from quit.systems.bandits.experiment import evaluate
     from quit.systems.bandits.policies import policies as named
 
-    given = list(set_ or ())
+    overrides = list(set_ or ())
     if budget is not None:
-        given.append(f"bandits.budgets={json.dumps(_shares(budget))}")
+        overrides.append(f"bandits.budgets={json.dumps(_shares(budget))}")
     if runs is not None:
-        given.append(f"bandits.runs={runs}")
-    settings = load_settings(profile, given)
-    models = Models(settings)
-    chosen = named(settings.bandits, split_names(policies))
+        overrides.append(f"bandits.runs={runs}")
+    settings = load_settings(profile, overrides)
+    selected = named(settings.bandits, split_names(policies))
     [tuned] = named(settings.bandits, [tune]) if tune else [None]
-    began = time.perf_counter()
-    diverse = any(policy.novelty is not None for policy in chosen)
-    requests, _, _, about = _requests(
-        corpus, index, vectors, arms, relevance, (source, kind, limit), settings, models, diverse
-    )
-    built = time.perf_counter()
+    measured = _measured(corpus, index, vectors, arms, relevance, (source, kind, questions), settings, selected)
+    requests, about = measured.requests, measured.about
     trees = any((request.parents >= 0).any() for request in requests)
-    grid = evaluate(requests, chosen, settings.bandits, hierarchical=trees)
-    done = time.perf_counter()
+    grid = evaluate(requests, selected, settings.bandits, hierarchical=trees)
     about["rank_relevance"] = analysis.rank_relevance(requests)
     if tuned and trees:
         about["tuned"] = {"policy": tuned.name, "trials": analysis.tune(requests, tuned, settings.bandits)}
-    whole = curves.write(grid, out, about)
-    drawn = ""
+    summary = curves.write(grid, out, about)
+    files = [curves.TABLE, curves.SUMMARY]
     try:
         for metric in curves.CURVES:
             title = f"{len(grid.requests)} requests, arms: {Path(arms).name}"
-            drawn += f", {curves.plot(grid, out, metric, title).name}"
+            files.append(curves.plot(grid, out, metric, title).name)
     except MissingDependency as error:
         echo(str(error), err=True)
-    spent = (
-        f"{len(grid.requests)} requests in {built - began:.1f} s, {len(chosen)} policies x {settings.bandits.runs} "
-        f"runs in {done - built:.1f} s. {out}: {curves.TABLE}, {curves.WHOLE}{drawn}"
-    )
-    show(whole, as_json, [*_lines(grid, whole), *_analysed(about), *_replies(about), spent])
+    lines = [*_tables(grid, summary), *_analysed(about), *_replies(about)]
+    show(summary, as_json, [*lines, f"{len(grid.requests)} requests. {out}: {', '.join(files)}"])
 
 
 @app.command()
@@ -141,7 +132,7 @@ def report(
     repeats: Annotated[int, typer.Option("--repeats", min=1, help="Runs of a policy, each with its own reports.")] = 1,
     source: QuestionSourceOption = None,
     kind: QuestionKindOption = None,
-    limit: QuestionLimitOption = None,
+    questions: QuestionLimitOption = None,
     profile: NamedProfileOption = "embedded",
     set_: SetOption = None,
     as_json: JsonOption = False,
@@ -153,42 +144,24 @@ def report(
 
     Example: `quit bandits report --corpus C --budget 20 -p server --set bandits.language_model=judge`
     """
-    from quit.models.factory import Models
     from quit.systems.bandits import run as bandits
     from quit.systems.bandits.policies import policies as named
-    from quit.systems.opening import language_model
 
     settings = load_settings(profile, set_)
-    models = Models(settings)
     names = split_names(policies)
-    known = {policy.name: policy for policy in named(settings.bandits, [n for n in names if n != bandits.FULL])}
-    order = list(known) if "all" in names else [name for name in names if name != bandits.FULL]
-    chosen = [None] * (bandits.FULL in names) + [known[name] for name in order]
-    generator = language_model(settings.bandits.language_model, models, settings, "bandits.language_model")
-    diverse = any(policy is not None and policy.novelty is not None for policy in chosen)
-    requests, questions, opened, about = _requests(
-        corpus, index, vectors, arms, relevance, (source, kind, limit), settings, models, diverse
-    )
-    scored = bandits.reports(requests, questions, opened, chosen, budget / 100, settings, generator, repeats)
-    about |= {"budget": budget / 100, "language_model": generator.identity}
+    by_name = {policy.name: policy for policy in named(settings.bandits, [n for n in names if n != bandits.FULL])}
+    order = list(by_name) if "all" in names else [name for name in names if name != bandits.FULL]
+    selected = [by_name[name] for name in order]
+    measured = _measured(corpus, index, vectors, arms, relevance, (source, kind, questions), settings, selected, True)
+    about = measured.about | {"budget": budget / 100}
+    with_full = [None] * (bandits.FULL in names) + selected
+    scored = bandits.reports(measured, with_full, budget / 100, settings, repeats)
     summary = bandits.write_reports(scored, out, about)
-    measures = ("citation_support", "nugget_coverage", "sentence_support")
-    table = [
-        f"{row['policy']:24} {row['documents']:9.1f}"
-        + "".join(f"{row[name]:9.3f} ± {row[f'{name}_run_sd']:.3f}  " for name in measures)
-        for row in summary
-    ]
-    table += [
-        f"{row['policy']}: {row['reports']} reports, {row['cut']} cut at reports.max_new_tokens, {row['empty']} empty, "
-        f"{row['without_citation']} without a citation; {row['citations']} citations, {row['invented']} of documents "
-        f"that do not exist; {row['verdicts']} verdicts, {row['unread']} could not be read and count as No"
-        for row in summary
-    ] + _replies(about)
-    head = f"{'policy':24} documents  citation support   nugget coverage  sentence support (± over runs)"
-    show({**about, "policies": summary}, as_json, [head, *table, f"{out}: reports.jsonl, reports.json"])
+    lines = [*_report_tables(summary), *_replies(about), f"{out}: reports.jsonl, reports.json"]
+    show({**about, "policies": summary}, as_json, lines)
 
 
-def _requests(
+def _measured(
     corpus: Path,
     index: list[Path] | None,
     vectors: Path | None,
@@ -196,39 +169,46 @@ def _requests(
     relevance: str,
     which: tuple[str | None, str | None, int | None],
     settings: Any,
-    models: Any,
-    diverse: bool,
-) -> tuple[list[Any], list[Any], Any, dict[str, Any]]:
-    from quit.systems.bandits import run as bandits
-    from quit.systems.bandits.arms import requests
-    from quit.systems.collection import chosen
+    policies: Sequence[Any],
+    generates: bool = False,
+) -> Any:
+    """Return the requests of a corpus; ``generates``: a language model is needed in any case."""
+    from quit.models.factory import Models
+    from quit.systems.bandits.run import measure
     from quit.systems.opening import language_model, open_collection
-    from quit.systems.relevance import JudgedRelevance
 
-    opened = open_collection(corpus, index or (), models, settings, vectors=vectors)
+    models = Models(settings)
+    generator = None
+    if generates or arms == "written" or settings.bandits.language_model:
+        generator = language_model(settings.bandits.language_model, models, settings, "bandits.language_model")
+    collection = open_collection(corpus, index or (), models, settings, vectors=vectors)
+    diverse = any(policy.novelty is not None for policy in policies)
+    return measure(collection, collection.chosen(*which), arms, relevance, settings, generator, diverse)
 
-    def generator() -> Any:
-        return language_model(settings.bandits.language_model, models, settings, "bandits.language_model")
 
-    questions = chosen(opened.corpus, *which)
-    parts, replies = bandits.decomposed(arms, questions, opened.corpus, opened.first_stage, settings, generator)
-    observed: Any = relevance
-    if relevance == "judge":
-        named = generator() if settings.bandits.language_model else None
-        observed = bandits.judge_of_documents(settings, models.encoder, named)
-    needed = opened.vectors if diverse or relevance == "judge" else None
-    measured = requests(parts, opened.corpus, opened.first_stage, settings.bandits, vectors=needed, relevance=observed)
-    about = {
-        "corpus": opened.corpus.identity,
-        "first_stage": opened.first_stage.identity,
-        "arms_from": Path(arms).name,
-        "observed": relevance if isinstance(observed, str) else observed.identity,
-    }
-    if replies:
-        about["decomposition_replies"] = replies
-    if isinstance(observed, JudgedRelevance):
-        about["relevance_verdicts"] = {"verdicts": observed.judge.asked, "unread": observed.judge.unread}
-    return measured, [part.question for part in parts], opened.corpus, about
+def _report_tables(summary: Sequence[dict[str, Any]]) -> list[Table | str]:
+    """Return the scores of each policy's reports, and what became of their sentences and verdicts."""
+    measures = ("citation_support", "nugget_coverage", "sentence_support")
+    counts = ("reports", "cut", "empty", "without_citation", "citations", "invented", "verdicts", "unread")
+    scores = [
+        (
+            row["policy"],
+            f"{row['documents']:.1f}",
+            *(f"{row[name]:.3f} ± {row[f'{name}_run_sd']:.3f}" for name in measures),
+        )
+        for row in summary
+    ]
+    heads = ("policy", "documents", *(name.replace("_", " ") for name in measures))
+    note = "Cut: at reports.max_new_tokens. Invented: citations of documents that do not exist. Unread verdicts count "
+    return [
+        Table("", heads, scores, note="± is the standard deviation over runs."),
+        Table(
+            "",
+            ("policy", *(name.replace("_", " ") for name in counts)),
+            [(row["policy"], *(row[name] for name in counts)) for row in summary],
+            note=f"{note}as No.",
+        ),
+    ]
 
 
 def _analysed(about: dict[str, Any]) -> list[str]:
@@ -280,29 +260,28 @@ def _shares(text: str) -> list[float]:
     return [percent / 100 for percent in percents]
 
 
-def _lines(grid: Any, whole: dict[str, Any]) -> list[str]:
+def _tables(grid: Any, summary: dict[str, Any]) -> list[Table | str]:
     """Return precision by policy and budget, and what trees gain."""
-    shown = [share for share in grid.settings.budgets if round(share * 100) in (5, 10, 20, 30, 50, 100)] or list(
-        grid.settings.budgets
-    )
-    lines = ["Precision", f"{'budget':24}" + "".join(f"{share:>8.0%}" for share in shown)]
-    for policy in grid.policies:
-        values = "".join(f"{grid.value(policy.name, share).mean():8.3f}" for share in shown)
-        lines.append(f"{policy.name:24}{values}")
-    least = min(grid.settings.budgets)
-    trees = [row for row in whole["trees"] if row["budget"] == least]
+    budgets = grid.settings.budgets
+    shares = [share for share in budgets if round(share * 100) in (5, 10, 20, 30, 50, 100)] or list(budgets)
+    rows = [
+        (policy.name, *(f"{grid.value(policy.name, share).mean():.3f}" for share in shares)) for policy in grid.policies
+    ]
+    pieces: list[Table | str] = [Table("Precision", ("budget", *(f"{share:.0%}" for share in shares)), rows)]
+    trees = [
+        (
+            *(row["policy"], row["metric"], f"{row['flat']:.3f}", f"{row['tree']:.3f}"),
+            "" if row["gain"] is None else f"{row['gain']:.1%}",
+        )
+        for row in summary["trees"]
+        if row["budget"] == min(budgets)
+    ]
     if trees:
-        lines += [
-            "",
-            f"Arms opened step by step against all at once, budget {least:.0%}",
-            f"{'':43}    flat    tree    gain",
-        ]
-        for row in trees:
-            gain = "" if row["gain"] is None else f"{row['gain']:8.1%}"
-            lines.append(f"{row['policy']:24}{row['metric']:19}{row['flat']:8.3f}{row['tree']:8.3f}{gain}")
+        title = f"Arms opened step by step against all at once, budget {min(budgets):.0%}"
+        pieces.append(Table(title, ("policy", "metric", "flat", "tree", "gain"), trees, text=(1,)))
     if grid.left_out or grid.without_relevant:
-        lines.append(
+        pieces.append(
             f"Left out: {grid.left_out} requests below bandits.least_relevant. {grid.without_relevant} of those "
             "measured retrieve nothing relevant and score 0."
         )
-    return lines
+    return pieces

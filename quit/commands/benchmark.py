@@ -73,7 +73,7 @@ def run(
     Example: `quit benchmark run --release W/releases/v1 --retriever bm25 --retriever minilm --reranker late --reader
     minilm-names`
     """
-    from quit.commands.progress import working
+    from quit.library.progress import working
 
     with working("benchmark", quiet or as_json):
         from flows.calling import call_flow
@@ -131,10 +131,12 @@ def finetune(
     Example: `quit benchmark finetune --release W/releases/v1 --kind bi-encoder --positives 1 --positives 10 --set
     benchmark.granularity=subset`
     """
+    from quit.commands.progress import working
     from quit.systems.benchmark.finetune import TuningRequest, run_finetune
 
     request = TuningRequest(release, kind, base, tuple(positives or (1, 5, 10)), split, tuple(retriever or ()))
-    outcome, tuned = run_finetune(request, load_settings(profile, set_), out, _say(quiet or as_json))
+    with working("finetune", quiet or as_json):
+        outcome, tuned = run_finetune(request, load_settings(profile, set_), out)
     _print(outcome.results.to_pylist(), outcome.seconds, out, as_json)
     if not as_json:
         for encoder in tuned:
@@ -161,12 +163,14 @@ def grid(
 
     Example: `quit benchmark grid --release W/releases/v1 --retriever bm25 --reader minilm-names`
     """
+    from quit.commands.progress import working
     from quit.systems.benchmark.benchmark import Request
     from quit.systems.benchmark.grid import means, run_grid
 
     systems = (tuple(retriever or ("bm25",)), tuple(reranker or ()), tuple(reader or ()))
     request = Request(release, split, *systems, bounds=False)
-    table = run_grid(request, load_settings(profile, set_), out, _say(quiet or as_json))
+    with working("grid", quiet or as_json):
+        table = run_grid(request, load_settings(profile, set_), out)
     best_first = means(table)
     lines = [tuple(f"{value:.2f}" for value in (row["alpha"], row["beta"], 100 * row["EM"])) for row in best_first]
     means_table = Table("", ("alpha", "beta", "EM"), lines)
@@ -189,10 +193,6 @@ def list_(as_json: JsonOption = False, profile: NamedProfileOption = "embedded")
     show(systems, as_json, chain.from_iterable(lines))
 
 
-def _say(quiet: bool):
-    return (lambda _: None) if quiet else (lambda text: echo(text, err=True))
-
-
 def _print(rows: list[dict[str, Any]], seconds: dict[str, float], out: Path, as_json: bool) -> None:
     show({"results": rows, "seconds": seconds}, as_json, [_table(rows), str(out / "leaderboard.html")])
 
@@ -201,7 +201,7 @@ def _table(rows: list[dict[str, Any]]) -> Table:
     from quit.evaluate.metrics import READING
     from quit.systems.benchmark.leaderboard import shown
 
-    wanted = ("Hit@1", "Hit@10", "Recall@50", "MRR@100", "nDCG@10", "nDCG(exp)@10", "Hit(rel=2)@1", *READING)
+    metrics = ("Hit@1", "Hit@10", "Recall@50", "MRR@100", "nDCG@10", "nDCG(exp)@10", "Hit(rel=2)@1", *READING)
     systems: dict[tuple, dict[str, float]] = {}
     deepest = max((row["k"] for row in rows), default=0)
     for row in rows:
@@ -209,7 +209,7 @@ def _table(rows: list[dict[str, Any]]) -> Table:
             continue  # the page has every k
         key = (row["corpus"], row["retriever"], row["reranker"], row["reader"], row["strategy"], row["k"] or "")
         systems.setdefault(key, {})[row["metric"]] = row["value"]
-    columns = [name for name in wanted if any(name in scores for scores in systems.values())]
+    columns = [name for name in metrics if any(name in scores for scores in systems.values())]
     shown_rows = [
         (*map(shown, key), *(f"{100 * scores[name]:.2f}" if name in scores else "" for name in columns))
         for key, scores in systems.items()

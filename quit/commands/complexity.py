@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,6 +21,7 @@ from quit.commands.options import (
     local_folder,
     show,
 )
+from quit.render.table import Table
 
 app = typer.Typer(help="How hard questions are for retrieval over a corpus (Gabburo et al.).", no_args_is_help=True)
 
@@ -39,7 +41,7 @@ def run(
     ),
     source: QuestionSourceOption = None,
     kind: QuestionKindOption = None,
-    limit: QuestionLimitOption = None,
+    questions: QuestionLimitOption = None,
     profile: NamedProfileOption = "embedded",
     set_: SetOption = None,
     as_json: JsonOption = False,
@@ -55,7 +57,6 @@ def run(
     from quit.retrieval.complexity import AnswerHead, ContainedOrNear, token_head
     from quit.retrieval.hybrid import DEPTH
     from quit.systems import retrieval_complexity as rrcp
-    from quit.systems.collection import chosen
     from quit.systems.complexity_models import Opinions
     from quit.systems.opening import open_collection
     from quit.systems.relevance import JudgedAnswers
@@ -66,22 +67,61 @@ def run(
     tokens = token_head(
         settings.complexity.token_head, settings.complexity.token_model, models.encoder, settings.first_stages
     )
-    opened = open_collection(corpus, index or (), models, settings, dense=True)
+    collection = open_collection(corpus, index or (), models, settings, dense=True)
     if queries is None:
-        asked = rrcp.asked_of(chosen(opened.corpus, source, kind, limit))
+        rows = rrcp.questions_of(collection.chosen(source, kind, questions))
     else:
-        asked = rrcp.read_asked(queries)[:limit]
-    own = settings.complexity
-    head: AnswerHead = JudgedAnswers(models.judge) if own.answer_head == "judge" else ContainedOrNear(models.encoder)
+        rows = rrcp.read_questions(queries)[:questions]
+    how = settings.complexity
+    head: AnswerHead = JudgedAnswers(models.judge) if how.answer_head == "judge" else ContainedOrNear(models.encoder)
 
     def search(texts: Any) -> Any:
-        return [ranking.rows for ranking in opened.first_stage.search(texts, max(DEPTH, own.documents))]
+        return [ranking.rows for ranking in collection.first_stage.search(texts, max(DEPTH, how.documents))]
 
-    rated = rrcp.rate(asked, opened.corpus, search, opened.vectors, models.encoder, head, tokens, own)
-    rated = opinions.added_to(rated)
-    about: dict[str, Any] = {"corpus": opened.corpus.identity, "first_stage": opened.first_stage.identity}
+    results = rrcp.rate(rows, collection.corpus, search, collection.vectors, models.encoder, head, tokens, how)
+    results = opinions.added_to(results)
+    about: dict[str, Any] = {"corpus": collection.corpus.identity, "first_stage": collection.first_stage.identity}
     about |= {"answer_head": head.identity, "token_head": tokens.identity, **opinions.about}
     if isinstance(head, JudgedAnswers):
         about["head_replies"] = {"verdicts": head.asked, "unread": head.unread}
-    whole = rrcp.write(rated, out, about, own)
-    show(whole, as_json, [*rrcp.lines(whole), f"{out}: complexity.parquet, complexity.json"])
+    summary = rrcp.write(results, out, about, how)
+    show(summary, as_json, [*pieces(summary), f"{out}: complexity.parquet, complexity.json"])
+
+
+_TITLES = {
+    "known_complex": "Known to be complex ({positive} of {items}): accuracy, F1, Matthews' correlation, area under the "
+    "ROC curve",
+    "correct": "A language model's own answers ({items} judged): share that is correct, Pearson's correlation with it",
+    "hops": "Number of hops, whole questions: Kendall's tau-b",
+    "kinds": "Types: share that is complex, Cramer's V of complex and type, epsilon squared of each score",
+}
+_REPLIES = {
+    "head_replies": "Judge of documents: {verdicts} verdicts, {unread} could not be read: s_i = 0",
+    "baseline_replies": "language_model: {verdicts} verdicts, {unread} could not be read: not complex",
+    "answer_replies": "Its own answers: {answers}, {no_answer} of them NO ANSWER after cleaning, {cut} cut at "
+    "complexity.answer_tokens; {unread_verdicts} verdicts could not be read and are left out",
+}
+
+
+def pieces(summary: dict[str, Any]) -> Iterator[Table | str]:
+    yield (
+        f"{summary['questions']} questions: {summary['answerable']} answerable by one document, "
+        f"{summary['complete']} complete, {summary['complex']} complex"
+    )
+    for name, title in _TITLES.items():
+        if part := summary["agreement"].get(name):
+            yield Table(title.format(**part), ("", "value", "95% interval", "p"), list(_figures(part)))
+    yield from (text.format(**summary[name]) for name, text in _REPLIES.items() if summary.get(name))
+
+
+def _figures(part: dict[str, Any], before: str = "") -> Iterator[tuple[str, ...]]:
+    for name, value in part.items():
+        label = f"{before}{name.replace('_', ' ')}"
+        if isinstance(value, float):
+            yield label, f"{value:.3f}", "", ""
+        elif isinstance(value, dict) and "p" not in value:
+            yield from _figures(value, f"{label} ")
+        elif isinstance(value, dict) and value["value"] is None:
+            yield label, "not defined", "", ""
+        elif isinstance(value, dict):
+            yield label, f"{value['value']:.3f}", f"{value['low']:.3f} to {value['high']:.3f}", f"{value['p']:.3f}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
@@ -58,7 +57,7 @@ def print_left_out(rows: Sequence[dict[str, Any]]) -> None:
         which = row["hint_id"] or row["question_id"] or row["record_id"] or ""
         file = f"{row['file']}, " if row["file"] else ""
         line = f"{row['stage']}: {file}{row['kind']} {which}: {row['reason']} ({row['detail']})"
-        _OUT.print(escape(line), soft_wrap=True)
+        terminal.sentence(line, _OUT)
     if not rows:
         _OUT.print("Nothing was left out.")
 
@@ -67,7 +66,7 @@ def print_summary(workspace: Workspace) -> None:
     """Print what a build made, where it is and what to do next."""
     _show(*summary(workspace))
     path = escape(str(workspace))
-    _OUT.print(f"\nThe tables are in {path}/tables, numbered in pipeline order. Next:", soft_wrap=True)
+    terminal.sentence(f"\nThe tables are in {workspace}/tables, numbered in pipeline order. Next:", _OUT)
     with workspace.connect() as connection:
         first = connection.execute("SELECT question_id FROM labels ORDER BY 1 LIMIT 1").fetchone()
     next_commands = {f"show -w {path} {escape(first[0])}": "everything about one question"} if first else {}
@@ -89,15 +88,15 @@ def print_disagreements(agreement: JudgeAgreement | None, rows: Sequence[dict[st
     if agreement is None:
         _show("There is one judge only: no language model judged this workspace.")
         return
-    shown = [
+    cells = [
         (f"{row['passages']:,}", _verdict(row["correct"]),
          f"{_verdict(row['second_correct'])} {row['second_probability'] or 0:.2f}", row["answer"],
          "; ".join(row["gold"]), row["question"])
         for row in rows[: limit or None]
     ]  # fmt: skip
     heads = ("passages", "judge", "second", "answer", "gold", "question")
-    note = "--limit 0 shows all." if len(rows) > len(shown) else ""
-    table = Table("", heads, shown, (1, 2, 3, 4, 5), note, len(rows) - len(shown))
+    note = "--limit 0 shows all." if len(rows) > len(cells) else ""
+    table = Table("", heads, cells, (1, 2, 3, 4, 5), note, len(rows) - len(cells))
     _show(agreement.sentence(), *([table] if rows else []))
 
 
@@ -116,17 +115,17 @@ def print_run_scores(scores: RunScores, split: str, settings: Benchmark) -> None
         (scores.without_full, f"without a passage of label 2: {policy}"),
     ):
         if count:
-            _OUT.print(escape(f"- {counted(count, 'question')} {what}"), soft_wrap=True)
+            terminal.sentence(f"- {counted(count, 'question')} {what}", _OUT)
     if scores.unknown:
         _OUT.print(f"- {counted(scores.unknown, 'line')} with a passage that the release does not have: not relevant")
 
 
 def print_plan(plan: Plan) -> None:
-    """Print what a build will ask, a row a model and role, and what was assumed."""
+    """Print what a build will ask, a row per model and role, and the assumptions."""
     pieces: list[Table | str] = [f"{counted(plan.questions, 'question')}, {counted(plan.passages, 'passage')}"]
     lines = [*plan.lines, *([plan.total] if len(plan.lines) > 1 else [])]
     if plan.lines:
-        asked = [
+        requests = [
             (line.model, line.role, *(_short(count) for count in (line.requests, line.cached, line.prompt_tokens,
              line.computed, line.completion_tokens)))
             for line in lines
@@ -138,7 +137,9 @@ def print_plan(plan: Plan) -> None:
         ]  # fmt: skip
         notes = ["cost: in the currency of the prices; uncached: without a prefix cache"]
         if plan.total.seconds is None:
-            notes.append("hours: unknown until a model has answered here; --throughput says how many replies a second")
+            notes.append(
+                "hours: unknown until a model has answered here; --throughput says how many replies per second"
+            )
         if plan.total.cost is None:
             notes.append("cost: unknown where a model has no price_prompt and price_completion in the profile")
         kept = (
@@ -146,7 +147,7 @@ def print_plan(plan: Plan) -> None:
             "prompt, computed, reply: tokens; computed: prompt tokens left to compute with a prefix cache"
         )
         heads = ["model", "role", "replies", "kept", "prompt", "computed", "reply"]
-        pieces.append(Table("", heads, asked, (1,), kept))
+        pieces.append(Table("", heads, requests, (1,), kept))
         heads = ["model", "role", "hours", "cost", "uncached"]
         pieces.append(Table("Time and cost", heads, costs, (1,), "\n".join(notes)))
     pieces += ["\n".join(f"- {note}" for note in plan.notes)] if plan.notes else []
@@ -159,7 +160,7 @@ def print_plan(plan: Plan) -> None:
         ]  # fmt: skip
         heads = ["labeler", "least", "expected", "most", "cost: least", "expected", "most"]
         note = "The most is also what other tables of this plan have."
-        pieces.append(Table("Passages asked (labels.economy)", heads, ranges, note=note))
+        pieces.append(Table("Passages asked (labels.partial)", heads, ranges, note=note))
         pieces.append("\n".join(f"- {note}" for note in plan.economy.notes))
     _show(*pieces)
 
@@ -183,13 +184,6 @@ def print_checks(checks: Sequence[Any]) -> None:
         mark = "[green]ok[/]   " if check.ok else "[red]fault[/]"
         remedy = "" if check.ok else f"\n      {escape(check.remedy)}"
         _OUT.print(f"{mark} {check.what}: {escape(check.found)}{remedy}")
-
-
-def print_exports(out: Path, manifests: Sequence[Any]) -> None:
-    """Print what an export wrote."""
-    for manifest in manifests:
-        size = sum(entry.bytes for entry in manifest.files)
-        _OUT.print(f"{escape(str(out / manifest.format))}: {len(manifest.files)} files, {size / 1e6:,.1f} MB")
 
 
 def describe_override(row: dict[str, Any]) -> str:
@@ -229,8 +223,8 @@ def _print_origins(life: dict[str, Any]) -> None:
     if life["candidates"]:
         _OUT.print(f"Candidates: {escape(', '.join(life['candidates']))}")
     if life["drawn_candidates"]:
-        drawn = ", ".join(row["candidate"] for row in life["drawn_candidates"])
-        _OUT.print(f"Candidates drawn from the collection: {escape(drawn)}")
+        names = ", ".join(row["candidate"] for row in life["drawn_candidates"])
+        _OUT.print(f"Candidates drawn from the collection: {escape(names)}")
 
 
 def _print_hints(life: dict[str, Any]) -> None:
@@ -247,7 +241,7 @@ def _print_hints(life: dict[str, Any]) -> None:
             f"({row['method']}, {row['probability']:.2f}{overridden})"
         )
     for row in life["overrides"]:
-        _OUT.print(escape(override_line(row)), soft_wrap=True)
+        terminal.sentence(override_line(row), _OUT)
 
 
 def _print_probe_and_split(life: dict[str, Any]) -> None:
@@ -273,15 +267,15 @@ def _print_passages(life: dict[str, Any], limit: int) -> None:
     for name, position in numbers.items():
         mark = "*" if name in life["labelers"] else " "
         _OUT.print(f"  {position}{mark} {escape(name)}", soft_wrap=True)
-    shown = []
+    lines = []
     for row in rows[: limit or None]:
-        given: dict[str, list[str]] = {}
+        numbers_of: dict[str, list[str]] = {}
         for name, answer in row["answers"].items():
-            given.setdefault(answer, []).append(str(numbers[name]))
-        answers = (f"{answer} ({' '.join(readers)})" for answer, readers in given.items())
+            numbers_of.setdefault(answer, []).append(str(numbers[name]))
+        answers = (f"{answer} ({' '.join(readers)})" for answer, readers in numbers_of.items())
         label = str(row["label"]) + ("" if row["predicted"] is None else f" (predicted, {row['predicted']:.2f})")
-        shown.append((row["permutation"], label, ", ".join(answers)))
-    _show(Table("", ("passage", "label", "answers"), shown, (2,), more=len(rows) - len(shown)))
+        lines.append((row["permutation"], label, ", ".join(answers)))
+    _show(Table("", ("passage", "label", "answers"), lines, (2,), more=len(rows) - len(lines)))
 
 
 def _print_verdicts(life: dict[str, Any]) -> None:

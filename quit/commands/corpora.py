@@ -59,11 +59,13 @@ def corpus_build(
 
     Example: `quit corpus build --source musique:musique_ans.jsonl --source 2wiki:train.json --out C`
     """
+    from quit.commands.progress import working
     from quit.corpora.build import build
     from quit.corpora.sources import parse_corpus_source
 
     refs = [parse_corpus_source(text) for text in source]
-    built, new = build(refs, out, load_settings(profile, set_).corpora, None if quiet else _say)
+    with working("corpus", quiet):
+        built, new = build(refs, out, load_settings(profile, set_).corpora)
     if not quiet:
         _print_built(out, new, _corpus_lines(built.manifest))
 
@@ -113,11 +115,13 @@ def index_build(
 
     Example: `quit index build --corpus C --encoder bm25 --out I`
     """
+    from quit.commands.progress import working
     from quit.retrieval.built import BuiltCorpus
     from quit.retrieval.first_stage import build_first_stage
 
     stages = load_settings(profile, set_).first_stages
-    first_stage = build_first_stage(BuiltCorpus.open(corpus), encoder, out, stages, None if quiet else _say)
+    with working("index", quiet):
+        first_stage = build_first_stage(BuiltCorpus.open(corpus), encoder, out, stages)
     if not quiet:
         echo(f"{out}: {first_stage.identity}")
 
@@ -132,7 +136,7 @@ def index_evaluate(
     set_: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure first stages against the corpus's qrels: nDCG at 10, recall at 10 and `graph.depth`, what hops add.
+    """Measure first stages against the corpus's qrels: nDCG at 10, recall at 10 and 100, what hops add.
 
     Example: `quit index evaluate --corpus C I-bm25 I-minilm --graph G`
     """
@@ -142,12 +146,12 @@ def index_evaluate(
     from quit.retrieval.first_stage import FusedStage, open_first_stage
 
     settings = load_settings(profile, set_)
-    opened = BuiltCorpus.open(corpus)
-    walked = NeighbourhoodGraph.open(graph, opened) if graph else None
-    stages = {folder.name: open_first_stage(folder, opened, settings.first_stages) for folder in folders}
+    documents = BuiltCorpus.open(corpus)
+    neighbour_graph = NeighbourhoodGraph.open(graph, documents) if graph else None
+    stages = {folder.name: open_first_stage(folder, documents, settings.first_stages) for folder in folders}
     if len(stages) > 1:
         stages[" + ".join(stages)] = FusedStage(list(stages.values()))
-    rows = [row for name, stage in stages.items() for row in reach(opened, name, stage, walked, settings.graph, kind)]
+    rows = [row for name, stage in stages.items() for row in reach(documents, name, stage, neighbour_graph, kind)]
     show(rows, as_json, reach_lines(rows))
 
 
@@ -167,12 +171,14 @@ def graph_build(
 
     Example: `quit graph build --corpus C --encoder minilm --k 100 --out G`
     """
+    from quit.commands.progress import working
     from quit.corpora.graph import build_graph
     from quit.retrieval.built import BuiltCorpus
 
     settings = load_settings(profile, set_)
-    opened = BuiltCorpus.open(corpus)
-    built, new = build_graph(opened, encoder, k, out, settings.graph, settings.first_stages, None if quiet else _say)
+    documents = BuiltCorpus.open(corpus)
+    with working("graph", quiet):
+        built, new = build_graph(documents, encoder, k, out, settings.graph, settings.first_stages)
     if not quiet:
         _print_built(out, new, _graph_lines(built.facts))
 
@@ -210,14 +216,10 @@ def graph_report(
     from quit.retrieval.first_stage import open_first_stage
 
     settings = load_settings(profile, set_)
-    opened = BuiltCorpus.open(corpus)
-    stages = {folder.name: open_first_stage(folder, opened, settings.first_stages) for folder in index or ()}
-    for file in write_report(opened, NeighbourhoodGraph.open(path, opened), stages, out, settings.graph):
+    documents = BuiltCorpus.open(corpus)
+    stages = {folder.name: open_first_stage(folder, documents, settings.first_stages) for folder in index or ()}
+    for file in write_report(documents, NeighbourhoodGraph.open(path, documents), stages, out):
         echo(f"{file}: written")
-
-
-def _say(text: str) -> None:
-    echo(text, err=True)
 
 
 def _print_built(out: Path, new: bool, lines: list[str]) -> None:

@@ -45,10 +45,10 @@ def run(
     Example: `quit evaluate run bm25.run --release W/releases/v1`
     """
     from quit.commands.console import print_run_scores
-    from quit.commands.progress import working
     from quit.dataset.release_tables import export_tables_of_release
     from quit.dataset.workspace import export_tables_of
     from quit.engine.planning import last_build
+    from quit.library.progress import working
     from quit.systems.benchmark.runfile import score_run
 
     settings = load_settings("embedded", set_).benchmark
@@ -56,8 +56,8 @@ def run(
         if release is not None:
             tables = export_tables_of_release(release)
         else:
-            opened = open_workspace(workspace)
-            tables = export_tables_of(opened, last_build(opened))
+            source = open_workspace(workspace)
+            tables = export_tables_of(source, last_build(source))
         scores = score_run(run_file, tables, split, settings)
     if as_json:
         counts = {name: value for name, value in vars(scores).items() if name != "results"}
@@ -205,8 +205,8 @@ def judges(
     from quit.commands.console import print_disagreements
     from quit.status.summary import disagreements, judge_agreement
 
-    opened = open_workspace(workspace)
-    agreement, rows = judge_agreement(opened), disagreements(opened)
+    source = open_workspace(workspace)
+    agreement, rows = judge_agreement(source), disagreements(source)
     if as_json:
         print_json({"agreement": asdict(agreement) if agreement else None, "disagreements": rows})
     else:

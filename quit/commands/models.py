@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,7 +21,8 @@ models = typer.Typer(
     help="Language models: what a profile needs, how to start it, whether it is up.", no_args_is_help=True
 )
 cache = typer.Typer(
-    help="What is kept for later runs: replies of language models, vectors of texts, equivalence probabilities.",
+    help="What is kept for later runs: replies of language models, vectors of texts, equivalence probabilities, "
+    "findings of the leakage filter.",
     no_args_is_help=True,
 )
 
@@ -92,28 +93,10 @@ def fetch(name: Annotated[str, typer.Argument(help="The model: `smollm2`.")]) ->
     echo(str(folder))
 
 
-@models.command("check")
-def check(profile: NamedProfileOption = "paper", set_: SetOption = None, as_json: JsonOption = False) -> None:
-    """Say whether each server of a profile is up and serves its model.
-
-    Example: `quit models check --profile paper`
-    """
-    from quit.models.serving import check as check_server
-    from quit.models.serving import servings
-
-    rows: list[dict[str, Any]] = []
-    for serving in servings(load_settings(profile, set_)):
-        ok, answer = check_server(serving)
-        rows.append({"users": list(serving.users), "model": serving.model, "ok": ok, "found": answer})
-    lines = [f"{'ok   ' if row['ok'] else 'fault'} {', '.join(row['users'])}: {row['found']}" for row in rows]
-    show(rows, as_json, lines or [f"Profile {profile} needs no server."])
-    if not all(row["ok"] for row in rows):
-        raise typer.Exit(1)
-
-
 @cache.command("stats")
 def stats(as_json: JsonOption = False) -> None:
-    """Show what is cached: replies by model and server, then vectors and equivalence probabilities.
+    """Show what is cached: replies by model and server, then vectors, equivalence probabilities and findings of
+    the leakage filter.
 
     Example: `quit cache stats --json`
     """
@@ -134,67 +117,55 @@ def stats(as_json: JsonOption = False) -> None:
     show({"path": str(path), "models": rows, "stores": stores}, as_json, lines)
 
 
-@cache.command("clear")
-def clear(
-    names: Annotated[
-        list[str] | None, typer.Argument(help="`vectors` or `equivalence`; both if none is named.")
-    ] = None,
-) -> None:
-    """Empty the vectors or the equivalence probabilities, which the next run computes again. `quit cache drop`
-    deletes replies.
-
-    Example: `quit cache clear vectors`
-    """
-    stores = _stores()
-    for name in names or stores:
-        if name not in stores:
-            raise SettingsError(f"There is no cache {name!r} to clear.{did_you_mean(name, list(stores))}")
-        echo(f"{name}: {stores[name].clear():,} entries deleted")
-
-
 @cache.command("drop")
 def drop(
-    model: Annotated[
-        str | None, typer.Argument(help="The model, as `quit cache stats` or the profile names it.")
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            help="A model, as `quit cache stats` or the profile names it; or `vectors`, `equivalence` or `leaks`."
+        ),
     ] = None,
     origin: Annotated[str | None, typer.Option("--from", help="Only replies of the server with this address.")] = None,
     damaged: Annotated[
         bool, typer.Option("--damaged", help="Delete the replies that do not fit their checksum.")
     ] = False,
 ) -> None:
-    """Delete kept replies of a language model, so that it is asked again. Tables made of them stay: see
-    `quit build --fresh-replies`.
+    """Delete kept replies of a language model, so that it is asked again, or what is computed again (vectors,
+    equivalence). Tables made of replies stay: see `quit build --fresh-replies`.
 
-    Example: `quit cache drop gemma3:1b --from http://127.0.0.1:11434/v1`
+    Examples: `quit cache drop gemma3:1b --from http://127.0.0.1:11434/v1`, `quit cache drop vectors`
     """
     from quit.models.generation import GenerationCache
 
-    if damaged == (model is not None) or (origin and not model):
+    if damaged == (name is not None) or (origin and not name):
         raise SettingsError("Name a model, with --from or without, or --damaged.")
+    if name in (stores := _stores()):
+        echo(f"{name}: {stores[name].clear():,} entries deleted")
+        return
     with GenerationCache() as opened:
         if damaged:
             typer.echo(f"{counted(opened.drop_damaged(), 'damaged reply', 'damaged replies')} deleted")
             return
-        kept = [(row["model"], row["origin"]) for row in opened.statistics()]
-        names = {identity: identity.partition("/")[2].partition("+")[0] for identity, _ in kept}
+        replies = [(row["model"], row["origin"]) for row in opened.statistics()]
+        models_of = {identity: identity.partition("/")[2].partition("+")[0] for identity, _ in replies}
         address = origin and origin.rstrip("/")
-        wanted = [
+        matches = [
             (identity, server)
-            for identity, server in kept
-            if model in (identity, names[identity]) and address in (None, server.partition(" ")[0])
+            for identity, server in replies
+            if name in (identity, models_of[identity]) and address in (None, server.partition(" ")[0])
         ]
-        if not wanted:
-            where = f" from {origin}" if origin else did_you_mean(str(model), [*names.values()])
-            raise SettingsError(f"There is no kept reply of {model!r}{where}. See: quit cache stats")
-        for identity, server in wanted:
+        if not matches:
+            where = f" from {origin}" if origin else did_you_mean(str(name), [*models_of.values(), *stores])
+            raise SettingsError(f"There is no kept reply of {name!r}{where}. See: quit cache stats")
+        for identity, server in matches:
             count = counted(opened.drop(identity, server), "reply", "replies")
             typer.echo(f"{count} of {identity} from {server or 'this program'} deleted")
 
 
 def _stores() -> dict[str, ContentStore]:
-    from quit.common.cache import equivalence_store, vector_store
+    from quit.common.cache import equivalence_store, leak_store, vector_store
 
-    return {"vectors": vector_store(), "equivalence": equivalence_store()}
+    return {"vectors": vector_store(), "equivalence": equivalence_store(), "leaks": leak_store()}
 
 
 @cache.command("export")
@@ -218,5 +189,5 @@ def import_(path: Annotated[Path, typer.Argument(help="JSONL file that `quit cac
     from quit.models.generation import GenerationCache
 
     with GenerationCache() as opened:
-        added, known = opened.merge(path)
-    echo(f"{added:,} replies added, {known:,} were there already")
+        added, duplicates = opened.merge(path)
+    echo(f"{added:,} replies added, {duplicates:,} were there already")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quit.common.files import is_url
-from quit.common.terminal import echo
+from quit.common.terminal import echo, say
 from quit.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -62,14 +62,17 @@ def complete_formats(incomplete: str) -> list[str]:
 
 
 def complete_sources(incomplete: str) -> list[str]:
-    """Return what a shell offers for ``--source``: the kinds, then files of this folder and below."""
-    from quit.sources import SOURCES
+    """Return what a shell offers for ``--source``: kinds, folders, and files whose ending names a kind."""
+    from quit.sources import BARE, SOURCES
 
-    kind, colon, path = incomplete.partition(":")
-    if not colon:
-        return [name for name in (*(f"{kind}:" for kind in SOURCES), "starter") if name.startswith(incomplete)]
+    kind, colon, path = incomplete.rpartition(":")
     folder = Path(path) if path.endswith("/") else Path(path).parent
-    return [f"{kind}:{entry}" for entry in sorted(folder.glob("*")) if str(entry).startswith(path)]
+    entries = [entry for entry in sorted(folder.glob("*")) if str(entry).startswith(path)]
+    if colon:
+        return [f"{kind}:{entry}" for entry in entries]
+    names = [name for name in (*(f"{kind}:" for kind in SOURCES), "starter") if name.startswith(incomplete)]
+    folders = [f"{entry}/" for entry in entries if entry.is_dir()]
+    return [*names, *(str(entry) for entry in entries if entry.suffix.lower() in BARE), *folders]
 
 
 place: dict[str, Any] = {"parser": _place, "metavar": "PLACE"}
@@ -128,7 +131,7 @@ def show(value: Any, as_json: bool, pieces: Iterable[Table | str]) -> None:
     pieces = list(pieces)
     if all(isinstance(piece, str) for piece in pieces):
         for line in pieces:
-            echo(line)
+            say(line)
     else:
         from quit.render import terminal
 

@@ -31,7 +31,7 @@ def override_leak(
     The most specific decision counts: one with span and answer over one with either, over one with neither. The next
     `quit build` applies it.
 
-    Example: `quit override leak -w W --hint jsonl-geo-003-h02 --decision no_leak --by ada --reason "A river's name."`
+    Example: `quit override leak --hint jsonl-geo-003-h02 --decision no_leak --by ada --reason "A river's name."`
     """
     from quit.review.overrides import Decision, add
 
@@ -47,7 +47,7 @@ def override_import(
 ) -> None:
     """Import overrides from a file; if a line is wrong, none. Decisions that are in force already are skipped.
 
-    Example: `quit override import decisions.jsonl -w W`
+    Example: `quit override import decisions.jsonl`
     """
     from quit.review.overrides import add, read_decisions
 
@@ -63,7 +63,7 @@ def override_list(
 ) -> None:
     """List all overrides, oldest first, those replaced or withdrawn too.
 
-    Example: `quit override list -w W --question jsonl-geo-003`
+    Example: `quit override list --question jsonl-geo-003`
     """
     from quit.commands.console import override_line
     from quit.review.overrides import listed
@@ -82,7 +82,7 @@ def override_withdraw(
 ) -> None:
     """End an override (by one more row): the instrument decides again, and its old tables are current again.
 
-    Example: `quit override withdraw 3f1c -w W --by ada`
+    Example: `quit override withdraw 3f1c --by ada`
     """
     from quit.review.overrides import withdraw
 

@@ -19,15 +19,18 @@ def query(
     as_json: JsonOption = False,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
 ) -> None:
-    """Run SQL over the workspace's current tables. DuckDB's SQL can read and write any file that you can.
+    """Run SQL over the current tables of a workspace or a release. DuckDB's SQL can read and write any file that you
+    can.
 
-    Example: `quit query -w W "SELECT label, count(*) FROM labels GROUP BY label"`
+    The view `labelled_passages` has each passage with question, text, label, valid answers and split.
+
+    Example: `quit query "SELECT label, count(*) FROM labels GROUP BY label"`
     """
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
     from quit.errors import SettingsError
-    from quit.library import open_tables
+    from quit.library.tables import open_tables
 
     if as_json and csv:
         raise SettingsError("Name one of --json and --csv.")

@@ -54,28 +54,17 @@ def create(
     The same workspace gives the same bytes and the same content id. A release is never changed: an existing name with
     other content is refused.
 
-    Example: `quit release create -w W --name v1`
+    Example: `quit release create --name v1`
     """
-    from quit.commands.progress import working
+    from quit.library.tables import open_tables
 
-    with working("release", quiet):
-        from flows.calling import call_flow
-
-        created = call_flow(
-            "release.release",
-            str(workspace),
-            name,
-            waive=waive,
-            folder=str(out) if out else None,
-            settings=set_,
-        )
-    path, content_id = created["path"], created["content_id"]
-    done = f"{path}: release {created['name']}, content id {content_id}"
-    if not created["new"]:
-        done = f"{path} already holds this release (content id {content_id}): nothing to do. {created['note']}".rstrip()
-    facts = {key: created[key] for key in ("path", "content_id", "new")}
-    note = {"note": created["note"]} if created["note"] else {}
-    show({**facts, **note}, as_json, [] if quiet else [done])
+    facts = open_tables(workspace).release(name, waive=waive or (), settings=set_, out=out, progress=not quiet).facts
+    path, content_id = facts["path"], facts["content_id"]
+    line = f"{path}: release {facts['name']}, content id {content_id}"
+    if not facts["new"]:
+        line = f"{path} already holds this release (content id {content_id}): nothing to do. {facts['note']}".rstrip()
+    keys = ("path", "content_id", "new", *(["note"] if facts["note"] else []))
+    show({key: facts[key] for key in keys}, as_json, [] if quiet else [line])
 
 
 @app.command("import")
@@ -95,7 +84,7 @@ def import_(
 
     Example: `quit release import QUIT --out releases/quit`
     """
-    from quit.commands.progress import working
+    from quit.library.progress import working
     from quit.models.factory import Models
     from quit.release.import_release import import_release
     from quit.release.show import imported_lines
@@ -104,21 +93,21 @@ def import_(
     with working("import", quiet):
         created = import_release(folder, out, name, Models(Settings()).encoder)
     release = created.release
-    done = f"{out}: release {release.name}, content id {release.content_id}"
+    line = f"{out}: release {release.name}, content id {release.content_id}"
     if not created.new:
-        done = f"{out} already holds this release (content id {release.content_id}): nothing to do."
+        line = f"{out} already holds this release (content id {release.content_id}): nothing to do."
     facts = {"path": str(out), "content_id": release.content_id, "new": created.new, "imported": release.imported}
-    show(facts, as_json, [] if quiet else [done, *imported_lines(release)])
+    show(facts, as_json, [] if quiet else [line, *imported_lines(release)])
 
 
 @app.command()
 def verify(path: ReleaseArgument, as_json: JsonOption = False) -> None:
     """Recompute every checksum and the content id; name each file that is not what was frozen.
 
-    Example: `quit release verify W/releases/v1`
+    Example: `quit release verify workspace/releases/v1`
     """
-    from quit.commands.progress import working
     from quit.dataset.release import verify as verify_release
+    from quit.library.progress import working
 
     with working("verification"):
         release = verify_release(path)
@@ -132,7 +121,7 @@ def verify(path: ReleaseArgument, as_json: JsonOption = False) -> None:
 def list_(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOption = False) -> None:
     """List the releases in a workspace.
 
-    Example: `quit release list -w W`
+    Example: `quit release list`
     """
     from quit.dataset.release import releases_of
     from quit.release.create import list_rows
@@ -150,7 +139,7 @@ def list_(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOption = 
 def show_(path: ReleaseArgument, as_json: JsonOption = False) -> None:
     """Show what a release says of itself: counts, statistics, sources, readers, reviews, gates.
 
-    Example: `quit release show W/releases/v1`
+    Example: `quit release show workspace/releases/v1`
     """
     from quit.dataset.release import open_release
     from quit.release.show import described
@@ -171,11 +160,11 @@ def check(
 ) -> None:
     """Say which quality gates a workspace (or a release) passes; exits with 8 when one fails.
 
-    Example: `quit release check -w W --waive unjudged-answer='two replies of the judge could not be read'`
+    Example: `quit release check --waive unjudged-answer='two replies of the judge could not be read'`
     """
-    from quit.commands.progress import working
     from quit.dataset.release import verify as verify_release
     from quit.engine.planning import last_build
+    from quit.library.progress import working
     from quit.release.create import subject_of, subject_of_release
     from quit.release.gates import check as check_gates
     from quit.release.gates import parse_waivers, release_settings, with_release_settings
@@ -210,9 +199,9 @@ def diff(
 ) -> None:
     """Say in Markdown which questions, labels and valid answers changed between two releases, and why.
 
-    Example: `quit release diff W/releases/v1 W/releases/v2 > changes.md`
+    Example: `quit release diff workspace/releases/v1 workspace/releases/v2 > changes.md`
     """
-    from quit.commands.progress import working
+    from quit.library.progress import working
     from quit.release.diff import diff as compare
     from quit.release.show import changelog
 

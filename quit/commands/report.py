@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -18,7 +17,6 @@ from quit.commands.options import (
     release_place,
 )
 from quit.common.terminal import echo
-from quit.errors import SettingsError
 
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", help="Override a setting of what is shown: pages.examples=5.")
@@ -53,27 +51,22 @@ def report(
 
     The page needs no network and is the same for the same workspace. People who reviewed are numbered, not named.
 
-    Examples: `quit report -w W`, `quit report -w W --release W/releases/v1 --release W/releases/v2 --out changes.html`
+    Examples: `quit report`, `quit report --release workspace/releases/v1 --release workspace/releases/v2 --out
+    changes.html`
     """
-    from quit.commands.progress import working
-    from quit.release.view import release_of
-    from quit.report.data import gather
-    from quit.report.page import render, write
+    from quit.library.tables import open_tables
 
-    opened = open_to_read(workspace)
-    settings = _settings(opened, set_)
-    frozen = release_of(opened) is not None  # nothing is ever written into a release
-    target = out or (opened.path.with_name(f"{opened.name}.html") if frozen else opened.path / "report.html")
-    with working("report", quiet):
-        facts = gather(opened, settings, release or ())
-        if not as_json:
-            with opened.changing("report.html") if out is None and not frozen else nullcontext():
-                write(render(facts, settings.pages.rows), target)
+    tables = open_tables(workspace)
     if as_json:
-        print_json(facts)
-    elif not quiet:
-        shown = target if out or frozen else f"{opened}/report.html"
-        echo(f"{shown}: {target.stat().st_size / 1024:,.0f} KiB")
+        from quit.library.progress import working
+
+        with working("report", quiet):
+            print_json(tables.figures(releases=release or (), settings=set_))
+        return
+    target = tables.report(out, releases=release or (), settings=set_, progress=not quiet)
+    if not quiet:
+        name = target if out or tables.facts else f"{workspace}/report.html"
+        echo(f"{name}: {target.stat().st_size / 1024:,.0f} KiB")
 
 
 def browse(
@@ -89,26 +82,17 @@ def browse(
 
     Only this machine can reach the page, and nothing can be changed there. Ctrl-C ends it.
 
-    Example: `quit browse -w W --port 8095`
+    Example: `quit browse --port 8095`
     """
+    from quit.library.arguments import only
     from quit.report.browse import serve
+    from quit.status.stages import settings_of
 
     opened = open_to_read(workspace)
-    settings = _settings(opened, set_)
+    settings = settings_of(opened, only("pages", set_))
     serve(
         opened,
         settings,
         settings.pages.port if port is None else port,
         lambda url: echo(f"{url}  (Ctrl-C ends it)"),
     )
-
-
-def _settings(workspace: Any, texts: list[str] | None) -> Any:
-    from quit.status.stages import settings_of
-
-    for text in texts or ():
-        if not text.strip().startswith("pages."):
-            raise SettingsError(
-                f"--set {text!r}: only settings of pages can change here; for others run quit build again."
-            )
-    return settings_of(workspace, texts or ())

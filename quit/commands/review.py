@@ -41,10 +41,11 @@ def serve(
     The first start installs it into its own environment (about two minutes). Leave it running and push from
     another terminal.
 
-    Example: `quit review serve -w W`
+    Example: `quit review serve`
     """
     from annotation.client import connect
     from annotation.server import LocalServer
+    from quit.review.store import ReviewStore
     from quit.status.stages import settings_of
 
     opened = open_workspace(workspace)
@@ -58,11 +59,16 @@ def serve(
     server = LocalServer(opened.path, review.port if port is None else port)
     try:
         account = server.start(lambda line: echo(line, err=True))
-        invited = connect(opened.path, review).ask(lambda studio: studio.organizations.invites.get_invite_link())
+        invite = connect(opened.path, review).ask(lambda studio: studio.organizations.invites.get_invite_link())
+        project = ReviewStore(opened).project
+        start, last = "", f"  next             quit review push -w {workspace}"
+        if project.get("url") == account.url:  # a new annotator comes to the first task
+            start = f"&next=%2Fprojects%2F{project['id']}%2Fdata%3Flabeling%3D1"
+            last = f"  project          {account.url}/projects/{project['id']}/data"
         echo(f"Label Studio {account.version} is ready: {account.url}")
         echo(f"  your account     {account.email}, password {account.password}")
-        echo(f"  for annotators   {account.url}{invited.invite_url}")
-        echo(f"  next             quit review push -w {workspace}")
+        echo(f"  for annotators   {account.url}{invite.invite_url}{start}")
+        echo(last)
         server.wait()
     finally:
         server.stop()
@@ -74,7 +80,7 @@ def push(
     url: UrlOption = None,
     project: ProjectOption = None,
     new_project: Annotated[
-        bool, typer.Option("--new-project", help="Make a new project and leave the known one.")
+        bool, typer.Option("--new-project", help="Make a new project and leave the last one.")
     ] = False,
     repair_config: Annotated[
         bool, typer.Option("--repair-config", help="Put back a labelling page that someone edited.")
@@ -82,13 +88,13 @@ def push(
     set_: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make or update the review project: one task a question of dev and test, the most informative first.
+    """Make or update the review project: one task per question of dev and test, the most informative first.
 
     Pushing again changes only tasks whose content changed.
 
-    Example: `quit review push -w W --set review.overlap=2`
+    Example: `quit review push --set review.overlap=2`
     """
-    from quit.commands.progress import working
+    from quit.library.progress import working
 
     with working("push"):
         from flows.calling import call_flow
@@ -126,9 +132,9 @@ def pull(
 
     An interrupted pull counts nothing twice.
 
-    Example: `quit review pull -w W`
+    Example: `quit review pull`
     """
-    from quit.commands.progress import working
+    from quit.library.progress import working
 
     with working("pull"):
         from flows.calling import call_flow
@@ -136,7 +142,8 @@ def pull(
         report = call_flow("review.review_sync", str(workspace), url, ["pull"], project, full=full)["pull"]
     line = (
         f"{report['versions']} new versions of annotations ({report['skipped']} skipped), {report['withdrawn']} "
-        f"withdrawn: {report['rows']} rows. {report['done']} of {report['tasks']} tasks are done."
+        f"withdrawn: {report['rows']} rows, {report['verdicts']} of them verdicts on answers. {report['done']} of "
+        f"{report['tasks']} tasks are done."
     )
     _print_report(report, as_json, [line])
 
@@ -150,31 +157,19 @@ def apply(
     as_json: JsonOption = False,
 ) -> None:
     """Update labels and valid answers with the reviews pulled so far. No reader or judge is asked; only with
-    `labels.economy`, skipped labelers are asked about passages whose answer people reject.
+    `labels.partial`, skipped labelers are asked about passages whose answer people reject.
 
     Applying twice changes nothing; every change is a row of the table `changes`.
 
-    Example: `quit review apply -w W`
+    Example: `quit review apply`
     """
-    from dataclasses import asdict
+    from quit.library.tables import open_tables
 
-    from quit.commands.progress import working
-    from quit.engine.planning import held_last_build
-    from quit.review.apply import nothing_to_update
-    from quit.review.apply import report as update_report
-
-    nothing_new = "Nothing new: the labels already use these reviews."
-    with working("labels", quiet), held_last_build(workspace, set_ or ()) as pipeline:
-        if nothing_to_update(pipeline, withdraw):
-            report = asdict(update_report(pipeline, ran=False))
-        else:
-            from flows.calling import call_flow
-
-            report = call_flow("review.update_held", pipeline, withdraw)["update"]
+    report = open_tables(workspace).review_apply(withdraw=withdraw, settings=set_, progress=not quiet)
     removed = ", ".join(f"{count} {reason}" for reason, count in report["questions_removed"].items()) or "none"
     lines = [
-        "Applied." if report["ran"] else nothing_new,
-        f"  {report['decided']} verdicts settled, {report['open']} open (quit review disagreements)",
+        "Applied." if report["ran"] else "Nothing new: the labels already use these reviews.",
+        f"  {report['decided']} verdicts settled, {report['open']} open (quit review status --disagreements)",
         f"  labels: {report['labels_up']} from 1 to 2, {report['labels_down']} from 2 to 1",
         f"  valid answers: {report['answers_added']} added, {report['answers_removed']} removed",
         f"  questions removed: {removed}",
@@ -187,40 +182,32 @@ def apply(
 
 
 @app.command()
-def status(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOption = False) -> None:
+def status(
+    workspace: WorkspaceOption = Path("workspace"),
+    disagreements: Annotated[
+        bool, typer.Option("--disagreements", help="List every answer and flag on which people disagree.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
     """Show progress: done, open, blind tasks and others, agreement (alpha of all, kappa of every two annotators),
     control questions, what is applied. Asks no server.
 
-    Example: `quit review status -w W`
+    Examples: `quit review status`, `quit review status --disagreements`
     """
     from quit.review.report import pieces, review_status
     from quit.status.stages import settings_of
 
     opened = open_workspace(workspace)
     progress = review_status(opened, settings_of(opened).review)
-    show(progress, as_json, pieces(progress))
-
-
-@app.command()
-def disagreements(
-    workspace: WorkspaceOption = Path("workspace"),
-    limit: Annotated[int, typer.Option("--limit", help="Rows to print; 0 for all.")] = 20,
-    as_json: JsonOption = False,
-) -> None:
-    """List answers and flags on which people disagree.
-
-    Example: `quit review disagreements -w W --limit 0`
-    """
-    from quit.review.report import review_status
-    from quit.status.stages import settings_of
-
-    opened = open_workspace(workspace)
-    rows = review_status(opened, settings_of(opened).review)["disagreements"]
-    lines = []
-    for row in rows[: limit or None]:
-        what = row["answer"] if row["kind"] == "answer" else f"flag {row['key']}"
-        lines.append(f"{row['question_id']}: {what!r}: {row['yes']} yes, {row['no']} no ({row['basis']})")
-    show(rows, as_json, [*lines, f"{len(rows)} open."])
+    rows = progress["disagreements"]
+    if disagreements:
+        lines = []
+        for row in rows:
+            what = row["answer"] if row["kind"] == "answer" else f"flag {row['key']}"
+            lines.append(f"{row['question_id']}: {what!r}: {row['yes']} yes, {row['no']} no ({row['basis']})")
+        show(rows, as_json, [*lines, f"{len(rows)} open."])
+    else:
+        show(progress, as_json, pieces(progress))
 
 
 @app.command()
@@ -233,9 +220,9 @@ def run(
 ) -> None:
     """Push, pull and apply in one flow, once or on a schedule.
 
-    Example: `quit review run -w W --cron '*/10 * * * *'`
+    Example: `quit review run --cron '*/10 * * * *'`
     """
-    from quit.commands.progress import working
+    from quit.library.progress import working
     from quit.review.report import pieces, review_status
     from quit.status.stages import settings_of
 

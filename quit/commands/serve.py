@@ -37,29 +37,29 @@ def serve(
 
     Runs until stopped. With --json, only says what would be deployed.
 
-    Example: `quit serve -w W --profile nightly.toml --with-server`
+    Example: `quit serve --profile nightly.toml --with-server`
     """
     from flows.server import prefect_server
 
-    chosen = load_settings(profile, set_)
+    effective = load_settings(profile, set_)
     folders = workspace or [Path("workspace")]
     if api_url:
         os.environ["PREFECT_API_URL"] = api_url
     only_list = list_ or as_json
-    with prefect_server(with_server and not only_list, chosen.serving) as started:
-        if started:
-            os.environ["PREFECT_API_URL"] = started
+    with prefect_server(with_server and not only_list, effective.serving) as url:
+        if url:
+            os.environ["PREFECT_API_URL"] = url
         from flows.serve import check_server, plan
         from flows.serve import serve as serve_flows
 
-        planned = plan(folders, chosen, profile, set_ or [], source or [])
-        url = "" if only_list else check_server(planned)
-        _print([deployment.to_dict() for deployment in planned], as_json)
+        deployments = plan(folders, effective, profile, set_ or [], source or [])
+        server = "" if only_list else check_server(deployments)
+        _print([deployment.to_dict() for deployment in deployments], as_json)
         if only_list:
             return
-        echo(f"\nPrefect's pages: {url.removesuffix('/api')}", err=True)
+        echo(f"\nPrefect's pages: {server.removesuffix('/api')}", err=True)
         echo("Serving; Ctrl-C stops it. Runs that are due meanwhile begin at the next start.", err=True)
-        serve_flows(planned, chosen.serving.limit, chosen.serving.poll_seconds)
+        serve_flows(deployments, effective.serving.limit, effective.serving.poll_seconds)
 
 
 def _print(rows: list[dict[str, Any]], as_json: bool) -> None:

@@ -21,7 +21,7 @@ def status(
 ) -> None:
     """Say how far each stage is, what was left out and why.
 
-    Examples: `quit status -w W`, `quit status -w W --left-out`
+    Examples: `quit status`, `quit status --left-out`
     """
     from quit.commands.console import print_left_out, print_status
     from quit.common.files import is_url
@@ -43,3 +43,24 @@ def status(
     else:
         # Behind a URL the answers would have to be fetched first.
         print_status(opened, pipeline, answers=not is_url(opened.address))
+
+
+def show(
+    question_id: Annotated[str, typer.Argument(help="Id of a question; the source's id works if it is unique.")],
+    workspace: WorkspaceOption = Path("workspace"),
+    as_json: JsonOption = False,
+    passages: Annotated[int, typer.Option("--passages", help="Passages to print; 0 for all.")] = 12,
+) -> None:
+    """Show everything about one question: hints, leaks, type, difficulty, probe, split, passages, answers, verdicts,
+    labels.
+
+    Example: `quit show jsonl-geo-003 --passages 20`
+    """
+    from quit.commands.console import print_question
+    from quit.library.tables import open_tables
+
+    life = open_tables(workspace).question(question_id)
+    if as_json:
+        print_json(life)
+    else:
+        print_question(life, passages)

@@ -13,13 +13,14 @@ from quit.commands.options import (
     JsonOption,
     NamedProfileOption,
     QuestionKindOption,
+    QuestionLimitOption,
     QuestionSourceOption,
     SetOption,
     load_settings,
     local_folder,
     show,
 )
-from quit.common.terminal import echo
+from quit.render.table import Table, number
 
 app = typer.Typer(help="Answer complex questions with SUNAR, and compare it with its ablations.", no_args_is_help=True)
 
@@ -39,7 +40,7 @@ def run(
     ] = None,
     source: QuestionSourceOption = None,
     kind: QuestionKindOption = None,
-    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Only the first so many questions.")] = None,
+    questions: QuestionLimitOption = None,
     variant: Annotated[
         list[str] | None, typer.Option("--variant", help="What to run; repeat for several. See `quit sunar variants`.")
     ] = None,
@@ -54,6 +55,7 @@ def run(
 
     Example: `quit sunar run --corpus C --graph G --variant sunar-r --variant rerank --set sunar.c=50`
     """
+    from quit.commands.progress import working
     from quit.models.factory import Models
     from quit.systems.sunar.experiment import open_place, run_variants
 
@@ -68,14 +70,12 @@ def run(
         queries=queries,
         source=source,
         kind=kind,
-        limit=limit,
+        count=questions,
     )
 
-    def say(text: str) -> None:
-        echo(text, err=True)
-
-    figures = run_variants(settings, models, store, variant or ["sunar"], out, say)
-    show(figures, as_json, _table(figures))
+    with working("sunar", as_json):
+        figures = run_variants(settings, models, store, variant or ["sunar"], out)
+    show(figures, as_json, _pieces(figures))
 
 
 @app.command()
@@ -127,18 +127,29 @@ def compare(
     from quit.systems.sunar.compare import compare_runs
 
     comparison = compare_runs(before, after, top, resamples=resamples, seed=seed)
-    lines = []
-    for name, value in comparison.items():
-        if name == "differences":
-            lines += [f"{measure}: {_difference(row)}" for measure, row in value.items()]
-        elif name == "kinds":
-            for kind, recalls in value.items():
-                pairs = [(key, pair) for key, pair in recalls.items() if key != "questions"]
-                recall = "; ".join(f"{key} {earlier:.3f} -> {later:.3f}" for key, (earlier, later) in pairs)
-                lines.append(f"  {kind or 'all'} ({recalls['questions']} questions): recall of {recall}")
-        else:
-            lines.append(f"{name.replace('_', ' ')}: {value}")
-    show(comparison, as_json, lines)
+    differences = [
+        (
+            *(measure, f"{row['before']:.4f}", f"{row['after']:.4f}", f"{row['difference']:+.4f}"),
+            f"{row['low']:.4f} to {row['high']:.4f}",
+            *(f"{row[name]:.4f}" for name in ("p_randomisation", "p_t")),
+            row["questions"],
+        )
+        for measure, row in comparison["differences"].items()
+    ]
+    kinds = [
+        (kind or "all", recalls["questions"], *(f"{recall:.3f}" for key in keys for recall in recalls[key]))
+        for kind, recalls in comparison["kinds"].items()
+        for keys in [("pool", f"top_{top}")]
+    ]
+    counts = [(name.replace("_", " "), value) for name, value in comparison.items() if not isinstance(value, dict)]
+    heads = ("measure", "before", "after", "difference", "95% interval", "p, randomisation", "p, t test", "questions")
+    recalls_of = ("kind", "questions", "pool", "pool after", f"top {top}", f"top {top} after")
+    pieces = [
+        Table("Differences", heads, differences),
+        Table("Relevant documents", ("", "count"), counts),
+        Table("Recall by kind of question", recalls_of, kinds),
+    ]
+    show(comparison, as_json, pieces)
 
 
 @app.command()
@@ -149,52 +160,32 @@ def variants(profile: NamedProfileOption = "embedded", set_: SetOption = None, a
     """
     from quit.systems.sunar.variants import VARIANTS, effective
 
-    given = load_settings(profile, set_).sunar
-    own = {name: effective(given, name).model_dump(mode="json") for name in VARIANTS}
-    show(
-        {name: {"what": VARIANTS[name][0], "settings": settings} for name, settings in own.items()},
-        as_json,
-        (
-            f"{name:22} {VARIANTS[name][0]:52} {' '.join(f'{key}={settings[key]}' for key in _EFFECTIVE)}"
-            for name, settings in own.items()
-        ),
-    )
+    settings = load_settings(profile, set_).sunar
+    by_name = {name: effective(settings, name).model_dump(mode="json") for name in VARIANTS}
+    rows = [(name, VARIANTS[name][0], *(how[key] for key in _EFFECTIVE)) for name, how in by_name.items()]
+    described = {name: {"what": VARIANTS[name][0], "settings": how} for name, how in by_name.items()}
+    show(described, as_json, [Table("", ("variant", "system", *_EFFECTIVE), rows, text=(1, 2, 3, 4))])
 
 
 _EFFECTIVE = "retrieval planner reading asu mer first c feedback_documents".split()
-
-
-def _difference(row: dict[str, Any]) -> str:
-    return (
-        f"{row['before']:.4f} -> {row['after']:.4f}, difference {row['difference']:+.4f} [{row['low']:.4f}, "
-        f"{row['high']:.4f}], p = {row['p_randomisation']:.4f} (randomisation), {row['p_t']:.4f} (t), "
-        f"{row['questions']} questions"
-    )
-
-
 _COLUMNS = "cover_em nDCG@10 Recall@1 Recall@10 Recall@100 pool_recall pool_size sub_questions".split()
+_REPLIES = "calls prompt_tokens completion_tokens cut empty unread unread_plans unread_mer".split()
 
 
-def _table(figures: dict[str, dict[str, Any]]) -> list[str]:
-    lines = [f"{'variant':22}" + "".join(f"{name:>14}" for name in _COLUMNS)]
-    for variant, scores in figures.items():
-        cells = (f"{scores[name]:>14.4f}" if scores[name] is not None else f"{'-':>14}" for name in _COLUMNS)
-        lines.append(f"{variant:22}" + "".join(cells))
+def _pieces(figures: dict[str, dict[str, Any]]) -> list[Table | str]:
+    rows = [(variant, *(number(scores[name], ".4f") for name in _COLUMNS)) for variant, scores in figures.items()]
     first = next(iter(figures.values()))
     counts = f"{first['questions']} questions, {first['answered_for']} with answers, {first['judged']}"
-    lines.append(f"{counts} with relevant documents")
-    asked = {variant: scores["replies"] for variant, scores in figures.items() if scores["replies"]}
-    if asked:
-        lines += ["", f"{'language model':22}" + "".join(f"{name.replace('_', ' '):>18}" for name in _REPLIES)]
-    for variant, replies in asked.items():
-        lines.append(f"{variant:22}" + "".join(f"{replies[name]:>18,}" for name in _REPLIES))
-    for variant, replies in asked.items():
-        lines.append(f"{variant}: plans ended by {_counted(replies['ended'])}; answers from")
-        lines[-1] += f" {_counted(replies['prediction_from'])}"
-    return lines
-
-
-_REPLIES = "calls prompt_tokens completion_tokens cut empty unread unread_plans unread_mer".split()
+    pieces: list[Table | str] = [Table("", ("variant", *_COLUMNS), rows, note=f"{counts} with relevant documents")]
+    replies = {variant: scores["replies"] for variant, scores in figures.items() if scores["replies"]}
+    if replies:
+        heads = ("language model", *(name.replace("_", " ") for name in _REPLIES))
+        counted = [(variant, *(f"{row[name]:,}" for name in _REPLIES)) for variant, row in replies.items()]
+        pieces.append(Table("", heads, counted))
+    for variant, row in replies.items():
+        ended, sources = (_counted(row[name]) for name in ("ended", "prediction_from"))
+        pieces.append(f"{variant}: plans ended by {ended}; answers from {sources}")
+    return pieces
 
 
 def _counted(counts: dict[str, int]) -> str:

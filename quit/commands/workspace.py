@@ -35,9 +35,9 @@ def backup(
 
     Left out: sources, the generation cache (`quit cache export`), accounts and secrets of a local annotation server.
 
-    Example: `quit workspace backup W-2026-11-21.tar -w W`
+    Example: `quit workspace backup workspace-2026-11-21.tar`
     """
-    from quit.commands.progress import working
+    from quit.library.progress import working
     from quit.operations.backup import backup as write
 
     with working("backup"):
@@ -57,10 +57,10 @@ def restore(
 ) -> None:
     """Make a workspace from a backup, in a new folder, whole or not at all; every file is compared with its checksum.
 
-    Example: `quit workspace restore W-2026-11-21.tar -w W2`
+    Example: `quit workspace restore workspace-2026-11-21.tar -w restored`
     """
-    from quit.commands.progress import working
     from quit.engine.workspace import Workspace
+    from quit.library.progress import working
     from quit.operations.backup import restore as unpack
 
     with working("restore"):
@@ -91,7 +91,7 @@ def gc(
 
     Current tables, those of the last build, logs, reviews and releases are never touched.
 
-    Example: `quit workspace gc -w W --keep 1`, then the same with `--remove`
+    Example: `quit workspace gc --keep 1`, then the same with `--remove`
     """
     from quit.operations.garbage import collect, unused
 

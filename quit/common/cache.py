@@ -172,6 +172,11 @@ def vector_store(limit: int | None = None) -> ContentStore:
     return ContentStore(cache_folder("vectors.sqlite"), "vectors", "Vectors", limit)
 
 
+def leak_store() -> ContentStore:
+    """Return the store of what was found in the hints of a question (about 100 bytes each: it has no limit)."""
+    return ContentStore(cache_folder("leaks.sqlite"), "findings", "Findings of the leakage filter")
+
+
 def equivalence_store() -> ContentStore:
     """Return the store of answer equivalence probabilities (25 bytes each with their key: it has no limit)."""
     return ContentStore(cache_folder("equivalence.sqlite"), "probabilities", "Equivalence probabilities")

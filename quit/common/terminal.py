@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+import sys
+import textwrap
 from collections.abc import Iterable
 from typing import Any
 
@@ -29,3 +33,19 @@ class SafeConsole(Console):
 def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
     """Print a text; the escapes in it are JSON's, so that JSON still says the same."""
     typer.echo(visible(str(text)), err=err, nl=nl)
+
+
+def wrapped(text: str, width: int) -> str:
+    """Return a text with its lines broken at spaces. Words stay whole, as does a command at the end of a line."""
+    lines = []
+    for line in text.split("\n"):
+        bound = re.sub(r": quit .*$", lambda match: ": " + match[0][2:].replace(" ", "\0"), line)
+        pieces = textwrap.wrap(bound, width, break_long_words=False, break_on_hyphens=False, drop_whitespace=True)
+        lines.append("\n".join(pieces).replace("\0", " ") if len(line) > width else line)
+    return "\n".join(lines)
+
+
+def say(text: object, *, err: bool = False) -> None:
+    """Print a text for people, as :func:`echo`; on a terminal its sentences wrap."""
+    stream = sys.stderr if err else sys.stdout
+    echo(wrapped(str(text), shutil.get_terminal_size().columns) if stream.isatty() else text, err=err)

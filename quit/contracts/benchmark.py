@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quit.contracts.tables import COUNT, REAL, SMALL, TEXT, Column, Table
+from quit.contracts.tables import COUNT, REAL, SMALL, TEXT, Column, TableContract
 
 _CORPUS = Column("corpus", TEXT, "`release`, or the name of another corpus.")
 _SYSTEM = (
@@ -18,11 +18,11 @@ _READING = (
 _QUESTION = Column("question_id", TEXT, "Question.")
 _METRIC = Column("metric", TEXT, "Metric, such as `nDCG@10`, `nDCG(exp)@10`, `Hit(rel=2)@1` or `EM`.")
 
-RANKINGS = Table(
+RANKINGS = TableContract(
     "rankings",
     "benchmark",
     ("question_id", "row"),
-    "Retrieved or reranked passages.",
+    "RetrievedLabels or reranked passages.",
     (
         _QUESTION,
         Column("rank", COUNT, "Rank, from 1."),
@@ -30,7 +30,7 @@ RANKINGS = Table(
         Column("score", REAL, "The system's score."),
     ),
 )
-ANSWERS = Table(
+ANSWERS = TableContract(
     "benchmark_answers",
     "benchmark",
     ("question_id", "context"),
@@ -41,7 +41,7 @@ ANSWERS = Table(
         Column("answer", TEXT, "Its cleaned answer, or `NO ANSWER`; also where there was no passage to read."),
     ),
 )
-RELABELLED = Table(
+RELABELLED = TableContract(
     "relabelled",
     "benchmark",
     ("question_id", "row"),
@@ -52,14 +52,14 @@ RELABELLED = Table(
         Column("label", SMALL, "2: a labeler answered correctly from it; 0: none did. (1 has no meaning here.)"),
     ),
 )
-VALUES = Table(
+VALUES = TableContract(
     "values",
     "benchmark",
     ("corpus", "retriever", "reranker", "reader", "strategy", "k", "metric", "question_id"),
     "Each metric of each question.",
     (*_SYSTEM, *_READING, _METRIC, _QUESTION, Column("value", REAL, "Null: no passage is relevant.", nullable=True)),
 )
-RESULTS = Table(
+RESULTS = TableContract(
     "results",
     "benchmark",
     ("corpus", "retriever", "reranker", "reader", "strategy", "k", "metric"),
@@ -74,7 +74,7 @@ RESULTS = Table(
         Column("questions", COUNT, "Questions in the mean."),
     ),
 )
-COMPARISONS = Table(
+COMPARISONS = TableContract(
     "comparisons",
     "benchmark",
     ("corpus", "metric", "reader", "strategy", "k", "a", "b"),
@@ -95,7 +95,7 @@ COMPARISONS = Table(
         ),
     ),
 )
-FIGURES = Table(
+FIGURES = TableContract(
     "figures",
     "benchmark",
     ("figure", "corpus", "retriever", "reranker", "reader", "x"),
@@ -110,7 +110,7 @@ FIGURES = Table(
         Column("passages", COUNT, "Passages counted: of label 2 (4 right), answered correctly (6); else 0."),
     ),
 )
-GRID = Table(
+GRID = TableContract(
     "grid",
     "benchmark",
     ("corpus", "retriever", "reranker", "reader", "k", "alpha", "beta"),

@@ -1,4 +1,4 @@
-"""What a table's contract is: its name, key and columns, and the Arrow schema that follows."""
+"""A table's contract: its name, key and columns, and their Arrow schema."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Table:
+class TableContract:
     """One table: the stage that makes it, its key and its columns.
 
     ``log``: people append to it, no stage makes it; rows are never changed and their order is that of writing.

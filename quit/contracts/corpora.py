@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from quit.contracts.tables import SMALL, TEXT, TEXTS, Column, Table, table
+from quit.contracts.tables import SMALL, TEXT, TEXTS, Column, TableContract, table
 
 _DOCUMENT = Column("doc_id", TEXT, "Id of the document: 20 hexadecimal digits that follow from title and text.")
 _QUERY = Column("query_id", TEXT, "Id of the query, namespaced by source; sub-questions end in `-s1`, `-s2`, ...")
 _SOURCE = Column("source", TEXT, "Kind of the source: `musique`, `2wiki`, `quit`, `beir`, `jsonl`.")
 
-CORPUS_TABLES: dict[str, Table] = {
+CORPUS_TABLES: dict[str, TableContract] = {
     made.name: made
     for made in (
-        Table(
+        TableContract(
             "documents",
             "corpus",
             ("doc_id",),
@@ -27,7 +27,7 @@ CORPUS_TABLES: dict[str, Table] = {
                 Column("source", TEXT, "Kind of the source where it occurred first."),
             ),
         ),
-        Table(
+        TableContract(
             "queries",
             "corpus",
             ("query_id",),
@@ -44,14 +44,14 @@ CORPUS_TABLES: dict[str, Table] = {
                 _SOURCE,
             ),
         ),
-        Table(
+        TableContract(
             "qrels",
             "corpus",
             ("query_id", "doc_id"),
             "Relevant documents; what is not here has relevance 0.",
             (_QUERY, _DOCUMENT, Column("relevance", SMALL, "1 supports the answer; QUIT's own: 2 fully, 1 partially.")),
         ),
-        Table(
+        TableContract(
             "origins",
             "corpus",
             ("doc_id", "source", "file", "record_id", "place"),
@@ -64,17 +64,17 @@ CORPUS_TABLES: dict[str, Table] = {
                 Column("place", TEXT, "Place in the record: paragraph number, or the subset or permutation of hints."),
             ),
         ),
-        replace(table("rejects"), stage="corpus", doc="What was left out, and why."),
+        replace(table("rejects"), stage="corpus", doc="Rejected records and their reasons."),
     )
 }
 
 
-def corpus_table(name: str) -> Table:
+def corpus_table(name: str) -> TableContract:
     """Return the contract of one of a corpus's tables. Raises ``KeyError`` for another name."""
     return CORPUS_TABLES[name]
 
 
-EDGES = Table(
+EDGES = TableContract(
     "edges",
     "graph",
     ("doc_id", "rank"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from quit.contracts.contract import Column, Table
+from quit.contracts.contract import Column, TableContract
 
 TEXT = pa.string()
 TEXTS = pa.list_(pa.field("element", pa.string(), nullable=False))
@@ -54,8 +54,8 @@ _DESCRIBED = (
     Column("fine", TEXT, "Fine type, such as `country:Country`."),
     Column("type_confidence", REAL, "Confidence of the type; 1 where the source names it."),
     Column("type_producer", TEXT, "`source` or the identity of the classifier."),
-    Column("classifier_coarse", TEXT, "What the classifier says, whoever is believed.", nullable=True),
-    Column("classifier_fine", TEXT, "What the classifier says, whoever is believed.", nullable=True),
+    Column("classifier_coarse", TEXT, "The classifier's type, also where the source's is used.", nullable=True),
+    Column("classifier_fine", TEXT, "The classifier's type, also where the source's is used.", nullable=True),
     Column(
         "answerability",
         REAL,
@@ -82,10 +82,10 @@ _ANSWER = Column("answer", TEXT, "The cleaned answer, or `NO ANSWER`.")
 _RAW = Column("raw", TEXT, "The reply as the model wrote it.")
 _PRODUCER = Column("producer", TEXT, "Identity of the reader: model, prompt and sampling.")
 
-TABLES: dict[str, Table] = {
+TABLES: dict[str, TableContract] = {
     made.name: made
     for made in (
-        Table(
+        TableContract(
             "questions",
             "collect",
             ("question_id",),
@@ -101,7 +101,7 @@ TABLES: dict[str, Table] = {
                 Column("content_key", TEXT, "Hash of the normalised question: stable across sources and files."),
             ),
         ),
-        Table(
+        TableContract(
             "origins",
             "collect",
             ("question_id", "file", "position"),
@@ -114,7 +114,7 @@ TABLES: dict[str, Table] = {
                 Column("record_id", TEXT, "The record's own id in that file."),
             ),
         ),
-        Table(
+        TableContract(
             "hints",
             "collect",
             ("hint_id",),
@@ -131,7 +131,7 @@ TABLES: dict[str, Table] = {
                 Column("url", TEXT, "Where the hint's author found it.", nullable=True),
             ),
         ),
-        Table(
+        TableContract(
             "candidates",
             "collect",
             ("question_id", "candidate"),
@@ -143,7 +143,7 @@ TABLES: dict[str, Table] = {
                 Column("is_gold", FLAG, "Whether it equals a gold answer after normalisation."),
             ),
         ),
-        Table(
+        TableContract(
             "scores",
             "collect",
             ("hint_id", "candidate"),
@@ -156,7 +156,7 @@ TABLES: dict[str, Table] = {
                 Column("score", SMALL, "1 if the hint may refer to the candidate, else 0."),
             ),
         ),
-        Table(
+        TableContract(
             "leak_findings",
             "filter",
             ("hint_id", "span", "answer"),
@@ -180,21 +180,21 @@ TABLES: dict[str, Table] = {
                 ),
             ),
         ),
-        Table(
+        TableContract(
             "usable_hints",
             "filter",
             ("hint_id",),
             "Hints of the questions that pass the leakage filter.",
             (_HINT, _QUESTION),
         ),
-        Table(
+        TableContract(
             "ranked_hints",
             "rank",
             ("hint_id",),
             "Usable hints by convergence; the first five make the passages.",
             _RANKED,
         ),
-        Table(
+        TableContract(
             "drawn_candidates",
             "rank",
             ("question_id", "position"),
@@ -208,7 +208,7 @@ TABLES: dict[str, Table] = {
                 Column("producer", TEXT, "Identity of the method and its models."),
             ),
         ),
-        Table(
+        TableContract(
             "descriptions",
             "describe",
             ("question_id",),
@@ -216,7 +216,7 @@ TABLES: dict[str, Table] = {
             "retrieval complexity).",
             _DESCRIBED,
         ),
-        Table(
+        TableContract(
             "probe_answers",
             "probe",
             ("question_id", "reader", "repetition"),
@@ -237,7 +237,7 @@ TABLES: dict[str, Table] = {
                 Column("judge", TEXT, "Identity of the judge."),
             ),
         ),
-        Table(
+        TableContract(
             "splits",
             "split",
             ("question_id",),
@@ -249,7 +249,7 @@ TABLES: dict[str, Table] = {
                 Column("draw", REAL, "The question's keyed hash as a number in [0, 1): decides its place."),
             ),
         ),
-        Table(
+        TableContract(
             "passages",
             "enumerate",
             ("question_id", "permutation"),
@@ -262,11 +262,11 @@ TABLES: dict[str, Table] = {
                 Column("hints", SMALL, "Number of hints."),
             ),
         ),
-        Table(
+        TableContract(
             "selection",
             "select",
             ("question_id", "permutation"),
-            'About which passages the labelers are asked (`labels.economy = "estimated"`).',
+            'About which passages the labelers are asked (`labels.partial = "estimated"`).',
             (
                 _QUESTION,
                 _PERMUTATION,
@@ -276,11 +276,11 @@ TABLES: dict[str, Table] = {
                 Column("probability", REAL, "Predicted, of label 2; null where asked.", nullable=True),
             ),
         ),
-        Table(
+        TableContract(
             "selection_rounds",
             "select",
             ("round",),
-            'What each look at the audit has shown (`labels.economy = "estimated"`).',
+            'What each look at the audit has shown (`labels.partial = "estimated"`).',
             (
                 Column("round", SMALL, "Number of the look, from 1."),
                 Column("passages", COUNT, "Passages outside `labels.exact_splits`."),
@@ -293,7 +293,7 @@ TABLES: dict[str, Table] = {
                 Column("confidence", REAL, "Probability with which all bounds hold."),
             ),
         ),
-        Table(
+        TableContract(
             "answers",
             "read",
             ("question_id", "permutation", "reader"),
@@ -312,13 +312,13 @@ TABLES: dict[str, Table] = {
                 Column(
                     "asked",
                     FLAG,
-                    "Whether the reader was asked about this passage (`labels.economy`); if not, its reply is "
+                    "Whether the reader was asked about this passage (`labels.partial`); if not, its reply is "
                     "`NO ANSWER` with an empty `raw`.",
                 ),
                 _PRODUCER,
             ),
         ),
-        Table(
+        TableContract(
             "distinct_answers",
             "read",
             ("question_id", "reader", "number"),
@@ -332,21 +332,21 @@ TABLES: dict[str, Table] = {
                 _RAW,
             ),
         ),
-        Table(
+        TableContract(
             "verdicts",
             "judge",
             ("question_id", "answer_key", "judge"),
             "The judge's verdict on each distinct normalised answer of a question.",
             _VERDICT,
         ),
-        Table(
+        TableContract(
             "second_verdicts",
             "judge",
             ("question_id", "answer_key", "judge"),
             "The equivalence model's verdicts on the same answers, where a language model is the judge; else empty.",
             _VERDICT,
         ),
-        Table(
+        TableContract(
             "labels",
             "label",
             ("question_id", "permutation"),
@@ -359,7 +359,7 @@ TABLES: dict[str, Table] = {
                 Column("labelers", TEXTS, "Names of the labelers whose answer is correct."),
             ),
         ),
-        Table(
+        TableContract(
             "valid_answers",
             "label",
             ("question_id", "answer"),
@@ -372,33 +372,33 @@ TABLES: dict[str, Table] = {
                 Column("passages", COUNT, "Number of (passage, labeler) pairs that gave exactly this form."),
             ),
         ),
-        Table(
+        TableContract(
             "overrides",
             "people",
             ("override_id",),
-            "What people decided against an instrument, oldest first, never changed. Of the rows with the same kind, "
+            "Decisions of people against an instrument, oldest first, never changed. Of the rows with the same kind, "
             "question, hint, span and answer the last one counts.",
             (
                 Column("override_id", TEXT, "Id of the row: `ov-` and ten hexadecimal digits."),
-                Column("kind", TEXT, "What is overridden: `leak`."),
+                Column("kind", TEXT, "The overridden instrument: `leak`."),
                 _QUESTION,
                 Column("hint_id", TEXT, "The hint, where one is meant.", nullable=True),
                 Column("span", TEXT, "The words of the hint that are meant; null: any.", nullable=True),
                 Column("answer", TEXT, "The answer that is meant; null: any.", nullable=True),
                 Column("decision", TEXT, "`leak`, `no_leak`, or `withdrawn`: the instrument decides again."),
-                Column("by", TEXT, "Who decided."),
+                Column("by", TEXT, "The person who decided."),
                 Column("reason", TEXT, "Why, in words."),
                 Column("created_at", TEXT, "When, ISO 8601, UTC."),
             ),
             log=True,
         ),
-        Table(
+        TableContract(
             "reviews",
             "review",
             ("review_id", "kind", "answer_key", "text"),
-            "What people said, append-only: one row a (version of an annotation, answer), and rows for added answers, "
-            "flags and notes. A later version of an annotation, or its withdrawal, supersedes the earlier ones; none "
-            "is ever changed.",
+            "Annotations of people, append-only: one row per (version of an annotation, answer), and rows for added "
+            "answers, flags and notes. A later version of an annotation, or its withdrawal, supersedes the earlier "
+            "ones; none is ever changed.",
             (
                 Column("review_id", TEXT, "Id of this version of the annotation: what `changes` refers to."),
                 _QUESTION,
@@ -431,8 +431,8 @@ TABLES: dict[str, Table] = {
                     "answer neither ticked nor flagged as wrong).",
                     nullable=True,
                 ),
-                Column("annotator", TEXT, "Who annotated: the account's e-mail."),
-                Column("editor", TEXT, "Who changed it last, if someone else.", nullable=True),
+                Column("annotator", TEXT, "The annotator: the account's e-mail."),
+                Column("editor", TEXT, "The person who changed it last, if another.", nullable=True),
                 Column("created", TEXT, "When the annotation was made (UTC, ISO 8601)."),
                 Column("updated", TEXT, "When this version was made (UTC, ISO 8601)."),
                 Column("lead_seconds", REAL, "Time spent on the annotation so far, in seconds.", nullable=True),
@@ -451,7 +451,7 @@ TABLES: dict[str, Table] = {
                 Column("sync", COUNT, "Number of the pull that brought it, from 1."),
             ),
         ),
-        Table(
+        TableContract(
             "changes",
             "update",
             ("question_id", "change", "permutation", "answer"),
@@ -468,16 +468,16 @@ TABLES: dict[str, Table] = {
                 Column("reason", TEXT, "Why, in words."),
             ),
         ),
-        Table(
+        TableContract(
             "rejects",
             "every stage",
             (),
-            "What was left out, by which stage and why. Nothing is dropped silently.",
+            "Rejected records, with stage and reason. Nothing is dropped silently.",
             (
                 Column("stage", TEXT, "The stage that rejected it."),
                 Column("kind", TEXT, "`record`, `question`, `hint` or `document` (of a corpus)."),
                 Column("reason", TEXT, "A short code, such as `too_few_hints`."),
-                Column("detail", TEXT, "What was wrong, in words."),
+                Column("detail", TEXT, "The fault, in words."),
                 Column("source", TEXT, "Source kind, where known.", nullable=True),
                 Column("file", TEXT, "File name, where known.", nullable=True),
                 Column("position", COUNT, "Position of the record in its file, from 0.", nullable=True),
@@ -490,6 +490,6 @@ TABLES: dict[str, Table] = {
 }
 
 
-def table(name: str) -> Table:
+def table(name: str) -> TableContract:
     """Return the contract of a table. Raises ``KeyError`` for an unknown name."""
     return TABLES[name]

@@ -36,10 +36,10 @@ def read(folder: Path) -> Iterator[CorpusRecord]:
     is missing or cannot be read, naming the line.
     """
     judged = _qrels(folder)
-    wanted = {pair.document for pairs in judged.values() for pair in pairs}
+    relevant_ids = {pair.document for pairs in judged.values() for pair in pairs}
     documents: dict[str, RawDocument] = {}
     for record in corpus.read(folder, "beir"):
-        if record.documents and record.record_id in wanted:
+        if record.documents and record.record_id in relevant_ids:
             documents.setdefault(record.record_id, record.documents[0])
         yield record
     whole: dict[str, tuple[int, dict[str, Any]]] = {}
@@ -129,8 +129,8 @@ def _record(
         kind = row.get("kind") if isinstance(row.get("kind"), str) else None
         hop = row["hop"] if row is not rows[0] else None
         queries.append(RawQuery(clean(row["text"]), tuple(texts), tuple(relevant), hop, kind))
-    found = tuple(RawDocument(documents[name].title, documents[name].text, name) for name in places)
-    return CorpusRecord("beir", "queries.jsonl", line - 1, identity, found, tuple(queries), tuple(rejects))
+    record_documents = tuple(RawDocument(documents[name].title, documents[name].text, name) for name in places)
+    return CorpusRecord("beir", "queries.jsonl", line - 1, identity, record_documents, tuple(queries), tuple(rejects))
 
 
 def _rejected(file: str, line: int, reason: str, detail: str, identity: str) -> CorpusRecord:

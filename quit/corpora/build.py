@@ -18,7 +18,7 @@ import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -31,6 +31,7 @@ import pyarrow.parquet as pq
 from quit.common.files import read_json, remove_leftovers, replacing, write_json
 from quit.common.ids import content_hash, question_id
 from quit.common.manifests import fault, write_manifest
+from quit.common.progress import note
 from quit.contracts.corpora import CORPUS_TABLES, corpus_table
 from quit.corpora.sources import CorpusRef
 from quit.errors import InputError, SettingsError
@@ -43,15 +44,14 @@ from quit.version import __version__
 VERSION = 1
 """Raised when the same sources would give another corpus."""
 PARTIAL = "partial"
+BLOCK = 2000
+"""Source records per step: a killed build resumes after its last whole step."""
 ROWS = 16_384
 """Documents a row group and a batch of the memory-mapped file."""
 Rows = dict[str, list[dict[str, Any]]]
-Progress = Callable[[str], None]
 
 
-def build(
-    refs: Sequence[CorpusRef], out: Path, settings: Corpora, progress: Progress | None = None
-) -> tuple[BuiltCorpus, bool]:
+def build(refs: Sequence[CorpusRef], out: Path, settings: Corpora) -> tuple[BuiltCorpus, bool]:
     """Build the corpus of some sources in the folder ``out``; return it, and whether anything had to be done.
 
     Exact duplicates of (title, text) are merged, the first occurrence wins. A killed build resumes after its last whole
@@ -59,13 +59,12 @@ def build(
     :class:`SettingsError` for no sources, or a folder that holds something else; :class:`WorkspaceError` when the disk
     refuses or another build is at work in the folder.
     """
-    say = progress or (lambda _: None)
     if not refs:
         raise SettingsError("A corpus needs at least one --source KIND:PATH.")
     _check_target(out)
     # Hashed once: a file that changes while it is read is the user's to answer for.
     sources = [{"kind": ref.kind, "file": ref.path.name, "checksum": ref.checksum()} for ref in refs]
-    made_of = settings.model_dump(exclude={"block", "strict"})
+    made_of = settings.model_dump(exclude={"strict"})
     plan = {"version": VERSION, "sources": sources, "settings": made_of}
     fingerprint = content_hash("corpus", plan)
     with building(out):
@@ -74,8 +73,8 @@ def build(
                 shutil.rmtree(out / PARTIAL, ignore_errors=True)
                 remove_leftovers(out, "*")
                 return BuiltCorpus.open(out), False
-            say(f"{problem}: the corpus is built again")
-        work = _Work(out / PARTIAL, {**plan, "block": settings.block}, refs, settings, say)
+            note(f"{problem}: the corpus is built again")
+        work = _Work(out / PARTIAL, {**plan, "block": BLOCK}, refs, settings)
         work.run()
         _finish(out, work, fingerprint, sources, made_of)
     return BuiltCorpus.open(out), True
@@ -93,10 +92,8 @@ def _check_target(out: Path) -> None:
 class _Work:
     """The steps of one build."""
 
-    def __init__(
-        self, folder: Path, plan: dict[str, Any], refs: Sequence[CorpusRef], settings: Corpora, say: Progress
-    ) -> None:
-        self.folder, self.refs, self.settings, self.say = folder, refs, settings, say
+    def __init__(self, folder: Path, plan: dict[str, Any], refs: Sequence[CorpusRef], settings: Corpora) -> None:
+        self.folder, self.refs, self.settings = folder, refs, settings
         self.documents: set[bytes] = set()
         self.queries: dict[bytes, bytes] = {}
         if read_json(folder / "plan.json") != plan:
@@ -121,12 +118,12 @@ class _Work:
         for number, ref in enumerate(self.refs):
             count = sum(step["records"] for step in self.steps if step["source"] == number)
             if count:
-                self.say(f"{ref.kind}: resuming after {count:,} records")
+                note(f"{ref.kind}: resuming after {count:,} records")
             records = islice(ref.read(self.settings), count, None)
-            while block := list(islice(records, self.settings.block)):
+            while block := list(islice(records, BLOCK)):
                 self._step(number, block)
                 count += len(block)
-                self.say(f"{ref.kind}: {count:,} records")
+                note(f"{ref.kind}: {count:,} records")
 
     def _step(self, source: int, records: list[CorpusRecord]) -> None:
         rows: Rows = {name: [] for name in CORPUS_TABLES}
@@ -174,18 +171,18 @@ class _Work:
 
     def _add_queries(self, record: CorpusRecord, ids: list[str], rows: Rows, counts: Counter[str]) -> list[Reject]:
         parent = question_id(record.source, record.record_id) if record.source != "quit" else record.record_id
-        wanted = record.queries if self.settings.sub_questions else record.queries[:1]
-        query_rows = [_query_row(parent, query, record.source) for query in wanted]
-        known = [self.queries.get(_key(row["query_id"])) for row in query_rows]
+        record_queries = record.queries if self.settings.sub_questions else record.queries[:1]
+        query_rows = [_query_row(parent, query, record.source) for query in record_queries]
+        earlier = [self.queries.get(_key(row["query_id"])) for row in query_rows]
         same = [_query_digest(row) for row in query_rows]
-        if known == same:
+        if earlier == same:
             counts["repeated_queries"] += len(query_rows)
             return []
-        if any(known):
+        if any(earlier):
             detail = f"an earlier question has the id {parent!r} and says something else; that one is kept"
             where = (record.source, record.file, record.position, record.record_id)
             return [Reject(STAGE, "record", "duplicate_id", detail, *where)]
-        for row, query, digest in zip(query_rows, wanted, same, strict=True):
+        for row, query, digest in zip(query_rows, record_queries, same, strict=True):
             self.queries[_key(row["query_id"])] = digest
             rows["queries"].append(row)
             counts["questions" if query.hop is None else "sub_questions"] += 1
@@ -295,14 +292,14 @@ def _write(pieces: Iterator[pa.Table], target: Path, name: str) -> None:
 
 def _even(pieces: Iterator[pa.Table]) -> Iterator[pa.Table]:
     """Yield the rows of ``pieces`` in batches of fixed size, so that files do not depend on the size of a step."""
-    held: pa.Table | None = None
+    buffer: pa.Table | None = None
     for piece in pieces:
-        held = piece if held is None else pa.concat_tables([held, piece])
-        while len(held) >= ROWS:
-            yield held.slice(0, ROWS).combine_chunks()
-            held = held.slice(ROWS)
-    if held is not None and len(held):
-        yield held.combine_chunks()
+        buffer = piece if buffer is None else pa.concat_tables([buffer, piece])
+        while len(buffer) >= ROWS:
+            yield buffer.slice(0, ROWS).combine_chunks()
+            buffer = buffer.slice(ROWS)
+    if buffer is not None and len(buffer):
+        yield buffer.combine_chunks()
 
 
 def _datasets(out: Path) -> dict[str, dict[str, int]]:

@@ -15,7 +15,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ import pyarrow.parquet as pq
 from quit.common.files import read_json, remove_leftovers, replacing, write_json
 from quit.common.ids import content_hash, draw
 from quit.common.manifests import fault, write_manifest
+from quit.common.progress import note
 from quit.contracts.corpora import EDGES
 from quit.corpora.neighbours import make_neighbours
 from quit.errors import InputError, SettingsError, refuse_newer
@@ -41,11 +41,12 @@ EDGES_FILE, WEIGHTS_FILE, IDS_FILE = "edges.u32.np", "weights.f16.np", "docnos.n
 META, FACTS = "pt_meta.json", "graph.json"
 HIGHEST_HALF = 65504.0
 """The largest float16: BM25's weights are cut there."""
+CHECKPOINT = 8192
+"""Documents between two points from which a killed search resumes."""
 ROWS_A_GROUP = 16_384
 RECALL_SAMPLE, RECALL_SEED = 500, "quit"
 """Documents whose neighbours are compared with the true ones (late interaction takes fewer), and the seed of their
 draw."""
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,6 @@ def build_graph(
     out: Path,
     settings: Graph,
     stages: FirstStages,
-    progress: Progress | None = None,
 ) -> tuple[NeighbourhoodGraph, bool]:
     """Build the graph of a corpus in the folder ``out``; return it, and whether anything had to be done.
 
@@ -126,7 +126,6 @@ def build_graph(
     ``cross_question_only`` without a release, or a folder that holds something else; :class:`InputError` when the
     encoder returns NaN; :class:`WorkspaceError` when the disk refuses or another build is at work there.
     """
-    say = progress or (lambda _: None)
     if not 1 <= k < len(corpus):
         raise SettingsError(
             f"k is {k}, but the corpus {corpus.path} has {len(corpus):,} documents: k must be 1 to {len(corpus) - 1:,}."
@@ -136,16 +135,16 @@ def build_graph(
     with building(out):
         neighbours = make_neighbours(corpus, encoder, k, out, settings, stages)
         plan = {"version": VERSION, "corpus": corpus.identity, "k": k, **neighbours.facts}
-        known = read_json(out / FACTS)
+        earlier = read_json(out / FACTS)
         remove_leftovers(out, "*")
-        new = not known or known.get("plan") != plan or not read_json(out / META)
+        new = not earlier or earlier.get("plan") != plan or not read_json(out / META)
         if not new and (problem := _fault(out)):
-            say(f"{problem}: the graph is built again")
+            note(f"{problem}: the graph is built again")
             new = True
         if new:
-            neighbours.prepare(say)
-            steps = _search(neighbours, len(corpus), out / PARTIAL, settings, plan, say)
-            _finish(neighbours, corpus, k, out, settings, plan, steps)
+            neighbours.prepare()
+            steps = _search(neighbours, len(corpus), out / PARTIAL, plan)
+            _finish(neighbours, corpus, k, out, plan, steps)
         shutil.rmtree(out / PARTIAL, ignore_errors=True)
     return NeighbourhoodGraph.open(out, corpus), new
 
@@ -154,18 +153,16 @@ def _ours(out: Path) -> bool:
     return any((out / name).exists() for name in (FACTS, PARTIAL, "vectors", "tokens", "index", ".lock"))
 
 
-def _search(
-    neighbours: Neighbours, count: int, partial: Path, settings: Graph, plan: dict[str, Any], say: Progress
-) -> list[list[np.ndarray]]:
+def _search(neighbours: Neighbours, count: int, partial: Path, plan: dict[str, Any]) -> list[list[np.ndarray]]:
     """Return the edges and weights of each step, as on disk."""
 
     def make(start: int, stop: int) -> list[np.ndarray]:
         rows, similarity = neighbours.rows(start, stop)
-        own = np.arange(start, stop, dtype=np.int64)[:, None]
+        self_rows = np.arange(start, stop, dtype=np.int64)[:, None]
         weights = np.clip(similarity, -HIGHEST_HALF, HIGHEST_HALF).astype("<f2")
-        return [np.where(rows < 0, own, rows).astype("<u4"), weights]
+        return [np.where(rows < 0, self_rows, rows).astype("<u4"), weights]
 
-    return in_steps(partial, plan, ("edges", "weights"), count, settings.checkpoint, make, "neighbours", say)
+    return in_steps(partial, plan, ("edges", "weights"), count, CHECKPOINT, make, "neighbours")
 
 
 def _finish(
@@ -173,7 +170,6 @@ def _finish(
     corpus: BuiltCorpus,
     k: int,
     out: Path,
-    settings: Graph,
     plan: dict[str, Any],
     steps: list[list[np.ndarray]],
 ) -> None:
@@ -186,8 +182,8 @@ def _finish(
     ids = corpus.all_ids()
     size = min(neighbours.most_sampled or RECALL_SAMPLE, len(corpus))
     sample = np.sort(np.argsort([draw(identity, RECALL_SEED) for identity in ids], kind="stable")[:size])
-    given = np.array(edges[sample], dtype=np.int64)
-    recall = neighbours.recall(sample, np.where(given == sample[:, None], -1, given))
+    stored = np.array(edges[sample], dtype=np.int64)
+    recall = neighbours.recall(sample, np.where(stored == sample[:, None], -1, stored))
     with replacing(out / IDS_FILE) as temporary:
         npids.Lookup.build(ids, temporary, return_self=False)
     _write_parquet(out / "edges.parquet", ids, edges, weights)
@@ -232,8 +228,10 @@ def statistics(edges: np.ndarray, weights: np.ndarray) -> dict[str, Any]:
     ``edges``: uint32, ``weights``: float16, shapes (n, k), padding as on disk.
     """
     indegree = in_degrees(edges)
-    own = np.arange(len(edges), dtype=np.uint32)
-    first, last = (np.where(edges[:, rank] == own, np.nan, weights[:, rank].astype(np.float64)) for rank in (0, -1))
+    self_rows = np.arange(len(edges), dtype=np.uint32)
+    first, last = (
+        np.where(edges[:, rank] == self_rows, np.nan, weights[:, rank].astype(np.float64)) for rank in (0, -1)
+    )
     at = [0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0]
     names = [f"{int(share * 100)}%" for share in at]
 
@@ -248,7 +246,7 @@ def statistics(edges: np.ndarray, weights: np.ndarray) -> dict[str, Any]:
     return {
         "in_degree": quantiles(indegree.astype(np.float64)),
         "never_a_neighbour": int((indegree == 0).sum()),
-        "rows_with_k_neighbours": int((edges[:, -1] != own).sum()),
+        "rows_with_k_neighbours": int((edges[:, -1] != self_rows).sum()),
         "similarity_of_first": quantiles(first),
         f"similarity_of_{edges.shape[1]}th": quantiles(last),
     }
@@ -272,12 +270,12 @@ def _write_parquet(target: Path, ids: list[str], edges: np.ndarray, weights: np.
         step = max(1, ROWS_A_GROUP * 10 // k)
         for start in range(0, len(edges), step):
             block = np.asarray(edges[start : start + step]).astype(np.int64)
-            own = np.repeat(np.arange(start, start + len(block)), k)
-            real = np.flatnonzero(block.ravel() != own)
+            self_rows = np.repeat(np.arange(start, start + len(block)), k)
+            real = np.flatnonzero(block.ravel() != self_rows)
             rank = np.tile(np.arange(1, k + 1, dtype=np.int16), len(block))[real]
             weight = np.asarray(weights[start : start + step], dtype=np.float32).ravel()[real]
             columns = [
-                names.take(pa.array(own[real])),
+                names.take(pa.array(self_rows[real])),
                 names.take(pa.array(block.ravel()[real])),
                 pa.array(rank),
                 pa.array(weight),

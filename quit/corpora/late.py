@@ -8,11 +8,11 @@ mean vectors.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from quit.retrieval import vectors
 from quit.retrieval.encoders import LateEncoder, device_of
 from quit.retrieval.search import SCORE_MB, ExactSearch, Neighbours
 from quit.retrieval.vectors import check_finite, id_of, in_steps
@@ -38,7 +38,7 @@ class LateNeighbours(Neighbours):
             "late_candidates": self.settings.late_candidates,
         }
 
-    def prepare(self, say: Callable[[str], None]) -> None:
+    def prepare(self) -> None:
         """Encode the token vectors that are missing, and their means."""
         plan = {"corpus": self.corpus.identity, "identity": self.tokens.identity}
         steps = in_steps(
@@ -46,10 +46,9 @@ class LateNeighbours(Neighbours):
             plan,
             ("tokens", "lengths"),
             len(self.corpus),
-            self.stages.block,
+            vectors.BLOCK,
             self._encode,
             "token vectors",
-            say,
         )
         self._files = [tokens for tokens, _ in steps]
         self._bounds = [np.concatenate([[0], np.cumsum(lengths)]) for _, lengths in steps]
@@ -74,7 +73,7 @@ class LateNeighbours(Neighbours):
         return [np.concatenate(texts).astype(np.float16), lengths]
 
     def _tokens(self, row: int) -> np.ndarray:
-        step, offset = divmod(row, self.stages.block)
+        step, offset = divmod(row, vectors.BLOCK)
         low, high = self._bounds[step][offset], self._bounds[step][offset + 1]
         return np.asarray(self._files[step][low:high], dtype=np.float32)
 
@@ -96,27 +95,27 @@ class LateNeighbours(Neighbours):
         if not len(others):
             return np.zeros(0, dtype=np.float32)
         device = device_of(self.stages)
-        asked = torch.from_numpy(self._tokens(row)).to(device)
+        query_tokens = torch.from_numpy(self._tokens(row)).to(device)
         parts = []
-        step = max(1, (SCORE_MB << 20) // (4 * max(1, len(asked)) * 512))
+        step = max(1, (SCORE_MB << 20) // (4 * max(1, len(query_tokens)) * 512))
         for low in range(0, len(others), step):
             tokens = [self._tokens(int(other)) for other in others[low : low + step]]
-            owner = torch.from_numpy(np.repeat(np.arange(len(tokens)), [len(vectors) for vectors in tokens])).to(device)
-            similar = asked @ torch.from_numpy(np.concatenate(tokens)).to(device).T
-            top = torch.full((len(asked), len(tokens)), -1.0, device=device)
-            top.scatter_reduce_(1, owner.expand(len(asked), -1), similar, reduce="amax")
+            owner = torch.from_numpy(np.repeat(np.arange(len(tokens)), list(map(len, tokens)))).to(device)
+            similar = query_tokens @ torch.from_numpy(np.concatenate(tokens)).to(device).T
+            top = torch.full((len(query_tokens), len(tokens)), -1.0, device=device)
+            top.scatter_reduce_(1, owner.expand(len(query_tokens), -1), similar, reduce="amax")
             parts.append(top.mean(dim=0).cpu().numpy())
         return np.concatenate(parts)
 
     def recall(self, rows: np.ndarray, neighbours: np.ndarray) -> float:
         """Return the share of the true neighbours (MaxSim with every document) among those given."""
         hits = []
-        for row, given in zip(rows.tolist(), neighbours, strict=True):
+        for row, named in zip(rows.tolist(), neighbours, strict=True):
             banned = {row, *(self.excluded.of(row).tolist() if self.excluded else ())}
             others = np.array([other for other in range(len(self.corpus)) if other not in banned], dtype=np.int64)
             scores = self._maxsim(row, others)
             count = min(self.k, len(others))
             if count:
                 least = np.partition(scores, len(scores) - count)[len(scores) - count] - 1e-6
-                hits.append(float(np.isin(others[scores >= least], given).sum()) / count)
+                hits.append(float(np.isin(others[scores >= least], named).sum()) / count)
         return min(1.0, float(np.mean(hits))) if hits else 1.0

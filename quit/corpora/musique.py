@@ -83,7 +83,7 @@ def _parse(record: dict[str, Any], draft: Draft, all_context: bool) -> None:
 
 
 def _sub_questions(steps: list[Any], draft: Draft, kind: str | None) -> Iterator[RawQuery]:
-    known: list[str] = []
+    numbers: list[str] = []
     for position, step in enumerate(steps):
         name = f"question_decomposition[{position}]"
         fields.as_object(step, name)
@@ -94,8 +94,8 @@ def _sub_questions(steps: list[Any], draft: Draft, kind: str | None) -> Iterator
         if not text:
             raise BadRecord("no_question", f"The sub-question {position + 1} is blank.")
         answers = (answer,) if answer else ()
-        yield RawQuery(resolve(text, known), answers, draft.relevant(support), hop=position + 1, kind=kind)
-        known.append(answer)
+        yield RawQuery(resolve(text, numbers), answers, draft.relevant(support), hop=position + 1, kind=kind)
+        numbers.append(answer)
 
 
 def _number(value: Any, name: str) -> int:

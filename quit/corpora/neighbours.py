@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from quit.common.progress import note
 from quit.corpora.late import LateNeighbours
 from quit.errors import MissingDependency, SettingsError
 from quit.retrieval.built import BuiltCorpus
@@ -17,7 +17,6 @@ from quit.retrieval.search import ExactSearch, Exclusions, Neighbours
 from quit.retrieval.vectors import encode_corpus
 from quit.settings import FirstStages, Graph
 
-Say = Callable[[str], None]
 EXACT_UP_TO = 600_000
 """Documents up to which the method ``auto`` searches exactly."""
 HNSW_LINKS, HNSW_BUILD, HNSW_SEARCH = 32, 200, 256
@@ -40,12 +39,12 @@ def make_neighbours(
                 f"graph.cross_question_only is on, but the corpus {corpus.path} has no documents of a QUIT release."
             )
         excluded = Exclusions(groups, len(corpus))
-    given = (corpus, encoder, k, out, settings, stages, excluded)
+    arguments = (corpus, encoder, k, out, settings, stages, excluded)
     if encoder == "bm25" or encoder.startswith("sparse:"):
-        return _FromStage(*given)
+        return _FromStage(*arguments)
     if encoder.startswith("late:"):
-        return LateNeighbours(*given, tokens=late_encoder(encoder, stages))
-    return _FromVectors(*given)
+        return LateNeighbours(*arguments, tokens=late_encoder(encoder, stages))
+    return _FromVectors(*arguments)
 
 
 class _FromVectors(Neighbours):
@@ -60,14 +59,14 @@ class _FromVectors(Neighbours):
         self._method = settings.method
         if self._method == "auto":
             self._method = "exact" if len(self.corpus) <= EXACT_UP_TO else "faiss"
-        chosen = {"precision": settings.precision} if self._method == "exact" else {}
-        self.facts |= {"identity": self._encoder.identity, "method": self._method, **chosen}
+        precision = {"precision": settings.precision} if self._method == "exact" else {}
+        self.facts |= {"identity": self._encoder.identity, "method": self._method, **precision}
         if self._method == "faiss":
             _faiss()  # a missing package is reported before hours of encoding
 
-    def prepare(self, say: Say) -> None:
+    def prepare(self) -> None:
         settings = self.settings
-        self._matrix = encode_corpus(self.corpus, self._encoder, self.out / "vectors", self.stages.block, say).matrix
+        self._matrix = encode_corpus(self.corpus, self._encoder, self.out / "vectors").matrix
         self._exact = ExactSearch(
             self._matrix,
             self.k,
@@ -76,7 +75,7 @@ class _FromVectors(Neighbours):
             excluded=self.excluded,
         )
         if self._method == "faiss":
-            say(f"faiss: indexing {len(self._matrix):,} documents")
+            note(f"faiss: indexing {len(self._matrix):,} documents")
             self._index = _hnsw(self._matrix)
 
     def rows(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
@@ -123,8 +122,8 @@ class _FromStage(Neighbours):
             **(bm25 if self.encoder == "bm25" else {"precision": stages.precision}),
         }
 
-    def prepare(self, say: Say) -> None:
-        self._stage = build_first_stage(self.corpus, self.encoder, self.out / "index", self.stages, say)
+    def prepare(self) -> None:
+        self._stage = build_first_stage(self.corpus, self.encoder, self.out / "index", self.stages)
 
     def rows(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         depth = _depth(self)
@@ -137,25 +136,25 @@ class _FromStage(Neighbours):
         return _allowed(neighbours, weights, start, self)
 
 
-def _depth(wanted: Neighbours) -> int:
+def _depth(search: Neighbours) -> int:
     """Return how many documents to search for: k are left without the document itself and the excluded ones."""
-    return wanted.k + (wanted.excluded.most if wanted.excluded else 1)
+    return search.k + (search.excluded.most if search.excluded else 1)
 
 
 def _allowed(
-    neighbours: np.ndarray, weights: np.ndarray, start: int, wanted: Neighbours
+    neighbours: np.ndarray, weights: np.ndarray, start: int, search: Neighbours
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the first k neighbours of rows from ``start`` that are not the document itself nor excluded.
 
     ``neighbours``: int64, shape (m, any), -1 where there is none; ``weights``: float32, the same shape.
     """
     bad = (neighbours < 0) | (neighbours == np.arange(start, start + len(neighbours))[:, None])
-    if wanted.excluded is not None:
+    if search.excluded is not None:
         for row in range(len(neighbours)):
-            bad[row] |= np.isin(neighbours[row], wanted.excluded.of(start + row))
-    order = np.argsort(bad, axis=1, kind="stable")[:, : wanted.k]
+            bad[row] |= np.isin(neighbours[row], search.excluded.of(start + row))
+    order = np.argsort(bad, axis=1, kind="stable")[:, : search.k]
     bad = np.take_along_axis(bad, order, axis=1)
     first = np.where(bad, -1, np.take_along_axis(neighbours, order, axis=1))
     values = np.where(bad, np.float32(0), np.take_along_axis(weights, order, axis=1))
-    short = ((0, 0), (0, max(0, wanted.k - first.shape[1])))
+    short = ((0, 0), (0, max(0, search.k - first.shape[1])))
     return np.pad(first, short, constant_values=-1), np.pad(values, short)

@@ -15,10 +15,11 @@ from quit.corpora.graph import NeighbourhoodGraph
 from quit.evaluate.metrics import Measure
 from quit.retrieval.built import BuiltCorpus, query_set
 from quit.retrieval.protocols import FirstStage
-from quit.settings import Graph
 
 SHALLOW = 10
 _NDCG = Measure("nDCG", SHALLOW)
+DEPTH, WIDTH = 100, 10
+"""Documents of a first stage from which hops start, and neighbours per document that count as one hop."""
 STEP = 64
 
 
@@ -27,10 +28,9 @@ def reach(
     name: str,
     stage: FirstStage,
     graph: NeighbourhoodGraph | None,
-    settings: Graph,
     kind: str | None = None,
 ) -> list[dict[str, Any]]:
-    """Return one row a query set: mean nDCG at 10, recall at 10 and at ``settings.depth``, after one and two hops, and
+    """Return one row a query set: mean nDCG at 10, recall at 10 and at :data:`DEPTH`, after one and two hops, and
     what hops cost. ``kind``: only queries of this type of the source.
 
     A row has ``dataset``, ``stage``, ``queries``, ``nDCG@10``, ``recall@10``, ``recall@depth``, ``all@depth`` (the
@@ -45,22 +45,20 @@ def reach(
         if row["query_id"] in relevant and kind in (None, row["kind"]):
             groups.setdefault(query_set(row), []).append((row["query_id"], row["text"]))
     return [
-        {"dataset": key, "stage": name, **_measure(stage, asked, relevant, graph, settings)}
-        for key, asked in groups.items()
+        {"dataset": key, "stage": name, **_measure(stage, queries, relevant, graph)} for key, queries in groups.items()
     ]
 
 
 def _measure(
     stage: FirstStage,
-    asked: list[tuple[str, str]],
+    queries: list[tuple[str, str]],
     relevant: dict[str, dict[int, int]],
     graph: NeighbourhoodGraph | None,
-    settings: Graph,
 ) -> dict[str, Any]:
-    depth = settings.depth
+    depth = DEPTH
     shares: dict[str, list[float]] = {}
-    for start in range(0, len(asked), STEP):
-        some = asked[start : start + STEP]
+    for start in range(0, len(queries), STEP):
+        some = queries[start : start + STEP]
         for (query, text), ranking in zip(
             some, stage.search([text for _, text in some], max(depth, SHALLOW)), strict=True
         ):
@@ -70,7 +68,7 @@ def _measure(
             shares.setdefault(str(_NDCG), []).append(_NDCG.value(ranked, list(grades.values())))
             pools = {f"@{SHALLOW}": ranking.rows[:SHALLOW], f"@{depth}": ranking.rows[:depth]}
             if graph is not None:
-                pools |= hops(graph, ranking.rows[:depth], settings.hop_width, f"@{depth}")
+                pools |= hops(graph, ranking.rows[:depth], WIDTH, f"@{depth}")
                 # The control: what the first stage itself finds when it may list as many documents.
                 deep = stage.search([text], max(map(len, pools.values())))[0].rows
                 pools |= {f"@same{way}": deep[: len(pools[f"@{depth}{way}"])] for way in ("+1", "+2")}
@@ -79,7 +77,10 @@ def _measure(
                 shares.setdefault(f"recall{key}", []).append(share)
                 shares.setdefault(f"all{key}", []).append(float(share == 1.0))
                 shares.setdefault(f"pool{key}", []).append(float(len(pool)))
-    return {"queries": len(asked), **{key: round(float(np.mean(values)), 4) for key, values in sorted(shares.items())}}
+    return {
+        "queries": len(queries),
+        **{key: round(float(np.mean(values)), 4) for key, values in sorted(shares.items())},
+    }
 
 
 def hops(graph: NeighbourhoodGraph, rows: np.ndarray, width: int, name: str) -> dict[str, np.ndarray]:
@@ -106,9 +107,9 @@ def reach_lines(rows: Iterable[dict[str, Any]]) -> list[str]:
         return ["The corpus has no query with a relevant document: there is nothing to measure."]
     names = dict.fromkeys(key for row in rows for key in row)
     hidden = ("pool@same", "all@same")
-    shown = [name for name in names if ("+" in name or "pool@" not in name) and not name.startswith(hidden)]
-    lines = ["| " + " | ".join(shown) + " |", "|" + "---|" * len(shown)]
-    return [*lines, *("| " + " | ".join(_cell(name, row.get(name, "")) for name in shown) + " |" for row in rows)]
+    columns = [name for name in names if ("+" in name or "pool@" not in name) and not name.startswith(hidden)]
+    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    return [*lines, *("| " + " | ".join(_cell(name, row.get(name, "")) for name in columns) + " |" for row in rows)]
 
 
 def _cell(name: str, value: Any) -> str:

@@ -37,8 +37,8 @@ def read(path: Path, *, granularity: Granularity = "subset") -> Iterator[CorpusR
         label = dict(zip(permutations, labels[position].tolist(), strict=True))
         documents = list(_documents(texts, label, granularity))
         relevant = tuple((row, relevance) for row, (_, relevance) in enumerate(documents))
-        known = {normalize_answer(answer) for answer in gold}
-        others = (answer for answer in dataset.valid_answers[position] if normalize_answer(answer) not in known)
+        gold_keys = {normalize_answer(answer) for answer in gold}
+        others = (answer for answer in dataset.valid_answers[position] if normalize_answer(answer) not in gold_keys)
         split = dataset.split_names[position]
         query = RawQuery(clean(dataset.questions[position]), (*gold, *others), relevant, kind=split)
         name = tables.provenance["release"]
@@ -54,6 +54,6 @@ def _documents(texts: list[str], label: dict[str, int], granularity: Granularity
     for permutation, relevance in label.items():
         best[subset_of(permutation)] = max(relevance, best.get(subset_of(permutation), 0))
     sizes = range(1, (1 if granularity == "hint" else len(texts)) + 1)
-    for chosen in (indexes for size in sizes for indexes in combinations(range(len(texts)), size)):
-        subset = "".join(map(str, chosen))
-        yield RawDocument("", " ".join(texts[index] for index in chosen), subset), best[subset]
+    for indexes_of in (indexes for size in sizes for indexes in combinations(range(len(texts)), size)):
+        subset = "".join(map(str, indexes_of))
+        yield RawDocument("", " ".join(texts[index] for index in indexes_of), subset), best[subset]

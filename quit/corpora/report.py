@@ -10,11 +10,10 @@ import numpy as np
 
 from quit.common.files import write_json
 from quit.corpora.graph import NeighbourhoodGraph, in_degrees
-from quit.corpora.reach import reach
+from quit.corpora.reach import DEPTH, WIDTH, reach
 from quit.render.pictures import picture
 from quit.retrieval.built import BuiltCorpus
 from quit.retrieval.protocols import FirstStage
-from quit.settings import Graph
 
 BINS = 40
 RANKS = (1, 2, 5, 10, 20, 50, 100)
@@ -23,7 +22,7 @@ _STEPS = (("@{d}", "first stage", "#8fb3d9"), ("@{d}+1", "+ 1 hop", "#4f86bd"), 
 
 
 def write_report(
-    corpus: BuiltCorpus, graph: NeighbourhoodGraph, stages: Mapping[str, FirstStage], out: Path, settings: Graph
+    corpus: BuiltCorpus, graph: NeighbourhoodGraph, stages: Mapping[str, FirstStage], out: Path
 ) -> list[Path]:
     """Write ``report.json``, ``graph.png`` (degrees, similarities) and, with first stages, ``reach.png``; return the
     files.
@@ -34,13 +33,13 @@ def write_report(
         "graph": graph.facts,
         "in_degree": _degrees(graph),
         "similarity_by_rank": _by_rank(graph),
-        "reach": [row for name, stage in stages.items() for row in reach(corpus, name, stage, graph, settings)],
-        "hop_width": min(settings.hop_width, graph.k),
+        "reach": [row for name, stage in stages.items() for row in reach(corpus, name, stage, graph)],
+        "hop_width": min(WIDTH, graph.k),
     }
     files = [out / "report.json"]
     files.append(_plot_graph(numbers, graph, out / "graph.png"))
     if numbers["reach"]:
-        files.append(_plot_reach(numbers["reach"], settings.depth, out / "reach.png"))
+        files.append(_plot_reach(numbers["reach"], DEPTH, out / "reach.png"))
     write_json(files[0], numbers)
     return files
 
@@ -59,8 +58,8 @@ def _degrees(graph: NeighbourhoodGraph) -> dict[str, Any]:
 def _by_rank(graph: NeighbourhoodGraph) -> dict[str, Any]:
     """Return histograms of the weights of the first, tenth, ... neighbour: shared bins, counts by rank."""
     columns = {rank: np.asarray(graph.weights[:, rank - 1], dtype=np.float32) for rank in RANKS if rank <= graph.k}
-    own = np.arange(len(graph), dtype=np.uint32)
-    columns = {rank: values[np.asarray(graph.edges[:, rank - 1]) != own] for rank, values in columns.items()}
+    self_rows = np.arange(len(graph), dtype=np.uint32)
+    columns = {rank: values[np.asarray(graph.edges[:, rank - 1]) != self_rows] for rank, values in columns.items()}
     columns = {rank: values for rank, values in columns.items() if len(values)}
     if not columns:
         return {"bins": [], "documents": {}, "median": {}}

@@ -77,10 +77,10 @@ def _parse(record: dict[str, Any], draft: Draft, all_context: bool) -> None:
     support = draft.relevant(supporting)
     draft.queries.append(RawQuery(question, (answer,), relevant, kind=kind))
     steps = _steps(record)
-    chosen = _assigned(
+    assignment = _assigned(
         [[_about(step, draft.documents[row].title, draft.documents[row].text) for row, _ in support] for step in steps]
     )
-    for hop, (step, position) in enumerate(zip(steps, chosen, strict=True), start=1):
+    for hop, (step, position) in enumerate(zip(steps, assignment, strict=True), start=1):
         support_rows = () if position is None else (support[position],)
         draft.queries.append(
             RawQuery(step.question, (step.answer,) if step.answer else (), support_rows, hop=hop, kind=kind)
@@ -115,22 +115,22 @@ def _steps(record: dict[str, Any]) -> list[Step]:
     pairs = fields.as_list(record.get("qa_pairs") or [], "qa_pairs", "a list of {question, answer}")
     if not pairs:
         return [Step(f"{subject} >> {relation}", target, subject) for subject, relation, target in evidences]
-    asked = []
+    questions = []
     for position, pair in enumerate(pairs):
         name = f"qa_pairs[{position}]"
         fields.as_object(pair, name)
         texts = [fields.as_text(fields.need(pair, key, "a text", f"{name}."), name) for key in ("question", "answer")]
         if not clean(texts[0]):
             raise BadRecord("no_question", f"The sub-question {position + 1} is blank.")
-        asked.append((clean(texts[0]), clean(texts[1])))
+        questions.append((clean(texts[0]), clean(texts[1])))
     # qa_pairs answer in whole sentences and not always in the order of the evidences, whose objects are the short
     # answers.
-    chosen = _assigned(
-        [[_overlap(e[0], text) + _overlap(e[2], answer_text) for e in evidences] for text, answer_text in asked]
+    assignment = _assigned(
+        [[_overlap(e[0], text) + _overlap(e[2], answer_text) for e in evidences] for text, answer_text in questions]
     )
     return [
         Step(text, answer_text, "") if row is None else Step(text, evidences[row][2], evidences[row][0])
-        for (text, answer_text), row in zip(asked, chosen, strict=True)
+        for (text, answer_text), row in zip(questions, assignment, strict=True)
     ]
 
 
@@ -144,8 +144,8 @@ def _about(step: Step, title: str, text: str) -> float:
 
 
 def _overlap(part: str, whole: str) -> float:
-    words, known = set(normalize_answer(part).split()), set(normalize_answer(whole).split())
-    return len(words & known) / len(words) if words else 0.0
+    words, whole_words = set(normalize_answer(part).split()), set(normalize_answer(whole).split())
+    return len(words & whole_words) / len(words) if words else 0.0
 
 
 def _assigned(scores: Sequence[Sequence[float]]) -> list[int | None]:
@@ -157,10 +157,10 @@ def _assigned(scores: Sequence[Sequence[float]]) -> list[int | None]:
     if not columns:
         return [None] * len(scores)
     if len(scores) <= columns <= MOST_PERMUTED:
-        chosen = max(
+        assignment = max(
             permutations(range(columns), len(scores)),
             key=lambda order: sum(row[column] for row, column in zip(scores, order, strict=True)),
         )
     else:
-        chosen = tuple(max(range(columns), key=row.__getitem__) for row in scores)
-    return [column if row[column] > 0 else None for row, column in zip(scores, chosen, strict=True)]
+        assignment = tuple(max(range(columns), key=row.__getitem__) for row in scores)
+    return [column if row[column] > 0 else None for row, column in zip(scores, assignment, strict=True)]

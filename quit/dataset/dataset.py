@@ -63,7 +63,7 @@ class ExportTables:
     licence, citation, url. ``embedded``: whether any reader is an embedded guesser, which every export must say.
     ``statistics``: a release's own (``quit.dataset.statistics.Statistics.to_dict``), None where they have to be
     computed. ``cut``: reader -> how many of its replies ran into the token limit, where that is known. ``selection``,
-    ``selection_rounds``: with ``labels.economy = "estimated"``. ``fill_in``: how to have every labeler asked about
+    ``selection_rounds``: with ``labels.partial = "estimated"``. ``fill_in``: how to have every labeler asked about
     every passage.
     """
 
@@ -84,11 +84,11 @@ class ExportTables:
     cut: Mapping[str, int] = field(default_factory=dict)
     selection: pa.Table | None = None
     selection_rounds: pa.Table | None = None
-    fill_in: str = "build its workspace with labels.economy=off and release that"
+    fill_in: str = "build its workspace with labels.partial=off and release that"
 
     @property
     def partly_asked(self) -> bool:
-        """Whether a reader was not asked about some passages (``labels.economy``)."""
+        """Whether a reader was not asked about some passages (``labels.partial``)."""
         return any(answers.asked is not None for answers in self.answers.values())
 
     @property
@@ -275,7 +275,7 @@ class Dataset:
     def warn_of_predictions(self, positions: np.ndarray) -> None:
         """Tell people, where labels of these questions that something is measured by are predicted."""
         if (probability := self.predictions(positions)) is not None and (count := int((~np.isnan(probability)).sum())):
-            note(f"{count:,} of {probability.size:,} labels are predicted, not asked (labels.economy).", loud=True)
+            note(f"{count:,} of {probability.size:,} labels are predicted, not asked (labels.partial).", loud=True)
 
     def _column(self, table: str, positions: np.ndarray, name: str) -> np.ndarray:
         """Return a column of the passages of some questions: shape (questions, passages)."""

@@ -4,15 +4,17 @@ bytes."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from quit import contracts
-from quit.common.columns import is_in
+from quit.common.columns import is_in, plain, positions_in
+from quit.dataset.dataset import SPLITS
 from quit.dataset.workspace import check_finished
 from quit.engine.pipeline import Pipeline
 from quit.engine.workspace import Workspace
@@ -36,12 +38,25 @@ TABLES = (
     "rejects",
 )
 """Tables of a release beside those of its readers. All but the last two hold only questions that are in ``splits``."""
+_BEHIND_PASSAGES = ("splits", "questions", "ranked_hints", "valid_answers", "labels")
 HISTORY = ("changes", "rejects")
 """Tables that also hold questions which left the dataset."""
 ROWS_A_GROUP = 1 << 17
+PASSAGES = pa.schema(
+    [
+        ("question_id", pa.string()),
+        ("permutation", pa.string()),
+        ("question", pa.string()),
+        ("text", pa.string()),
+        ("label", pa.int8()),
+        ("answers", pa.list_(pa.string())),
+        ("split", pa.string()),
+    ]
+)
+"""Columns of :meth:`TableFiles.passages`."""
 
 
-def contract(name: str) -> contracts.Table:
+def contract(name: str) -> contracts.TableContract:
     """Return the contract of a release's table: ``answers/<reader>`` has that of ``answers``."""
     return contracts.table(name.partition("/")[0])
 
@@ -128,6 +143,40 @@ class TableFiles:
             except (OSError, pa.ArrowException) as error:
                 raise InputError(f"{path} cannot be read: {error}") from error
 
+    def passages(self, split: str | None = None) -> pa.RecordBatchReader:
+        """Return the labelled passages (of train, dev or test) with their texts: columns of ``PASSAGES``, one row per
+        passage, in the order of the table ``labels``. ``answers``: the question's valid answers.
+
+        At most ``ROWS_A_GROUP`` passages are in memory at a time, so 2.4 million need no more than 100,000 do. Raises
+        ``InputError`` for an unknown split, a table that is not there or a file that cannot be read, also while
+        batches are read.
+        """
+        if missing := [name for name in _BEHIND_PASSAGES if name not in self.parts]:
+            raise InputError(f"There are no labelled passages: the table {missing[0]!r} is not there. Run: quit build")
+        splits = self.read("splits", ["question_id", "split"])
+        if split is not None:
+            if split not in SPLITS:
+                raise InputError(f"Unknown split {split!r}: expected {', '.join(SPLITS[:-1])} or {SPLITS[-1]}.")
+            splits = splits.filter(pc.equal(splits["split"], split))
+        ids = plain(splits["question_id"])
+        rows = replace(self, ids=ids).batches("labels", ["question_id", "permutation", "label"])
+        questions = self.read("questions", ["question_id", "question"])
+        text_of = plain(questions["question"]).take(pc.index_in(ids, plain(questions["question_id"])))
+        ranked = self.read("ranked_hints", ["question_id", "rank", "hint", "selected"])
+        ranked = ranked.filter(ranked["selected"]).sort_by("rank")
+        hints, answers = _lists(ranked, "hint", ids), _lists(self.read("valid_answers"), "answer", ids)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for table in rows:
+                owner = positions_in(table["question_id"], ids)
+                permutation, at = plain(table["permutation"]), pa.array(owner)
+                texts = _texts(hints, owner, permutation)
+                label, split_of = table["label"].combine_chunks(), plain(splits["split"]).take(at)
+                columns = [ids.take(at), permutation, text_of.take(at), texts, label, answers.take(at), split_of]
+                yield pa.record_batch(columns, PASSAGES)
+
+        return pa.RecordBatchReader.from_batches(PASSAGES, batches())
+
     def sql(self, name: str) -> str:
         """Return the table as DuckDB reads it (all rows of its files), for a FROM clause."""
         listed = ", ".join("'" + str(path).replace("'", "''") + "'" for path in self.parts[name])
@@ -147,18 +196,48 @@ class TableFiles:
         return rows if pc.all(ours).as_py() else rows.filter(ours)
 
 
-def workspace_tables(workspace: Workspace, pipeline: Pipeline) -> TableFiles:
-    """Return the current tables of a finished build, labels with applied reviews.
+def _lists(table: pa.Table, column: str, ids: pa.Array) -> pa.ListArray:
+    """Return the values of each question in ``ids``, in the order of the table."""
+    owner = positions_in(table["question_id"], ids)
+    rows = np.argsort(owner, kind="stable")[np.count_nonzero(owner < 0) :]
+    ends = np.cumsum(np.bincount(owner[rows], minlength=len(ids)))
+    values = plain(table[column]).take(pa.array(rows))
+    return pa.ListArray.from_arrays(pa.array(np.concatenate([[0], ends]), pa.int32()), values)
 
-    Raises :class:`WorkspaceError` when a stage is not finished.
+
+def _texts(hints: pa.ListArray, owner: np.ndarray, permutation: pa.StringArray) -> pa.StringArray:
+    """Return the text of each passage: the hints at the digits of its permutation. ``owner``: row in ``hints``."""
+    _, bounds, digits = permutation.buffers()
+    ends = np.frombuffer(bounds, np.int32)[permutation.offset : permutation.offset + len(permutation) + 1]
+    place = np.frombuffer(digits, np.uint8)[ends[0] : ends[-1]].astype(np.int64) - ord("0")
+    of_passage = np.repeat(owner, np.diff(ends))
+    if (place >= pc.list_value_length(hints).to_numpy()[of_passage]).any():
+        raise InputError("A passage is made of more hints than its question has in the table 'ranked_hints'.")
+    texts = hints.values.take(pa.array(hints.offsets.to_numpy()[of_passage] + place))
+    return pc.binary_join(pa.ListArray.from_arrays(pa.array(ends - ends[0]), texts), " ")
+
+
+def current_files(workspace: Workspace, readers: Iterable[str] | None = None) -> TableFiles:
+    """Return the current tables of a workspace, labels with applied reviews; those of stages without a finished part
+    are left out. ``readers``: of all, or of these only.
+
+    Raises :class:`WorkspaceError` for a file that is missing or was changed.
     """
-    check_finished(workspace, pipeline)
-    parts: dict[str, list[Path]] = {}
-    predicted = SELECTION if "select" in workspace.current() else ()
-    for name in (*names_of(reader.name for reader in pipeline.settings.readers), *predicted):
+    current = workspace.current()
+    if readers is None:
+        readers = [run.partition(":")[2] for run in current if run.startswith("read:")]
+    parts = {}
+    for name in (*names_of(readers), *(SELECTION if "select" in current else ())):
         table, _, reader = name.partition("/")
-        parts[name] = [path for path, _ in workspace.part_files(table, runs=[f"read:{reader}"] if reader else None)]
-    return TableFiles(parts, workspace.read("splits")["question_id"].combine_chunks())
+        if any(table in manifest["tables"] for _, manifest in current.values()):
+            parts[name] = [path for path, _ in workspace.part_files(table, runs=[f"read:{reader}"] if reader else None)]
+    return TableFiles(parts, plain(workspace.read("splits")["question_id"]))
+
+
+def workspace_tables(workspace: Workspace, pipeline: Pipeline) -> TableFiles:
+    """Return :func:`current_files` of a finished build. Raises :class:`WorkspaceError` when a stage is not finished."""
+    check_finished(workspace, pipeline)
+    return current_files(workspace, [reader.name for reader in pipeline.settings.readers])
 
 
 def write_table(target: Path, name: str, pieces: Iterable[pa.Table]) -> int:

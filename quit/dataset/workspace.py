@@ -14,7 +14,7 @@ from quit.errors import WorkspaceError
 from quit.models.factory import reader_identity
 from quit.review.report import verification
 from quit.review.store import ReviewStore
-from quit.settings import ECONOMY
+from quit.settings import PARTIAL_LABELLING
 from quit.sources import SOURCES
 from quit.stages.labelling.answers import Answers, cut_replies
 from quit.stages.labelling.verdicts import live_reviews
@@ -65,8 +65,8 @@ def filling_in(workspace: Workspace) -> str:
     """Return the command that has every labeler asked about every passage. Replies that are in the cache of replies are
     not asked for again."""
     given = (workspace.build or {}).get("overrides", [])
-    kept = [text for text in given if text.partition("=")[0].strip() not in ECONOMY]
-    settings = "".join(f" --set {shlex.quote(text)}" for text in [*kept, "labels.economy=off"])
+    kept = [text for text in given if text.partition("=")[0].strip() not in PARTIAL_LABELLING]
+    settings = "".join(f" --set {shlex.quote(text)}" for text in [*kept, "labels.partial=off"])
     return f"quit build -w {shlex.quote(str(workspace))}{settings}"
 
 

@@ -1,4 +1,4 @@
-"""Parts of stages that are not what was written: found and removed before a build, which then makes them again."""
+"""Parts of stage runs that are missing or altered: removed before a build, which makes them again."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 from quit.common.files import read_json as unchecked_json
 from quit.common.files import write_json
 from quit.common.shapes import read_json
-from quit.engine.runs import Runs, parts_of
+from quit.engine.workspace import Workspace, parts_of
 from quit.errors import WorkspaceError
 
-BEFORE_DAMAGE = "damaged.json"
+DAMAGED_MANIFEST = "damaged.json"
 """The manifest of a complete stage run while a part of it is built again."""
 
 
-def discard_damaged(workspace: Runs, folder: Path, outputs: Sequence[str]) -> list[str]:
+def discard_damaged(workspace: Workspace, folder: Path, outputs: Sequence[str]) -> list[str]:
     """Remove the parts of a stage run that are not what was written; returns what is wrong with each.
 
     The caller holds the workspace. A complete run that lost a part is unfinished from then on; its other parts are
@@ -38,29 +38,29 @@ def discard_damaged(workspace: Runs, folder: Path, outputs: Sequence[str]) -> li
         parts = parts_of(folder, manifest)
     faults = {path: fault for path, part in parts if (fault := workspace.store.fault(path, part)) is not None}
     if faults and manifest is not None:
-        write_json(folder / BEFORE_DAMAGE, manifest)
+        write_json(folder / DAMAGED_MANIFEST, manifest)
         workspace.store.remove([folder / "manifest.json"])
     workspace.store.remove(faults)
     return [f"{path.relative_to(folder).as_posix()} {fault}." for path, fault in faults.items()]
 
 
-def discard_to_compare(workspace: Runs, folder: Path) -> None:
+def discard_to_compare(workspace: Workspace, folder: Path) -> None:
     """Remove the parts of a stage run, to be made again; later stages run again only where they come out different."""
     if (manifest := workspace.manifest(folder)) is not None:
-        write_json(folder / BEFORE_DAMAGE, manifest)
+        write_json(folder / DAMAGED_MANIFEST, manifest)
         workspace.store.remove([folder / "manifest.json"])
     workspace.store.remove([path for path, _ in workspace.store.below(folder) if path.suffix == ".parquet"])
 
 
-def came_out_the_same(workspace: Runs, folder: Path) -> bool:
+def rebuilt_identically(workspace: Workspace, folder: Path) -> bool:
     """Whether the parts of a finished run are those of before the damage; True where there was none.
 
     Not so where a language model was asked again, or shards are cut otherwise.
     """
-    before, now = read_json(folder / BEFORE_DAMAGE), workspace.manifest(folder)
+    before, now = read_json(folder / DAMAGED_MANIFEST), workspace.manifest(folder)
     return before is None or now is None or before["tables"] == now["tables"]
 
 
-def forget_damage(folder: Path) -> None:
+def clear_damage_marker(folder: Path) -> None:
     """Forget what a run was before it was damaged."""
-    (folder / BEFORE_DAMAGE).unlink(missing_ok=True)
+    (folder / DAMAGED_MANIFEST).unlink(missing_ok=True)

@@ -31,7 +31,7 @@ class Location:
     def __init__(self, location: str | Path) -> None:
         self.store = open_store(location)
         self.path = self.store.path
-        self._held = False
+        self.held = False
         self._replies: Any = None
 
     def __str__(self) -> str:
@@ -61,7 +61,7 @@ class Location:
                 )
             marker = {"format": contracts.WORKSPACE_FORMAT, "id": uuid.uuid4().hex}
             workspace.store.add(workspace.path / MARKER, as_json(marker))  # another machine's, at once, is as good
-            workspace.look()
+            workspace.refresh()
         workspace.check_format()
         return workspace
 
@@ -74,7 +74,7 @@ class Location:
                     f"--release {self}; and with -w {self}: quit report, browse, show and query."
                 )
             raise WorkspaceError(
-                f"{self} is not a workspace. Make one with: quit build -w {self} --source triviahg:FILE"
+                f"{self} is not a workspace. Name one with -w, or make this one: quit build -w {self} --source starter"
             )
         refuse_newer(f"The workspace {self}", read_json(self.path / MARKER)["format"], contracts.WORKSPACE_FORMAT)
 
@@ -93,20 +93,15 @@ class Location:
         """Whether there is a workspace."""
         return self.store.has(self.path / MARKER)
 
-    def follow(self, settings: Any) -> None:
-        """Follow the settings of a run, of which those of ``remote`` concern a shared store."""
+    def apply_settings(self, settings: Any) -> None:
+        """Use the settings ``remote`` of a run for a shared store."""
         if self.store.objects is not None and settings.remote != self.store.objects.how:
             self.store.objects.use(settings.remote)
 
-    def look(self) -> None:
-        """Take notice of what others have written. Raises :class:`WorkspaceError` where the workspace is gone."""
+    def refresh(self) -> None:
+        """Read again what others have written. Raises :class:`WorkspaceError` where the workspace is gone."""
         if not self.store.has(self.path / MARKER, now=True):
             raise WorkspaceError(f"{self} is not a workspace any more: {MARKER} is gone. Restore it, or build again.")
-
-    def refresh(self) -> None:
-        """Take notice of what others have written; who holds the lock knows it already."""
-        if not self._held:
-            self.look()
 
     # Locking
 
@@ -118,12 +113,12 @@ class Location:
         after ``seconds``.
         """
         with self.store.lock(seconds, waiting):
-            self._held = True
+            self.held = True
             try:
                 yield
                 self.flush_replies()
             finally:
-                self._held = False
+                self.held = False
 
     @property
     def lock_info(self) -> dict[str, Any] | None:
@@ -145,16 +140,16 @@ class Location:
         """Give the path of a small file to change in place; others see the change afterwards."""
         return self.store.changing(self.path / name)
 
-    def bring_folder(self, folder: Path) -> None:
+    def download_folder(self, folder: Path) -> None:
         """Make sure that every file below a folder is here."""
         self.store.fetch({path: None for path, _ in self.store.below(folder)})
 
     def keep_replies(self, cache: Any) -> None:
         """Fetch the replies that a shared store has into a ``GenerationCache``, and copy new ones to it from now on."""
         if self.store.objects is not None and self._replies is None:
-            from quit.engine.replies import Replies
+            from quit.engine.shared_replies import SharedReplies
 
-            self._replies = Replies(self.store.objects, cache)
+            self._replies = SharedReplies(self.store.objects, cache)
 
     def flush_replies(self) -> None:
         """Copy the replies that came in so far to the shared store."""

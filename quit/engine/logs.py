@@ -3,7 +3,8 @@
 ::
 
     W/overrides/part-00001.parquet   what people decided
-    W/reviews/part-00001.parquet     what people said, one part a pull
+    W/reviews/part-00001.parquet     what people said, one part per pull
+    W/reviews/applied.json           the parts of reviews that labels rest on
 """
 
 from __future__ import annotations
@@ -17,9 +18,14 @@ from filelock import FileLock
 
 from quit import contracts
 from quit.common.files import remove_leftovers, writing
+from quit.common.shapes import read_json
 from quit.engine.location import Location
 from quit.errors import WorkspaceError
 from quit.store.parts import joined, log_number, read_log_part, write_log_part
+
+KEY = ("kind", "question_id", "hint_id", "span", "answer")
+"""Columns that say what an override is about."""
+WITHDRAWN = "withdrawn"
 
 
 class Log:
@@ -52,7 +58,7 @@ class Log:
             self.folder.mkdir(exist_ok=True)
             with FileLock(self.folder / "lock"):  # other processes of this machine
                 while True:
-                    self._location.look()
+                    self._location.refresh()
                     rows = make(self.read()).cast(contracts.table(self.name).schema)
                     if not len(rows) or self.add_part(rows) is not None:
                         return rows
@@ -74,3 +80,28 @@ class Log:
         target = self.next_part()
         remove_leftovers(target.parent, "part-*")
         return target if self._location.store.create(target, partial(write_log_part, rows=rows)) else None
+
+
+def in_force(log: pa.Table, kind: str | None = None) -> pa.Table:
+    """Return the rows of a log of overrides that count (of one kind): the last of each key, unless it is a
+    withdrawal."""
+    last: dict[tuple, int] = {}
+    for position, row in enumerate(log.select([*KEY, "decision"]).to_pylist()):
+        key = tuple(row[name] for name in KEY)
+        if row["decision"] == WITHDRAWN:
+            last.pop(key, None)
+        elif kind in (None, row["kind"]):
+            last[key] = position
+    return log.take(pa.array(sorted(last.values()), pa.int64()))
+
+
+def contents(rows: pa.Table) -> list[list[str | None]]:
+    """Return what overrides say, sorted, without ids, names, reasons and times: what a fingerprint has to know."""
+    texts = [[row[name] for name in (*KEY, "decision")] for row in rows.select([*KEY, "decision"]).to_pylist()]
+    return sorted(texts, key=lambda row: [text or "" for text in row])
+
+
+def applied_reviews(location: Location) -> list[Path]:
+    """Return the parts of the log of reviews that labels rest on (none: people's verdicts are not applied)."""
+    folder = location.path / "reviews"
+    return [folder / name for name in read_json(folder / "applied.json", {"parts": []})["parts"]]

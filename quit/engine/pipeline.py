@@ -1,29 +1,34 @@
-"""A build carried out, a shard of a stage run at a time. Knows no scheduler."""
+"""A build carried out, one shard of a stage run at a time, without a scheduler.
+
+A stage run with a manifest under its fingerprint is done; one with some parts is resumed at the first missing one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 import pyarrow as pa
 
-from quit.common.ranges import Range
-from quit.engine.damage import came_out_the_same, forget_damage
-from quit.engine.plan import StageRun
+from quit.common.ranges import WHOLE, Range, ranges
+from quit.engine.damage import clear_damage_marker, discard_damaged, rebuilt_identically
+from quit.engine.plan import BuildPlan, StageRun
 from quit.engine.questions import check_questions
-from quit.engine.remaining import Remaining
 from quit.engine.usage import record
 from quit.engine.workspace import Workspace
+from quit.errors import InputError, WorkspaceError
 from quit.models.factory import Models
 from quit.settings import Settings
 from quit.sources import SourceRef, read_sources
 from quit.stages import collect_stage
 from quit.stages.stage import Context
+from quit.text.words import counted
 
 
-class Pipeline(Remaining):
+class Pipeline(BuildPlan):
     """One build of one workspace, with its models loaded as they are needed."""
 
     def __init__(
@@ -32,18 +37,18 @@ class Pipeline(Remaining):
         settings: Settings,
         sources: Sequence[SourceRef],
         *,
-        asked_as: Mapping[str, Any] | None = None,
-        decided: int | None = None,
+        requested: Mapping[str, Any] | None = None,
+        override_parts: int | None = None,
         models: Models | None = None,
         replace: bool = False,
     ) -> None:
-        """``asked_as``: profile and overrides as the user named them; ``decided``: how many parts of the log of
+        """``requested``: profile and overrides as the user named them; ``override_parts``: how many parts of the log of
         overrides count; ``replace``: whether reviewed questions may leave the workspace."""
-        super().__init__(workspace, settings, sources, decided)
-        self.asked_as = asked_as
+        super().__init__(workspace, settings, sources, override_parts)
+        self.requested = requested
         self.models = models or Models(settings)
         self.models.on_cache = workspace.keep_replies
-        workspace.follow(settings)
+        workspace.apply_settings(settings)
         self._replace = replace
         self._whole: dict[tuple[str, ...], pa.Table] = {}
         self._whole_lock = Lock()
@@ -56,6 +61,84 @@ class Pipeline(Remaining):
         run = self.settings.run
         limits = [] if run.runner == "threads" else [server.concurrency for server in self.settings.servers]
         return min([run.workers, *limits])
+
+    # What remains
+
+    def is_done(self, run: StageRun) -> bool:
+        """Whether the stage run has its manifest."""
+        return self.workspace.manifest(self.folder(run)) is not None
+
+    @property
+    def up_to_date(self) -> bool:
+        """Whether nothing has to run."""
+        return all(self.is_done(run) for run in self.runs) and self.workspace.state == self.fingerprints
+
+    def shards(self, run: StageRun) -> list[Range]:
+        """Return the shards of a stage run: contiguous ranges of the collection's sorted question ids."""
+        if run.stage.scope == "collection":
+            return [WHOLE]
+        question_ids = self._question_ids()
+        wanted = self.settings.run.shards or -(-len(question_ids) // self.settings.run.shard_questions)
+        return ranges(question_ids, wanted)
+
+    def _question_ids(self) -> list[str]:
+        return self.workspace.read("questions", columns=["question_id"]).column("question_id").to_pylist()
+
+    def pending(self, run: StageRun, *, publish: bool = False) -> list[Range]:
+        """Return the shards that are still to do (none if the run is complete, under whatever number of shards)."""
+        if self.is_done(run):
+            return []
+        folder = self.folder(run)
+        done = partial(self.workspace.part_done, folder, run.stage.outputs, publish=publish)
+        return [shard for shard in self.shards(run) if not done(shard)]
+
+    def missing_inputs(self, run: StageRun) -> list[str]:
+        """Return the stage runs before this one whose current tables cannot be seen: none where it may be carried
+        out."""
+        current = {key: folder.name for key, (folder, _) in self.workspace.current().items()}
+        return [each.key for each in self.reads(run) if current.get(each.key) != self.fingerprints[each.key]]
+
+    def check_ready(self, run: StageRun) -> None:
+        """Raise ``WorkspaceError`` where the tables that a stage run reads are not current, and what
+        :meth:`check_not_empty` raises."""
+        if missing := self.missing_inputs(run):
+            raise WorkspaceError(
+                f"{run.key} cannot run: the tables of {', '.join(missing)} are not those of this build. "
+                f"Run: quit build -w {self.workspace}"
+            )
+        self.check_not_empty(run)
+
+    def check_not_empty(self, run: StageRun) -> None:
+        """Raise ``InputError`` where the leakage filter has left no question for a later stage run."""
+        filtered = self.workspace.current(["filter"]).get("filter")
+        if run.stage.number > 2 and filtered and not filtered[1]["tables"]["usable_hints"]["rows"]:
+            asked = len(self._question_ids())
+            raise InputError(
+                f"Nothing is left after the filter: the hints of {'all ' if asked > 1 else ''}"
+                f"{counted(asked, 'question')} give the answer away. See: quit status -w {self.workspace} --left-out"
+            )
+
+    def discard_damaged(self) -> list[str]:
+        """Remove what is not what the stages of this build wrote, so that they make it again; returns a line a file for
+        people.
+
+        Every part of a complete stage is compared with its manifest's checksum. The caller holds the workspace.
+        """
+        return [
+            f"{run.key}: {fault} It is built again."
+            for run in self.runs
+            for fault in discard_damaged(self.workspace, self.folder(run), run.stage.outputs)
+        ]
+
+    def discard_dependents(self, changed: StageRun) -> None:
+        """Remove the tables of later stages that were made from parts which are gone: their fingerprint cannot tell."""
+        discarded = {changed}
+        for run in self.runs:
+            if not discarded.isdisjoint(self.reads(run)):
+                discarded.add(run)
+                self.workspace.discard(self.folder(run))
+
+    # Carrying out
 
     def begin(self) -> None:
         """Remember how the workspace is built, and keep as current only what this build would make again.
@@ -71,11 +154,11 @@ class Pipeline(Remaining):
         return self.workspace.state.get(collect_stage.name) not in (None, self.fingerprints[collect_stage.name])
 
     def _remember(self) -> None:
-        if self.asked_as is not None:
-            profile = str(self.asked_as["profile"])
+        if self.requested is not None:
+            profile = str(self.requested["profile"])
             profile = str(Path(profile).resolve()) if profile.endswith(".toml") else profile
             sources = [f"{source.kind}:{source.path.resolve()}" for source in self.sources]
-            overrides = list(self.asked_as["overrides"])
+            overrides = list(self.requested["overrides"])
             self.workspace.set_build({"profile": profile, "overrides": overrides, "sources": sources})
         self._set_current({run.key for run in self.runs if self.is_done(run)})
 
@@ -83,8 +166,9 @@ class Pipeline(Remaining):
         """Carry out one shard of a stage run and write its parts; returns the number of rows of its first table."""
         stage = run.stage
         self._take_turns(run)
-        self.workspace.refresh()  # of a worker elsewhere: the stages before this one are finished by now
-        optional = [name for name in stage.optional if self.makers_of(run, name)]
+        if not self.workspace.held:  # in a worker elsewhere: the earlier stages are finished by now
+            self.workspace.refresh()
+        optional = [name for name in stage.optional if self.producers_of(run, name)]
         inputs = {name: self._input(run, name, shard) for name in (*stage.inputs, *optional)}
         tables = stage.function(self._context(run), **inputs)
         self.workspace.write_part(self.folder(run), shard, {name: tables[name] for name in stage.outputs})
@@ -101,7 +185,7 @@ class Pipeline(Remaining):
         stage = run.stage
         overrides = self.overrides_of(stage) if stage.overrides else None
         whole = {name: self._read_whole(name) for name in stage.whole}
-        rejected = self.rejected if self._economy != "off" else frozenset()
+        rejected = self.rejected if self.heeds_rejections(run) else frozenset()
         return Context(whole, self.settings, self.models, run.reader, overrides, rejected)
 
     def _read_whole(self, name: str) -> pa.Table:
@@ -120,7 +204,7 @@ class Pipeline(Remaining):
             return read_sources(self.sources, self.source_checksums)
         if name == "decisions":
             return self.decisions
-        makers = [earlier.key for earlier in self.makers_of(run, name)]
+        makers = [earlier.key for earlier in self.producers_of(run, name)]
 
         def rows_of(
             columns: Sequence[str], reader: str | None = None, question_ids: Sequence[str] | None = None
@@ -130,7 +214,7 @@ class Pipeline(Remaining):
                 return self.workspace.read(name, shard, keys, columns)
             return self.workspace.read_questions(name, question_ids, columns, keys)
 
-        return rows_of if name in run.stage.in_pieces else self.workspace.read(name, shard, makers)
+        return rows_of if name in run.stage.lazy_inputs else self.workspace.read(name, shard, makers)
 
     def finish(self, run: StageRun) -> None:
         """Mark a stage run as complete and its tables as the current ones.
@@ -138,7 +222,7 @@ class Pipeline(Remaining):
         Raises ``WorkspaceError`` where reviewed questions would leave; nothing is changed then.
         """
         if run.stage is collect_stage and self._changes_questions:
-            check_questions(self, self._replace)
+            check_questions(self.workspace, self.folder(run), self._replace)
             self._remember()
         if run.reader is not None:
             self.models.release_readers(only=run.reader)  # others may be at work beside it
@@ -155,9 +239,9 @@ class Pipeline(Remaining):
             if "sources" in run.stage.inputs:
                 facts["sources"] = self.source_facts
             self.workspace.finish(self.folder(run), run.stage.outputs, len(self.shards(run)), facts)
-        if not came_out_the_same(self.workspace, self.folder(run)):
-            self.discard_what_rests_on(run)
-        forget_damage(self.folder(run))  # last: a run that is killed before compares again
+        if not rebuilt_identically(self.workspace, self.folder(run)):
+            self.discard_dependents(run)
+        clear_damage_marker(self.folder(run))  # last: a run that is killed before compares again
         # What is finished further down stays current: a resumed build never shows less than is there.
         known = self.workspace.state.items()
         done = {each.key for each in self.runs if (each.key, self.fingerprints[each.key]) in known} | {run.key}
@@ -172,9 +256,13 @@ class Pipeline(Remaining):
     def _set_current(self, done: set[str]) -> None:
         self.workspace.set_current({run.key: self.fingerprints[run.key] for run in self.runs if run.key in done})
 
-    def with_reviews_of_now(self) -> Pipeline:
+    def replan_with_current_reviews(self) -> Pipeline:
         """Return this build with the reviews that are applied now; models, sources and overrides stay as planned."""
-        same: dict[str, Any] = {"asked_as": self.asked_as, "decided": self.decided, "models": self.models}
+        same: dict[str, Any] = {
+            "requested": self.requested,
+            "override_parts": self.override_parts,
+            "models": self.models,
+        }
         pipeline = Pipeline(self.workspace, self.settings, self.sources, **same)
         pipeline.source_checksums = self.source_checksums
         return pipeline

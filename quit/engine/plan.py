@@ -18,16 +18,16 @@ import pyarrow.compute as pc
 
 from quit import contracts
 from quit.common.ids import content_hash
-from quit.engine.buildable import check_labelers
-from quit.engine.decisions import applied_reviews, contents, in_force
-from quit.engine.logs import Log
+from quit.engine.logs import Log, applied_reviews, contents, in_force
 from quit.engine.workspace import Workspace
+from quit.errors import SettingsError
 from quit.models.factory import reader_identity
 from quit.settings import IN_IDENTITIES, Settings
 from quit.sources import SourceRef, source_checksum
-from quit.stages import STAGES, judge_stage, read_stage, select_stage
+from quit.stages import STAGES, read_stage
 from quit.stages.identities import identities
 from quit.stages.labelling.verdicts import decide, decisions_hash
+from quit.stages.selection.strategy import labelling_strategy
 from quit.stages.split import read_pins
 from quit.stages.stage import Stage
 
@@ -45,24 +45,25 @@ class StageRun:
         return self.stage.name if self.reader is None else f"{self.stage.name}:{self.reader}"
 
 
-class Plan:
+class BuildPlan:
     """One build of one workspace, as declared."""
 
     def __init__(
-        self, workspace: Workspace, settings: Settings, sources: Sequence[SourceRef], decided: int | None = None
+        self, workspace: Workspace, settings: Settings, sources: Sequence[SourceRef], override_parts: int | None = None
     ) -> None:
-        """``decided``: how many parts of the log of overrides count; all that are there if not given."""
+        """``override_parts``: how many parts of the log of overrides count; all that are there if not given."""
         check_labelers(settings)
         self.workspace = workspace
         self.settings = settings
+        self.strategy = labelling_strategy(settings)
         self.sources = tuple(sources)
-        self.decided = len(Log(workspace, "overrides").files) if decided is None else decided
+        self.override_parts = len(Log(workspace, "overrides").files) if override_parts is None else override_parts
 
     @cached_property
     def runs(self) -> list[StageRun]:
         """The stage runs in pipeline order."""
-        readers: list[str | None] = [*self.settings.readers_in_order]
-        stages = [stage for stage in STAGES if not stage.on_demand or self._economy == "estimated"]
+        readers: list[str | None] = [*self.strategy.readers]
+        stages = [stage for stage in STAGES if not stage.on_demand or self.strategy.predicts]
         return [StageRun(stage, reader) for stage in stages for reader in (readers if stage.per_reader else [None])]
 
     def runs_of(self, stage: Stage) -> list[list[StageRun]]:
@@ -71,47 +72,40 @@ class Plan:
         groups: list[list[StageRun]] = []
         for run in self.runs:
             if run.stage is stage:
-                if groups and self.settings.run.readers_together and not self._earlier_labelers(run):
+                if groups and self.settings.run.readers_together and {*groups[0]}.isdisjoint(self.reads(run)):
                     groups[0].append(run)
                 else:
                     groups.append([run])
         return groups
 
-    @property
-    def _economy(self) -> str:
-        return self.settings.labels.economy
-
-    def _earlier_labelers(self, run: StageRun) -> list[StageRun]:
-        """Return the runs of the labelers that are asked before this run's, where it asks only what they leave open
-        (``labels.economy``)."""
-        labelers = self._labelers
-        if self._economy == "off" or run.stage is not read_stage or run.reader not in labelers:
-            return []
-        return [StageRun(read_stage, name) for name in labelers[: labelers.index(run.reader)]]
-
-    @property
-    def _labelers(self) -> list[str]:
-        return [labeler.name for labeler in self.settings.labelers_in_order]
-
-    def makers_of(self, run: StageRun, name: str) -> list[StageRun]:
+    def producers_of(self, run: StageRun, name: str) -> list[StageRun]:
         """Return the runs before this one whose rows of a table it reads; none for an optional input that it does
-        without.
+        without."""
+        producers = [each for each in self.runs[: self.runs.index(run)] if name in each.stage.outputs]
+        if run.reader and name in run.stage.optional:
+            deciding = self.strategy.deciding_runs(run.reader)
+            producers = [each for each in producers if each.key in deciding]
+        return producers
 
-        Optional are, with ``labels.economy``, the earlier labelers' answers for a labeler, and which passages are asked
-        for whatever depends on it.
-        """
-        if name in run.stage.optional and run.stage is read_stage:
-            if name != "selection":
-                return self._earlier_labelers(run)
-            return [each for each in self.runs if each.stage is select_stage and run.reader in self._labelers]
-        return [each for each in self.runs[: self.runs.index(run)] if name in each.stage.outputs]
+    def reads(self, run: StageRun) -> list[StageRun]:
+        """Return the runs whose tables a run reads, each once."""
+        names = (*run.stage.inputs, *run.stage.whole, *run.stage.optional)
+        return list(dict.fromkeys(producer for name in names for producer in self.producers_of(run, name)))
 
-    def follows_reviews(self, run: StageRun) -> bool:
-        """Whether the applied reviews can change what a run makes: the label update, and with ``labels.economy`` what
-        asks about passages whose accepted answer people reject, and all after it."""
-        if "decisions" in run.stage.inputs or self._economy == "off":
-            return "decisions" in run.stage.inputs
-        return bool(self._earlier_labelers(run)) or run.stage.number > read_stage.number
+    def heeds_rejections(self, run: StageRun) -> bool:
+        """Whether a run asks about passages whose accepted answer people reject."""
+        return run.stage is read_stage and bool(self.strategy.earlier_labelers(run.reader))
+
+    @cached_property
+    def after_reviews(self) -> list[StageRun]:
+        """The runs that applied reviews can change: those that heed rejected answers, all that read their tables, and
+        the label update."""
+        runs: list[StageRun] = []
+        for run in self.runs:
+            direct = "decisions" in run.stage.inputs or self.heeds_rejections(run)
+            if direct or not {*runs}.isdisjoint(self.reads(run)):
+                runs.append(run)
+        return runs
 
     @cached_property
     def rejected(self) -> frozenset[tuple[str, str]]:
@@ -156,9 +150,11 @@ class Plan:
                     inputs += [[source["kind"], source["file"], source["sha256"]] for source in self.source_facts]
                 elif name == "decisions":
                     inputs.append([name, self.decisions_hash])
-                elif makers := self.makers_of(run, name):
-                    inputs.append([name, [fingerprints[maker.key] for maker in makers]])
-            inputs += self._economy_of(run)
+                elif producers := self.producers_of(run, name):
+                    inputs.append([name, [fingerprints[producer.key] for producer in producers]])
+            inputs += self.strategy.fingerprint_parts(stage.name, run.reader)
+            if self.heeds_rejections(run):
+                inputs.append(sorted(self.rejected))
             if stage.overrides:
                 inputs.append(["overrides", contents(self.overrides_of(stage))])
             columns = [contracts.table(name).shape for name in stage.outputs]
@@ -166,17 +162,6 @@ class Plan:
                 inputs, stage.name, stage.version, columns, self.settings_of(stage), self.models_of(run), size=8
             )
         return fingerprints
-
-    def _economy_of(self, run: StageRun) -> list[Any]:
-        """Return what partial labelling adds to a run's fingerprint: nothing where it changes nothing."""
-        labels, stage, order = self.settings.labels, run.stage, self._labelers
-        if stage is select_stage:
-            specs = [reader_identity(labeler, self.settings) for labeler in self.settings.labelers_in_order]
-            options = [labels.error, labels.confidence, labels.audit, sorted(labels.exact_splits)]
-            return ["economy", options, order, specs, identities(self.settings, ["judge"])]
-        if self._earlier_labelers(run):
-            return ["economy", identities(self.settings, ["judge"]), sorted(self.rejected)]
-        return ["economy", order] if self._economy != "off" and stage is judge_stage else []
 
     @property
     def source_facts(self) -> list[dict[str, str]]:
@@ -189,7 +174,7 @@ class Plan:
     def overrides_of(self, stage: Stage) -> pa.Table:
         """Return the overrides in force that a stage applies, as they were when this build was planned."""
         log = Log(self.workspace, "overrides")
-        return in_force(log.read(log.files[: self.decided]), stage.overrides)
+        return in_force(log.read(log.files[: self.override_parts]), stage.overrides)
 
     def folder(self, run: StageRun) -> Path:
         """Return the folder of a stage run's tables."""
@@ -222,3 +207,13 @@ class Plan:
             else:
                 models += identities(self.settings, [name])
         return models
+
+
+def check_labelers(settings: Settings) -> None:
+    """Raise ``SettingsError`` for settings that can label nothing."""
+    if not settings.labelers:
+        raise SettingsError(
+            "The profile names no reader with role 'labeler'; labels need at least one. Profiles do not inherit: "
+            "start from a complete copy, such as: quit settings --profile embedded --toml > mine.toml"
+        )
+    labelling_strategy(settings).check()

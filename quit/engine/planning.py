@@ -3,19 +3,22 @@ nowhere else."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from quit.common.progress import note
-from quit.engine.buildable import check_buildable
 from quit.engine.pipeline import Pipeline
+from quit.engine.plan import check_labelers
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError
 from quit.settings import Settings, load
 from quit.sources import SOURCES, SourceRef, parse_source
 from quit.stages.split import read_pins
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 @contextmanager
@@ -45,8 +48,8 @@ def held_build(
     with opened.lock(settings.run.lock_seconds, note):
         overrides = [*overrides, *_remembered_review(opened, overrides)]
         settings, refs = checked_build(_sources_of_build(opened, sources, add), profile, overrides)
-        asked_as = {"profile": profile, "overrides": overrides}
-        pipeline = Pipeline(opened, settings, refs, asked_as=asked_as, replace=replace)
+        requested = {"profile": profile, "overrides": overrides}
+        pipeline = Pipeline(opened, settings, refs, requested=requested, replace=replace)
         for line in pipeline.discard_damaged():
             note(line, loud=True)
         yield pipeline
@@ -97,6 +100,25 @@ def checked_build(sources: Sequence[str], profile: str, overrides: Sequence[str]
     return settings, refs
 
 
+def check_buildable(settings: Settings) -> None:
+    """Raise ``SettingsError`` for settings that can label nothing, or leave open what only the user can give."""
+    check_labelers(settings)
+    models = settings.models
+    from_hub = models.equivalence == "bem" and not Path(models.bem_checkpoint).expanduser().is_dir()
+    if settings.leakage.method == "bem" and from_hub and not _COMMIT.fullmatch(models.bem_revision):
+        raise SettingsError(
+            f"The leakage filter by BEM needs a commit of {models.bem_checkpoint}, since a branch may move to other "
+            f"weights (models.bem_revision is {models.bem_revision!r}). Copy its 40 digits from the hub ('Files', "
+            "'History'): --set models.bem_revision=COMMIT; or set models.bem_checkpoint to a local folder."
+        )
+    if settings.difficulty.counts == "containment" and not settings.difficulty.corpus:
+        raise SettingsError(
+            "difficulty.corpus is not set, and difficulty.counts = 'containment' needs one: hints are chosen not to "
+            "contain the answer. Set --set difficulty.corpus=FILE (JSONL of {id, text}, such as Wikipedia's passages), "
+            "or --set difficulty.counts=nearness."
+        )
+
+
 def last_build(workspace: Workspace, known: Mapping[str, Any] | None = None) -> Pipeline:
     """Return the plan of a workspace's last build, without holding it. ``known``: instead of what ``build.json`` says.
 
@@ -105,8 +127,8 @@ def last_build(workspace: Workspace, known: Mapping[str, Any] | None = None) -> 
     if (known := known or workspace.build) is None:
         raise InputError(f"{workspace} has not been built yet. Run: quit build -w {workspace} --source KIND:PATH")
     settings = load(known["profile"], known["overrides"]).settings
-    asked_as = {"profile": known["profile"], "overrides": known["overrides"]}
-    pipeline = Pipeline(workspace, settings, [parse_source(text) for text in known["sources"]], asked_as=asked_as)
+    requested = {"profile": known["profile"], "overrides": known["overrides"]}
+    pipeline = Pipeline(workspace, settings, [parse_source(text) for text in known["sources"]], requested=requested)
     _ = pipeline.fingerprints  # reads the sources, so that a missing one shows now
     return pipeline
 

@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
 
 from quit.common.progress import note
 from quit.common.ranges import WHOLE
 from quit.engine.logs import Log
-from quit.engine.remaining import Remaining
+from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
-from quit.stages import collect_stage
 from quit.stages.labelling.verdicts import live_reviews
 from quit.store.parts import part_name, read_part
 from quit.text.words import counted
 
 
-def check_questions(build: Remaining, replace: bool) -> None:
+def check_questions(workspace: Workspace, folder: Path, replace: bool) -> None:
     """Note how many questions leave and come, once they are collected and before they are current; one with another
     text is another question.
 
-    Raises ``WorkspaceError`` where reviewed questions would leave, unless ``replace``; what was collected is removed
-    then.
+    ``folder``: of the stage run that collected them. Raises ``WorkspaceError`` where reviewed questions would leave,
+    unless ``replace``; what was collected is removed then.
     """
-    workspace, run = build.workspace, build.stage_run(collect_stage.name)
-    part = build.folder(run) / "questions" / part_name(WHOLE)
+    part = folder / "questions" / part_name(WHOLE)
     workspace.store.fetch({part: None})
     before, after = _texts(workspace.read("questions")), _texts(read_part(part))
     departures, arrivals = dict(before.items() - after.items()), after.items() - before.items()
     reviews = live_reviews(Log(workspace, "reviews").read())
     if (losses := sorted(departures.keys() & {*reviews["question_id"].to_pylist()})) and not replace:
-        if not build.is_done(run):
-            workspace.discard(build.folder(run))
+        if workspace.manifest(folder) is None:
+            workspace.discard(folder)
         raise WorkspaceError(
             f"{counted(len(losses), 'reviewed question')} would leave {workspace} or get another text: "
             f"{', '.join(losses[:3])}{', ...' if len(losses) > 3 else ''}. Nothing was changed. Name all sources, "

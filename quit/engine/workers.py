@@ -1,4 +1,4 @@
-"""Shards worked on by other processes, here or on other machines: the order a worker gets, what it checks, what it
+"""Shards worked on by other processes, here or on other machines: the build a worker gets, what it checks, what it
 reports.
 
 A worker shares nothing with the build but files: the sources and the workspace, under the same paths. So it checks,
@@ -34,23 +34,23 @@ from quit.settings import Settings, parse
 from quit.sources import parse_source
 from quit.version import __version__
 
-_TICK = 0.5  # seconds between looks at a folder that another machine writes to
+_POLL_SECONDS = 0.5  # between looks at a folder that another machine writes to
 
 
 @dataclass(frozen=True)
-class Order:
+class RemoteBuild:
     """A build as a worker elsewhere gets it. Hashable and serialisable.
 
-    ``settings_json``: the effective settings; ``sources``: ``kind:path`` with whole paths; ``decided``: how many parts
-    of the log of overrides count (what people add later is for the next build); ``program``: the build's
-    :func:`program`; ``holder``: who holds the workspace; ``fingerprint``: that of the stage run, as the build knows it;
-    ``processes``: how many work at a time and share the servers' limits; ``cache``: the build's ``QUIT_CACHE``, if set.
+    ``settings_json``: the effective settings; ``sources``: ``kind:path`` with whole paths; ``override_parts``: how many
+    parts of the log of overrides count (later ones are for the next build); ``program``: the build's :func:`program`;
+    ``holder``: who holds the workspace; ``fingerprint``: of the stage run in the build; ``processes``: how many work at
+    a time and share the servers' limits; ``cache``: the build's ``QUIT_CACHE``, if set.
     """
 
     workspace: str
     settings_json: str
     sources: tuple[str, ...]
-    decided: int
+    override_parts: int
     program: str
     holder: str
     fingerprint: str
@@ -64,9 +64,9 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Report:
-    """What a worker did: rows of the first table (None where the parts were there already), what language models were
-    asked."""
+class ShardResult:
+    """A worker's result. ``rows``: of the first table, None where the parts were there already. ``usage``: of language
+    models."""
 
     rows: int | None
     usage: dict[str, dict[str, Any]]
@@ -83,13 +83,13 @@ def program() -> str:
     return f"{__version__}, workspaces {contracts.WORKSPACE_FORMAT}, code {digest.hexdigest()[:10]}"
 
 
-def order(pipeline: Pipeline, run: StageRun, processes: int) -> Order:
-    """Return the order for shards of a stage run. The caller holds the workspace."""
-    return Order(
+def remote_build(pipeline: Pipeline, run: StageRun, processes: int) -> RemoteBuild:
+    """Return the build as workers get it for shards of a stage run. The caller holds the workspace."""
+    return RemoteBuild(
         pipeline.workspace.address,
         pipeline.settings.model_dump_json(),
         tuple(f"{source.kind}:{source.path.resolve()}" for source in pipeline.sources),
-        pipeline.decided,
+        pipeline.override_parts,
         program(),
         pipeline.workspace.holder,
         pipeline.fingerprints[run.key],
@@ -98,7 +98,7 @@ def order(pipeline: Pipeline, run: StageRun, processes: int) -> Order:
     )
 
 
-def work_on(order: Order, run: str, shard: Range) -> Report:
+def work_on(build: RemoteBuild, run: str, shard: Range) -> ShardResult:
     """Carry out one shard of a stage run in a worker of another process. Every refusal names the worker's machine.
 
     Raises :class:`WorkspaceError` where this worker must not work: another program, another folder, other inputs, or
@@ -107,40 +107,40 @@ def work_on(order: Order, run: str, shard: Range) -> Report:
     end_with_parent()
     host = socket.gethostname()
     try:
-        pipeline = _ready_pipeline(order, run)
+        pipeline = _ready_pipeline(build, run)
         stage_run, rows = pipeline.stage_run(run), None
         if not pipeline.workspace.part_done(pipeline.folder(stage_run), stage_run.stage.outputs, shard, publish=True):
             rows = pipeline.work_on(stage_run, shard)
             pipeline.workspace.flush_replies()
-        return Report(rows, pipeline.models.meter.take(), host)
+        return ShardResult(rows, pipeline.models.meter.take(), host)
     except QuitError as error:
         raise type(error)(f"{error} (Worker on {host}.)") from error
 
 
-def _ready_pipeline(order: Order, key: str) -> Pipeline:
+def _ready_pipeline(build: RemoteBuild, key: str) -> Pipeline:
     """Return this worker's pipeline when it may work on a stage run."""
-    if order.program != program():
+    if build.program != program():
         raise WorkspaceError(
-            f"A worker has another program than the build: {program()} there, {order.program} here. Install the same "
+            f"A worker has another program than the build: {program()} there, {build.program} here. Install the same "
             "on both."
         )
-    if order.cache:
-        os.environ.setdefault(VARIABLE, order.cache)
-    patience = order.settings.run.visible_seconds
-    folder = order.workspace
+    if build.cache:
+        os.environ.setdefault(VARIABLE, build.cache)
+    patience = build.settings.run.visible_seconds
+    folder = build.workspace
     if not _wait(lambda: Workspace(folder).exists, patience):
         raise WorkspaceError(
             f"A worker cannot see the workspace {folder}. Mount the shared folder there under the same path (give it "
             "the store's address and credentials), or use a runner of this machine."
         )
-    pipeline = _same_pipeline(order, key)
-    if not _wait(lambda: pipeline.workspace.holder == order.holder, patience):
+    pipeline = _same_pipeline(build, key)
+    if not _wait(lambda: pipeline.workspace.holder == build.holder, patience):
         raise WorkspaceError(
             f"A worker sees another folder at {folder}: it is held by {pipeline.workspace.holder or 'nobody'} there, "
-            f"by {order.holder} here. Mount the shared folder there under the same path."
+            f"by {build.holder} here. Mount the shared folder there under the same path."
         )
     run = pipeline.stage_run(key)
-    if not _wait(lambda: not pipeline.missing_inputs(run), patience, pipeline.workspace.look):
+    if not _wait(lambda: not pipeline.missing_inputs(run), patience, pipeline.workspace.refresh):
         raise WorkspaceError(
             f"A worker does not see the tables of {', '.join(pipeline.missing_inputs(run))} after {patience:g} s. "
             f"Check the shared folder {folder}."
@@ -148,20 +148,20 @@ def _ready_pipeline(order: Order, key: str) -> Pipeline:
     return pipeline
 
 
-def _same_pipeline(order: Order, key: str) -> Pipeline:
+def _same_pipeline(build: RemoteBuild, key: str) -> Pipeline:
     """Return this worker's pipeline, planned again where sources or reviews have changed since it was planned; refuse
     another one."""
-    build = replace(order, fingerprint="", holder="")  # what does not change between the shards of a build
+    all_shards = replace(build, fingerprint="", holder="")  # what does not change between the shards of a build
     for fresh in (False, True):
         with _PLANNING:
             if fresh:
                 _pipeline.cache_clear()
-            pipeline = _pipeline(build)
+            pipeline = _pipeline(all_shards)
         fingerprint = pipeline.fingerprints[pipeline.stage_run(key).key]
-        if fingerprint == order.fingerprint:
+        if fingerprint == build.fingerprint:
             return pipeline
     raise WorkspaceError(
-        f"A worker would make other tables in {key} ({fingerprint}) than the build ({order.fingerprint}): its "
+        f"A worker would make other tables in {key} ({fingerprint}) than the build ({build.fingerprint}): its "
         "sources, prompts, models or reviews differ. Give it the same files; it runs Python "
         f"{platform.python_version()}."
     )
@@ -171,12 +171,14 @@ _PLANNING = threading.Lock()
 
 
 @lru_cache(maxsize=1)
-def _pipeline(order: Order) -> Pipeline:
+def _pipeline(build: RemoteBuild) -> Pipeline:
     """Plan the build in this worker: once, so that its models are loaded once."""
-    settings = order.settings
-    sources = [parse_source(text) for text in order.sources]
-    models = Models(settings, order.processes)
-    return Pipeline(Workspace.open(order.workspace), settings, sources, decided=order.decided, models=models)
+    settings = build.settings
+    sources = [parse_source(text) for text in build.sources]
+    models = Models(settings, build.processes)
+    return Pipeline(
+        Workspace.open(build.workspace), settings, sources, override_parts=build.override_parts, models=models
+    )
 
 
 def wait_for_parts(pipeline: Pipeline, run: StageRun, shard: Range, host: str) -> None:
@@ -184,7 +186,7 @@ def wait_for_parts(pipeline: Pipeline, run: StageRun, shard: Range, host: str) -
     come."""
     folder, patience = pipeline.folder(run), pipeline.settings.run.visible_seconds
     if not _wait(
-        lambda: pipeline.workspace.part_done(folder, run.stage.outputs, shard), patience, pipeline.workspace.look
+        lambda: pipeline.workspace.part_done(folder, run.stage.outputs, shard), patience, pipeline.workspace.refresh
     ):
         raise WorkspaceError(
             f"{host} says that it has written part {shard.index} of {run.key}, but {folder} does not show it after "
@@ -201,6 +203,6 @@ def _wait(ready: Callable[[], bool], seconds: float, look: Callable[[], None] = 
     while not ready():
         if time.monotonic() >= until:
             return False
-        time.sleep(_TICK)
+        time.sleep(_POLL_SECONDS)
         look()
     return True

@@ -53,7 +53,8 @@ def krippendorff_alpha(units: Iterable[Sequence[Hashable]]) -> float | None:
     if len(totals) < 2:
         return None
     observed = sum(
-        sum(given * (count.total() - given) for given in count.values()) / (count.total() - 1) for count in counts
+        sum(ratings_of * (count.total() - ratings_of) for ratings_of in count.values()) / (count.total() - 1)
+        for count in counts
     )
     expected = (totals.total() ** 2 - sum(total**2 for total in totals.values())) / (totals.total() - 1)
     return 1 - observed / expected

@@ -50,15 +50,15 @@ def associate(
     rng = np.random.default_rng(seed)
     _, codes = np.unique(np.arange(len(x)) if groups is None else np.asarray(groups), return_inverse=True)
     members = [np.flatnonzero(codes == code) for code in range(codes.max() + 1)]
-    drawn, as_extreme = [], 1
+    bootstrap, as_extreme = [], 1
     for _ in range(resamples):
-        chosen = np.concatenate([members[code] for code in rng.integers(0, len(members), len(members))])
-        value = statistic(x[chosen], y[chosen])
+        sample = np.concatenate([members[code] for code in rng.integers(0, len(members), len(members))])
+        value = statistic(x[sample], y[sample])
         if value is not None:
-            drawn.append(value)
+            bootstrap.append(value)
         shuffled = statistic(x, y[rng.permutation(len(y))])
         as_extreme += shuffled is not None and abs(shuffled) >= abs(observed) - 1e-12
-    low, high = np.quantile(drawn, (0.025, 0.975)) if drawn else (None, None)
+    low, high = np.quantile(bootstrap, (0.025, 0.975)) if bootstrap else (None, None)
     return Association(
         float(observed),
         None if low is None else float(low),

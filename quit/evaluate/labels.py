@@ -27,7 +27,7 @@ class SplitLabels:
     """Questions and passages of one split, or of ``all``.
 
     ``with_label_2``: questions with at least one passage of label 2; ``label_2``: passages of label 2; ``predicted``:
-    passages that no labeler was asked about (``labels.economy = "estimated"``).
+    passages that no labeler was asked about (``labels.partial = "estimated"``).
     """
 
     split: str
@@ -104,7 +104,7 @@ class ReaderAgreement:
 
     ``asked``: reader -> passages that it was asked about; ``correct``: share of these that it answers correctly, 0 to
     1. ``compared``: the readers that were asked about every passage. Only these are compared, for a labeler that is
-    asked what others got wrong (``labels.economy``) cannot agree with them. ``pairs``: of every two of these, the share
+    asked what others got wrong (``labels.partial``) cannot agree with them. ``pairs``: of every two of these, the share
     of passages that both or neither answer correctly, and Cohen's kappa. ``alpha``: Krippendorff's, nominal, of all of
     these; None where it is not defined (one reader, or all always right or wrong).
     """
@@ -122,11 +122,11 @@ Patterns = Counter[tuple[int, int]]
 the first reader."""
 
 
-def of_readers(patterns: Patterns, kept: Sequence[int]) -> Patterns:
-    """Return the patterns of some readers: those at the positions ``kept``."""
+def of_readers(patterns: Patterns, selection: Sequence[int]) -> Patterns:
+    """Return the patterns of some readers: those at the positions ``selection``."""
     fewer: Patterns = Counter()
     for sets, passages in patterns.items():
-        asked, right = (sum((bits >> old & 1) << new for new, old in enumerate(kept)) for bits in sets)
+        asked, right = (sum((bits >> old & 1) << new for new, old in enumerate(selection)) for bits in sets)
         fewer[asked, right] += passages
     return fewer
 
@@ -225,7 +225,7 @@ def shared_answers(splits: pa.Table, questions: pa.Table) -> list[SharedAnswers]
     ):
         if question_id in split_of:
             keys[split_of[question_id]].append({normalize_answer(answer): answer for answer in reversed(answers)})
-    found = []
+    shared = []
     for first, second in combinations(keys, 2):
         common = {key for some in keys[first] for key in some} & {key for some in keys[second] for key in some}
         forms: dict[str, str] = {}
@@ -234,5 +234,5 @@ def shared_answers(splits: pa.Table, questions: pa.Table) -> list[SharedAnswers]
                 if key in common:
                     forms.setdefault(key, some[key])
         counts = (sum(not common.isdisjoint(some) for some in keys[split]) for split in (first, second))
-        found.append(SharedAnswers(first, second, tuple(forms.values()), *counts))
-    return found
+        shared.append(SharedAnswers(first, second, tuple(forms.values()), *counts))
+    return shared

@@ -134,7 +134,7 @@ def mean(values: Sequence[float | None] | np.ndarray, policy: str = "zero") -> f
 
     Raises ``SettingsError`` for an unknown policy.
     """
-    return float(np.mean(kept)) if len(kept := under(values, policy)) else 0.0
+    return float(np.mean(counted)) if len(counted := under(values, policy)) else 0.0
 
 
 def under(values: Sequence[float | None] | np.ndarray, policy: str) -> np.ndarray:
@@ -160,10 +160,10 @@ def f1(prediction: str, golds: Sequence[str]) -> float:
     predicted = normalize_answer(prediction).split()
     best = 0.0
     for gold in golds:
-        wanted = normalize_answer(gold).split()
-        common = sum((Counter(predicted) & Counter(wanted)).values())
+        gold_tokens = normalize_answer(gold).split()
+        common = sum((Counter(predicted) & Counter(gold_tokens)).values())
         if common:
-            best = max(best, 2.0 * common / (len(predicted) + len(wanted)))
+            best = max(best, 2.0 * common / (len(predicted) + len(gold_tokens)))
     return best
 
 

@@ -41,8 +41,8 @@ def intervals(values: np.ndarray, resamples: int, seed: int) -> np.ndarray:
     generator = np.random.default_rng(seed)
     means = []
     for start in range(0, resamples, _AT_ONCE):
-        drawn = generator.multinomial(questions, np.full(questions, 1 / questions), min(_AT_ONCE, resamples - start))
-        means.append(drawn.astype(np.float64) @ values / questions)
+        counts = generator.multinomial(questions, np.full(questions, 1 / questions), min(_AT_ONCE, resamples - start))
+        means.append(counts.astype(np.float64) @ values / questions)
     return np.quantile(np.concatenate(means), [0.025, 0.975], axis=0).T
 
 

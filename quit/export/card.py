@@ -11,15 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import yaml
 from jinja2 import ChainableUndefined, Environment
 
-from quit.dataset.dataset import FULLY, SPLITS, ExportTables
+from quit.dataset.dataset import FULLY, SPLITS
 from quit.evaluate.labels import predicted_sentence
 from quit.export.baselines import METRICS
-from quit.export.card_facts import CITATION, PAPER, CardFacts, cell, code, licence_header, prose, source_list
-from quit.render.table import table_1
+from quit.export.card_facts import CITATION, PAPER, CardFacts, cell, code, licence_header, prose, source_list, title
+from quit.render.table import short_identity, table_1
 from quit.text.words import counted
 
 LISTED = 6
@@ -33,6 +32,7 @@ _TEMPLATES.filters |= {
     "cell": cell,
     "code": code,
     "prose": prose,
+    "short": lambda identity: code(short_identity(identity)),
     "counted": counted,
     "n": "{:,}".format,
     "percent": "{:.1%}".format,
@@ -47,6 +47,7 @@ def card(facts: CardFacts) -> str:
     text = filled(
         "card.md",
         facts=facts,
+        title=title(tables, facts.card),
         tables=tables,
         given=given,
         card=facts.card,
@@ -56,7 +57,7 @@ def card(facts: CardFacts) -> str:
         settings=given.get("settings") or {},
         sources=source_list(tables),
         selected=tables.ranked_hints.filter(tables.ranked_hints["selected"]),
-        judges=_judges(tables),
+        models=facts.models,
         pairs=sorted((pair.kappa, pair.first, pair.second) for pair in facts.agreement.pairs if pair.kappa is not None),
         predicted=predicted_sentence(facts.labels, rounds),
         replies=[
@@ -69,7 +70,7 @@ def card(facts: CardFacts) -> str:
         empty=[f"`{split}`" for split in SPLITS if not facts.of("questions", split)],
         split=next(split for split in reversed(SPLITS) if facts.of("passages", split)),
         names=lambda readers: ", ".join(code(info.name) for info in readers),
-        producers=_producers,
+        producers=lambda task: _producers(facts.models[task]),
         table_1=table_1(facts.figures.to_dict()["summary"]),
         shares=_shares,
         **{"METRICS": METRICS, "SPLITS": SPLITS, "PAPER": PAPER, "LISTED": LISTED, "SYSTEMS": SYSTEMS},
@@ -83,14 +84,9 @@ def filled(name: str, **values: Any) -> str:
     return re.sub(r"\n{3,}", "\n\n", template.render(values)).strip() + "\n"
 
 
-def _judges(tables: ExportTables) -> list[str]:
-    of_model = tables.verdicts.filter(pc.equal(tables.verdicts["basis"], "model"))
-    return sorted(set((of_model if len(of_model) else tables.verdicts)["judge"].to_pylist()) - {None})
-
-
-def _producers(table: pa.Table, column: str) -> str:
-    names = sorted(set(table[column].to_pylist()) - {None})
-    return "by " + ", ".join(map(code, names[:3])) if names else "by an unknown model"
+def _producers(identities: list[str]) -> str:
+    names = dict.fromkeys(map(short_identity, identities))
+    return "by " + ", ".join(code(name) for name in list(names)[:3]) if names else "by an unknown model"
 
 
 def _citations(facts: CardFacts) -> list[str]:
@@ -116,14 +112,15 @@ def header(facts: CardFacts) -> str:
     """Return the YAML, without its dashes. A config has one line in each list."""
     passages = sum(shard.rows for shard in facts.shards if shard.config == "passages")
     tags = ["inferential-question-answering", "hints", "information-retrieval", "relevance-judgements"]
+    people = bool(facts.tables.provenance.get("verification") or facts.tables.provenance.get("reviews"))
     fields = {
-        "pretty_name": facts.title,
+        "pretty_name": title(facts.tables, facts.card),
         "language": list(facts.card.languages),
         **licence_header(facts.tables, facts.card),
-        "annotations_creators": ["machine-generated"],
+        "annotations_creators": ["machine-generated"] + people * ["expert-generated"],  # the hub's words
         "task_categories": ["question-answering", "text-retrieval"],
         "size_categories": [next((name for limit, name in _SIZES if passages < limit), "10M<n<100M")],
-        "tags": tags + (["embedded-readers"] if facts.tables.embedded else []),
+        "tags": tags + people * ["human-verified"] + facts.tables.embedded * ["embedded-readers"],
     }
     text = yaml.safe_dump(fields, sort_keys=False, allow_unicode=True, width=10**6, default_flow_style=None)
     for name, describe in (("configs", _data_files), ("dataset_info", _info)):

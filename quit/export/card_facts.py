@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from quit.dataset.dataset import ExportTables
 from quit.dataset.statistics import Statistics
@@ -23,7 +25,6 @@ CITATION = """@inproceedings{mozafari2026inferential,
   year      = {2026},
   doi       = {10.1145/3774904.3792653}
 }"""
-TITLE = "Inferential question answering, made with QUIT builder"
 _LICENCES = (
     "mit apache-2.0 cc0-1.0 cc-by-2.0 cc-by-2.5 cc-by-3.0 cc-by-4.0 cc-by-sa-3.0 cc-by-sa-4.0 cc-by-nc-3.0 "
     "cc-by-nc-4.0 cc-by-nd-4.0 cc-by-nc-nd-3.0 cc-by-nc-nd-4.0 cc-by-nc-sa-2.0 cc-by-nc-sa-3.0 cc-by-nc-sa-4.0 "
@@ -77,10 +78,20 @@ class CardFacts:
     unjudged: int = 0
     baselines: Baselines | None = None
 
-    @property
-    def title(self) -> str:
-        """The dataset's name."""
-        return self.card.name or TITLE
+    @cached_property
+    def models(self) -> dict[str, list[str]]:
+        """Task -> identities of the models that did it, for ``settings.json``."""
+        tables, verdicts = self.tables, self.tables.verdicts
+        of_model = verdicts.filter(pc.equal(verdicts["basis"], "model"))
+        columns = {
+            "convergence": tables.ranked_hints.filter(tables.ranked_hints["selected"])["producer"],
+            "question types": tables.descriptions["type_producer"],
+            "difficulty": tables.descriptions["difficulty_producer"],
+            "judges": (of_model if len(of_model) else verdicts)["judge"],
+        }
+        identities = {task: sorted(set(column.to_pylist()) - {None}) for task, column in columns.items()}
+        readers = [f"{info.name}: {info.identity}" for info in tables.ordered_readers]
+        return {"readers": readers, **identities, "similarity": [self.figures.encoder] if self.figures.encoder else []}
 
     def of(self, config: str, split: str) -> list[Shard]:
         """Return the files of a config and split."""
@@ -111,6 +122,13 @@ def licence_header(tables: ExportTables, card: Card) -> dict[str, Any]:
 def source_list(tables: ExportTables) -> list[Mapping[str, Any]]:
     """Return what is known of the sources: mappings as in ``ExportTables.provenance``."""
     return list(tables.provenance.get("sources") or [])
+
+
+def title(tables: ExportTables, card: Card) -> str:
+    """Return the dataset's name; where the publisher gives none, one with the files of its sources."""
+    files = list(dict.fromkeys(str(source["file"]) for source in source_list(tables) if source.get("file")))
+    some = ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
+    return card.name or "Inferential question answering" + (f" from {some}" if files else "")
 
 
 def cell(value: Any) -> str:

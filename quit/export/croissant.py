@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from quit.export.card_facts import CITATION, CardFacts, licence_header
+from quit.export.card_facts import CITATION, CardFacts, licence_header, title
 from quit.export.files import FileEntry
 
 _CONTEXT: dict[str, Any] = {
@@ -58,7 +58,7 @@ def croissant(facts: CardFacts, files: Sequence[FileEntry]) -> dict[str, Any]:
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": "http://mlcommons.org/croissant/1.0",
-        "name": facts.title,
+        "name": title(facts.tables, facts.card),
         **{name: value for name, value in about.items() if value},
         "distribution": [*map(_file, files), *(_file_set(config, files) for config in facts.schemas)],
         "recordSet": [_record_set(config, schema) for config, schema in facts.schemas.items()],

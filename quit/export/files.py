@@ -133,7 +133,7 @@ def export(
     replace any earlier export of ours; ``renew``: one of this release only (with another card, say). Raises
     ``SettingsError`` for an unknown format, none at all, a target that is not an earlier export of ours, or another one
     when neither allows it; ``InputError`` when a format needs answers or labels that nobody gave
-    (``labels.economy``), when the tables do not fit together or an equal target is damaged;
+    (``labels.partial``), when the tables do not fit together or an equal target is damaged;
     ``WorkspaceError`` when the disk refuses (full, not writable).
     """
     chosen = [_format(name) for name in dict.fromkeys(formats)]
@@ -166,7 +166,7 @@ def _check_asked(tables: ExportTables, wanted: Format) -> None:
     else:
         return
     raise InputError(
-        f"The format {wanted.name} cannot say that {missing} (labels.economy); huggingface can. To have all of them "
+        f"The format {wanted.name} cannot say that {missing} (labels.partial); huggingface can. To have all of them "
         f"asked: {tables.fill_in}"
     )
 

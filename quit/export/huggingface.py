@@ -128,7 +128,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
     )
     for name, content in (
         ("README.md", card(facts).encode()),
-        ("settings.json", json_bytes({"card": options.card.given, **tables.provenance})),
+        ("settings.json", json_bytes({"card": options.card.given, **tables.provenance, "models": facts.models})),
     ):
         folder.path(name).write_bytes(content)
         folder.done(name, content.count(b"\n"))

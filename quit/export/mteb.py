@@ -16,7 +16,7 @@ import yaml
 
 from quit.dataset.dataset import SPLITS, Dataset
 from quit.export.card import filled
-from quit.export.card_facts import CITATION, TITLE, licence_header, source_list
+from quit.export.card_facts import CITATION, licence_header, source_list, title
 from quit.export.files import ExportFolder, Options
 from quit.export.lines import QUESTIONS_A_SHARD, Lines
 from quit.settings.card import Card
@@ -118,5 +118,5 @@ def _card(dataset: Dataset, files: dict[str, dict[str, list[str]]], card: Card) 
         ],
     }
     return f"---\n{yaml.safe_dump(header, sort_keys=False, allow_unicode=True, width=10**6)}---\n\n" + filled(
-        "mteb.md", tables=tables, card=card, title=card.name or TITLE, sources=source_list(tables), paper=CITATION
+        "mteb.md", tables=tables, card=card, title=title(tables, card), sources=source_list(tables), paper=CITATION
     )

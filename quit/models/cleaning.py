@@ -12,7 +12,7 @@ from quit.models.protocols import NO_ANSWER
 VERSION = 3
 
 Sentences = Literal["drop", "judge"]
-"""What becomes of a reply that is a sentence: ``NO ANSWER``, or the whole sentence is left to the judge."""
+"""Treatment of replies that are sentences: ``drop`` makes them ``NO ANSWER``, ``judge`` leaves them to the judge."""
 
 _LABEL = re.compile(r"^(?:\d+[.)]\s+)?(?:the\s+)?(?:final\s+)?(?:answer|a)\s*[:：]\s*", re.IGNORECASE)
 _CONTROLS = re.compile(

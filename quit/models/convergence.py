@@ -49,7 +49,7 @@ class KernelRidge:
         self._base = float(arrays["base"])
 
     def predict(self, x: np.ndarray, hints: np.ndarray, products: np.ndarray) -> np.ndarray:
-        """Return one value a row, shape (rows,); not clipped."""
+        """Return one value per row, shape (rows,); not clipped."""
         values = np.zeros(len(x))
         ready = standardised(x, self._mean, self._scale)
         for row, views in enumerate(zip(ready, hints, products, strict=True)):

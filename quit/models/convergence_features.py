@@ -1,8 +1,7 @@
-"""What the embedded convergence model looks at: a question's hints, its gold answer and its rivals, as numbers.
+"""Features of the embedded convergence model: a question's hints, gold answer and distractors, as numbers.
 
-Every feature belongs to one hint, but many are relative to the question's other hints or candidates: a hint says more
-the further it lifts the gold answer above its rivals. Nothing depends on any other question, so shards cannot change
-a value.
+Every feature belongs to one hint. Many are relative to the question's other hints or candidates: a hint says more if it
+lifts the gold answer further above its distractors. Nothing depends on other questions, so shards change no value.
 """
 
 from __future__ import annotations
@@ -84,9 +83,9 @@ def features(item: HintSet, encoder: Encoder) -> np.ndarray:
         }
         row = question | _prefixed("hint", hint_features)
         for index, channel in enumerate(CHANNELS):
-            row |= _prefixed(channel, _standing(near[position, :, index]))
+            row |= _prefixed(channel, _gold_and_distractors(near[position, :, index]))
             if channel in _CENTRED:
-                row |= _prefixed(f"centred_{channel}", _standing(centred[position, :, index]))
+                row |= _prefixed(f"centred_{channel}", _gold_and_distractors(centred[position, :, index]))
         rows.append([row[name] for name in NAMES])
     return np.array(rows, dtype=np.float64).reshape(len(item.hints), len(NAMES))
 
@@ -139,25 +138,25 @@ def _similarities(item: HintSet, encoder: Encoder) -> tuple[np.ndarray, np.ndarr
 
 
 def _answers(item: HintSet) -> list[str]:
-    """Return the rivals, then the gold answer; without any rival it is its own, so that every difference is 0."""
+    """Return the distractors, then the gold answer; without distractors that alone, twice: every difference is 0."""
     return [*(item.distractors or (item.gold,)), item.gold]
 
 
-def _standing(near: np.ndarray) -> dict[str, float]:
-    """Return how near the gold answer (the last) is, compared with its rivals."""
-    rivals, gold = near[:-1], near[-1]
-    lead = gold - rivals.mean()
-    spread = rivals.std()
+def _gold_and_distractors(near: np.ndarray) -> dict[str, float]:
+    """Return how near the gold answer (the last) is, compared with its distractors."""
+    distractors, gold = near[:-1], near[-1]
+    lead = gold - distractors.mean()
+    spread = distractors.std()
     values = {
         "gold": gold,
-        "mean": rivals.mean(),
-        "max": rivals.max(),
+        "mean": distractors.mean(),
+        "max": distractors.max(),
         "spread": spread,
         "lead": lead,
-        "margin": gold - rivals.max(),
-        "above": (rivals >= gold).mean(),
-        "above_2": (rivals >= gold - 0.02).mean(),
-        "above_5": (rivals >= gold - 0.05).mean(),
+        "margin": gold - distractors.max(),
+        "above": (distractors >= gold).mean(),
+        "above_2": (distractors >= gold - 0.02).mean(),
+        "above_5": (distractors >= gold - 0.05).mean(),
         "z": lead / (spread + 0.02),
     }
     for name, temperature in _TEMPERATURES.items():

@@ -30,7 +30,7 @@ class LLMHintScorer:
     """Asks Yes or No about each (hint, candidate) pair; each distinct pair once.
 
     An unreadable reply is asked for again, three times in all; then the pair has no score and counts as "does not
-    refer": a hint of which nothing can be read must not look convergent for its gold answer.
+    refer": unreadable replies must not raise the convergence.
     """
 
     def __init__(self, generator: CachedGenerator, prompt: PromptTemplate) -> None:
@@ -62,7 +62,7 @@ class LLMCandidates:
 
     @property
     def identity(self) -> str:
-        """What its candidates depend on."""
+        """Model, prompt and equivalence model."""
         return f"written-{VERSION}/{self.generator.identity}|{self.prompt.identity}+{self.equivalence.identity}"
 
     def draw(self, questions: Sequence[Mapping[str, Any]]) -> list[list[Drawn]]:
@@ -70,36 +70,36 @@ class LLMCandidates:
 
         Each has its cosine to the nearest gold answer.
         """
-        wanted = self.settings.candidate_cap - 1
+        count = self.settings.candidate_cap - 1
         requests = [
             ChatRequest(
                 self.prompt,
-                {"question": question["question"], "answer": question["answers"][0], "count": str(wanted)},
-                _TOKENS_A_CANDIDATE * wanted,
+                {"question": question["question"], "answer": question["answers"][0], "count": str(count)},
+                _TOKENS_A_CANDIDATE * count,
                 group=question["question_id"],
             )
             for question in questions
         ]
         replies = self.generator.complete(requests)
         return [
-            self._drawn(question["question"], question["answers"], reply.text)[:wanted]
+            self._drawn(question["question"], question["answers"], reply.text)[:count]
             for question, reply in zip(questions, replies, strict=True)
         ]
 
     def _drawn(self, question: str, answers: list[str], reply: str) -> list[Drawn]:
-        own = {normalize_answer(answer) for answer in answers}
-        written: dict[str, str] = {}
+        gold_keys = {normalize_answer(answer) for answer in answers}
+        by_key: dict[str, str] = {}
         for line in reply.splitlines():
             text = _BULLET.sub("", line).strip(" \t\"'“”.,;")
             key = normalize_answer(text)
-            if key and key not in own:
-                written.setdefault(key, text)
-        others = list(written.values())
-        if not others:
+            if key and key not in gold_keys:
+                by_key.setdefault(key, text)
+        candidates = list(by_key.values())
+        if not candidates:
             return []
-        pairs = [Pair(question, answer, other) for other in others for answer in answers]
-        equal = self.equivalence.probability(pairs).reshape(len(others), len(answers)).max(axis=1)
-        near = (self.encoder.encode(others) @ self.encoder.encode(answers).T).max(axis=1)
-        kept = zip(others, equal.tolist(), near.tolist(), strict=True)
+        pairs = [Pair(question, answer, candidate) for candidate in candidates for answer in answers]
+        equal = self.equivalence.probability(pairs).reshape(len(candidates), len(answers)).max(axis=1)
+        near = (self.encoder.encode(candidates) @ self.encoder.encode(answers).T).max(axis=1)
+        measured = zip(candidates, equal.tolist(), near.tolist(), strict=True)
         limit = self.settings.candidate_equivalence
-        return [Drawn(other, "", similarity) for other, same, similarity in kept if same < limit]
+        return [Drawn(candidate, "", similarity) for candidate, same, similarity in measured if same < limit]

@@ -22,12 +22,12 @@ def convergence(distractor_scores: Sequence[int], gold_score: int, candidate_cap
     """
     if not gold_score:
         return 0.0
-    counted = list(distractor_scores)[: candidate_cap - 1]
-    n = len(counted) + 1
-    return round(1 - sum(counted) / n, 2)
+    distractors = list(distractor_scores)[: candidate_cap - 1]
+    n = len(distractors) + 1
+    return round(1 - sum(distractors) / n, 2)
 
 
-class Scored:
+class ScoredConvergence:
     """Convergence by the paper's formula, from a scorer that is asked about each (hint, candidate) pair. A pair
     without a score counts as "does not refer"."""
 
@@ -64,7 +64,7 @@ class Scored:
 class SimilarityConvergence:
     """The plain stand-in: a hint may refer to every candidate that is about as near to it as the gold answer.
 
-    A hint to which most candidates are nearer than the gold answer does not refer to it at all: its convergence is 0.
+    If most candidates are nearer to a hint than the gold answer, the hint does not refer to it: its convergence is 0.
     """
 
     def __init__(self, encoder: Encoder, settings: Convergence) -> None:
@@ -82,7 +82,7 @@ class SimilarityConvergence:
         if not item.distractors:
             return [0.0] * len(item.hints)
         near = self._encoder.encode(list(item.hints)) @ self._encoder.encode([*item.distractors, item.gold]).T
-        rivals, own = near[:, :-1], near[:, -1:]
-        refers = own >= np.median(rivals, axis=1, keepdims=True)
-        scores = np.hstack([rivals >= own - self._settings.margin, refers]).astype(int).tolist()
+        distractors, gold = near[:, :-1], near[:, -1:]
+        refers = gold >= np.median(distractors, axis=1, keepdims=True)
+        scores = np.hstack([distractors >= gold - self._settings.margin, refers]).astype(int).tolist()
         return [convergence(row[:-1], row[-1], self._settings.candidate_cap) for row in scores]

@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from quit.text.english import foreign_script, not_english
 
 Part = tuple[str, str, int]
-"""What a text is (``hint``), the text, and how many of its word pieces are read."""
+"""Name of a text (``hint``), the text, and the number of its word pieces that the model reads."""
 
 ENCODER = 254
 """Word pieces of a text that the sentence encoder reads, beside [CLS] and [SEP]."""
@@ -28,9 +28,9 @@ def note(language: str, parts: Iterable[Part]) -> str | None:
 
     ``language``: the text whose words tell the language, as long as possible; a part only tells it by its script.
     """
-    given = list(parts)
-    notes = ["not English"] if not_english(language) or any(foreign_script(text) for _, text, _ in given) else []
-    for name, text, window in given:
+    texts = list(parts)
+    notes = ["not English"] if not_english(language) or any(foreign_script(text) for _, text, _ in texts) else []
+    for name, text, window in texts:
         if not text.strip():
             notes.append(f"{name} empty")
         elif len(text) > window and _pieces(text) > window:  # a piece has at least one character

@@ -26,8 +26,7 @@ from quit.models.language import (
 from quit.models.loading import once
 from quit.models.prompting import load_prompt
 from quit.models.protocols import CandidateSource, ConvergenceModel, Encoder, Equivalence, Judge, Reader
-from quit.settings import Judge as JudgeSettings
-from quit.settings import ReaderSettings, Settings
+from quit.settings import JudgeSettings, ReaderSettings, Settings
 
 WEIGHTS = Path(__file__).parent / "weights"
 
@@ -106,10 +105,10 @@ class Models:
             return SimilarityConvergence(self.encoder, settings)
         if settings.method == "llm":
             from quit.models.convergence_llm import REFERS_FIELDS, LLMHintScorer
-            from quit.models.convergence_scored import Scored
+            from quit.models.convergence_scored import ScoredConvergence
 
             scorer = LLMHintScorer(self._convergence_generator(), load_prompt("refers", REFERS_FIELDS))
-            return Scored(scorer, settings)
+            return ScoredConvergence(scorer, settings)
         from quit.models.convergence import EmbeddedConvergence
 
         return EmbeddedConvergence(self.encoder)
@@ -164,8 +163,8 @@ class Models:
         ``but``."""
         readers = {reader.name for reader in self._settings.readers if only in (None, reader.name)} - {but}
         with self._lock:
-            mine = [model for key, model in self._loaded.items() if key[0] == "generator" and key[1] in readers]
-        for generator in mine:
+            generators = [model for key, model in self._loaded.items() if key[0] == "generator" and key[1] in readers]
+        for generator in generators:
             generator.release()
 
     @once
@@ -230,9 +229,9 @@ def _convergence_identity(settings: Settings) -> str:
     if settings.convergence.method == "llm":
         from quit.models.convergence_llm import VERSION as ASKED
 
-        asked = generator_identity(settings.language_models[settings.convergence.language_model or ""])
+        generator = generator_identity(settings.language_models[settings.convergence.language_model or ""])
         prompts = "+".join(load_prompt(name).identity for name in ("refers", "candidates"))
-        return f"llm/{VERSION}.{ASKED}/{asked}|{prompts}"
+        return f"llm/{VERSION}.{ASKED}/{generator}|{prompts}"
     from quit.models.convergence import VERSION as LEARNED
 
     return f"learned/{VERSION}.{LEARNED}@{_weights('convergence')}"

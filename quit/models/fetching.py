@@ -184,5 +184,5 @@ def _keep_the_model_alone(folder: Path) -> None:
     for name in ("config.json", "generation_config.json", "tokenizer_config.json"):
         path = folder / name
         values = json.loads(path.read_text(encoding="utf-8"))
-        kept = {key: value for key, value in values.items() if key not in _OF_THE_CONVERSION}
-        path.write_text(json.dumps(kept, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+        rest = {key: value for key, value in values.items() if key not in _OF_THE_CONVERSION}
+        path.write_text(json.dumps(rest, indent=2, sort_keys=True) + "\n", encoding="utf-8")

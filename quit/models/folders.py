@@ -1,4 +1,4 @@
-"""What a folder of model files is known by: everything that is in it, never its path."""
+"""The checksum of a folder of model files: of its content, never of its path."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ def folder_checksum(folder: Path) -> str:
     Files and folders whose names begin with a dot do not count: downloads keep their own notes there, with times.
     Raises ``OSError`` for a file that cannot be read.
     """
-    known = ContentStore(cache_folder("checksums") / "files.sqlite", "checksums", "Checksums of model files")
+    store = ContentStore(cache_folder("checksums") / "files.sqlite", "checksums", "Checksums of model files")
     digest = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         name = path.relative_to(folder)
         if not any(part.startswith(".") for part in name.parts):
-            digest.update(name.as_posix().encode() + b"\0" + _file_digest(path, known))
+            digest.update(name.as_posix().encode() + b"\0" + _file_digest(path, store))
     return digest.hexdigest()[:12]
 
 
-def _file_digest(path: Path, known: ContentStore) -> bytes:
-    """Return a file's SHA-256, remembered under path, size, times and inode: weights take a second a gigabyte."""
+def _file_digest(path: Path, store: ContentStore) -> bytes:
+    """Return a file's SHA-256, remembered under path, size, times and inode: weights take a second per gigabyte."""
     mark = file_mark(path.absolute())
     key = content_key(*map(str, mark))
-    if (remembered := known.read([key]).get(key)) is not None:
-        return remembered
+    if (digest := store.read([key]).get(key)) is not None:
+        return digest
     with path.open("rb") as file:
         content = hashlib.file_digest(file, "sha256").digest()
     if is_settled(mark) and file_mark(path.absolute()) == mark:
-        known.write({key: content})
+        store.write({key: content})
     return content

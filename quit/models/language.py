@@ -1,4 +1,4 @@
-"""From a language model's settings to its generator and identity, for :mod:`quit.models.factory`."""
+"""From the settings of a language model or a user's class to its generator, for :mod:`quit.models.factory`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from quit.models.generation.base import ChatRequest, Completing, Completion, Generator, ModelOptions
 from quit.models.generation.meter import Meter
 from quit.models.judges.gpt_eval import JUDGE_FIELDS, GptEvalJudge
+from quit.models.own import OwnGenerator, OwnJudge, OwnReader, own_identity
 from quit.models.prompting import PromptTemplate, load_prompt
 from quit.models.readers.llm import PROBE_FIELDS, READER_FIELDS, LLMReader
-from quit.settings import Judge, ReaderSettings, Settings
+from quit.settings import JudgeSettings, ReaderSettings, Settings
 
 if TYPE_CHECKING:
     from quit.settings import LanguageModel
@@ -21,14 +22,18 @@ def options_of(spec: LanguageModel) -> ModelOptions:
     return ModelOptions(spec.model or "", spec.revision, spec.template_options, spec.extra)
 
 
-def generator_identity(spec: ReaderSettings | Judge) -> str:
-    """Return the identity of a model's generator, without loading anything."""
+def generator_identity(spec: ReaderSettings | JudgeSettings) -> str:
+    """Return the identity of a model's generator, without loading a model."""
+    if spec.kind == "python":
+        return own_identity(spec)
     prefix = {"server": "chat", "vllm": "vllm", "transformers": "transformers"}[spec.kind]
     return f"{prefix}/{options_of(spec).identity}"
 
 
-def make_generator(spec: ReaderSettings | Judge, settings: Settings, meter: Meter) -> Generator:
+def make_generator(spec: ReaderSettings | JudgeSettings, settings: Settings, meter: Meter) -> Generator:
     """Return the generator of a reader or judge. Nothing is loaded or asked before its first use."""
+    if spec.kind == "python":
+        return OwnGenerator(spec)
     options = options_of(spec)
     if spec.kind == "server":
         from quit.models.generation.server import ServerGenerator
@@ -48,13 +53,15 @@ def reader_prompts(spec: ReaderSettings) -> tuple[PromptTemplate, PromptTemplate
     return load_prompt(spec.prompt, READER_FIELDS), load_prompt(spec.probe_prompt, PROBE_FIELDS)
 
 
-def judge_prompt(spec: Judge) -> PromptTemplate:
+def judge_prompt(spec: JudgeSettings) -> PromptTemplate:
     """Return the judge's prompt."""
     return load_prompt(spec.prompt, JUDGE_FIELDS)
 
 
-def language_judge(spec: Judge, generator: Completing) -> GptEvalJudge:
-    """Return an LLM judge that asks ``generator``."""
+def language_judge(spec: JudgeSettings, generator: Completing) -> GptEvalJudge | OwnJudge:
+    """Return the judge that asks ``generator``."""
+    if spec.kind == "python":
+        return OwnJudge(spec.name, generator)
     return GptEvalJudge(spec.name, generator, judge_prompt(spec), spec.max_new_tokens, spec.attempts, spec.constrained)
 
 
@@ -69,9 +76,11 @@ class Unasked:
         raise AssertionError("this model must not be asked")
 
 
-def language_reader(spec: ReaderSettings, settings: Settings, generator: Completing) -> LLMReader:
-    """Return an LLM reader that asks ``generator``."""
+def language_reader(spec: ReaderSettings, settings: Settings, generator: Completing) -> LLMReader | OwnReader:
+    """Return the reader that asks ``generator``."""
     labels = settings.labels
+    if spec.kind == "python":
+        return OwnReader(spec.name, generator, labels.sentences)
     return LLMReader(
         spec.name,
         generator,
@@ -89,6 +98,6 @@ def language_reader_identity(spec: ReaderSettings, settings: Settings) -> str:
     return language_reader(spec, settings, Unasked(generator_identity(spec))).identity
 
 
-def language_judge_identity(spec: Judge) -> str:
+def language_judge_identity(spec: JudgeSettings) -> str:
     """Return the identity of an LLM judge."""
     return language_judge(spec, Unasked(generator_identity(spec))).identity

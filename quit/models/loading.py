@@ -99,7 +99,7 @@ def usable_device(name: str, key: str) -> str:
 
 
 def model_identity(name: str, revision: str = "") -> str:
-    """Return what a model is known by: ``FOLDER#CHECKSUM``, or its name on the hub; then ``@REVISION``."""
+    """Return a model's identity: ``FOLDER#CHECKSUM``, or its name on the hub; then ``@REVISION``."""
     folder = Path(located(name))
-    known = f"{folder.name}#{folder_checksum(folder)}" if folder.is_dir() else name
-    return known + (f"@{revision}" if revision else "")
+    text = f"{folder.name}#{folder_checksum(folder)}" if folder.is_dir() else name
+    return text + (f"@{revision}" if revision else "")

@@ -135,6 +135,20 @@ class Body(nn.Module):
         return torch.cat([x[:, 0], (x * weight).sum(1) / weight.sum(1)], dim=1)
 
 
+class QuestionNet(Body):
+    """MiniLM with a linear layer on its first and mean state: word pieces to one logit per label."""
+
+    def __init__(self, labels: int) -> None:
+        super().__init__(range(6))
+        self.head = nn.Linear(2 * WIDTH, labels)
+        nn.init.zeros_(self.head.weight)
+        nn.init.zeros_(self.head.bias)
+
+    def head_of(self, pooled: torch.Tensor) -> torch.Tensor:
+        """Return logits, shape (rows, labels), of first and mean states, shape (rows, 2 * WIDTH)."""
+        return self.head(functional.dropout(pooled, self.drop, self.training))
+
+
 def restore(model: nn.Module, arrays: Mapping[str, np.ndarray]) -> nn.Module:
     """Load the arrays of ``training/differences.py`` into a model that is as published, and return it for inference."""
     state = model.state_dict()

@@ -54,7 +54,7 @@ class PromptTemplate:
         ]
 
 
-def load_prompt(name: str, needed: frozenset[str] = frozenset()) -> PromptTemplate:
+def load_prompt(name: str, fields: frozenset[str] = frozenset()) -> PromptTemplate:
     """Return a prompt that comes with the program (``reader``) or the one in a file (``prompts/mine.txt``).
 
     Raises :class:`SettingsError` where there is no such prompt, it has no turns, or its placeholders are not
@@ -62,16 +62,16 @@ def load_prompt(name: str, needed: frozenset[str] = frozenset()) -> PromptTempla
     """
     path = Path(name) if name.endswith(".txt") else PROMPTS / f"{name}.txt"
     if not path.is_file():
-        known = sorted(prompt.stem for prompt in PROMPTS.glob("*.txt"))
-        raise SettingsError(f"There is no prompt {name!r}.{did_you_mean(name, known)}")
+        names = sorted(prompt.stem for prompt in PROMPTS.glob("*.txt"))
+        raise SettingsError(f"There is no prompt {name!r}.{did_you_mean(name, names)}")
     template = _parse(path.stem, path.read_text(encoding="utf-8"))
     if not template.turns or template.turns[-1][0] != "user":
         raise SettingsError(
             f"The prompt {path} needs turns (### system, ### user, ### assistant) that end with the user's."
         )
-    if needed and template.placeholders != needed:
-        wanted = ", ".join(f"{{{name}}}" for name in sorted(needed))
-        raise SettingsError(f"The prompt {path} must have exactly the placeholders {wanted}.")
+    if fields and template.placeholders != fields:
+        placeholders = ", ".join(f"{{{name}}}" for name in sorted(fields))
+        raise SettingsError(f"The prompt {path} must have exactly the placeholders {placeholders}.")
     return template
 
 

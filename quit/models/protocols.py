@@ -1,8 +1,8 @@
 """The protocols that all models implement.
 
-A profile names the implementations; the rest of the code never asks which one it has. ``identity`` is part of the
-fingerprint of whatever a model makes: it must change whenever the model's replies could change (weights, prompt,
-template, sampling), and must not change otherwise.
+A profile names the implementations; the rest of the code does not depend on which one it has. ``identity`` is part of
+the fingerprint of every table that a model makes. It changes whenever the model's replies could change (weights,
+prompt, template, sampling), and never otherwise.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Equivalence(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What a reader is asked: a question, and the hints of a passage in reading order (none for the parametric probe).
+    """The input of a reader: a question, and the hints of a passage in reading order (none in the parametric probe).
 
     ``coarse`` and ``fine`` are the question's type, as the sources write it. ``choices``, where given, closes the set
     of answers to these (multiple choice, used by ``quit evaluate reader``).
@@ -97,7 +97,7 @@ class Reader(Protocol):
     def identity(self) -> str: ...
 
     def answer(self, prompts: Sequence[Prompt], sample: int = 0) -> list[Reply]:
-        """Return one reply a prompt, in order. ``sample`` numbers repetitions; a deterministic reader ignores it."""
+        """Return one reply per prompt, in order. ``sample`` numbers repetitions; a deterministic reader ignores it."""
         ...
 
 
@@ -115,7 +115,7 @@ class JudgeItem:
 class Verdict:
     """``correct`` is None when the judge's reply could not be read (a third state, never a silent no).
 
-    ``probability`` is that of being correct where the judge gives one. ``note`` says why it was out of its depth.
+    ``probability`` of being correct, if the judge gives one. ``note``: why the model cannot read the pair properly.
     """
 
     correct: bool | None
@@ -132,7 +132,7 @@ class Judge(Protocol):
     identity: str
 
     def verdicts(self, items: Sequence[JudgeItem], sample: int = 0) -> list[Verdict]:
-        """Return one verdict an item, in order. ``sample`` numbers repetitions."""
+        """Return one verdict per item, in order. ``sample`` numbers repetitions."""
         ...
 
 
@@ -176,7 +176,7 @@ class HintPair:
 
 @runtime_checkable
 class HintScorer(Protocol):
-    """Whether a hint may refer to a candidate; :class:`quit.stages.rank.Scored` makes convergence of it."""
+    """Whether a hint may refer to a candidate, for :class:`quit.models.convergence_scored.ScoredConvergence`."""
 
     identity: str
 
@@ -200,7 +200,7 @@ class CandidateSource(Protocol):
 
     @property
     def identity(self) -> str:
-        """What the candidates depend on."""
+        """Everything that the candidates depend on."""
         ...
 
     def draw(self, questions: Sequence[Mapping[str, Any]]) -> list[list[Drawn]]:

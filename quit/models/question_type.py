@@ -88,7 +88,7 @@ FINE = {
 
 WEIGHTS = Path(__file__).parent / "weights" / "question_type.npz"
 BUCKETS = 1 << 14
-LONGEST = 64
+MAX_PIECES = 64
 """Word pieces at which questions are cut."""
 
 _MARKS = frozenset(["?", ".", "``", "''", '"', "`", "'"])
@@ -98,7 +98,7 @@ _TOKEN = re.compile(r"[a-z]+|[0-9]+|[^\sa-z0-9]")
 
 
 @dataclass(frozen=True, slots=True)
-class QuestionType:
+class PredictedType:
     """A question's type as the sources write it; ``confidence`` is the probability of the fine type, in [0, 1]."""
 
     coarse: str
@@ -129,11 +129,11 @@ def buckets(question: str) -> list[int]:
     names.add(f"n {min(len(seq), 12) // 2}")
     # Places are counted from the question word, not from the beginning: quiz questions often end with it ("... is in
     # which country?").
-    asked = seq[next((index for index, token in enumerate(seq) if token in _QUESTION_WORDS), 0) :]
-    names |= {f"w{size} {' '.join(asked[:size])}" for size in (1, 2, 3)}
-    names |= {f"x{index} {token}" for index, token in enumerate(asked[1:5], 1)}
-    heads = [token for token in asked[1:7] if token not in _LIGHT][:2]
-    names |= {f"i {token}" for token in heads} | {f"h {asked[0]} {token}" for token in heads[:1]}
+    rest = seq[next((index for index, token in enumerate(seq) if token in _QUESTION_WORDS), 0) :]
+    names |= {f"w{size} {' '.join(rest[:size])}" for size in (1, 2, 3)}
+    names |= {f"x{index} {token}" for index, token in enumerate(rest[1:5], 1)}
+    heads = [token for token in rest[1:7] if token not in _LIGHT][:2]
+    names |= {f"i {token}" for token in heads} | {f"h {rest[0]} {token}" for token in heads[:1]}
     return sorted({zlib.crc32(name.encode()) % BUCKETS for name in names})
 
 
@@ -147,7 +147,7 @@ def pieces(questions: Sequence[str]) -> list[list[int]]:
     from quit.models.encoders.minilm import word_pieces
 
     plain = [question.replace("``", '"').replace("''", '"') for question in questions]
-    return [encoding.ids for encoding in word_pieces(LONGEST).encode_batch(plain)]
+    return [encoding.ids for encoding in word_pieces(MAX_PIECES).encode_batch(plain)]
 
 
 class QuestionTypeClassifier:
@@ -160,8 +160,8 @@ class QuestionTypeClassifier:
         self._encoder = encoder
         self.identity = f"question-type@{zlib.crc32(WEIGHTS.read_bytes()):08x}+{encoder.identity}"
 
-    def classify(self, questions: Sequence[str]) -> list[QuestionType]:
-        """Return one type a question, in order."""
+    def classify(self, questions: Sequence[str]) -> list[PredictedType]:
+        """Return one type per question, in order."""
         if not questions:
             return []
         arrays, net = self._loaded
@@ -173,7 +173,7 @@ class QuestionTypeClassifier:
             sums = {code: float(probability[codes == code].sum()) for code in COARSE}
             best = max(sums, key=sums.__getitem__)
             index = int(np.argmax(np.where(codes == best, probability, -1.0)))
-            types.append(QuestionType(*from_trec(labels[index]), float(probability[index])))
+            types.append(PredictedType(*from_trec(labels[index]), float(probability[index])))
         return types
 
     @once
@@ -186,8 +186,7 @@ class QuestionTypeClassifier:
 
 def tuned(arrays: Mapping[str, np.ndarray]) -> Any:
     """Return the fine-tuned copy of MiniLM that is in the weights."""
-    from quit.models.minilm_layers import restore
-    from quit.models.question_net import QuestionNet
+    from quit.models.minilm_layers import QuestionNet, restore
 
     net = {key: value for key, value in arrays.items() if ":" in key}
     return restore(QuestionNet(len(arrays["labels"])), net)

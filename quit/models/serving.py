@@ -18,10 +18,12 @@ from urllib.parse import urlsplit
 
 from quit.errors import SettingsError
 from quit.models.loading import located
-from quit.settings import Judge, ReaderSettings, ServerSettings, Settings
+from quit.settings import JudgeSettings, ReaderSettings, ServerSettings, Settings
 from quit.text.secrets import shown
 
-_MOST = 4 << 20  # bytes of a list of models
+CONNECT_SECONDS = 10.0
+"""Longest wait for a connection."""
+_MAX_BYTES = 4 << 20  # bytes of a list of models
 MAX_MODEL_LEN = 4096  # the few-shot prompt takes about 1,000 tokens, five hints a few hundred
 USABLE = 0.92
 """Share of a GPU's memory that servers may take together."""
@@ -64,7 +66,7 @@ class Serving:
 
 
 @dataclass(frozen=True)
-class Plan:
+class GpuPlan:
     """Which GPU each server gets (by the position of its serving) and which share of its memory; servers that are not
     ours have none. ``together``: all may be up at once; else one reader at a time, and the judge."""
 
@@ -73,10 +75,10 @@ class Plan:
     devices: dict[int, int]
     shares: dict[int, float]
 
-    def sentence(self, listed: Sequence[Serving]) -> str:
+    def sentence(self, servings: Sequence[Serving]) -> str:
         """Return it in one line."""
         each = [
-            f"{'/'.join(listed[row].users)} on {device} ({self.shares[row]:.2f})"
+            f"{'/'.join(servings[row].users)} on {device} ({self.shares[row]:.2f})"
             for row, device in sorted(self.devices.items(), key=lambda item: (item[1], item[0]))
         ]
         return (
@@ -84,27 +86,27 @@ class Plan:
         )
 
 
-def plan(listed: Sequence[Serving], gpus: int, gigabytes: float) -> Plan:
+def plan(servings: Sequence[Serving], gpus: int, gigabytes: float) -> GpuPlan:
     """Return how to spread servers over ``gpus`` GPUs of ``gigabytes`` GB each: largest first, to the emptiest GPU.
 
     Where they do not fit, they take turns on the first GPU, each with most of it; a judge stays beside them.
     """
-    ours = sorted(
-        (row for row, serving in enumerate(listed) if serving.command), key=lambda row: -listed[row].gigabytes
+    rows = sorted(
+        (row for row, serving in enumerate(servings) if serving.command), key=lambda row: -servings[row].gigabytes
     )
     filled, devices = [0.0] * gpus, {}
-    for row in ours:
+    for row in rows:
         devices[row] = filled.index(min(filled))
-        filled[devices[row]] += listed[row].gigabytes
+        filled[devices[row]] += servings[row].gigabytes
     if max(filled) <= USABLE * gigabytes:
         alone = {row: list(devices.values()).count(device) == 1 for row, device in devices.items()}
-        shares = {row: _share(listed[row].gigabytes / filled[devices[row]]) for row in ours}
-        return Plan(gpus, True, devices, {row: ALONE if alone[row] else shares[row] for row in ours})
-    judge = sum(listed[row].gigabytes for row in ours if listed[row].judges)
-    largest = max((listed[row].gigabytes for row in ours if not listed[row].judges), default=0.0)
-    beside = {row: listed[row].gigabytes if listed[row].judges else largest for row in ours}
-    turns = {row: _share(size / (judge + largest)) if judge else ALONE for row, size in beside.items()}
-    return Plan(gpus, False, dict.fromkeys(ours, 0), turns)
+        shares = {row: _share(servings[row].gigabytes / filled[devices[row]]) for row in rows}
+        return GpuPlan(gpus, True, devices, {row: ALONE if alone[row] else shares[row] for row in rows})
+    judge = sum(servings[row].gigabytes for row in rows if servings[row].judges)
+    largest = max((servings[row].gigabytes for row in rows if not servings[row].judges), default=0.0)
+    sizes = {row: servings[row].gigabytes if servings[row].judges else largest for row in rows}
+    turns = {row: _share(size / (judge + largest)) if judge else ALONE for row, size in sizes.items()}
+    return GpuPlan(gpus, False, dict.fromkeys(rows, 0), turns)
 
 
 def _share(part: float) -> float:
@@ -113,8 +115,8 @@ def _share(part: float) -> float:
 
 def servings(settings: Settings) -> list[Serving]:
     """Return every (model, server) of a profile, in order of first use."""
-    users: dict[tuple[str, str], list[ReaderSettings | Judge]] = {}
-    specifications: tuple[ReaderSettings | Judge, ...] = (*settings.readers, settings.judge)
+    users: dict[tuple[str, str], list[ReaderSettings | JudgeSettings]] = {}
+    specifications: tuple[ReaderSettings | JudgeSettings, ...] = (*settings.readers, settings.judge)
     for spec in specifications:
         if spec.kind == "server":
             users.setdefault((spec.model or "", spec.server or ""), []).append(spec)
@@ -151,13 +153,13 @@ def shell(command: tuple[str, ...], device: int) -> str:
     return f"CUDA_VISIBLE_DEVICES={device} {shlex.join(command)}"
 
 
-def listed(url: str, key: str | None, timeout: float) -> list[Any]:
+def listed(url: str, key: str | None, timeout: float = CONNECT_SECONDS) -> list[Any]:
     """Return the entries of a server's list of models. Raises what urllib and json raise."""
     request = urllib.request.Request(f"{url.rstrip('/')}/models")
     if key:
         request.add_header("Authorization", f"Bearer {key}")
     with _OPENER.open(request, timeout=timeout) as response:
-        return list(json.loads(response.read(_MOST))["data"])
+        return list(json.loads(response.read(_MAX_BYTES))["data"])
 
 
 def check(serving: Serving, timeout: float = 5.0) -> tuple[bool, str]:
@@ -170,12 +172,12 @@ def check(serving: Serving, timeout: float = 5.0) -> tuple[bool, str]:
     for url in urls:
         began = time.monotonic()
         try:
-            served = [str(model["id"]) for model in listed(url, key, timeout)]
+            models = [str(model["id"]) for model in listed(url, key, timeout)]
         except urllib.error.HTTPError as error:
             return False, f"{url} answers HTTP {error.code}"
         except (OSError, HTTPException, ValueError, KeyError, TypeError, RecursionError) as error:
             return False, f"{url} does not answer ({shown(str(error))})"
         slowest = max(slowest, time.monotonic() - began)
-        if serving.model not in served:
-            return False, f"{url} serves {shown(', '.join(served[:5])) or 'nothing'}, not {serving.model}"
+        if serving.model not in models:
+            return False, f"{url} serves {shown(', '.join(models[:5])) or 'nothing'}, not {serving.model}"
     return True, f"{', '.join(urls)} serves {serving.model} ({slowest * 1000:.0f} ms)"

@@ -55,7 +55,7 @@ def backup(
         raise InputError(f"{target} exists. A backup replaces nothing: name another file.")
     with workspace.lock(wait):
         remove_leftovers(target.parent, f"{glob.escape(target.name)}.*")
-        workspace.bring_folder(workspace.path / "releases")
+        workspace.download_folder(workspace.path / "releases")
         if damaged := workspace.damaged():
             raise WorkspaceError(
                 f"{damaged[0]} is damaged: it is missing or has not the checksum of its manifest. Build again (or "

@@ -1,4 +1,4 @@
-"""How many passages the labelers will be asked about with ``labels.economy``: ranges, and the order that asks least."""
+"""How many passages the labelers will be asked about with ``labels.partial``: ranges, and the order that asks least."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from quit.engine.pipeline import Pipeline
 from quit.evaluate.labels import Patterns, reader_patterns
 from quit.models.factory import reader_identity
-from quit.stages.selection import Options
+from quit.stages.selection.strategy import Estimated
 
 
 @dataclass(frozen=True)
@@ -41,21 +41,24 @@ class Economy:
 
 
 def economy(pipeline: Pipeline, passages: int, costs: Mapping[str, float | None]) -> Economy | None:
-    """Return what the labelers will be asked; None where ``labels.economy`` is off.
+    """Return what the labelers will be asked; None where ``labels.partial`` is off.
 
     ``passages``: of the build. ``costs``: language model -> what asking it about all passages costs, None where it has
     no price; other labelers cost nothing.
     """
-    mode = pipeline.settings.labels.economy
-    if mode == "off":
+    strategy = pipeline.strategy
+    if not strategy.in_turn:
         return None
-    labelers = [labeler.name for labeler in pipeline.settings.labelers_in_order]
+    labelers = [labeler.name for labeler in strategy.labelers]
     patterns = _measured(pipeline, labelers)
     least, notes = _least(pipeline, passages)
     ranges = []
     for position, name in enumerate(labelers):
-        share = share_open(patterns, range(position)) if mode == "exact" else _share_asked(pipeline, patterns, position)
-        expected = passages if mode == "exact" and not position else None if share is None else round(share * passages)
+        if strategy.predicts:
+            share = _share_asked(pipeline, patterns, position)
+        else:
+            share = share_open(patterns, range(position)) if position else 1.0
+        expected = None if share is None else round(share * passages)
         each = _each(costs, name, passages)
         counts = (0 if position else least, expected, passages)
         money = [None if count is None or each is None else count * each for count in counts]
@@ -64,7 +67,7 @@ def economy(pipeline: Pipeline, passages: int, costs: Mapping[str, float | None]
         notes.append(
             f"Expected: as in the workspace's last build of {sum(patterns.values()):,} passages: labelers are right as "
             "often, and labels can be predicted as well."
-            if mode == "estimated"
+            if strategy.predicts
             else f"Expected: labelers are right as often as in the workspace's last build of "
             f"{sum(patterns.values()):,} passages."
         )
@@ -114,14 +117,13 @@ def proposed_order(patterns: Patterns, costs: Sequence[float]) -> list[int]:
 def _least(pipeline: Pipeline, passages: int) -> tuple[int, list[str]]:
     """Return about how many passages the first labeler is asked at least, and what that says."""
     labels, workspace = pipeline.settings.labels, pipeline.workspace
-    if labels.economy == "exact":
+    if not isinstance(pipeline.strategy, Estimated):
         return passages, ["Least: the first labeler is always right. Most: no labeler but the last is ever right."]
     exact, drawn = 0, workspace.state.get("split") == pipeline.fingerprints["split"]
     if drawn:
         splits = workspace.read("splits")["split"].to_pylist()
         exact = passages * sum(split in labels.exact_splits for split in splits) // max(1, len(splits))
-    options = Options(error=labels.error, confidence=labels.confidence, audit=labels.audit)
-    audit = options.audit_of(passages - exact)
+    audit = pipeline.strategy.options.audit_of(passages - exact)
     whole = (
         f"beside {exact:,} of labels.exact_splits" if drawn else "labels.exact_splits come on top: none is drawn yet"
     )
@@ -158,7 +160,7 @@ def _proposed(
     if not positions:
         return (), (
             "Order: none is proposed; plan in a workspace whose build asked each labeler about every passage "
-            "(labels.economy=off; a few questions are enough)."
+            "(labels.partial=off; a few questions are enough)."
         )
     order = tuple(labelers[position] for position in positions)
     basis = "correct answers per cost" + (" (no prices: each language model's reply costs the same)" if unknown else "")

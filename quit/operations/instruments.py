@@ -17,7 +17,7 @@ from scipy import stats
 from quit.common.json_lines import json_lines
 from quit.errors import InputError, did_you_mean
 from quit.evaluate.metrics import exact_match
-from quit.models.convergence_scored import Scored, convergence
+from quit.models.convergence_scored import ScoredConvergence, convergence
 from quit.models.factory import Models
 from quit.models.protocols import NO_ANSWER, HintSet, JudgeItem, Pair, Prompt
 from quit.settings import Settings
@@ -246,7 +246,7 @@ def convergence_agreement(source: SourceRef, models: Models, settings: Settings,
     if not published:
         raise InputError(f"{source} publishes no convergence to compare with.")
     model = models.convergence
-    values, unread = model.counted(items) if isinstance(model, Scored) else (model.values(items), None)
+    values, unread = model.counted(items) if isinstance(model, ScoredConvergence) else (model.values(items), None)
     verdicts = sum(len(item.hints) * len({*item.distractors, item.gold}) for item in items)
     computed = [value for of_question in values for value in of_question]
     return {

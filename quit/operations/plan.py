@@ -21,11 +21,12 @@ from quit.engine.usage import totals
 from quit.models.generation.base import cache_key
 from quit.models.generation.cache import GenerationCache
 from quit.models.language import Unasked, generator_identity, judge_prompt, language_reader, reader_prompts
+from quit.models.own import OwnReader
 from quit.models.prompting import CHARACTERS_A_TOKEN
 from quit.models.protocols import Prompt
 from quit.models.readers.llm import LLMReader
 from quit.operations.economy import Economy, economy, sums
-from quit.settings import Judge, ReaderSettings
+from quit.settings import JudgeSettings, ReaderSettings
 from quit.sources import read_sources
 from quit.stages.collect import collect
 from quit.stages.labelling.passages import passage_count
@@ -63,7 +64,7 @@ class Line:
 class Plan:
     """What a build will ask. ``total``: the sums of the lines; ``notes`` say what was measured and what was assumed.
 
-    ``economy``: ranges of what labelers are asked, with ``labels.economy``; the lines say the most.
+    ``economy``: ranges of what labelers are asked, with ``labels.partial``; the lines say the most.
     """
 
     questions: int
@@ -97,15 +98,17 @@ def plan(pipeline: Pipeline, *, sample: int = 200, block: int = 16, throughput: 
     )
     lines = []
     try:
-        for spec in pipeline.settings.readers:
-            if spec.kind != "embedded":
+        for spec in pipeline.settings.replying_models:
+            if spec.kind == "python":
+                notes.append(f"{spec.name}: a class of your own, whose replies are not counted.")
+            elif isinstance(spec, ReaderSettings):
                 lines += planner.reader_lines(spec)
-        if pipeline.settings.judge.kind != "equivalence":
-            lines += planner.judge_lines()
+            else:
+                lines += planner.judge_lines()
     finally:
         if known is not None:
             known.close()
-    if not lines:
+    if not pipeline.settings.replying_models:
         notes.append("This profile asks no language model: it costs nothing but this machine's time.")
     passages = len(questions) * passage_count(pipeline.settings.convergence.hints)
     costs = {line.model: line.cost for line in lines if line.role == "read"}
@@ -230,7 +233,7 @@ class _Planner:
 
     def _line(
         self,
-        spec: ReaderSettings | Judge,
+        spec: ReaderSettings | JudgeSettings,
         role: str,
         *,
         replies: int = 0,
@@ -261,7 +264,7 @@ class _Planner:
             cost_uncached=(prompt * spec.price_prompt + out) / 1e6 if priced else None,
         )
 
-    def _counter(self, spec: ReaderSettings | Judge) -> Callable[[str], int]:
+    def _counter(self, spec: ReaderSettings | JudgeSettings) -> Callable[[str], int]:
         try:
             from transformers import AutoTokenizer
 
@@ -298,7 +301,11 @@ def _tokens(
 
 
 def cached_replies(
-    reader: LLMReader, question: Prompt, paths: Sequence[tuple[int, ...]], repetitions: int, cache: GenerationCache
+    reader: LLMReader | OwnReader,
+    question: Prompt,
+    paths: Sequence[tuple[int, ...]],
+    repetitions: int,
+    cache: GenerationCache,
 ) -> int:
     """Return how many of a reader's replies to a question's passages (``paths``) are in the cache."""
     requests = [

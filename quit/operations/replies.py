@@ -15,7 +15,7 @@ from quit.errors import ServerError
 from quit.models.language import Unasked, generator_identity, language_reader
 from quit.models.serving import listed
 from quit.operations.plan import cached_replies, is_current, passage_paths, planned_questions
-from quit.settings import Judge, ReaderSettings
+from quit.settings import JudgeSettings, ReaderSettings
 from quit.text.secrets import shown
 from quit.text.words import counted
 
@@ -45,28 +45,29 @@ def ask_again(pipeline: Pipeline) -> None:
     for run in pipeline.runs:
         if [*_asked(pipeline, run)]:
             discard_to_compare(pipeline.workspace, pipeline.folder(run))
-    cache, models = pipeline.models.cache, pipeline.settings.language_models.values()
+    cache, models = pipeline.models.cache, pipeline.settings.replying_models
     dropped = sum(cache.drop(identity) for identity in {generator_identity(spec) for spec in models}) if cache else 0
     note(f"{counted(dropped, 'kept reply', 'kept replies')} deleted. This build's language models are asked again.")
 
 
-def _served(pipeline: Pipeline, runs: Sequence[StageRun]) -> list[tuple[StageRun, ReaderSettings | Judge]]:
+def _served(pipeline: Pipeline, runs: Sequence[StageRun]) -> list[tuple[StageRun, ReaderSettings | JudgeSettings]]:
     return [(run, spec) for run in runs for spec in _asked(pipeline, run) if spec.kind == "server"]
 
 
-def _asked(pipeline: Pipeline, run: StageRun) -> Iterator[ReaderSettings | Judge]:
+def _asked(pipeline: Pipeline, run: StageRun) -> Iterator[ReaderSettings | JudgeSettings]:
     """Yield the language models that a stage run asks, in the order in which it does."""
     settings, stage = pipeline.settings, run.stage.name
     names = [run.reader] if run.reader else []
-    names += [reader.name for reader in settings.labelers_in_order] if stage == "select" else []
+    names += [reader.name for reader in pipeline.strategy.labelers] if stage == "select" else []
     scored = stage == "rank" and settings.convergence.method == "llm"
     names += [settings.convergence.language_model or ""] if scored else []
-    judged = stage in ("probe", "select", "judge") or (stage == "read" and settings.labels.economy != "off")
+    judged = stage in ("probe", "select", "judge") or (stage == "read" and pipeline.strategy.in_turn)
     names += [settings.judge.name] if judged else []
-    yield from (settings.language_models[name] for name in names if name in settings.language_models)
+    models = {spec.name: spec for spec in settings.replying_models}
+    yield from (models[name] for name in names if name in models)
 
 
-def _tell_origins(pipeline: Pipeline, models: dict[str, ReaderSettings | Judge]) -> None:
+def _tell_origins(pipeline: Pipeline, models: dict[str, ReaderSettings | JudgeSettings]) -> None:
     for row in pipeline.models.cache.statistics() if pipeline.models.cache else ():
         spec = models.get(row["model"])
         if spec is None:
@@ -78,13 +79,13 @@ def _tell_origins(pipeline: Pipeline, models: dict[str, ReaderSettings | Judge])
             note(f"{text}, {date}. To ask again: --fresh-replies", loud=True)
 
 
-def _ask_first(pipeline: Pipeline, run: StageRun, spec: ReaderSettings | Judge, *, fresh: bool = False) -> None:
+def _ask_first(pipeline: Pipeline, run: StageRun, spec: ReaderSettings | JudgeSettings, *, fresh: bool = False) -> None:
     server = pipeline.settings.server(spec.server or "")
     urls, key = server.urls(), server.key()
     absent = []
     for url in urls:
         try:
-            served = [str(model["id"]) for model in listed(url, key, server.connect_seconds)]
+            served = [str(model["id"]) for model in listed(url, key)]
         except (HTTPError, HTTPException, TimeoutError, ValueError, KeyError, TypeError, RecursionError):
             continue  # something is there, and may be busy
         except OSError as error:
@@ -101,11 +102,11 @@ def _ask_first(pipeline: Pipeline, run: StageRun, spec: ReaderSettings | Judge, 
     note(f"{text} Until then only kept replies are used.", loud=True)
 
 
-def _is_needed(pipeline: Pipeline, run: StageRun, spec: ReaderSettings | Judge) -> bool:
+def _is_needed(pipeline: Pipeline, run: StageRun, spec: ReaderSettings | JudgeSettings) -> bool:
     """Whether it is certain that a reply is not kept. Of a judge it never is: its questions follow from answers.
 
     Before the hints are ranked, a question may still be left out, so one reply that is kept leaves it open; so does
-    ``labels.economy``.
+    ``labels.partial``.
     """
     if not isinstance(spec, ReaderSettings) or run.reader != spec.name:
         return False
@@ -122,5 +123,5 @@ def _is_needed(pipeline: Pipeline, run: StageRun, spec: ReaderSettings | Judge) 
         paths = passage_paths(len(question.hints)) if reads else [()]
         wanted += len(paths) * repetitions
         kept += cached_replies(reader, question, paths, repetitions, cache)
-    certain = is_current(pipeline, "rank") and pipeline.settings.labels.economy == "off"
+    certain = is_current(pipeline, "rank") and not pipeline.strategy.in_turn
     return kept < wanted if certain else not kept and wanted > 0

@@ -41,7 +41,7 @@ from quit.models.prompting import PromptTemplate, load_prompt
 from quit.models.protocols import Encoder
 from quit.release.gates import GateResult, Subject, check, coverage
 from quit.review.store import ReviewStore
-from quit.settings import Settings, parse
+from quit.settings import ReaderSettings, Settings, parse
 from quit.stages.labelling.verdicts import live_reviews
 from quit.store.base import Store
 from quit.store.folder import FolderStore
@@ -93,7 +93,7 @@ def create(
     target = Path(out) if out is not None else workspace.path / FOLDER / name
     check_target(target, name)
     if out is None and is_release(target):
-        workspace.bring_folder(target)
+        workspace.download_folder(target)
     subject = subject_of(pipeline, settings)
     if damaged := workspace.damaged():
         raise WorkspaceError(f"{damaged[0]} was altered or is missing. Build it again: quit build -w {workspace}")
@@ -277,11 +277,11 @@ def facts_of(
 def _prompts(settings: Settings) -> dict[str, dict[str, str]]:
     """Return the prompts that language models were given: use -> name, hash and turns."""
     used: dict[str, PromptTemplate] = {}
-    for reader in settings.readers:
-        if reader.kind != "embedded":
-            used[f"reader:{reader.name}"], used[f"probe:{reader.name}"] = reader_prompts(reader)
-    if settings.judge.kind != "equivalence":
-        used["judge"] = judge_prompt(settings.judge)
+    for spec in settings.language_models.values():
+        if isinstance(spec, ReaderSettings):
+            used[f"reader:{spec.name}"], used[f"probe:{spec.name}"] = reader_prompts(spec)
+        else:
+            used["judge"] = judge_prompt(spec)
     if settings.convergence.method == "llm":
         used |= {name: load_prompt(name) for name in ("refers", "candidates")}
     return {

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from quit.render.table import share
+from quit.render.table import plain_name, share
 from quit.text.words import counted
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -25,7 +25,13 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.filters |= {"spans": spans, "n": "{:,}".format, "counted": counted, "share": share}
+    templates.filters |= {
+        "spans": spans,
+        "n": "{:,}".format,
+        "counted": counted,
+        "share": share,
+        "plain_name": plain_name,
+    }
     return templates
 
 

@@ -1,8 +1,8 @@
 """The report's plots as SVG: text stays text, colours follow the page (light or dark), and no two plots share an id.
 
-Colours are those of Okabe and Ito (Color Universal Design, 2008), told apart by the colour-blind too; lines differ in
-dashes and marks as well. What is drawn in ink, grid or series colours is written as a CSS variable of
-``templates/style.css``.
+A colour has one meaning on a page: splits and bins of difficulty have colours of their own, and other lines are drawn
+in the remaining ones. They are colours of Okabe and Ito (Color Universal Design, 2008), which the colour-blind can tell
+apart; lines differ in dashes and marks as well. All are CSS variables of ``templates/style.css``.
 """
 
 from __future__ import annotations
@@ -15,10 +15,19 @@ from typing import Any
 
 from quit.errors import MissingDependency
 
-SERIES = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#999933", "#882255")
-"""Light-page colours of series 1 to 8: Okabe and Ito's six that can be told from a white page, and two of Tol's
-(2021)."""
+SERIES = ("#D55E00", "#CC79A7", "#56B4E9", "#999933", "#882255", "#332288")
+"""Light-page colours of lines 1 to 6: Okabe and Ito's that can be told from a white page, and three of Tol's (2021)."""
+NAMED = {
+    "train": "#0072B2", "dev": "#E69F00", "test": "#009E73", "all": "#010204",
+    "easy": "#C3CAD2", "medium": "#8B96A2", "hard": "#3E4853",
+}  # fmt: skip
+"""Colours of splits, and of bins of difficulty: the darker, the harder."""
+BAR, REST = "#5B7C99", "#D0D7DE"
+"""A single series of bars or the first of two, and the second."""
 MARKS, DASHES = "osv^D<>P", ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (6, 3)))
+_VARIABLES = {"#010203": "ink", "#010204": "ink", "#010205": "grid", BAR: "bar", REST: "rest"}
+_VARIABLES |= {colour: name for name, colour in NAMED.items() if name != "all"}
+_VARIABLES |= {colour: f"s{place}" for place, colour in enumerate(SERIES, start=1)}
 _INK, _GRID = "#010203", "#010205"  # stand for the page's own colours until the plot is on it
 _WIDTH = 4.6  # inches: about what a telephone shows, so that text is as large there as on a wide page
 _STYLE: dict[Any, Any] = {
@@ -41,24 +50,23 @@ def bars(
 ) -> str:
     """Draw horizontal bars, one a label, the first at the top, each with its value; several series are stacked.
 
-    ``share``: values are shares of 1, written as percentages. The axis ends a little after the longest bar.
+    ``share``: values are shares of 1, written as percentages. The axis ends after the longest bar, at a round number.
     """
 
     def draw(axes: Any) -> None:
         places = range(len(labels))
         ends = [0.0] * len(labels)
         for number, (title, values) in enumerate(series.items()):
-            axes.barh(places, values, left=ends, color=SERIES[number % 8], label=title, height=0.7)
+            axes.barh(places, values, left=ends, color=_of_bars(title, number), label=title, height=0.7)
             ends = [end + value for end, value in zip(ends, values, strict=True)]
         for height, end in zip(places, ends, strict=True):
             axes.annotate(f"{end:.1%}" if share else f"{end:,.0f}", (end, height), (3, 0), textcoords="offset points",
                           va="center", fontsize=8.5)  # fmt: skip
         axes.set_yticks(places, [_short(label) for label in labels])
-        axes.set_xlim(0, max(ends, default=1) * 1.18 or 1)
+        axes.set_xlim(0, 1.12 * _ticks(axes.xaxis, max(ends, default=0), share))  # the last value has room
         axes.set_xlabel(across)
         axes.invert_yaxis()
         axes.tick_params(axis="y", length=0)
-        _ticks(axes.xaxis, share)
         if len(series) > 1:
             _legend(axes, series)
 
@@ -74,14 +82,13 @@ def histogram(name: str, rows: Sequence[Mapping[str, Any]], groups: Sequence[str
         ends = [0.0] * len(rows)
         for number, group in enumerate(groups):
             values = [row[group] for row in rows]
-            axes.bar(low, values, width=width, bottom=ends, align="edge", color=SERIES[number % 8], label=group,
+            axes.bar(low, values, width=width, bottom=ends, align="edge", color=_of_bars(group, number), label=group,
                      edgecolor=_GRID, linewidth=0.4)  # fmt: skip
             ends = [end + value for end, value in zip(ends, values, strict=True)]
         axes.set_xlim(low[0], rows[-1]["high"])
-        axes.set_ylim(0, max(ends) * 1.05 or 1)
+        axes.set_ylim(0, _ticks(axes.yaxis, max(ends)))
         axes.set_xlabel(across)
         axes.set_ylabel(up)
-        _ticks(axes.yaxis)
         if len(groups) > 1:
             _legend(axes, groups)
 
@@ -89,36 +96,46 @@ def histogram(name: str, rows: Sequence[Mapping[str, Any]], groups: Sequence[str
 
 
 def lines(name: str, series: Mapping[str, Mapping[Any, float]], across: str, up: str, most: float | None = None) -> str:
-    """Draw a line a series over whole numbers or names; values are shares of 1. ``most``: end of the axis (None: a
-    little above the highest value)."""
+    """Draw a line a series over whole numbers or names; values are shares of 1. ``most``: end of the axis (None: the
+    round number above the highest value)."""
 
     def draw(axes: Any) -> None:
         ticks = list(dict.fromkeys(at for points in series.values() for at in points))
         names = any(isinstance(at, str) for at in ticks)
         for number, (title, points) in enumerate(series.items()):
             at = [ticks.index(name) for name in points] if names else list(points)
-            axes.plot(at, list(points.values()), color=SERIES[number % 8], marker=MARKS[number % 8],
+            colour = NAMED.get(title, SERIES[number % len(SERIES)])
+            axes.plot(at, list(points.values()), color=colour, marker=MARKS[number % 8],
                       linestyle=DASHES[number % 8], markersize=5, linewidth=1.5, label=title)  # fmt: skip
         if names:
             axes.set_xticks(range(len(ticks)), [_short(at) for at in ticks], rotation=30, ha="right")
         else:
             axes.set_xticks(sorted(ticks))
-        axes.set_ylim(0, most or 1.1 * max(max(points.values(), default=0) for points in series.values()) or 1)
+        highest = most or max(max(points.values(), default=0) for points in series.values())
+        axes.set_ylim(0, _ticks(axes.yaxis, highest, share=True))
         axes.set_xlabel(across)
         axes.set_ylabel(up)
         axes.grid(axis="y", linewidth=0.6)
-        _ticks(axes.yaxis, share=True)
         _legend(axes, series)
 
     rows = len(series) // 2 if _columns(series) > 1 else len(series) - 1
     return _svg(name, draw, 2.7 + 0.18 * rows)
 
 
-def _ticks(axis: Any, share: bool = False) -> None:
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
+def _of_bars(name: str, number: int) -> str:
+    return NAMED.get(name, (BAR, REST)[number % 2])
 
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0%}" if share else f"{value:,.0f}"))
-    axis.set_major_locator(MaxNLocator(5, integer=not share))
+
+def _ticks(axis: Any, highest: float, share: bool = False) -> float:
+    """Set about five ticks in steps of 1, 2 or 5 from 0 to the first at or above ``highest``; return that one."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, PercentFormatter
+
+    locator = MaxNLocator(5, steps=[1, 2, 5, 10], integer=not share)
+    ticks = [tick for tick in locator.tick_values(0, highest or 1) if tick >= 0]
+    axis.set_major_locator(FixedLocator(ticks))
+    whole = FuncFormatter(lambda value, _: f"{value:,.0f}")
+    axis.set_major_formatter(PercentFormatter(1, 0 if ticks[1] >= 0.01 else None) if share else whole)
+    return ticks[-1]
 
 
 def _columns(names: Collection[str]) -> int:
@@ -175,10 +192,6 @@ def _tag(tag: str, name: str) -> str:
     tag = re.sub(r'\bid="', f'id="{name}-', tag)
     tag = re.sub(r'\b(?:xlink:)?href="#', f'href="#{name}-', tag)
     tag = tag.replace("url(#", f"url(#{name}-")
-    for colour, variable in (
-        (_INK, "ink"),
-        (_GRID, "grid"),
-        *((series, f"s{at}") for at, series in enumerate(SERIES, 1)),
-    ):
+    for colour, variable in _VARIABLES.items():
         tag = re.sub(rf"{colour}\b", f"var(--{variable})", tag, flags=re.I)
     return tag

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 @dataclass(frozen=True)
 class Table:
     """A table. ``text``: columns (from 0) that hold words: they are set flush left, as the first one always is, and may
-    wrap; the others hold figures. ``more``: rows left out."""
+    wrap; the others hold figures. ``more``: rows left out. ``cells``: the rows as text."""
 
     title: str
     heads: Sequence[str]
@@ -20,9 +21,14 @@ class Table:
     more: int = 0
 
     @property
+    def cells(self) -> list[list[str]]:
+        """The rows as text: counts with commas, other numbers with two decimals, a dash for None."""
+        return [[_text(cell) for cell in row] for row in self.rows]
+
+    @property
     def wide(self) -> bool:
         """Whether half a page is too narrow for it."""
-        return sum(max(len(str(cell)) for cell in column) for column in zip(self.heads, *self.rows, strict=True)) > 60
+        return sum(max(map(len, column)) for column in zip(self.heads, *self.cells, strict=True)) > 60
 
 
 @dataclass(frozen=True)
@@ -39,8 +45,8 @@ def markdown(pieces: Iterable[Table | str]) -> str:
     texts: list[str] = []
     for piece in pieces:
         if isinstance(piece, Table):
-            lines = [piece.heads, ["---"] * len(piece.heads), *piece.rows]
-            table = "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in lines)
+            lines = [piece.heads, ["---"] * len(piece.heads), *piece.cells]
+            table = "\n".join("| " + " | ".join(map(_escaped, line)) + " |" for line in lines)
             more = f"and {piece.more:,} more" if piece.more else ""
             texts += filter(None, (piece.title and f"### {piece.title}", table, more, piece.note))
         else:
@@ -48,8 +54,33 @@ def markdown(pieces: Iterable[Table | str]) -> str:
     return "\n\n".join(texts) + "\n"
 
 
-def _cell(value: Any) -> str:
-    return " ".join(str(value).replace("|", "\\|").split())
+def _escaped(cell: str) -> str:
+    return " ".join(cell.replace("|", "\\|").split())
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float) or value is None:
+        return number(value)
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def plain_name(name: str) -> str:
+    """Return a reason or a class of TREC in words.
+
+    >>> plain_name("too_few_hints"), plain_name("ENTY:ENTITY")
+    ('too few hints', 'entity')
+    """
+    coarse = re.fullmatch(r"[A-Z]+:([A-Z]+)", name)
+    return coarse[1].lower() if coarse else name.replace("_", " ")
+
+
+def short_identity(identity: str) -> str:
+    """Return a model's name without versions and hashes.
+
+    >>> short_identity("learned/1@bedd40e61815+all-MiniLM-L6-v2@53aa51172d14/fp32")
+    'learned/1'
+    """
+    return identity.partition("@")[0]
 
 
 TABLE_1 = (

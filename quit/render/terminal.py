@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from rich import table as rich
 from rich.markup import escape
 
-from quit.common.terminal import SafeConsole
+from quit.common.terminal import SafeConsole, wrapped
 from quit.render.table import Table
 
 WIDEST = 10_000  # columns: more than any line needs
@@ -24,7 +24,13 @@ def show(pieces: Iterable[Table | str], out: SafeConsole | None = None) -> None:
         if isinstance(piece, Table):
             _show(piece, out)
         else:
-            out.print(escape(piece), soft_wrap=True)
+            sentence(piece, out)
+
+
+def sentence(text: str, out: SafeConsole | None = None) -> None:
+    """Print a text as it is; on a terminal its lines break at spaces."""
+    out = out or OUT
+    out.print(escape(wrapped(text, out.width if out.is_terminal else WIDEST)), soft_wrap=True)
 
 
 def _show(table: Table, out: SafeConsole) -> None:
@@ -33,8 +39,8 @@ def _show(table: Table, out: SafeConsole) -> None:
     for place, head in enumerate(table.heads):
         left, wraps = not place or place in table.text, place in table.text
         drawn.add_column(head, justify="left" if left else "right", no_wrap=not wraps)
-    for row in table.rows:
-        drawn.add_row(*(escape("" if cell is None else str(cell)) for cell in row))
+    for row in table.cells:
+        drawn.add_row(*map(escape, row))
     options = out.options.update(width=WIDEST)
     for column in drawn.columns:
         cells = [out.measure(cell, options=options) for cell in (column.header, *column.cells)]
@@ -46,4 +52,4 @@ def _show(table: Table, out: SafeConsole) -> None:
     for line in printed.get().splitlines():
         out.file.write(line.rstrip() + "\n")
     for text in filter(None, (table.note, f"... {table.more:,} more" if table.more else "")):
-        out.print(escape(text))
+        sentence(text, out)

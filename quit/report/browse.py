@@ -25,11 +25,11 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from quit.engine.workspace import Workspace
-from quit.errors import QuitError, SettingsError
+from quit.errors import InputError, QuitError, SettingsError
 from quit.release.view import shown_readers
 from quit.render.html import environment, style
 from quit.report.data import gather, last_changed
-from quit.report.lookup import CHECKS, FILTERS, Lookup
+from quit.report.lookup import COLUMNS, FILTERS, Lookup
 from quit.report.page import render
 from quit.report.tree import tree
 from quit.settings import Settings
@@ -46,6 +46,7 @@ _SAFE = {
 _ONLY_OURS = (
     "default-src 'none'; style-src {}; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
+_RESULTS = 50  # questions on one page of search results
 _DEFAULTS = (("order", "id"), ("page", "1"))
 """What an address need not say."""
 
@@ -101,15 +102,11 @@ class _Pages:
         """Return results. What narrows them is in the address, and nothing else is, so that it can be passed on."""
         asked = request.query_params
         given = [(name, value) for name, value in asked.multi_items() if value and (name, value) not in _DEFAULTS]
+        search = _search(request)
         if len(given) < len(asked.multi_items()):  # a form sends its empty fields too
             return RedirectResponse("/?" + urlencode(given) if given else "/", 303, _headers("'self'"))
-        filters = {name: asked.get(name, "") for name in FILTERS}
-        checks = [name for name in CHECKS if name in asked.getlist("check")]
-        order = asked.get("order", "id")
-        number = asked.get("page", "1")[:9]
-        page = int(number) if number.isdecimal() else 1
-        size = self._settings.pages.results
-        results = self._lookup.search(asked.get("q", "")[:1000], filters, order, page, size, checks)
+        page, size = int(asked.get("page", "1")[:9]), _RESULTS
+        results = self._lookup.search(page=page, size=size, **search)
         pages = max(1, -(-results.total // size))
         page = min(max(page, 1), pages)
         kept = [(name, value) for name, value in given if name != "page"]
@@ -117,26 +114,31 @@ class _Pages:
             "search.html",
             date=last_changed(self._workspace),
             results=results,
-            asked={"q": asked.get("q", ""), **filters},
-            checks=checks,
-            narrowed=bool(kept),
-            order=order,
+            search=search,
+            columns={column: COLUMNS[column] for column in results.columns},
+            query="?" + urlencode(kept) if kept else "",
             page=page,
             pages=pages,
             first=(page - 1) * size,
-            to=lambda number: "/?" + urlencode([*kept, ("page", number)]),
+            to=lambda **changed: (
+                "/?" + urlencode([*(pair for pair in kept if pair[0] not in changed), *changed.items()])
+            ),
         )
 
     def question(self, request: Request) -> Response:
-        identity = request.path_params["question_id"]
+        identity, search = request.path_params["question_id"], _search(request)
         row = self._lookup.row(identity)
         if row is None:
             raise HTTPException(404, f"There is no question {identity!r} in this workspace.")
         question = story(self._workspace, identity)
+        before, after = self._lookup.neighbours(identity, **search)
         return self._html(
             "question.html",
             story=question,
             row=row,
+            before=before,
+            after=after,
+            query="?" + request.url.query if request.url.query else "",
             nodes=tree(question, self._labelers, [reader.name for reader in self._readers]),
             probe=Counter((answer["reader"], answer["answer"], answer["correct"]) for answer in question["probe"]),
             releases=self._lookup.releases(identity),
@@ -160,6 +162,22 @@ class _Pages:
         return HTMLResponse(text.lstrip(), headers=_headers("'self'"))
 
 
+def _search(request: Request) -> dict[str, Any]:
+    """Return the arguments of ``Lookup.search`` in an address. Raises ``HTTPException`` (400) for another parameter."""
+    asked = request.query_params
+    names = ("q", *FILTERS, "order", "check", "page")
+    if unknown := [name for name in asked if name not in names]:
+        raise HTTPException(400, f"There is no parameter {unknown[0]!r}. Known: {', '.join(names)}.")
+    if not asked.get("page", "1").isdecimal() and asked["page"]:
+        raise HTTPException(400, f"{asked['page'][:40]!r} is not the number of a page.")
+    return {
+        "text": asked.get("q", "")[:1000],
+        "filters": {name: asked.get(name, "") for name in FILTERS},
+        "order": asked.get("order") or "id",
+        "checks": list(filter(None, asked.getlist("check"))),
+    }
+
+
 def _headers(styles: str) -> dict[str, str]:
     return {**_SAFE, "Content-Security-Policy": _ONLY_OURS.format(styles)}
 
@@ -170,7 +188,7 @@ def _said(status: int, text: str) -> Response:
 
 
 def _refused(request: Request, error: Exception) -> Response:
-    return _said(500, str(error))
+    return _said(400 if isinstance(error, InputError) else 500, str(error))
 
 
 def _missing(request: Request, error: Exception) -> Response:

@@ -24,7 +24,7 @@ from quit.release.view import release_of, shown_judge, shown_readers, shown_rele
 from quit.report.examples import example_passage, examples
 from quit.report.people import judge_against_people, review_progress
 from quit.report.quality import LEAKS, PROBE, agreement_figures, split_figures
-from quit.settings import Judge, ReaderSettings, Settings
+from quit.settings import JudgeSettings, ReaderSettings, Settings
 from quit.status.asked import asked
 from quit.status.summary import (
     funnel,
@@ -74,7 +74,7 @@ def gather(workspace: Workspace, settings: Settings, compared: Sequence[Path] = 
         facts["agreement"] = _counted(agreement_figures(connection, facts["readers"]))
         facts["passage"] = _counted(example_passage(workspace, connection, facts["readers"]))
         facts["examples"] = _counted(examples(workspace, connection, settings))
-    facts["funnel"] = _counted([] if frozen else _funnel(workspace, facts["rejects"], releases))
+    facts["funnel"] = _counted([] if frozen else _funnel(workspace, releases))
     facts["statistics"] = _counted(frozen.facts["statistics"] if frozen else _statistics(workspace))
     facts["readers_by_hints"] = [
         dict(zip(("reader", "hints", "passages", "no_answer", "correct", "cut", "sentences"), row, strict=True))
@@ -103,13 +103,11 @@ def last_changed(workspace: Workspace) -> str | None:
     return datetime.fromtimestamp(path.stat().st_mtime, UTC).date().isoformat() if path.exists() else None
 
 
-def _funnel(workspace: Workspace, rejects: list[dict[str, Any]], releases: Sequence[Release]) -> list[tuple[str, int]]:
-    """Questions from the sources to the releases; those that collecting left out (too few hints, ...) count at the
-    start."""
-    (_, _), (name, collected), *later = funnel(workspace)
-    short = sum(row["count"] for row in rejects if (row["stage"], row["kind"]) == ("collect", "question"))
+def _funnel(workspace: Workspace, releases: Sequence[Release]) -> list[tuple[str, int]]:
+    """Questions from the sources to the releases; the splits, which part them, as one step."""
+    steps = funnel(workspace)
     released = [(f"in release {release.name}", _size(release)) for release in releases]
-    return [("questions in the sources", collected + short), (name, collected), *later, *released]
+    return [*steps[:-3], ("in train, dev or test", sum(count for _, count in steps[-3:])), *released]
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, sql: str, **values: Any) -> list[dict[str, Any]]:
@@ -250,7 +248,7 @@ def _statistics(workspace: Workspace) -> dict[str, Any] | None:
 def _usage(workspace: Workspace, settings: Settings) -> dict[str, Any]:
     """What language models were asked and what that cost at the profile's prices (of a million tokens; 0: no price is
     set)."""
-    models: list[ReaderSettings | Judge] = [*settings.readers, settings.judge]
+    models: list[ReaderSettings | JudgeSettings] = [*settings.readers, settings.judge]
     prices = {model.name: model for model in models}
     usage = totals(workspace.path)
     costs = []

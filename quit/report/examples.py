@@ -9,10 +9,12 @@ from typing import Any
 import duckdb
 
 from quit.engine.workspace import Workspace
+from quit.render.table import plain_name
 from quit.settings import Settings
 from quit.status.story import story
 from quit.text.normalize import normalize_answer
 
+_ANSWERS = 8  # listed per example, those from most passages first
 _SHARES = """
     SELECT s.question_id, avg((l.label = 2)::INTEGER) AS share FROM splits s JOIN labels l USING (question_id)
     WHERE NOT coalesce(s.parametric, s.split = 'train') GROUP BY 1
@@ -99,7 +101,7 @@ def examples(workspace: Workspace, connection: duckdb.DuckDBPyConnection, settin
         fresh = [question_id for question_id in ids if question_id not in seen][: settings.pages.examples]
         seen |= set(fresh)
         if fresh:
-            questions = [example(story(workspace, question_id), settings.pages.answers) for question_id in fresh]
+            questions = [example(story(workspace, question_id), _ANSWERS) for question_id in fresh]
             chosen.append({"kind": kind, "title": title, "rule": rule, "questions": questions})
     return chosen
 
@@ -138,7 +140,7 @@ def example(question: dict[str, Any], most: int) -> dict[str, Any]:
         "readers": len({reader for passage in passages for reader in passage["answers"]}),
         "more_answers": max(0, len(shown) - most),
         "reasons": list(dict.fromkeys(
-            f"{row['stage']}: {row['reason']} ({row['detail']})"
+            f"{row['stage']}: {plain_name(row['reason'])} ({row['detail']})"
             for row in question["rejects"] if row["kind"] == "question"
         )),
         "changes": [row["reason"] for row in question["changes"] if row["reviews"]][:most],

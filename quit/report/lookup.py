@@ -11,6 +11,7 @@ from typing import Any
 import duckdb
 
 from quit.engine.workspace import Workspace
+from quit.errors import InputError
 from quit.release.view import shown_releases
 from quit.review.store import ReviewStore
 from quit.stages.labelling.verdicts import live_reviews
@@ -22,10 +23,15 @@ ORDERS = {
     "hardest": "difficulty DESC NULLS LAST, question_id",
     "disagreement": "disagreement DESC NULLS LAST, question_id",
     "cut": "cut DESC, question_id",
+    "leaks": "leaks DESC, question_id",
     "changed": "changed DESC, question_id",
+    "reviewers": "reviewers DESC, question_id",
 }
 """Order of the results: by id, by share of label 2, by difficulty, by the share of passages on which labelers disagree,
-by replies cut at the token limit, by labels that people changed."""
+by replies cut at the token limit, by leaking hints, by labels that people changed, by people who reviewed."""
+COLUMNS = {"share": "most", "disagreement": "disagreement", "cut": "cut", "leaks": "leaks", "changed": "changed",
+           "reviewers": "reviewers"}  # fmt: skip
+"""Columns of figures and their orders; one that is 0 for every question is not shown."""
 FILTERS = {"state": "state", "type": "coarse", "difficulty": "difficulty_bin"}
 """What results can be narrowed to: the split (or why a question was left out), the coarse type, the difficulty's
 bin."""
@@ -46,8 +52,11 @@ _OVERVIEW = """
             count(*) FILTER (len(labelers) BETWEEN 1 AND $labelers - 1) / count(*) AS disagreement
         FROM labels GROUP BY 1
     ), gone AS (
-        SELECT question_id, min(stage || ': ' || reason) AS reason FROM rejects
+        SELECT question_id, min(stage || ': ' || reason) AS reason, any_value(source) AS source FROM rejects
         WHERE kind = 'question' AND question_id IS NOT NULL GROUP BY 1
+    ), everyone AS (
+        SELECT question_id, question, answers, source FROM questions UNION ALL
+        SELECT question_id, question_id, [], source FROM gone ANTI JOIN questions USING (question_id)
     ), hinted AS (
         SELECT question_id, string_agg(hint, ' ' ORDER BY position) AS hints FROM hints GROUP BY 1
     ), leaking AS (
@@ -57,17 +66,17 @@ _OVERVIEW = """
     ), altered AS (
         SELECT question_id, count(*) FILTER (change = 'label') AS changed FROM changes GROUP BY 1
     ), reviewed AS (
-        SELECT question_id, count(DISTINCT annotator) AS people FROM live WHERE kind = 'annotation' GROUP BY 1
+        SELECT question_id, count(DISTINCT annotator) AS reviewers FROM live WHERE kind = 'annotation' GROUP BY 1
     )
     SELECT q.question_id, q.question, q.answers, q.source, d.coarse, d.difficulty, d.difficulty_bin,
            coalesce(s.split, g.reason, 'not split yet') AS state, l.passages, l.fully, l.fully / l.passages AS share,
            CASE WHEN $labelers > 1 AND NOT EXISTS (SELECT 1 FROM answers WHERE NOT asked) THEN l.disagreement END
                AS disagreement, coalesce(k.leaks, 0) AS leaks,
-           coalesce(c.cut, 0) AS cut, coalesce(a.changed, 0) AS changed, coalesce(r.people, 0) AS people,
+           coalesce(c.cut, 0) AS cut, coalesce(a.changed, 0) AS changed, coalesce(r.reviewers, 0) AS reviewers,
            lower(strip_accents(
                concat_ws(' ', q.question_id, q.question, array_to_string(q.answers, ' '), h.hints)
            )) AS haystack
-    FROM questions q LEFT JOIN descriptions d USING (question_id) LEFT JOIN splits s USING (question_id)
+    FROM everyone q LEFT JOIN descriptions d USING (question_id) LEFT JOIN splits s USING (question_id)
     LEFT JOIN labelled l USING (question_id) LEFT JOIN gone g USING (question_id) LEFT JOIN hinted h USING (question_id)
     LEFT JOIN leaking k USING (question_id) LEFT JOIN shortened c USING (question_id)
     LEFT JOIN altered a USING (question_id) LEFT JOIN reviewed r USING (question_id)
@@ -78,12 +87,14 @@ _OVERVIEW = """
 @dataclass(frozen=True)
 class Results:
     """``rows``: one page of questions; ``total``: how many there are; ``choices``: filter -> (value, questions of the
-    collection); ``checks``: name of :data:`CHECKS` -> questions of the collection."""
+    collection); ``checks``: name of :data:`CHECKS` -> questions of the collection; ``columns``: those of
+    :data:`COLUMNS` that are not 0 for every question."""
 
     rows: list[dict[str, Any]]
     total: int
     choices: Mapping[str, list[tuple[str, int]]]
     checks: Mapping[str, int]
+    columns: list[str]
 
 
 class Lookup:
@@ -109,32 +120,44 @@ class Lookup:
         """Return the questions with every word of ``text`` in id, question, answers or hints (case and accents do not
         matter).
 
-        ``filters``: name of :data:`FILTERS` -> value; ``order``: a name of :data:`ORDERS`, others are taken as ``id``;
-        ``page`` from 1; ``checks``: names of :data:`CHECKS` that must all hold, others are left out.
+        ``filters``: name of :data:`FILTERS` -> value; ``order``: a name of :data:`ORDERS`; ``page`` from 1; ``checks``:
+        names of :data:`CHECKS` that must all hold. Raises ``InputError`` for another name or value.
         """
         cursor = self._cursor()
-        where, values = ["true", *(CHECKS[name] for name in checks if name in CHECKS)], []
-        for word in text.split():
-            where.append("contains(haystack, lower(strip_accents(?)))")
-            values.append(word)
-        for name, value in (filters or {}).items():
-            if value:
-                where.append(f"{FILTERS[name]} = ?")
-                values.append(value)
-        matching = f"FROM overview WHERE {' AND '.join(where)}"
+        choices = self._choices(cursor)
+        matching, values = _matching(text, filters or {}, order, checks, choices)
         total = cursor.execute(f"SELECT count(*) {matching}", values).fetchall()[0][0]
         page = min(max(page, 1), max(1, -(-total // size)))
-        query = f"SELECT * EXCLUDE (haystack) {matching} ORDER BY {ORDERS.get(order, ORDERS['id'])} LIMIT ? OFFSET ?"
+        query = f"SELECT * EXCLUDE (haystack) {matching} ORDER BY {ORDERS[order]} LIMIT ? OFFSET ?"
         rows = cursor.sql(query, params=[*values, size, (page - 1) * size]).to_arrow_table().to_pylist()
-        choices = {
+        conditions = [*CHECKS.values(), *(f"{column} > 0" for column in COLUMNS)]
+        counts = ", ".join(f"count(*) FILTER ({condition})" for condition in conditions)
+        [counted] = cursor.execute(f"SELECT {counts} FROM overview").fetchall()
+        columns = [column for column, count in zip(COLUMNS, counted[len(CHECKS) :], strict=True) if count]
+        return Results(rows, total, choices, dict(zip(CHECKS, counted, strict=False)), columns)
+
+    def neighbours(
+        self, question_id: str, text: str, filters: Mapping[str, str], order: str, checks: Sequence[str]
+    ) -> tuple[str | None, str | None]:
+        """Return the ids before and after a question in the results of a search; None at their ends. Raises as
+        :meth:`search` does."""
+        cursor = self._cursor()
+        matching, values = _matching(text, filters, order, checks, self._choices(cursor))
+        rows = cursor.execute(
+            f"""SELECT before, after FROM (
+                SELECT question_id, lag(question_id) OVER found AS before, lead(question_id) OVER found AS after
+                {matching} WINDOW found AS (ORDER BY {ORDERS[order]})) WHERE question_id = ?""",
+            [*values, question_id],
+        ).fetchall()
+        return rows[0] if rows else (None, None)
+
+    def _choices(self, cursor: duckdb.DuckDBPyConnection) -> dict[str, list[tuple[str, int]]]:
+        return {
             name: cursor.execute(
                 f"SELECT {column}, count(*) FROM overview WHERE {column} IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1"
             ).fetchall()
             for name, column in FILTERS.items()
         }
-        counts = ", ".join(f"count(*) FILTER ({condition})" for condition in CHECKS.values())
-        [counted] = cursor.execute(f"SELECT {counts} FROM overview").fetchall()
-        return Results(rows, total, choices, dict(zip(CHECKS, counted, strict=True)))
 
     def row(self, question_id: str) -> dict[str, Any] | None:
         """Return the question's row of the results, or None where the collection has no such question."""
@@ -175,3 +198,27 @@ class Lookup:
                 connection.execute(_OVERVIEW, {"labelers": self._labelers})
                 self._connection, self._version = connection, version
             return self._connection.cursor()
+
+
+def _matching(
+    text: str,
+    filters: Mapping[str, str],
+    order: str,
+    checks: Sequence[str],
+    choices: Mapping[str, list[tuple[str, int]]],
+) -> tuple[str, list[str]]:
+    """Return the FROM and WHERE of a search and its values; raise ``InputError`` as :meth:`Lookup.search` does."""
+    filters = {name: value for name, value in filters.items() if value}
+    allowed = [("order", order, list(ORDERS)), *(("check", name, list(CHECKS)) for name in checks)]
+    allowed += [(name, value, [choice for choice, _ in choices[name]]) for name, value in filters.items()]
+    for name, value, names in allowed:
+        if value not in names:
+            raise InputError(f"There is no {name} {value!r}. Known: {', '.join(names) or 'none'}.")
+    words = text.split()
+    where = [
+        "true",
+        *(CHECKS[name] for name in checks),
+        *("contains(haystack, lower(strip_accents(?)))" for _ in words),
+        *(f"{FILTERS[name]} = ?" for name in filters),
+    ]
+    return f"FROM overview WHERE {' AND '.join(where)}", [*words, *filters.values()]

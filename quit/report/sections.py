@@ -1,24 +1,439 @@
-"""The report's sections in their order: which figures are said, which are drawn, and the table behind each plot."""
+"""The report's sections in their order: sentences, plots with the table behind each, and tables, from the figures of
+:mod:`quit.report.data`."""
 
 from __future__ import annotations
 
-from quit.report import construction, labels, outcome
-from quit.report.pieces import Facts, Section
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from quit.release.show import differences
+from quit.render import plots
+from quit.render.table import Plot, Table, number, percent, plain_name, share, short_identity, table_1
+from quit.review.report import described
+from quit.status.asked import asked_tables
+from quit.status.summary import JudgeAgreement, type_sentence
+from quit.text.words import counted
+
+SPLITS = ("train", "dev", "test")
+Facts = dict[str, Any]
+"""What :func:`quit.report.data.gather` returns, or a part of it."""
+Pieces = Iterator[str | Table]
 
 
-def sections(facts: Facts, rows: int) -> list[Section]:
-    """Return the sections that have anything to show; ``rows``: of a list at most."""
-    pieces = (
-        construction.imported(facts),
-        construction.funnel(facts),
-        construction.hints(facts),
-        construction.questions(facts),
-        labels.labels(facts),
-        labels.readers(facts),
-        outcome.verdicts(facts),
-        outcome.review(facts, rows),
-        outcome.models(facts),
-        outcome.releases(facts),
-        outcome.difference(facts, rows),
+@dataclass(frozen=True)
+class Section:
+    """A section of the page; ``pieces``: sentences, plots and tables."""
+
+    name: str
+    title: str
+    pieces: Sequence[str | Table]
+
+    @property
+    def sentences(self) -> list[str]:
+        """Its sentences."""
+        return [piece for piece in self.pieces if isinstance(piece, str)]
+
+    @property
+    def plots(self) -> list[Plot]:
+        """Its plots."""
+        return [piece for piece in self.pieces if isinstance(piece, Plot)]
+
+    @property
+    def tables(self) -> list[Table]:
+        """Its tables, except those behind plots."""
+        return [piece for piece in self.pieces if isinstance(piece, Table) and not isinstance(piece, Plot)]
+
+
+def sections(facts: Facts, most: int) -> list[Section]:
+    """Return the sections that have anything to show; ``most``: rows of a list."""
+    made = (Section(name, title, list(pieces(facts, most))) for name, title, pieces in _SECTIONS)
+    return [section for section in made if section.pieces]
+
+
+def _imported(facts: Facts, most: int) -> Pieces:
+    yield from facts["imported"]
+
+
+def _funnel(facts: Facts, most: int) -> Pieces:
+    """What is left after each stage, what was left out and why; nothing for a release."""
+    steps = facts["funnel"]
+    if not steps:
+        return
+    first, collected = steps[0][1], steps[1][1]
+    text = f"{first:,} questions in the sources; {collected:,} have enough hints"
+    records = facts["counts"]["records"]
+    yield text + (f", from {records:,} source records." if records != collected else ".")
+    rows = [(name, count, share(count, first)) for name, count in steps]
+    heads = ("step", "questions", "of the first")
+    yield _bars("funnel", "What is left after each stage", heads, rows, "questions")
+    yield Table("Sources", ("source", "questions"), [(row["source"], row["questions"]) for row in facts["sources"]])
+    rejects = [
+        (row["stage"], row["kind"], plain_name(row["reason"]), row["count"], row["example"]) for row in facts["rejects"]
+    ]
+    if rejects:
+        yield Table("Left out, and why", ("stage", "what", "reason", "count", "for instance"), rejects, (1, 2, 4))
+    else:
+        yield "Nothing was left out."
+
+
+def _hints(facts: Facts, most: int) -> Pieces:
+    """Convergence and leaks of the hints."""
+    convergence, leakage = facts["convergence"], facts["leakage"]
+    if convergence["groups"]:
+        bars, groups = convergence["bars"], convergence["groups"]
+        yield _histogram("convergence", "Convergence of hints", bars, groups, "convergence", "hints")
+    if leakage:
+        yield from _leaks(leakage)
+    if producers := convergence["producers"]:
+        rows = [
+            (row["hints"], short_identity(row["producer"]), row["count"], row["mean"], row["median"])
+            for row in producers
+        ]
+        note = "Producers: " + ", ".join(dict.fromkeys(row["producer"] for row in producers)) + "."
+        yield Table("Convergence by producer", ("hints", "producer", "count", "mean", "median"), rows, (1,), note)
+
+
+def _leaks(leakage: Facts) -> Pieces:
+    if methods := leakage["methods"]:
+        rows = [
+            tuple(row[key] for key in ("method", "findings", "hints", "questions", "overridden")) for row in methods
+        ]
+        heads = ("method", "findings", "hints", "questions", "overridden by people")
+        yield _bars("leaks", "How leaks were found", heads, rows, "findings")
+        if sum(row["findings"] > 0 for row in leakage["bars"]) > 1:  # rules alone: all have probability 1
+            bars = leakage["bars"]
+            yield _histogram("leakage", "Probability of leaks", bars, ["findings"], "probability", "findings")
+    rows = [(counted(row["leaking"], "leaking hint"), row["questions"]) for row in leakage["by_question"]]
+    yield _bars("leaking", "Leaking hints per question", ("leaking hints", "questions"), rows, "questions")
+    rows = [
+        (row["question_id"], row["question"], f"{row['leaking']:,} of {row['hints']:,}", row["words"], row["outcome"])
+        for row in leakage["questions"]
+    ]
+    if rows:
+        heads = ("id", "question", "leaking hints", "words", "outcome")
+        yield Table("Leaks by question", heads, rows, (1, 3, 4), more=leakage["leaking"] - len(rows))
+
+
+def _questions(facts: Facts, most: int) -> Pieces:
+    """Types and difficulty; nothing before questions are described."""
+    types, difficulty, agreed = facts["types"], facts["difficulty"], facts["type_agreement"]
+    if not types:
+        return
+    if agreed["typed"]:
+        yield type_sentence(**agreed)
+    rows = [(plain_name(row["coarse"]), *(row[key] for key in (*SPLITS, "questions", "fine"))) for row in types]
+    heads: tuple[str, ...] = ("type", *SPLITS, "all", "fine types")
+    yield _bars("types", "Questions by type", heads, rows, "questions", (1, 2, 3))
+    groups = [row["bin"] for row in difficulty["bins"]]
+    across = "difficulty, 0 easy to 1 hard"
+    yield _histogram("difficulty", "Difficulty", difficulty["bars"], groups, across, "questions")
+    rows = [tuple(row[key] for key in ("bin", *SPLITS, "questions", "mean")) for row in difficulty["bins"]]
+    yield Table("Difficulty by split", ("difficulty", *SPLITS, "all", "mean"), rows)
+
+
+def _labels(facts: Facts, most: int) -> Pieces:
+    """Labels by split with the bounds that follow, by number of hints, type and difficulty; table 1."""
+    figures = facts["statistics"]
+    if rows := facts["splits"]["labels"]:
+        heads = ("split", "some passage has label 2", "none has")
+        cells = [(row["split"], row["with_label_2"], row["without_label_2"]) for row in rows if row["split"] != "all"]
+        yield _bars("bounds", "Questions with and without label 2", heads, cells, "questions", (1, 2))
+        yield _labels_by_split(rows)
+    if figures:
+        yield _by_hints(figures)
+        for key, column, title in (("by_difficulty", "difficulty_bin", "difficulty"), ("by_type", "coarse", "type")):
+            order = [row["bin"] for row in facts["difficulty"]["bins"]] if title == "difficulty" else []
+            if figures[key]:
+                yield _shares(figures[key], column, title, order)
+    if shared := facts["splits"]["shared"]:
+        yield _shared(shared)
+    if figures:
+        yield table_1(figures["summary"])
+
+
+def _labels_by_split(rows: Sequence[Facts]) -> Table:
+    predicted = ["predicted"] if any(row["predicted"] for row in rows) else []
+    heads = ("split", "questions", "without label 2", "share", "highest Hit, RR, Recall", "passages", "label 1",
+             "label 2", "share", *predicted)  # fmt: skip
+    cells = [
+        (row["split"], row["questions"], row["without_label_2"], share(row["without_label_2"], row["questions"]),
+         row["bound"], row["passages"], row["passages"] - row["label_2"], row["label_2"], percent(row["share"]),
+         *(row[name] for name in predicted)) for row in rows
+    ]  # fmt: skip
+    note = (
+        "A question without any passage of label 2 counts as 0 in the means of Hit, RR and Recall at label 2, whatever "
+        "a system retrieves. So the share of the other questions is the highest mean that a system can reach."
     )
-    return [section for section in pieces if section is not None and (section.said or section.plots or section.tables)]
+    return Table("Labels by split, and the highest scores", heads, cells, note=note)
+
+
+def _by_hints(figures: Facts) -> Plot:
+    by_split: dict[str, dict[int, float]] = {row["split"]: {} for row in figures["summary"]}
+    for row in figures["by_hints"]:
+        by_split[row["split"]].setdefault(row["n_hints"], 0.0)
+        if row["label"] == 2:
+            by_split[row["split"]][row["n_hints"]] = row["share"]
+    return _shares_by_hints("by-hints", by_split)
+
+
+def _shares_by_hints(name: str, series: Mapping[str, Mapping[int, float]]) -> Plot:
+    sizes = sorted({size for points in series.values() for size in points})
+    rows = [(size, *(percent(points.get(size)) for points in series.values())) for size in sizes]
+    svg = plots.lines(f"plot-{name}", series, "hints in the passage", "fully relevant (label 2)")
+    title = "Fully relevant passages by number of hints"
+    return Plot(title, ("hints", *series), rows, name=f"plot-{name}", svg=svg)
+
+
+def _shares(rows: list[Facts], column: str, title: str, order: Sequence[str]) -> Plot:
+    """Share of label 2 in each group of all splits, those of ``order`` first."""
+    groups: dict[str, list[int]] = {name: [0, 0] for name in order}
+    for row in rows:
+        if row["split"] == "all":
+            counts = groups.setdefault(row[column], [0, 0])
+            counts[0] += row["passages"]
+            counts[1] += row["passages"] if row["label"] == 2 else 0
+    values = [right / count if count else 0.0 for count, right in groups.values()]
+    names = [plain_name(name) for name in groups]
+    svg = plots.bars(f"plot-by-{title}", names, {"label 2": values}, "fully relevant (label 2)", share=True)
+    cells = [(name, *counts, share(counts[1], counts[0])) for name, counts in zip(names, groups.values(), strict=True)]
+    heads = (title, "passages", "label 2", "share")
+    return Plot(f"Fully relevant passages by {title}", heads, cells, name=f"plot-by-{title}", svg=svg)
+
+
+def _shared(rows: Sequence[Facts]) -> Table:
+    cells = [
+        (f"{row['first']} and {row['second']}", len(row["answers"]), row["first_questions"], row["second_questions"],
+         "; ".join(row["answers"][:5]) + (" …" if len(row["answers"]) > 5 else ""))
+        for row in rows
+    ]  # fmt: skip
+    heads = ("splits", "answers", "questions of the first", "of the second", "for instance")
+    note = (
+        "Gold answers, compared without case, articles and punctuation. A model trained on the one split can have "
+        "learnt answers of the other."
+    )
+    return Table("Answers shared by splits", heads, cells, (4,), note)
+
+
+def _readers(facts: Facts, most: int) -> Pieces:
+    """How often each reader is right with and without hints, and how far they agree."""
+    yield from _by_reader(facts)
+    yield from asked_tables(facts["asked"])
+    everyone, labelers = facts["agreement"]["all"], facts["agreement"]["labelers"]
+    if labelers and labelers["right"]:
+        names = ["none", *(str(count) for count in range(1, len(labelers["readers"]) + 1))]
+        rows = [
+            (name, count, share(count, labelers["passages"]))
+            for name, count in zip(names, labelers["right"], strict=True)
+        ]
+        note = "A passage with label 2 that one labeler alone answers correctly rests on that one."
+        heads = ("labelers", "passages", "share")
+        yield _bars("right", "How many labelers answer correctly", heads, rows, "passages", note=note)
+    if everyone:
+        yield _agreement_sentence(facts["agreement"])
+        if everyone["pairs"]:
+            yield _kappas(everyone)
+    if facts["probe"]:
+        yield _probe(facts)
+
+
+def _roles(facts: Facts) -> dict[str, str]:
+    return {row["name"]: row["role"] or "in no profile" for row in facts["readers"]}
+
+
+def _by_reader(facts: Facts) -> Iterable[Plot]:
+    counts: dict[str, dict[int, list[int]]] = {}
+    for row in facts["readers_by_hints"]:
+        of_size = [row[name] for name in ("passages", "no_answer", "correct", "cut")]
+        counts.setdefault(row["reader"], {})[row["hints"]] = of_size
+    if not counts:
+        return
+    roles = _roles(facts)
+    ordered = [name for name in roles if name in counts]
+    points = {name: {size: right / total for size, (total, _, right, _) in counts[name].items()} for name in ordered}
+    sizes = sorted({size for by_size in counts.values() for size in by_size})
+    rows = []
+    for name in ordered:
+        passages, no_answer, correct, cut = (sum(values) for values in zip(*counts[name].values(), strict=True))
+        shares = [percent(points[name].get(size)) for size in sizes]
+        shares += [share(correct, passages), share(no_answer, passages)]
+        rows.append((name, roles[name], *shares, None if facts["imported"] else share(cut, passages), passages))
+    heads = ("reader", "role", *(counted(size, "hint") for size in sizes), "all", "no answer", "cut", "passages")
+    svg = plots.lines("plot-readers", points, "hints in the passage", "correct answers")
+    title = "Correct answers by reader and number of hints"
+    yield Plot(title, heads, rows, (1,), name="plot-readers", svg=svg)
+
+
+def _agreement_sentence(agreement: Facts) -> str:
+    everyone, labelers = agreement["all"], agreement["labelers"]
+    passages = counted(everyone["passages"], "passage")
+    if len(everyone["compared"]) < len(everyone["readers"]):
+        text = (
+            "A labeler that is asked only about what earlier ones got wrong (labels.partial) cannot be compared with "
+            "other readers, and its share of correct answers is of harder passages."
+        )
+        if not everyone["pairs"]:
+            return text
+        return f"{text} Krippendorff's alpha of the other readers over {passages}: {number(everyone['alpha'])}."
+    text = f"Krippendorff's alpha of all readers over {passages}: {number(everyone['alpha'])}"
+    return text + (f"; of the {len(labelers['readers'])} labelers: {number(labelers['alpha'])}." if labelers else ".")
+
+
+def _kappas(agreement: Facts) -> Table:
+    names = agreement["compared"]
+    cells = {(pair["first"], pair["second"]): pair for pair in agreement["pairs"]}
+    rows = []
+    for row, first in enumerate(names):
+        pairs = [cells[first, second] for second in names[row + 1 :]]
+        alike = [f"{number(pair['kappa'])} ({pair['agreement']:.0%})" for pair in pairs]
+        rows.append((first, *[""] * row, *alike)[: len(names)])
+    note = "Cohen's kappa of every two readers, and the share of passages that both answer correctly or both do not."
+    return Table("Agreement of readers", ("", *names[1:]), rows[:-1], note=note)
+
+
+def _probe(facts: Facts) -> Table:
+    roles = _roles(facts)
+    by_reader = {row["reader"]: row for row in facts["probe"]}
+    rows = [
+        (name, roles.get(name), row["questions"], row["known"], share(row["known"], row["questions"]), row["answers"],
+         share(row["correct"], row["answers"]), share(row["no_answer"], row["answers"]))
+        for name in dict.fromkeys([*roles, *sorted(by_reader)])
+        if (row := by_reader.get(name))
+    ]  # fmt: skip
+    heads = ("reader", "role", "questions", "known", "share", "answers", "correct", "no answer")
+    note = "Known: answered correctly at least once, in any repetition."
+    return Table("Answers without hints, by reader", heads, rows, (1,), note)
+
+
+def _verdicts(facts: Facts, most: int) -> Pieces:
+    """The judge against people, and against a second judge."""
+    people, judges = facts["people"], facts["judges"]
+    if people:
+        yield (
+            f"The judge ({facts['judge']}) and people agree on {percent(people['agreement'])} of the "
+            f"{people['answers']:,} answers that it had to decide and people settled (Cohen's kappa "
+            f"{number(people['kappa'])})."
+        )
+        for kind in people["kinds"]:
+            tasks = "Blind tasks only" if kind["blind"] else "Only tasks on which the judge's verdicts were ticked"
+            kappa = number(kind["kappa"])
+            yield f"{tasks}: {percent(kind['agreement'])} of {kind['answers']:,} answers (kappa {kappa})."
+        if not any(kind["blind"] for kind in people["kinds"]):
+            yield "People saw the judge's verdicts, so this agreement is not independent of them."
+        if not people["both_yes"] + people["only_judge"]:
+            rejected = share(people["both_no"], people["answers"])
+            yield f"The judge accepts none of these answers, and people reject {rejected}: the agreement says little."
+        rows = [
+            ("judge: correct", people["both_yes"], people["only_judge"]),
+            ("judge: wrong", people["only_people"], people["both_no"]),
+        ]
+        note = f"{people['unread']:,} more have no readable verdict." if people["unread"] else ""
+        heads = ("answers", "people: correct", "people: wrong")
+        yield Table("The judge against people", heads, rows, note=note)
+    if judges:
+        yield JudgeAgreement(**judges).sentence()
+
+
+def _review(facts: Facts, most: int) -> Pieces:
+    """How far the review is and how annotators agree."""
+    progress = facts["review"]
+    if not progress:
+        return
+    yield from described(progress, most)
+    rows = [
+        (row["split"], row["reviewed"], row["asked"] - row["reviewed"], share(row["reviewed"], row["asked"]))
+        for row in progress["splits"]
+    ]
+    if rows:
+        yield _bars("review", "Progress", ("split", "reviewed", "to do", "share"), rows, "questions", (1, 2))
+
+
+def _models(facts: Facts, most: int) -> Pieces:
+    """What language models cost."""
+    usage = facts["usage"]
+    if not usage["costs"]:
+        return
+    priced = [row["cost"] for row in usage["costs"] if row["cost"] is not None]
+    if priced:
+        yield f"Cost at the profile's prices: {sum(priced):,.2f}."
+    note = (
+        "Over all runs of the workspace. Kept: served by the generation cache; cached: prompt tokens from the "
+        "server's prefix cache."
+    )
+    yield Table("Language models", usage["heads"], usage["rows"], note=note)
+    costs = [
+        (row["model"], row["replies"], row["asked"], row["kept"], percent(row["kept_share"]), row["cost"])
+        for row in usage["costs"]
+    ]
+    heads = ("language model", "replies", "paid for", "from the cache", "cache hits", "cost")
+    yield Table("Costs and cache hits", heads, costs)
+
+
+def _releases(facts: Facts, most: int) -> Pieces:
+    """Versions and their gates."""
+    releases = facts["releases"]
+    if not releases:
+        return
+    rows = [
+        (row["name"], row["content_id"][:12], *(row["questions"].get(split, 0) for split in (*SPLITS, "all")),
+         row["reviews"], row["annotators"]) for row in releases
+    ]  # fmt: skip
+    heads: tuple[str, ...] = ("release", "content id", *SPLITS, "all", "reviews", "annotators")
+    yield Table("Versions", heads, rows, (1,))
+    gates: dict[str, list[str | None]] = {}
+    for position, release in enumerate(releases):
+        for gate in release["gates"]:
+            state = gate["state"] + (f": {gate['waiver']}" if gate["waiver"] else "")
+            gates.setdefault(gate["gate"], [None] * len(releases))[position] = state
+    if gates:
+        heads = ("gate", *(release["name"] for release in releases))
+        rows = [(name, *states) for name, states in gates.items()]
+        yield Table("Quality gates", heads, rows, tuple(range(1, len(releases) + 1)))
+
+
+def _difference(facts: Facts, most: int) -> Pieces:
+    """What changed between two releases."""
+    changes = facts["difference"]
+    if not changes:
+        return
+    yield f"From {changes['before']['name']} to {changes['after']['name']}."
+    yield from differences(changes, most)
+    points = {name: {int(size): share for size, share in some.items()} for name, some in changes["by_hints"].items()}
+    if not changes["same"] and len(points) == 2 and all(points.values()):
+        yield _shares_by_hints("difference", points)
+
+
+def _bars(
+    name: str,
+    title: str,
+    heads: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    across: str,
+    columns: Sequence[int] = (1,),
+    note: str = "",
+) -> Plot:
+    """Return bars for the counts in some ``columns`` of a table, stacked."""
+    series = {heads[column]: [row[column] for row in rows] for column in columns}
+    svg = plots.bars(f"plot-{name}", [row[0] for row in rows], series, across)
+    return Plot(title, heads, rows, note=note, name=f"plot-{name}", svg=svg)
+
+
+def _histogram(name: str, title: str, bars: list[Facts], groups: Sequence[str], across: str, up: str) -> Plot:
+    rows = [(f"{row['low']:.3g} to {row['high']:.3g}", *(row[group] for group in groups)) for row in bars]
+    svg = plots.histogram(f"plot-{name}", bars, groups, across, up)
+    return Plot(title, (across, *groups), rows, name=f"plot-{name}", svg=svg)
+
+
+_SECTIONS: tuple[tuple[str, str, Callable[[Facts, int], Pieces]], ...] = (
+    ("imported", "Imported files", _imported),
+    ("funnel", "From sources to releases", _funnel),
+    ("hints", "Hints: convergence and leakage", _hints),
+    ("questions", "Types and difficulty", _questions),
+    ("labels", "Labels", _labels),
+    ("readers", "Readers", _readers),
+    ("verdicts", "Judges and people", _verdicts),
+    ("review", "Review by people", _review),
+    ("models", "Costs and cache", _models),
+    ("releases", "Releases", _releases),
+    ("difference", "Difference of two releases", _difference),
+)

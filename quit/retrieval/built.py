@@ -162,12 +162,12 @@ class BuiltCorpus:
         return pq.read_table(self.path / f"{name}.parquet", schema=corpus_table(name).schema)
 
     def _taken(self, name: str, rows: Sequence[int]) -> pa.ChunkedArray:
-        wanted = np.asarray(rows, dtype=np.int64)
-        if wanted.size and (wanted.min() < 0 or wanted.max() >= len(self)):
+        positions = np.asarray(rows, dtype=np.int64)
+        if positions.size and (positions.min() < 0 or positions.max() >= len(self)):
             raise InputError(
-                f"The corpus {self.path} has {len(self):,} documents: there is no row {int(wanted.max())}."
+                f"The corpus {self.path} has {len(self):,} documents: there is no row {int(positions.max())}."
             )
-        return self._documents[name].take(pa.array(wanted))
+        return self._documents[name].take(pa.array(positions))
 
 
 def _texts(titles: pa.ChunkedArray, texts: pa.ChunkedArray) -> list[str]:

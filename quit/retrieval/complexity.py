@@ -85,8 +85,8 @@ class LateInteraction:
 
     def relevance(self, question: str, texts: Sequence[str]) -> np.ndarray:
         """Return shape (len(texts), tokens of the question); a text without tokens is relevant to none of them."""
-        asked, *passages = self._encoder.encode_tokens([question, *texts])
-        return np.clip(maxsim(asked, passages), 0.0, None)
+        query, *passages = self._encoder.encode_tokens([question, *texts])
+        return np.clip(maxsim(query, passages), 0.0, None)
 
 
 class Colbert:
@@ -113,8 +113,8 @@ class Colbert:
         for text in texts:
             if text not in self._tokens:  # one at a time: padding would change the last bits
                 [self._tokens[text]] = self._encoder.documents([text])
-        [asked] = self._encoder.queries([question])
-        return np.clip(maxsim(asked, [self._tokens[text] for text in texts]), 0.0, None)
+        [query] = self._encoder.queries([question])
+        return np.clip(maxsim(query, [self._tokens[text] for text in texts]), 0.0, None)
 
 
 class TokenLikelihood:
@@ -136,13 +136,13 @@ class TokenLikelihood:
         import torch
 
         model, tokenizer = self._loaded
-        asked = tokenizer(question, add_special_tokens=False, return_tensors="pt")["input_ids"].to(self._device)
-        relevance = np.zeros((len(texts), asked.shape[1]))
-        for row, text in enumerate(texts if asked.shape[1] else ()):
+        query = tokenizer(question, add_special_tokens=False, return_tensors="pt")["input_ids"].to(self._device)
+        relevance = np.zeros((len(texts), query.shape[1]))
+        for row, text in enumerate(texts if query.shape[1] else ()):
             document = tokenizer(text, truncation=True, max_length=MOST_TOKENS, return_tensors="pt").to(self._device)
             with torch.inference_mode():
-                shares = model(**document, labels=asked).logits[0].double().softmax(dim=-1)
-            relevance[row] = shares.gather(1, asked[0, :, None])[:, 0].cpu().numpy()
+                shares = model(**document, labels=query).logits[0].double().softmax(dim=-1)
+            relevance[row] = shares.gather(1, query[0, :, None])[:, 0].cpu().numpy()
         return relevance
 
     @cached_property
@@ -217,12 +217,12 @@ def measure(
     answers: Sequence[str],
     texts: Sequence[str],
     vectors: np.ndarray,
-    asked: np.ndarray,
+    question_vector: np.ndarray,
     answer_head: AnswerHead,
     token_head: TokenHead,
     t_ans: float,
 ) -> Retrieved:
-    """Return what the retrieved ``texts`` are worth. ``vectors``: their unit vectors; ``asked``: the question's."""
+    """Return what the retrieved ``texts`` are worth. ``vectors``: their unit vectors."""
     if not len(texts):
         return Retrieved(0.0, 0.0, 0.0, 0.0, 0)
     scores = answer_head.scores(question, answers, texts, vectors)
@@ -230,6 +230,6 @@ def measure(
         float(scores.max()),
         float((scores >= t_ans).mean()),
         completeness(token_head.relevance(question, texts)),
-        float((vectors @ asked).mean()),
+        float((vectors @ question_vector).mean()),
         len(texts),
     )

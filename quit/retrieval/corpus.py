@@ -108,8 +108,8 @@ def checksum_of(files: Sequence[Path]) -> str:
     digest = hashlib.sha256()
     for file in files:
         try:
-            with file.open("rb") as opened:
-                digest.update(hashlib.file_digest(opened, "sha256").digest())
+            with file.open("rb") as stream:
+                digest.update(hashlib.file_digest(stream, "sha256").digest())
         except OSError as error:
             raise InputError(f"Cannot read the corpus {file}: {error.strerror}.") from error
     return digest.hexdigest()[:16]

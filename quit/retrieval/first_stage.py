@@ -12,7 +12,7 @@ All implement :class:`quit.retrieval.protocols.FirstStage`.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ import numpy as np
 from quit.common.files import read_json, remove_leftovers
 from quit.common.ids import content_hash
 from quit.common.manifests import fault, write_manifest
+from quit.common.progress import note
 from quit.errors import InputError, SettingsError
 from quit.retrieval.built import BuiltCorpus, building
 from quit.retrieval.encoders import DenseEncoder, SparseEncoder, dense_encoder, device_of, sparse_encoder
@@ -35,7 +36,6 @@ VERSION = 1
 MANIFEST = "index.json"
 QUERY_ROWS, CORPUS_ROWS = 32, 65_536
 """Queries and documents of one product of a search: few queries come at a time."""
-Progress = Callable[[str], None]
 
 
 class Bm25Stage:
@@ -83,9 +83,9 @@ class DenseStage:
         """Return the ``depth`` nearest documents of each query. Raises ``InputError`` when the encoder returns NaN."""
         if not queries:
             return []
-        asked = self._encoder.queries(queries)
-        check_finite(asked, self._encoder.name, lambda row: queries[row])
-        return [Ranking(*pair) for pair in nearest(asked, self._pieces, depth, QUERY_ROWS)]
+        query_vectors = self._encoder.queries(queries)
+        check_finite(query_vectors, self._encoder.name, lambda row: queries[row])
+        return [Ranking(*pair) for pair in nearest(query_vectors, self._pieces, depth, QUERY_ROWS)]
 
     def _pieces(self) -> Iterator[Any]:
         import torch
@@ -110,9 +110,7 @@ class FusedStage:
         return [Ranking(*fused([ranking.rows for ranking in row], depth)) for row in zip(*rankings, strict=True)]
 
 
-def build_first_stage(
-    corpus: BuiltCorpus, name: str, folder: Path, settings: FirstStages, progress: Progress | None = None
-) -> FirstStage:
+def build_first_stage(corpus: BuiltCorpus, name: str, folder: Path, settings: FirstStages) -> FirstStage:
     """Build the index of ``bm25``, ``sparse:NAME`` or a dense encoder, and open it; an index that is up to date is just
     opened.
 
@@ -120,20 +118,19 @@ def build_first_stage(
     knows are not encoded again. Raises what :mod:`quit.retrieval.encoders` raises, :class:`InputError` for NaN,
     :class:`WorkspaceError` when the disk refuses or another build is at work in the folder.
     """
-    say = progress or (lambda _: None)
     facts = _facts(corpus, name, settings)
     with building(folder):
-        known = read_json(folder / MANIFEST) or {}
-        current = all(known.get(key) == value for key, value in facts.items())
+        earlier = read_json(folder / MANIFEST) or {}
+        current = all(earlier.get(key) == value for key, value in facts.items())
         if not current or (problem := fault(folder / MANIFEST)):
             if current:
-                say(f"{problem}: the index is built again")
-            _build(corpus, name, folder, settings, say)
+                note(f"{problem}: the index is built again")
+            _build(corpus, name, folder, settings)
             write_manifest(folder / MANIFEST, facts, _files(folder))
     return open_first_stage(folder, corpus, settings)
 
 
-def _build(corpus: BuiltCorpus, name: str, folder: Path, settings: FirstStages, say: Progress) -> None:
+def _build(corpus: BuiltCorpus, name: str, folder: Path, settings: FirstStages) -> None:
     remove_leftovers(folder, "*")
     there = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
     strange = there - {MANIFEST, "bm25", "postings", "vectors"}
@@ -144,9 +141,9 @@ def _build(corpus: BuiltCorpus, name: str, folder: Path, settings: FirstStages, 
         shutil.rmtree(folder / "bm25", ignore_errors=True)
         Bm25.of(corpus.iter_texts(), k1=settings.bm25_k1, b=settings.bm25_b).save(folder / "bm25")
     elif name.startswith("sparse:"):
-        build_postings(corpus, sparse_encoder(name, settings), folder / "postings", settings.block, say)
+        build_postings(corpus, sparse_encoder(name, settings), folder / "postings")
     else:
-        encode_corpus(corpus, dense_encoder(name, settings), folder / "vectors", settings.block, say)
+        encode_corpus(corpus, dense_encoder(name, settings), folder / "vectors")
 
 
 def _files(folder: Path) -> list[Path]:
@@ -154,12 +151,12 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _facts(corpus: BuiltCorpus, name: str, settings: FirstStages) -> dict[str, Any]:
-    given = (
+    used = (
         {"bm25_k1": settings.bm25_k1, "bm25_b": settings.bm25_b}
         if name == "bm25"
         else {"precision": settings.precision}
     )
-    return {"version": VERSION, "encoder": name, "corpus": corpus.identity, "documents": len(corpus), "settings": given}
+    return {"version": VERSION, "encoder": name, "corpus": corpus.identity, "documents": len(corpus), "settings": used}
 
 
 def open_first_stage(folder: str | Path, corpus: BuiltCorpus, settings: FirstStages) -> FirstStage:
@@ -185,8 +182,8 @@ def open_first_stage(folder: str | Path, corpus: BuiltCorpus, settings: FirstSta
     name = facts["encoder"]
     encoder_settings = settings.model_copy(update=facts["settings"])
     if name == "bm25":
-        given = facts["settings"]
-        identity = f"bm25/{VERSION}/k1={given['bm25_k1']}/b={given['bm25_b']}@{corpus.identity[:12]}"
+        parameters = facts["settings"]
+        identity = f"bm25/{VERSION}/k1={parameters['bm25_k1']}/b={parameters['bm25_b']}@{corpus.identity[:12]}"
         return Bm25Stage(Bm25.load(folder / "bm25"), identity)
     if name.startswith("sparse:"):
         sparse = sparse_encoder(name, encoder_settings)

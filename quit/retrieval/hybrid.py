@@ -14,12 +14,14 @@ from typing import Protocol
 import numpy as np
 
 from quit.models.protocols import Encoder
-from quit.retrieval.lexical import Bm25, fused
+from quit.retrieval.first_stage import Bm25Stage, FusedStage
+from quit.retrieval.lexical import Bm25
+from quit.retrieval.protocols import Ranking
 from quit.retrieval.search import nearest
 from quit.retrieval.vectors import stored_array
 
 DEPTH = 100
-"""Documents that BM25 and the encoder each give to the fusion."""
+"""Documents that BM25 and the encoder each give to the fusion, at least."""
 CHUNK = 8192
 """Documents encoded, stored and searched at a time: bounds memory."""
 
@@ -34,37 +36,35 @@ class Texts(Protocol):
     def __iter__(self) -> Iterator[str]: ...
 
 
+class _Nearest:
+    """Exact dense search over vectors in memory or memory-mapped."""
+
+    def __init__(self, encoder: Encoder, chunks: Sequence[np.ndarray]) -> None:
+        self.identity = encoder.identity
+        self._encoder, self._chunks = encoder, chunks
+
+    def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
+        return [Ranking(*pair) for pair in nearest(self._encoder.encode(queries), lambda: self._chunks, depth)]
+
+
 class HybridIndex:
     """First stage over texts.
 
-    ``cache``: a folder in which encodings are kept by content, one file a chunk (None: memory).
+    ``cache``: a folder in which encodings are kept by content, one file per chunk (None: memory).
     """
 
     def __init__(self, texts: Texts, encoder: Encoder, cache: Path | None = None) -> None:
         self.texts = texts
         self._encoder = encoder
-        self._bm25 = Bm25.of(texts)
         self._chunks = [self._encoded(part, cache) for part in _chunks(texts, CHUNK)]
+        self._stage = FusedStage([Bm25Stage(Bm25.of(texts), "bm25"), _Nearest(encoder, self._chunks)])
 
     def __len__(self) -> int:
         return len(self.texts)
 
     def search(self, questions: Sequence[str], count: int) -> list[np.ndarray]:
         """Return for each question the rows of its ``count`` best texts, best first; ties go to the earlier text."""
-        if not len(self):
-            return [np.zeros(0, dtype=np.int64) for _ in questions]
-        dense = self.dense(questions)
-        return [
-            fused((self.lexical(question), near), count)[0] for question, near in zip(questions, dense, strict=True)
-        ]
-
-    def lexical(self, question: str) -> np.ndarray:
-        """Return the rows with the highest BM25 scores, best first; a text that shares no term is not among them."""
-        return self._bm25.search(question, DEPTH)[0]
-
-    def dense(self, questions: Sequence[str]) -> list[np.ndarray]:
-        """Return for each question the rows of the nearest texts, best first."""
-        return [rows for rows, _ in nearest(self._encoder.encode(questions), lambda: self._chunks, DEPTH)]
+        return [ranking.rows[:count] for ranking in self._stage.search(questions, max(DEPTH, count))]
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         """Return the unit vectors of some texts, shape (len(rows), dimension), float32."""

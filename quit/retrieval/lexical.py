@@ -54,8 +54,8 @@ class Bm25:
 
     def scores(self, query: str) -> np.ndarray | None:
         """Return the score of every text, float32, or None for a query without a known term."""
-        asked = [self._vocabulary[term] for term in terms(query) if term in self._vocabulary]
-        return self._index.get_scores_from_ids(asked) if asked and self._index else None
+        term_ids = [self._vocabulary[term] for term in terms(query) if term in self._vocabulary]
+        return self._index.get_scores_from_ids(term_ids) if term_ids and self._index else None
 
     def search(self, query: str, depth: int) -> tuple[np.ndarray, np.ndarray]:
         """Return rows (int64) and scores (float32) of the best texts, best first, at most ``depth``."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 from scipy import sparse
 
 from quit.common.files import read_json, write_json
+from quit.retrieval import vectors
 from quit.retrieval.built import BuiltCorpus
 from quit.retrieval.encoders import SparseEncoder
 from quit.retrieval.vectors import PARTIAL, check_finite, id_of, in_steps, write_array
@@ -38,10 +38,8 @@ class Postings:
         return scores
 
 
-def build_postings(
-    corpus: BuiltCorpus, encoder: SparseEncoder, folder: Path, block: int, say: Callable[[str], None]
-) -> None:
-    """Encode a corpus in steps of ``block`` documents, each on disk before the next, then turn documents into postings.
+def build_postings(corpus: BuiltCorpus, encoder: SparseEncoder, folder: Path) -> None:
+    """Encode a corpus in steps, each on disk before the next, then turn documents into postings.
 
     Raises :class:`quit.errors.InputError` that names the document for NaN or infinity.
     """
@@ -55,7 +53,7 @@ def build_postings(
 
     plan = {"corpus": corpus.identity, "identity": encoder.identity}
     names = ("entries", "weights", "lengths")
-    steps = in_steps(folder / PARTIAL, plan, names, len(corpus), block, make, "sparse vectors", say)
+    steps = in_steps(folder / PARTIAL, plan, names, len(corpus), vectors.BLOCK, make, "sparse vectors")
     entries, weights, lengths = (np.concatenate(arrays) for arrays in zip(*steps, strict=True))
     bounds = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
     postings = sparse.csr_array((weights, entries, bounds), shape=(len(corpus), encoder.dimension)).tocsc()

@@ -22,14 +22,8 @@ LANES = 16
 MOST_ROWS = 2048
 SCORE_MB, SCORE_MB_GPU = 512, 4096
 """Memory of one block of similarities, on a CPU and on a GPU."""
-QUERY_ROWS = 32
-"""Queries of one product, padded: a product of one fixed shape treats each query alike."""
-CORPUS_ROWS = 65_536
-"""Documents of one product of a query search."""
-
-
 BLOCK = 64
-"""Queries of one product of :func:`nearest`, padded for the same reason."""
+"""Queries of one product of :func:`nearest`, padded: a product of one fixed shape treats each query alike."""
 
 
 def nearest(
@@ -56,8 +50,8 @@ def nearest(
                 columns = best(products, depth)
                 owners = np.concatenate([top[query][0], columns + first])
                 scores = np.concatenate([top[query][1], products[columns]])
-                kept = best(scores, depth)
-                top[query] = owners[kept], scores[kept]
+                order = best(scores, depth)
+                top[query] = owners[order], scores[order]
             first += len(chunk)
         yield from top
 
@@ -117,7 +111,7 @@ class Neighbours:
             "cross_question_only": self.settings.cross_question_only,
         }
 
-    def prepare(self, say: Callable[[str], None]) -> None:
+    def prepare(self) -> None:
         """Encode what is not encoded yet. Raises :class:`quit.errors.InputError` for NaN."""
         raise NotImplementedError
 
@@ -186,8 +180,8 @@ class ExactSearch:
         return np.pad(columns, ((0, 0), (0, short)), constant_values=-1), np.pad(values, ((0, 0), (0, short)))
 
     def _forbid(self, scores: Any, start: int, stop: int) -> None:
-        own = self._torch.arange(stop - start, device=self._device)
-        scores[own, own + start] = -float("inf")
+        diagonal = self._torch.arange(stop - start, device=self._device)
+        scores[diagonal, diagonal + start] = -float("inf")
         if self._excluded is not None:
             rows, others = self._excluded.pairs(start, stop)
             index = [self._torch.from_numpy(positions).to(self._device) for positions in (rows, others)]
@@ -201,8 +195,8 @@ class ExactSearch:
             some = columns[low : low + step]
             # index_select of flat rows, then one product a document: several times faster than fancy indexing.
             others = self._exact.index_select(0, some.reshape(-1)).view(*some.shape, -1)
-            asked = self._exact[start + low : start + low + len(some)].unsqueeze(2)
-            exact[low : low + step] = torch.bmm(others, asked).squeeze(2)
+            row_vectors = self._exact[start + low : start + low + len(some)].unsqueeze(2)
+            exact[low : low + step] = torch.bmm(others, row_vectors).squeeze(2)
         exact[torch.isneginf(values)] = -float("inf")
         return exact
 
@@ -215,18 +209,18 @@ class ExactSearch:
         torch = self._torch
         hits = 0.0
         with torch.inference_mode():
-            for row, given in zip(rows.tolist(), neighbours, strict=True):
+            for row, columns in zip(rows.tolist(), neighbours, strict=True):
                 scores = self._exact[row : row + 1] @ self._exact.T
                 self._forbid(scores, row, row + 1)
                 scores = scores[0]
                 possible = int(torch.isfinite(scores).sum())
-                wanted = min(self._k, possible)
-                if not wanted:
+                count = min(self._k, possible)
+                if not count:
                     hits += 1
                     continue
-                least = torch.topk(scores, wanted).values[-1] - 1e-6
-                given = torch.from_numpy(given[given >= 0].astype(np.int64)).to(self._device)
-                hits += float((scores[given] >= least).sum().clamp(max=wanted)) / wanted
+                least = torch.topk(scores, count).values[-1] - 1e-6
+                columns = torch.from_numpy(columns[columns >= 0].astype(np.int64)).to(self._device)
+                hits += float((scores[columns] >= least).sum().clamp(max=count)) / count
         return hits / len(rows) if len(rows) else 1.0
 
 
@@ -241,8 +235,8 @@ def _top(torch: Any, scores: Any, count: int) -> tuple[Any, Any]:
     if lanes <= 2 * count or scores.is_cuda:
         return torch.topk(scores, min(count, width), dim=1, sorted=False)
     whole = scores[:, : lanes * LANES].view(rows, LANES, lanes)
-    chosen = torch.topk(whole.amax(1), count, dim=1, sorted=False).indices
-    columns = (chosen.unsqueeze(2) + lanes * torch.arange(LANES)).view(rows, -1)
+    best_lanes = torch.topk(whole.amax(1), count, dim=1, sorted=False).indices
+    columns = (best_lanes.unsqueeze(2) + lanes * torch.arange(LANES)).view(rows, -1)
     rest = torch.arange(lanes * LANES, width).expand(rows, -1)
     columns = torch.cat([columns, rest], 1)
     values, places = torch.topk(scores.gather(1, columns), count, dim=1, sorted=False)

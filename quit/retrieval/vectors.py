@@ -31,7 +31,8 @@ from quit.retrieval.built import BuiltCorpus
 from quit.retrieval.encoders import DenseEncoder
 
 DATA, IDS, MANIFEST, PARTIAL = "vectors.f32", "doc_ids.s20", "manifest.json", "partial"
-Progress = Callable[[str], None]
+BLOCK = 2048
+"""Documents encoded per step: a killed run resumes after its last whole step."""
 
 
 @dataclass(frozen=True)
@@ -55,33 +56,28 @@ def open_vectors(folder: Path) -> Vectors | None:
     return Vectors(facts["encoder"], facts["identity"], facts["corpus"], matrix, ids)
 
 
-def encode_corpus(
-    corpus: BuiltCorpus, encoder: DenseEncoder, folder: Path, block: int, progress: Progress | None = None
-) -> Vectors:
+def encode_corpus(corpus: BuiltCorpus, encoder: DenseEncoder, folder: Path) -> Vectors:
     """Return the vectors of a corpus in ``folder``, encoding only what is not there.
 
     Vectors of an earlier corpus are used where encoder and document are the same. Raises :class:`InputError` that names
     the document when the encoder returns NaN or infinity; :class:`WorkspaceError` when the disk refuses.
     """
-    say = progress or (lambda _: None)
-    known = open_vectors(folder)
-    if known is None and (folder / MANIFEST).is_file():
-        say(f"{fault(folder / MANIFEST)}: every document is encoded again")
-    if known is None or (known.corpus, known.identity) != (corpus.identity, encoder.identity):
+    stored = open_vectors(folder)
+    if stored is None and (folder / MANIFEST).is_file():
+        note(f"{fault(folder / MANIFEST)}: every document is encoded again")
+    if stored is None or (stored.corpus, stored.identity) != (corpus.identity, encoder.identity):
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
             remove_leftovers(folder, "*")
-            earlier = known if known and known.identity == encoder.identity else None
-            _encode(corpus, encoder, folder, block, say, earlier)
-        known = open_vectors(folder)
-        assert known is not None
+            earlier = stored if stored and stored.identity == encoder.identity else None
+            _encode(corpus, encoder, folder, earlier)
+        stored = open_vectors(folder)
+        assert stored is not None
     shutil.rmtree(folder / PARTIAL, ignore_errors=True)
-    return known
+    return stored
 
 
-def _encode(
-    corpus: BuiltCorpus, encoder: DenseEncoder, folder: Path, block: int, say: Progress, earlier: Vectors | None
-) -> None:
+def _encode(corpus: BuiltCorpus, encoder: DenseEncoder, folder: Path, earlier: Vectors | None) -> None:
     ids = np.array(corpus.all_ids(), dtype="S20")
     earlier_rows = np.full(len(ids), -1)
     if earlier:
@@ -104,12 +100,12 @@ def _encode(
         "identity": encoder.identity,
         "dimension": encoder.dimension,
     }
-    steps = in_steps(folder / PARTIAL, facts, ("vectors",), len(corpus), block, make, "vectors", say)
+    steps = in_steps(folder / PARTIAL, facts, ("vectors",), len(corpus), BLOCK, make, "vectors")
     (folder / MANIFEST).unlink(missing_ok=True)
     with replacing(folder / IDS) as temporary:
         ids.tofile(temporary)
     write_joined(folder / DATA, [vectors for [vectors] in steps])
-    write_manifest(folder / MANIFEST, {**facts, "block": block, "rows": len(corpus)}, [folder / DATA, folder / IDS])
+    write_manifest(folder / MANIFEST, {**facts, "block": BLOCK, "rows": len(corpus)}, [folder / DATA, folder / IDS])
 
 
 def check_finite(vectors: np.ndarray, encoder: str, name: Callable[[int], str]) -> None:
@@ -135,13 +131,12 @@ def in_steps(
     block: int,
     make: Callable[[int, int], Sequence[np.ndarray]],
     what: str,
-    say: Progress,
 ) -> list[list[np.ndarray]]:
     """Return the arrays of each step of ``block`` of ``count`` documents, memory-mapped; each step is on disk before
     the next.
 
     ``make(start, stop)`` returns a step's arrays, one for each of ``names``. A killed run resumes after its last whole
-    step; a folder of another ``plan`` or block is started again. ``what``: begins the lines that are said.
+    step; a folder of another ``plan`` or block is started again. ``what``: begins the lines that are noted.
     """
     plan = {**plan, "block": block}
     if read_json(folder / "plan.json") != plan:
@@ -150,13 +145,13 @@ def in_steps(
     steps = [[folder / f"{start:010d}.{name}.npy" for name in names] for start in range(0, count, block)]
     done = min(count, block * sum(paths[-1].is_file() for paths in steps))
     if done:
-        say(f"{what}: resuming after {done:,} documents")
+        note(f"{what}: resuming after {done:,} documents")
     estimate = Estimate(count, done)
     for start, paths in zip(range(done, count, block), steps[-(-done // block) :], strict=True):
         stop = min(start + block, count)
         for path, array in zip(paths, make(start, stop), strict=True):
             write_array(path, array)
-        say(f"{what}: documents {estimate.at(stop)}")
+        note(f"{what}: documents {estimate.at(stop)}")
     return [[np.load(path, mmap_mode="r") for path in paths] for paths in steps]
 
 

@@ -33,14 +33,14 @@ class ApplyReport:
 def plan_update(pipeline: Pipeline, withdraw: bool = False) -> Pipeline:
     """Let labels rest on every review pulled so far (``withdraw``: on none) and return the build as it is planned then.
 
-    The caller holds the workspace and runs the stage ``update``, with ``labels.economy`` also those that ask about
+    The caller holds the workspace and runs the stage ``update``, with ``labels.partial`` also those that ask about
     passages whose answer people reject. Which reviews count is written down first: after a
     kill the next update or build finishes it. Until then the earlier tables stay current, except those that
-    ``labels.economy`` makes again. Raises :class:`InputError` where the build is not finished up to the labels.
+    ``labels.partial`` makes again. Raises :class:`InputError` where the build is not finished up to the labels.
     """
     workspace, state = pipeline.workspace, pipeline.workspace.state
     for run in pipeline.runs:
-        if pipeline.follows_reviews(run):
+        if run in pipeline.after_reviews:
             continue
         if not pipeline.is_done(run) or state.get(run.key) != pipeline.fingerprints[run.key]:
             raise InputError(
@@ -49,7 +49,7 @@ def plan_update(pipeline: Pipeline, withdraw: bool = False) -> Pipeline:
             )
     store = ReviewStore(workspace)
     store.set_applied([] if withdraw else store.parts)
-    return pipeline.with_reviews_of_now()
+    return pipeline.replan_with_current_reviews()
 
 
 def nothing_to_update(pipeline: Pipeline, withdraw: bool = False) -> bool:

@@ -43,15 +43,14 @@ class ReviewAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ReviewItem:
-    """One question to review. ``sample``: the text of a passage of all its hints. ``stake``: passages in doubt; orders
-    the queue. ``blind``: annotators see no verdict, and its answers have none."""
+    """One question to review. ``stake``: passages in doubt; orders the queue. ``blind``: annotators see no verdict, and
+    its answers have none."""
 
     question_id: str
     split: str
     question: str
     gold_answers: tuple[str, ...]
     hints: tuple[str, ...]
-    sample: str
     answers: tuple[ReviewAnswer, ...]
     stake: float = field(default=0.0, compare=False)
     blind: bool = False
@@ -175,7 +174,6 @@ def _item(question: dict, hints: list[str], rows: list[dict], second: dict, thre
         question["question"],
         tuple(question["answers"]),
         tuple(hints),
-        " ".join(hints),
         tuple(answers),
         stake,
     )

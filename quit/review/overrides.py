@@ -19,8 +19,7 @@ import pyarrow.compute as pc
 from quit import contracts
 from quit.common.ids import content_hash
 from quit.common.json_lines import json_lines
-from quit.engine.decisions import KEY, WITHDRAWN, in_force
-from quit.engine.logs import Log
+from quit.engine.logs import KEY, WITHDRAWN, Log, in_force
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, did_you_mean
 

@@ -175,8 +175,8 @@ def review_status(workspace: Workspace, settings: Review) -> dict[str, Any]:
         "project": {
             "id": project.get("id"),
             "url": project.get("url"),
-            "tasks": sync.get("tasks"),
-            "done": sync.get("done"),
+            "tasks": len(project.get("tasks") or ()) or sync.get("tasks", 0),
+            "done": sync.get("done", 0) if sync.get("project") == project.get("id") else 0,
         },
         "reviews": {
             "pulls": len(store.parts),
@@ -261,10 +261,11 @@ def _right(right: int, asked: int) -> str:
 
 def pieces(status: dict[str, Any]) -> list[Table | str]:
     """Return a review's state: the project, done, open, agreement, label changes, problems."""
-    project = status["project"]
-    tasks, done = project["tasks"] or 0, project["done"] or 0
+    project, tasks, done = status["project"], status["project"]["tasks"], status["project"]["done"]
     return [
-        f"Project {project['id']} at {project['url']}: {done:,} of {tasks:,} tasks done, {tasks - done:,} open.",
+        f"Project {project['id']} at {project['url']}: {done:,} of {tasks:,} tasks done, {tasks - done:,} open."
+        if project["url"]
+        else "Nothing has been pushed yet. Run: quit review push",
         *described(status),
         *(f"Attention: {problem}" for problem in status["problems"]),
     ]

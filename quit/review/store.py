@@ -19,8 +19,7 @@ import pyarrow as pa
 
 from quit import contracts
 from quit.common.shapes import read_json
-from quit.engine.decisions import applied_reviews
-from quit.engine.logs import Log
+from quit.engine.logs import Log, applied_reviews
 from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
 from quit.store.parts import log_number

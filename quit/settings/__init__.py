@@ -9,19 +9,19 @@ refused with the nearest right name. See ``docs/reference/settings.md`` (generat
 from quit.settings.benchmark import FineTune
 from quit.settings.card import Card
 from quit.settings.construction import (
-    ECONOMY,
     IN_IDENTITIES,
+    PARTIAL_LABELLING,
     Convergence,
     Difficulty,
     Leakage,
-    QuestionType,
-    Run,
+    QuestionTypeSettings,
+    RunSettings,
     Split,
 )
 from quit.settings.corpora import Corpora, FirstStages, Graph
 from quit.settings.loading import LISTS, Loaded, flatten, load, load_card, parse, profile_file, profile_names
-from quit.settings.models import Judge, LanguageModel, ReaderSettings, ServerSettings
+from quit.settings.models import JudgeSettings, LanguageModel, ReaderSettings, ServerSettings
 from quit.settings.review import Review
-from quit.settings.schedules import Limits, Notice, Schedule, Serving
+from quit.settings.schedules import Limits, Notice, Schedule, ServeSettings
 from quit.settings.settings import Settings
 from quit.settings.sunar import Sunar

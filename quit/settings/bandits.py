@@ -19,13 +19,7 @@ class Bandits(Section):
         description="b: shares of all documents of a request that may be observed; rounded down to whole documents.",
     )
     seed: int = Field(0, ge=0, description="Seed of all runs; each request and policy draws from its own stream.")
-    top_k: tuple[int, ...] = Field((3, 4, 5), description="k of the top-k policies, one policy each.")
-    full_k: int = Field(5, ge=1, description="k of the full policy (equation 1).")
     ucb_c: float = Field(0.1, ge=0, description="c of the UCB term; the paper lets it go to 0.")
-    concave_a: float = Field(5.0, ge=0, description="a of the concave diversity reward.")
-    concave_b: float = Field(15.0, ge=0, description="b of the concave diversity reward.")
-    prior_shape: float = Field(1.0, gt=0, description="alpha_0 of the prior of `gaussian-ing`; ours.")
-    prior_rate: float = Field(1.0, gt=0, description="beta_0 of the prior of `gaussian-ing`; ours.")
     expand_after: int = Field(4, ge=1, description="n: pulls from which an arm may be expanded (3.5).")
     expand_above: float = Field(
         0.77, ge=0, le=1, description="tau: an arm is expanded when its mean is above this (3.5)."
@@ -35,10 +29,6 @@ class Bandits(Section):
     )
     trials: int = Field(
         50, ge=1, description="`--tune`: trials of n, tau and lambda, the first with the three settings above."
-    )
-    alpha: float = Field(0.5, ge=0, lt=1, description="alpha of alpha-nDCG: what a nugget loses each time it is seen.")
-    cutoffs: tuple[int, ...] = Field(
-        (5, 10, 20, 40, 50), description="Documents after which alpha-nDCG is taken (table 3)."
     )
     least_relevant: float = Field(
         0.0,
@@ -78,13 +68,6 @@ class Bandits(Section):
         if not budgets or any(not 0 < share <= 1 for share in budgets):
             raise ValueError("budgets are shares above 0 and up to 1")
         return tuple(sorted(set(budgets)))
-
-    @field_validator("top_k", "cutoffs")
-    @classmethod
-    def _positive(cls, values: tuple[int, ...]) -> tuple[int, ...]:
-        if any(value < 1 for value in values):
-            raise ValueError("must be 1 or more")
-        return tuple(dict.fromkeys(values))
 
 
 class Reports(Section):

@@ -101,8 +101,7 @@ class Benchmark(Section):
         pattern=r"\{passage\}",
         description="UPR: what the model reads before the question. Ours; its paper's own text can be put here.",
     )
-    window: int = Field(20, ge=2, description="Listwise reranking: passages a prompt (RankGPT).")
+    window: int = Field(20, ge=2, description="Listwise reranking: passages per prompt (RankGPT).")
     stride: int = Field(10, ge=1, description="Listwise reranking: how far the window moves.")
     rank_tokens: int = Field(160, ge=1, description="Listwise reranking: longest reply, in tokens.")
     rank_prompt: str = Field("rank", description="Listwise reranking: its prompt, or a .txt file.")
-    part: int = Field(64, ge=1, description="Questions after which work is on disk.")

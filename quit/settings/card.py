@@ -15,7 +15,7 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 class Card(Section):
-    """What a publisher says of the dataset, for its card and metadata. It changes no table and no fingerprint."""
+    """The publisher's facts about the dataset, for its card and metadata. They change no table and no fingerprint."""
 
     name: str = Field("", description="Name of the dataset.")
     description: str = Field("", description="A paragraph on what it holds and what it is for.")
@@ -57,5 +57,5 @@ class Card(Section):
 
     @property
     def given(self) -> dict[str, Any]:
-        """What was set, as JSON-like values: empty where nothing was."""
+        """The facts that are set, as JSON-like values."""
         return self.model_dump(mode="json", exclude_defaults=True)

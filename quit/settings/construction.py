@@ -82,7 +82,7 @@ class Convergence(Section):
     )
 
 
-class QuestionType(Section):
+class QuestionTypeSettings(Section):
     """Question type (3.1.3): by our classifier, where the paper takes HintEval's."""
 
     prefer_source: bool = Field(True, description="Use the source's own type where it has one.")
@@ -108,10 +108,12 @@ class Difficulty(Section):
     hard_from: float = Field(0.7, ge=0, le=1, description="Difficulty from which the bin is `hard`.")
 
 
-ECONOMY = tuple(f"labels.{name}" for name in ("economy", "order", "error", "confidence", "audit", "exact_splits"))
+PARTIAL_LABELLING = tuple(
+    f"labels.{name}" for name in ("partial", "order", "error", "confidence", "audit", "exact_splits")
+)
 """Settings of partial labelling."""
 
-IN_IDENTITIES = ("difficulty.corpus", "labels.sentences", *ECONOMY)
+IN_IDENTITIES = ("difficulty.corpus", "labels.sentences", *PARTIAL_LABELLING)
 """Settings that fingerprints know otherwise: the corpus by its content, for it may be moved; what becomes of sentences
 where a language model writes them; what partial labelling changes in the runs that it changes."""
 
@@ -171,7 +173,7 @@ class Labels(Section):
         "makes it NO ANSWER, for the prompt (figure 8) forbids sentences; `judge` gives the whole sentence to the "
         "judge, and one that it accepts is a valid answer. A noun phrase is an answer either way, also a cut one.",
     )
-    economy: Literal["off", "exact", "estimated"] = Field(
+    partial: Literal["off", "exact", "estimated"] = Field(
         "off",
         description="Which passages the labelers are asked about. `off` (the paper): each labeler about every passage. "
         "`exact`: one labeler after the other, each only about passages that are still at label 1; the labels are the "
@@ -180,7 +182,7 @@ class Labels(Section):
     )
     order: tuple[str, ...] = Field(
         (),
-        description="With `economy`: names of the labelers in the order in which they are asked; that of the profile "
+        description="With `partial`: names of the labelers in the order in which they are asked; that of the profile "
         "if empty. `quit plan` proposes one.",
     )
     error: float = Field(
@@ -205,7 +207,7 @@ class Labels(Section):
     )
 
 
-class Run(Section):
+class RunSettings(Section):
     """How a run works; nothing here changes the results."""
 
     shards: int | None = Field(None, ge=1, description="Parts a table; chosen by `shard_questions` if not given.")

@@ -22,9 +22,6 @@ class Corpora(Section):
         "subset", description="What a document of a QUIT release is: a hint, a subset of hints, or every permutation."
     )
     strict: bool = Field(False, description="Whether the first document or question that is left out ends the build.")
-    block: int = Field(
-        2000, ge=1, description="Source records a step; a killed build resumes after its last whole step."
-    )
 
 
 class FirstStages(Section):
@@ -32,9 +29,6 @@ class FirstStages(Section):
 
     bm25_k1: float = Field(1.2, ge=0, description="BM25: how soon repetitions of a term stop counting.")
     bm25_b: float = Field(0.75, ge=0, le=1, description="BM25: how far long documents are penalised.")
-    block: int = Field(
-        2048, ge=1, description="Documents encoded a step; a killed run resumes after its last whole step."
-    )
     batch: int = Field(32, ge=1, description="Texts a batch of a sentence-transformers encoder.")
     precision: Literal["fp32", "bf16"] = Field(
         "fp32", description="Arithmetic of the encoder; bf16 is about three times faster (cosine to fp32 >= 0.9999)."
@@ -52,12 +46,9 @@ class Graph(Section):
     precision: Literal["fp32", "bf16"] = Field(
         "bf16", description="Arithmetic of the exact search; candidates of bf16 are scored again in fp32."
     )
-    checkpoint: int = Field(8192, ge=1, description="Documents between two points from which a killed search resumes.")
     cross_question_only: bool = Field(
         False, description="QUIT's own corpus: whether edges inside one question are left out."
     )
     late_candidates: int = Field(
         4, ge=1, description="Late interaction: candidates as a multiple of k, by mean vectors, that MaxSim scores."
     )
-    hop_width: int = Field(10, ge=1, description="Neighbours a document that count as one hop in the report.")
-    depth: int = Field(100, ge=1, description="Documents of a first stage from which the report's hops start.")

@@ -62,6 +62,8 @@ def profile_names() -> list[str]:
 def profile_file(profile: str) -> Path:
     """Return the file of a profile: a name, or a TOML file's path. Raises :class:`SettingsError` without one."""
     path = Path(profile) if profile.endswith(".toml") else PROFILES / f"{profile}.toml"
+    if profile.endswith(".toml") and not path.is_file():
+        raise SettingsError(f"The profile {profile} does not exist. Check the path (working folder: {Path.cwd()}).")
     if not path.is_file():
         raise SettingsError(f"There is no profile {profile!r}.{did_you_mean(profile, profile_names())}")
     return path
@@ -82,7 +84,7 @@ def load(profile: str = "embedded", overrides: Sequence[str] = ()) -> Loaded:
     for override in overrides:
         key, separator, text = override.partition("=")
         if not separator or not key:
-            raise SettingsError(f"--set {override!r} has no '='. Write it as --set labels.max_new_tokens=16.")
+            raise SettingsError(f"--set {override!r} has no '='. Write it as --set {key.strip() or 'KEY'}=VALUE.")
         _set(values, key.strip(), text.strip())
         origins[key.strip()] = "--set"
     return Loaded(parse(values), path.stem, origins)
@@ -116,13 +118,14 @@ def _set(values: dict[str, Any], key: str, text: str) -> None:
     section: Any = values
     for step in path:
         if isinstance(section, list):
-            if not step.isdigit() or int(step) >= len(section):
+            if not step.isdigit() or int(step) > len(section):
                 raise SettingsError(
                     f"--set {key}: there is no entry {step}; the list has {len(section)}, counted from 0."
                 )
+            section += [{}] if int(step) == len(section) else []  # one more entry
             section = section[int(step)]
         else:
-            section = section.setdefault(step, {})
+            section = section.setdefault(step, [] if step in LISTS else {})
         if not isinstance(section, dict | list):
             raise SettingsError(f"--set {key}: {step} is a value, not a section.")
     if isinstance(section, list):
@@ -136,10 +139,11 @@ def _explain(problem: Mapping[str, Any]) -> str:
     path = [str(step) for step in problem["loc"]]
     key = ".".join(path)
     if problem["type"] == "extra_forbidden":
-        return f"There is no setting {key!r}.{did_you_mean(path[-1], _known_keys(path[:-1]))}"
+        names = [".".join([*path[:-1], name]) for name in _known_keys(path[:-1])]
+        return f"There is no setting {key!r}.{did_you_mean(key, names)}"
     shown = problem["input"] if isinstance(problem["input"], str | int | float | bool | None) else "..."
     if isinstance(shown, str):
-        shown = re.sub(r"//[^\s/]*@", "//***@", shown)  # a password in an address is for nobody's log
+        shown = re.sub(r"//[^\s/]*@", "//***@", shown)  # a message must not show the password of an address
     if problem["type"] == "tuple_type" and isinstance(shown, str):
         return f"Setting {key!r} is {shown!r}, and must be a list: {key}={json.dumps(shown.split(','))}."
     why = problem["msg"].removeprefix("Value error, ")
@@ -157,4 +161,4 @@ def _known_keys(path: Sequence[str]) -> list[str]:
             model = LISTS[step]
         elif step in model.model_fields:
             model = model.model_fields[step].annotation  # type: ignore[assignment]
-    return list(model.model_fields)
+    return [field.alias or name for name, field in model.model_fields.items()]

@@ -5,15 +5,20 @@ from __future__ import annotations
 import os
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from quit.errors import SettingsError
 from quit.settings.section import Section
 from quit.text.secrets import sends
 
+LANGUAGE_MODELS = ("server", "vllm", "transformers")
+"""Kinds of readers and judges that are language models."""
+
 
 class LanguageModel(Section):
-    """How a language model is reached, and what decides its replies. Shared by readers and judge."""
+    """How a language model or a class of your own is reached, and what decides its replies."""
+
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
 
     model: str | None = Field(None, description="The model: a hub name, a folder, or the name a server has for it.")
     revision: str = Field("", description="Revision, quantisation or other mark of its version.")
@@ -23,8 +28,10 @@ class LanguageModel(Section):
     )
     extra: dict[str, Any] = Field(
         default_factory=dict,
-        description="More fields of the request (kind `server`) or engine arguments (kind `vllm`), as they are.",
+        description="More fields of the request (kind `server`), engine arguments (kind `vllm`) or arguments of the "
+        "constructor (kind `python`), as they are.",
     )
+    class_: str | None = Field(None, alias="class", description="The class (kind `python`): package.module:Name.")
     device: str = Field("cpu", description="Where kind `transformers` runs: cpu, cuda, cuda:1.")
     price_prompt: float = Field(0.0, ge=0, description="Price of a million prompt tokens, for `quit plan`.")
     price_cached: float | None = Field(
@@ -35,14 +42,14 @@ class LanguageModel(Section):
     price_completion: float = Field(0.0, ge=0, description="Price of a million completion tokens.")
 
 
-class Judge(LanguageModel):
+class JudgeSettings(LanguageModel):
     """GPT-Eval (figure 3), or the judge used in its place."""
 
     name: str = Field("equivalence", description="Name under which verdicts are stored.")
-    kind: Literal["equivalence", "server", "vllm", "transformers"] = Field(
+    kind: Literal["equivalence", "server", "vllm", "transformers", "python"] = Field(
         "equivalence",
-        description="`equivalence`: the equivalence model decides; else a language model does, and the equivalence "
-        "model's verdicts are recorded beside it.",
+        description="`equivalence`: the equivalence model decides; else a language model or a class of your own "
+        "(`python`) does, and the equivalence model's verdicts are recorded beside it.",
     )
     threshold: float = Field(
         0.5, ge=0, le=1, description="Equivalence probability from which an answer counts as correct."
@@ -53,10 +60,9 @@ class Judge(LanguageModel):
     constrained: bool = Field(False, description="Let a vLLM server allow nothing but Yes and No.")
 
 
-class Models(Section):
+class ModelSettings(Section):
     """Which model is used for what."""
 
-    encoder: Literal["minilm"] = Field("minilm", description="Texts to vectors.")
     equivalence: Literal["embedded", "bem"] = Field(
         "embedded",
         description="Answer equivalence of leakage, judge and probe: `embedded` ships with the program, `bem` is the "
@@ -80,10 +86,10 @@ class ReaderSettings(LanguageModel):
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$", description="Name, used as key in every table and export.")
     role: Literal["labeler", "reader"] = Field(description="`labeler` decides labels; `reader` only evaluates.")
-    kind: Literal["embedded", "server", "vllm", "transformers"] = Field(
+    kind: Literal["embedded", "server", "vllm", "transformers", "python"] = Field(
         "embedded",
         description="`embedded`: a closed-set guesser over MiniLM; `server`: an OpenAI-compatible server; `vllm`: "
-        "vLLM in this process; `transformers`: in this process, CPU or GPU.",
+        "vLLM in this process; `transformers`: in this process, CPU or GPU; `python`: a class of your own.",
     )
     model: str | None = Field(
         None, description="The model, as its kind names it; of an embedded reader, its name if not given."
@@ -103,32 +109,24 @@ class ServerSettings(Section):
     replies may depend on what shares their batch."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$", description="Name that readers and judge refer to.")
-    base_urls: tuple[str, ...] = Field((), description="Base URLs such as http://127.0.0.1:8000/v1, one a replica.")
+    base_urls: tuple[str, ...] = Field((), description="Base URLs such as http://127.0.0.1:8000/v1, one per replica.")
     base_url_env: str | None = Field(None, description="Environment variable of base URLs, separated by commas.")
     api_key_env: str | None = Field(None, description="Environment variable of its API key.")
     api_key_needed: bool = Field(True, description="Whether to stop where `api_key_env` is named and not set.")
     flavour: Literal["vllm", "openai"] = Field("vllm", description="`openai` leaves out what only vLLM understands.")
     concurrency: int = Field(
-        32, ge=1, description="Requests in flight a replica, at most; fewer when it is overloaded."
+        32, ge=1, description="Requests in flight per replica, at most; fewer when it is overloaded."
     )
-    requests_per_minute: float = Field(0, ge=0, description="Budget a replica; 0 is none.")
-    tokens_per_minute: float = Field(0, ge=0, description="Budget a replica, prompt and reply; 0 is none.")
+    requests_per_minute: float = Field(0, ge=0, description="Budget per replica; 0 is none.")
+    tokens_per_minute: float = Field(0, ge=0, description="Budget per replica, prompt and reply; 0 is none.")
     timeout_seconds: float = Field(120, gt=0, description="Longest wait for one reply.")
-    connect_seconds: float = Field(10, gt=0, description="Longest wait for a connection.")
     attempts: int = Field(
-        8, ge=1, description="Attempts at one request a replica, for every fault but a failed connection."
-    )
-    backoff_seconds: float = Field(0.5, gt=0, description="Pause after the first failed attempt; doubles, with jitter.")
-    backoff_cap_seconds: float = Field(30, gt=0, description="Longest such pause.")
-    retry_after_cap_seconds: float = Field(300, ge=0, description="Longest Retry-After that is honoured.")
-    empty_retries: int = Field(1, ge=0, description="How often an empty reply is asked for again before it counts.")
-    circuit_failures: int = Field(
-        5, ge=1, description="Connections in a row that cannot be made, until it is left out."
+        8, ge=1, description="Attempts at one request per replica, for every fault except a failed connection."
     )
     patience_seconds: float = Field(60, ge=0, description="How long to wait while no connection can be made.")
 
     def divided(self, processes: int) -> ServerSettings:
-        """Return the share of each of ``processes`` processes: together they keep the limits a replica."""
+        """Return the share of each of ``processes`` processes: together they keep the limits per replica."""
         if processes == 1:
             return self
         share = {
@@ -140,7 +138,7 @@ class ServerSettings(Section):
 
     @property
     def remedy(self) -> str:
-        """What to do where nothing answers, for messages."""
+        """The advice for a server that does not answer, for messages."""
         how = "quit models serve prints the command" if self.flavour == "vllm" else "Ollama: ollama serve"
         where = f"set {self.base_url_env} to its address" if self.base_url_env else "correct base_urls in the profile"
         return f"Start it ({how}), or {where}."

@@ -12,7 +12,5 @@ class Pages(Section):
 
     bins: int = Field(20, ge=2, description="Bars of a histogram.")
     examples: int = Field(3, ge=0, description="Examples of each kind in the report.")
-    answers: int = Field(8, ge=1, description="Answers listed for an example, those from most passages first.")
     rows: int = Field(50, ge=1, description="Rows of a list in the report; the rest is counted.")
-    results: int = Field(50, ge=1, description="Questions on one page of search results.")
     port: int = Field(8095, ge=0, le=65535, description="Port of `quit browse` on this machine; 0 takes a free one.")

@@ -7,7 +7,7 @@ from pydantic import Field
 from quit.settings.section import Section
 
 
-class Release(Section):
+class ReleaseSettings(Section):
     """Quality gates of a release (`quit release check`)."""
 
     human_coverage: float = Field(

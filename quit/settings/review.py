@@ -15,7 +15,7 @@ class Review(Section):
     splits: tuple[Literal["train", "dev", "test"], ...] = Field(
         ("dev", "test"), description="Splits whose questions people verify."
     )
-    overlap: int = Field(1, ge=1, description="Annotators a question.")
+    overlap: int = Field(1, ge=1, description="Annotators per question.")
     overlap_share: float = Field(
         1.0, gt=0, le=1, description="Share of the questions that get `overlap` annotators; the others get one."
     )
@@ -50,12 +50,6 @@ class Review(Section):
     )
     title: str = Field("QUIT review", min_length=3, max_length=50, description="Title of the project.")
     port: int = Field(8080, ge=0, le=65535, description="Port of the local server; 0 takes a free one.")
-    page_tasks: int = Field(500, ge=1, description="Tasks a request.")
+    page_tasks: int = Field(500, ge=1, description="Tasks per request.")
     timeout_seconds: float = Field(120.0, gt=0, description="How long one request may take.")
     retries: int = Field(3, ge=0, description="How often a request that failed on the server's side is tried again.")
-    retry_seconds: float = Field(1.0, ge=0, description="Pause before the first new try; doubles each time.")
-    reread_seconds: float = Field(
-        60.0,
-        ge=0,
-        description="How far before the last pull's newest change a pull begins again (clocks, open writes).",
-    )

@@ -21,5 +21,5 @@ def parse_runner(text: str) -> tuple[str, str]:
         return "ray", "auto"
     if match := re.fullmatch(rf"ray:(?P<scheme>//)?{_HOST}", text):
         return "ray", ("ray://" if match["scheme"] else "") + match["address"]
-    shown = re.sub(r"//.*@", "//***@", text)
-    raise ValueError(f"{shown!r} is not a runner. Known: {KNOWN}; an address has no user and no password")
+    safe = re.sub(r"//.*@", "//***@", text)
+    raise ValueError(f"{safe!r} is not a runner. Known: {KNOWN}; an address has no user and no password")

@@ -1,4 +1,4 @@
-"""Settings of scheduled runs: what is deployed, when it runs, what holds for a run, and who hears of a failure."""
+"""Settings of scheduled runs: deployments, times, limits and notices of failures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Notice(Section):
-    """Who is notified of a failed or crashed run. The profile names environment variables, never secrets."""
+    """Notification of failed or crashed runs. The profile names environment variables, never secrets."""
 
     webhook_env: str | None = Field(
         None,
@@ -47,7 +47,7 @@ class Notice(Section):
 
 
 class Limits(Notice):
-    """What holds for one run of a flow; a parameter of every flow, so that a deployment's form shows it."""
+    """Limits of one run of a flow; a parameter of every flow, so that a deployment's form shows them."""
 
     timeout_seconds: float = Field(
         0, ge=0, title="Timeout", description="Seconds after which a run stops, with the shards in hand; 0 is none."
@@ -124,7 +124,7 @@ class Schedule(Limits):
         return next(CronSim(self.cron, after.astimezone(ZoneInfo(self.timezone))))
 
 
-class Serving(Section):
+class ServeSettings(Section):
     """`quit serve`: the process that starts scheduled runs."""
 
     limit: int = Field(4, ge=1, description="Runs at a time, over all workspaces.")

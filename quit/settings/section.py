@@ -1,4 +1,4 @@
-"""What every section of the settings is."""
+"""The base of all sections of the settings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
-LARGEST = 10**15
+MAX_NUMBER = 10**15
 
 
 class Section(BaseModel):
@@ -17,6 +17,6 @@ class Section(BaseModel):
     @field_validator("*")
     @classmethod
     def _is_bounded(cls, value: Any) -> Any:
-        if isinstance(value, int) and abs(value) > LARGEST:
-            raise ValueError(f"must be at most {LARGEST:,}")
+        if isinstance(value, int) and abs(value) > MAX_NUMBER:
+            raise ValueError(f"must be at most {MAX_NUMBER:,}")
         return value

@@ -15,17 +15,17 @@ from quit.settings.construction import (
     Labels,
     Leakage,
     Probe,
-    QuestionType,
-    Run,
+    QuestionTypeSettings,
+    RunSettings,
     Split,
 )
 from quit.settings.corpora import Corpora, FirstStages, Graph
-from quit.settings.models import Judge, Models, ReaderSettings, ServerSettings
+from quit.settings.models import LANGUAGE_MODELS, JudgeSettings, ModelSettings, ReaderSettings, ServerSettings
 from quit.settings.pages import Pages
-from quit.settings.release import Release
+from quit.settings.release import ReleaseSettings
 from quit.settings.remote import Remote
 from quit.settings.review import Review
-from quit.settings.schedules import Notice, Schedule, Serving
+from quit.settings.schedules import Notice, Schedule, ServeSettings
 from quit.settings.section import Section
 from quit.settings.sunar import Sunar
 
@@ -36,17 +36,17 @@ class Settings(Section):
     collect: Collect = Collect()
     leakage: Leakage = Leakage()
     convergence: Convergence = Convergence()
-    question_type: QuestionType = QuestionType()
+    question_type: QuestionTypeSettings = QuestionTypeSettings()
     difficulty: Difficulty = Difficulty()
     probe: Probe = Probe()
     split: Split = Split()
     labels: Labels = Labels()
-    judge: Judge = Judge()
-    models: Models = Models()
+    judge: JudgeSettings = JudgeSettings()
+    models: ModelSettings = ModelSettings()
     readers: tuple[ReaderSettings, ...] = ()
     servers: tuple[ServerSettings, ...] = ()
     review: Review = Review()
-    release: Release = Release()
+    release: ReleaseSettings = ReleaseSettings()
     card: Card = Card()
     corpora: Corpora = Corpora()
     first_stages: FirstStages = FirstStages()
@@ -59,9 +59,9 @@ class Settings(Section):
     sunar: Sunar = Sunar()
     pages: Pages = Pages()
     schedules: tuple[Schedule, ...] = ()
-    serving: Serving = Serving()
+    serving: ServeSettings = ServeSettings()
     failure_hook: Notice = Notice()
-    run: Run = Run()
+    run: RunSettings = RunSettings()
     remote: Remote = Remote()
 
     @model_validator(mode="after")
@@ -80,33 +80,31 @@ class Settings(Section):
             raise ValueError(
                 f"convergence.language_model must name a reader or judge that is a language model: {listed}"
             )
-        known = [server.name for server in self.servers]
-        for used in self._language_models:
-            if not used.model:
-                raise ValueError(f"{used.name}: kind {used.kind!r} needs a model")
-            if used.kind == "server" and used.server not in known:
+        servers = [server.name for server in self.servers]
+        for spec in self.replying_models:
+            if spec.kind == "python" and not spec.class_:
+                raise ValueError(f"{spec.name}: kind 'python' needs a class, such as package.module:Name")
+            if spec.kind != "python" and not spec.model:
+                raise ValueError(f"{spec.name}: kind {spec.kind!r} needs a model")
+            if spec.kind == "server" and spec.server not in servers:
                 raise ValueError(
-                    f"{used.name}: server {used.server!r} is not among servers ({', '.join(known) or 'none'})"
+                    f"{spec.name}: server {spec.server!r} is not among servers ({', '.join(servers) or 'none'})"
                 )
         order, labelers = self.labels.order, [reader.name for reader in self.labelers]
         if order and sorted(order) != sorted(labelers):
             raise ValueError(f"labels.order must name each labeler of the profile once: {', '.join(labelers)}")
-        if self.labels.economy != "off" and not self.run.generation_cache and self._language_models:
-            raise ValueError(
-                f"labels.economy = {self.labels.economy!r} asks language models in several steps and needs "
-                "run.generation_cache = true, so that no reply is paid for twice"
-            )
         return self
 
     @property
-    def _language_models(self) -> list[ReaderSettings | Judge]:
-        asked: tuple[ReaderSettings | Judge, ...] = (*self.readers, self.judge)
-        return [used for used in asked if used.kind not in ("embedded", "equivalence")]
+    def replying_models(self) -> list[ReaderSettings | JudgeSettings]:
+        """The readers and the judge whose replies are kept: language models, and classes of the user."""
+        specs: tuple[ReaderSettings | JudgeSettings, ...] = (*self.readers, self.judge)
+        return [spec for spec in specs if spec.kind not in ("embedded", "equivalence")]
 
     @property
-    def language_models(self) -> dict[str, ReaderSettings | Judge]:
+    def language_models(self) -> dict[str, ReaderSettings | JudgeSettings]:
         """The readers and the judge that are language models, by name."""
-        return {used.name: used for used in self._language_models}
+        return {spec.name: spec for spec in self.replying_models if spec.kind in LANGUAGE_MODELS}
 
     def server(self, name: str) -> ServerSettings:
         """Return a server by name."""
@@ -116,19 +114,3 @@ class Settings(Section):
     def labelers(self) -> tuple[ReaderSettings, ...]:
         """The readers whose answers decide labels, in profile order."""
         return tuple(reader for reader in self.readers if reader.role == "labeler")
-
-    @property
-    def labelers_in_order(self) -> tuple[ReaderSettings, ...]:
-        """The labelers in the order in which partial labelling asks them (``labels.order``)."""
-        by_name = {labeler.name: labeler for labeler in self.labelers}
-        return tuple(by_name[name] for name in self.labels.order or by_name)
-
-    @property
-    def readers_in_order(self) -> list[str]:
-        """The names of the readers in the order in which they read: that of the profile, or with ``labels.economy`` the
-        labelers in theirs, then the others."""
-        names = [reader.name for reader in self.readers]
-        if self.labels.economy == "off":
-            return names
-        labelers = [labeler.name for labeler in self.labelers_in_order]
-        return labelers + [name for name in names if name not in labelers]

@@ -58,8 +58,6 @@ class Sunar(Section):
         False, description="Divide raw scores by s, as printed, which promotes negative ones; else their sigmoid."
     )
     max_hops: int = Field(6, ge=0, description="Sub-questions at most.")
-    ircot_step: int = Field(4, ge=1, description="`ircot`: documents that each sentence adds to what is read.")
-    ircot_most: int = Field(15, ge=1, description="`ircot`: documents that are read at most.")
     feedback_documents: int = Field(
         3, ge=0, description="`prf`: first documents that expand the query; 0: the relevant ones among R (an oracle)."
     )
@@ -87,24 +85,15 @@ class Sunar(Section):
     prompts: Literal["musique", "2wiki"] = Field(
         "musique", description="Set of our own prompts: its exemplars are questions as this dataset has them."
     )
-    self_ask_prompt: str = Field("", description="SELF-ASK: a prompt, or a .txt file; if not given, that of the set.")
-    meta_reasoner_prompt: str = Field("", description="Meta reasoner: likewise.")
-    searchain_prompt: str = Field("", description="SearChain: likewise; our own is the same in both sets.")
-    react_prompt: str = Field("", description="ReAct: likewise; our own is the same in both sets.")
-    decomp_prompt: str = Field("", description="Decomp: likewise; our own is the same in both sets.")
-    chain_of_thought_prompt: str = Field("", description="Chain of thought: likewise.")
-    zero_shot_prompt: str = Field(
-        "", description="Chain of thought without examples: likewise; our own is the same in both sets."
+    prompt_files: dict[str, str] = Field(
+        default_factory=dict,
+        description="Part -> its prompt in place of the set's: a name, or a .txt file. The parts: `self_ask`, "
+        "`meta_reasoner`, `searchain`, `react`, `decomp`, `chain_of_thought`, `zero_shot`, `ircot`, `sub_answer`.",
     )
-    ircot_prompt: str = Field("", description="IRCoT: likewise.")
-    sub_answer_prompt: str = Field("", description="Short answers: likewise; our own is the same in both sets.")
     cover_em: Literal["tokens", "substring"] = Field(
         "tokens",
         description="When an answer covers a gold answer, both normalised: by whole tokens, or also within a word "
         "(`12` in *2012*), as in the authors' code.",
     )
-    temperature: float = Field(0.3, ge=0, description="Temperature of sampled answers; everything else is greedy.")
-    frequency_penalty: float = Field(0.8, ge=-2, le=2, description="Frequency penalty of every reply.")
-    presence_penalty: float = Field(0.6, ge=-2, le=2, description="Presence penalty of every reply.")
     max_tokens: int = Field(1000, ge=1, description="Longest reply, in tokens.")
     workers: int = Field(1, ge=1, description="Questions at a time; changes nothing in the result.")

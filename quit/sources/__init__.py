@@ -64,7 +64,7 @@ SOURCES: dict[str, Source] = {
         Source(
             "wikihint",
             wikihint.read,
-            "WikiHint JSON: five human hints a question, ranked by people.",
+            "WikiHint JSON: five human hints per question, ranked by people.",
             licence="CC BY 4.0",
             citation="Mozafari, Gerhold and Jatowt. WikiHint: A Human-Annotated Dataset for Hint Ranking and "
             "Generation. SIGIR 2025.",
@@ -90,7 +90,7 @@ SOURCES: dict[str, Source] = {
     )
 }
 
-_BARE = {".jsonl": "jsonl", ".parquet": "jsonl", ".csv": "csv", ".tsv": "csv"}
+BARE = {".jsonl": "jsonl", ".parquet": "jsonl", ".csv": "csv", ".tsv": "csv"}
 _SHEETS = (".xlsx", ".xls", ".ods")
 
 
@@ -99,7 +99,7 @@ def split_source(text: str) -> tuple[str, str]:
     kind, colon, rest = text.partition(":")
     if colon and "/" not in kind:
         return kind, rest
-    return _BARE.get(Path(text).suffix.lower(), ""), text
+    return BARE.get(Path(text).suffix.lower(), ""), text
 
 
 def parse_source(text: str) -> SourceRef:
@@ -114,8 +114,11 @@ def parse_source(text: str) -> SourceRef:
         raise SettingsError(
             f"Source {text!r} is a spreadsheet, which no kind reads: save it as CSV (Excel: 'CSV UTF-8') and name that."
         )
+    if not kind and not Path(text).expanduser().exists():
+        raise InputError(f"{text} does not exist. Check the path (working folder: {Path.cwd()}).")
     if not kind:
-        raise SettingsError(f"Source {text!r} names no kind: write KIND:PATH with one of {', '.join(SOURCES)}.")
+        what = "is a folder" if Path(text).expanduser().is_dir() else "names no kind"
+        raise SettingsError(f"Source {text!r} {what}: write KIND:PATH with one of {', '.join(SOURCES)}.")
     if kind not in SOURCES:
         raise SettingsError(f"Unknown source kind {kind!r} in {text!r}.{did_you_mean(kind, list(SOURCES))}")
     if not rest.strip():

@@ -18,8 +18,8 @@ from typing import Any
 from quit.common.cells import text_of_cell
 from quit.errors import InputError
 from quit.sources import fields
-from quit.sources.fields import BadRecord, Draft, DraftHint, Item, quote
-from quit.sources.files import LARGEST_WHOLE, read_bytes
+from quit.sources.fields import BadRecord, DraftHint, DraftRecord, Item, quote
+from quit.sources.files import MAX_WHOLE, read_bytes
 from quit.sources.records import SourceRecord
 from quit.sources.text import repair
 
@@ -30,11 +30,11 @@ SEVERAL = "|"
 
 _NAME = re.compile(r"(id|question)|(answer|hint|candidate)s?[ _-]?\d*", re.IGNORECASE)
 _EXCELS_MARK = re.compile(r"\Asep=.(?=\r?\n)")  # a first line that tells Excel what separates cells
-csv.field_size_limit(LARGEST_WHOLE)  # a cell that is too long costs its question, not the file
+csv.field_size_limit(MAX_WHOLE)  # a cell that is too long costs its question, not the file
 
 
 @dataclass(slots=True)
-class _Question:
+class _CsvQuestion:
     """The rows with one id. ``hints``: (text, where it is)."""
 
     record_id: str
@@ -49,11 +49,12 @@ def read(path: Path) -> Iterator[SourceRecord]:
     """Yield the questions of a CSV file. Its first row names the columns: ``id``, ``question``, ``answer`` and ``hint``
     are required, ``candidate`` is optional; others are not read.
 
-    Rows with the same id are one question, so a file has a hint a row, or a question a row with columns ``hint1``,
-    ``hint2`` and so on. ``|`` separates several answers, hints or candidates in one cell; ``answer2`` or ``candidate2``
-    work too. In further rows of a question everything but the hint may be blank. Commas, semicolons or tabs separate
-    cells, as the first row shows. The file is UTF-8, or what Excel calls Unicode text. Raises ``InputError`` for
-    another encoding, a missing column, a quote that is never closed, or a file without a usable record.
+    Rows with the same id are one question. So a file has one hint per row, or one question per row with columns
+    ``hint1``, ``hint2`` and so on. ``|`` separates several answers, hints or candidates in one cell; ``answer2`` or
+    ``candidate2`` work too. In further rows of a question everything except the hint may be blank. Commas, semicolons
+    or tabs separate cells, as the first row shows. The file is UTF-8, or what Excel calls Unicode text. Raises
+    ``InputError`` for another encoding, a missing column, a quote that is never closed, or a file without a usable
+    record.
     """
     return fields.records(_items(path), "csv", _parse, path, EXPECTED)
 
@@ -68,17 +69,17 @@ def column_notes(path: Path) -> Iterator[str]:
             yield f"row {number}: The column {quote(name)} is not read: did you mean {near[0]!r}?"
 
 
-def _parse(record: dict[str, Any], key: str | None = None) -> Draft:
+def _parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:
     hints = [DraftHint(text, where=where) for text, where in record["hints"]]
-    return Draft(record["id"], record["question"], record["answers"], hints, candidates=record["candidates"])
+    return DraftRecord(record["id"], record["question"], record["answers"], hints, candidates=record["candidates"])
 
 
 def _items(path: Path) -> Iterator[Item]:
     text = _text(path)
     first, header, mark = _header(path, text)
-    columns, named = [_column(name) for name in header], max(at for at, name in enumerate(header, 1) if name)
-    items: list[Item | _Question] = []
-    questions: dict[str, _Question] = {}
+    columns, last_named = [_column(name) for name in header], max(at for at, name in enumerate(header, 1) if name)
+    items: list[Item | _CsvQuestion] = []
+    questions: dict[str, _CsvQuestion] = {}
     last = ""
     for number, row in _rows(path, text, mark):
         if number <= first or not any(cell.strip() for cell in row):
@@ -91,19 +92,19 @@ def _items(path: Path) -> Iterator[Item]:
         try:
             above, last = last, ""  # a row that has no id of its own never continues one with a bad id
             last = _id(cells, above)
-            if any(cell.strip() for cell in row[named:]):
-                raise BadRecord("lengths_differ", _surplus(len(row), named, mark))
+            if any(cell.strip() for cell in row[last_named:]):
+                raise BadRecord("lengths_differ", _surplus(len(row), last_named, mark))
             for kind, name, cell in cells:
                 if kind != "hint":  # a long hint costs itself alone
                     fields.as_text(cell, name)
             if last not in questions:
-                questions[last] = _Question(last, number)
+                questions[last] = _CsvQuestion(last, number)
                 items.append(questions[last])
             _add(questions[last], cells, number)
         except BadRecord as fault:
             items.append(Item(None, number - 1, path.name, f"row {number}", fault=fault))
     for item in items:
-        if isinstance(item, _Question):
+        if isinstance(item, _CsvQuestion):
             value = {"id": item.record_id, "question": item.question, "answers": item.answers, "hints": item.hints,
                      "candidates": item.candidates}  # fmt: skip
             item = Item(value, item.row - 1, path.name, f"row {item.row}")
@@ -112,15 +113,15 @@ def _items(path: Path) -> Iterator[Item]:
 
 def _id(cells: list[tuple[str, str, str]], last: str) -> str:
     """Return a row's id; a row without id and question belongs to the row above."""
-    given = {kind: cell for kind, _, cell in cells}
-    if "id" in given:
-        return fields.as_id(given["id"], "id")
-    if not last or "question" in given:
+    by_kind = {kind: cell for kind, _, cell in cells}
+    if "id" in by_kind:
+        return fields.as_id(by_kind["id"], "id")
+    if not last or "question" in by_kind:
         raise BadRecord("missing_field", "The column 'id' is blank: give each question its own id.")
     return last
 
 
-def _add(question: _Question, cells: list[tuple[str, str, str]], number: int) -> None:
+def _add(question: _CsvQuestion, cells: list[tuple[str, str, str]], number: int) -> None:
     """Add a row's cells (kind, column, text) to its question. Raises ``BadRecord``."""
     for kind, name, cell in cells:
         if kind == "question" and question.question and repair(cell) != repair(question.question):
@@ -167,9 +168,9 @@ def _text(path: Path) -> str:
         line = data.count(b"\n", 0, error.start) + 1
         around = data[data.rfind(b"\n", 0, error.start) + 1 :][:2000].splitlines()[0]
         start = error.start - data.rfind(b"\n", 0, error.start) - 1
-        shown = around[max(0, start - 15) : start + 15].decode("cp1252", "replace")
+        context = around[max(0, start - 15) : start + 15].decode("cp1252", "replace")
         raise InputError(
-            f"{path}, line {line} is no UTF-8 text (as Windows-1252 it would read {quote(shown)}). Save the file "
+            f"{path}, line {line} is no UTF-8 text (as Windows-1252 it would read {quote(context)}). Save the file "
             "again: in Excel as 'CSV UTF-8', in LibreOffice with the character set UTF-8."
         ) from None
 
@@ -219,5 +220,5 @@ def _rows(path: Path, text: str, mark: str) -> Iterator[tuple[int, list[str]]]:
 
 def _column(name: str) -> str:
     """Return what a column holds: a name of ``REQUIRED``, ``candidate``, or "" for one that is not read."""
-    known = _NAME.fullmatch(name.strip())
-    return (known[1] or known[2]).lower() if known else ""
+    match = _NAME.fullmatch(name.strip())
+    return (match[1] or match[2]).lower() if match else ""

@@ -1,7 +1,7 @@
-"""What every reader shares: checks of fields with a reason for each fault, and the way to a ``SourceRecord``.
+"""Shared by all readers: checks of fields with a reason for each fault, and the construction of ``SourceRecord``.
 
 A structural fault rejects the record; a hint that is empty, boiler-plate or no text rejects that hint alone.
-Whatever is quoted from input is cut to 80 characters and escaped: it is data, and it ends up in terminals and logs.
+Quotations of input are cut to 80 characters and escaped, since terminals and logs show them.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from quit.sources.text import clean_hint, is_boilerplate, repair
 from quit.text.normalize import normalize_answer
 
 STAGE = "collect"
-LONGEST_QUOTE = 80
-LONGEST_ID = 200
-MOST_PARTS = 1000
+MAX_QUOTE = 80
+MAX_ID = 200
+MAX_PARTS = 1000
 """A record with more hints or candidates than this is a fault of the file (a column in one cell), not a question."""
 
-LONGEST_TEXT = 100_000
+MAX_TEXT = 100_000
 """Characters of one text: a book's chapter is no hint, and repairing or comparing a text of millions takes minutes."""
 
 _HUGE = 10**40  # turning longer numbers into text takes long, and Python refuses the longest
@@ -65,7 +65,7 @@ class DraftHint:
 
 
 @dataclass(slots=True)
-class Draft:
+class DraftRecord:
     """A record whose structure has been checked, but whose text has not been repaired."""
 
     record_id: str
@@ -80,14 +80,14 @@ class Draft:
 
 def quote(value: str) -> str:
     """Return ``value`` in quotes, control characters escaped, cut to 80 characters."""
-    shown = repr(value[:LONGEST_QUOTE])
-    if len(value) > LONGEST_QUOTE or len(shown) > LONGEST_QUOTE + 2:
-        shown = shown[: LONGEST_QUOTE - 1].rstrip("\\'\"") + "…" + shown[0]
-    return shown
+    text = repr(value[:MAX_QUOTE])
+    if len(value) > MAX_QUOTE or len(text) > MAX_QUOTE + 2:
+        text = text[: MAX_QUOTE - 1].rstrip("\\'\"") + "…" + text[0]
+    return text
 
 
 def describe(value: Any) -> str:
-    """Return what a JSON-like value is, in words: ``the number 3``, ``a list of 4``, ``null``."""
+    """Return a JSON-like value in words: ``the number 3``, ``a list of 4``, ``null``."""
     match value:
         case None:
             return "null"
@@ -136,8 +136,8 @@ def as_list(value: Any, name: str, expected: str) -> list:
     """Return ``value`` if it is a list of a sane length. Raises ``BadRecord`` (``wrong_type``, ``too_many``)."""
     if not isinstance(value, list):
         raise wrong_type(name, expected, value)
-    if len(value) > MOST_PARTS:
-        raise BadRecord("too_many", f"Field {name!r} has {len(value)} entries; expected at most {MOST_PARTS}.")
+    if len(value) > MAX_PARTS:
+        raise BadRecord("too_many", f"Field {name!r} has {len(value)} entries; expected at most {MAX_PARTS}.")
     return value
 
 
@@ -146,14 +146,12 @@ def as_id(value: Any, name: str) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise wrong_type(name, "a text or a whole number", value)
     if isinstance(value, int) and abs(value) >= _HUGE:
-        raise BadRecord(
-            "bad_value", f"Field {name!r} is {describe(value)}: write an id of up to {LONGEST_ID} characters."
-        )
+        raise BadRecord("bad_value", f"Field {name!r} is {describe(value)}: write an id of up to {MAX_ID} characters.")
     text = repair(as_text(value, name) if isinstance(value, str) else str(value))
     if not text:
         raise BadRecord("missing_field", f"Field {name!r} is blank; expected the record's id.")
-    if len(text) > LONGEST_ID:
-        raise BadRecord("bad_value", f"Field {name!r} is longer than {LONGEST_ID} characters: {quote(text)}.")
+    if len(text) > MAX_ID:
+        raise BadRecord("bad_value", f"Field {name!r} is longer than {MAX_ID} characters: {quote(text)}.")
     return text
 
 
@@ -161,13 +159,13 @@ def as_text(value: Any, name: str) -> str:
     """Return ``value`` if it is text of a sane length. Raises ``BadRecord`` (``wrong_type``, ``too_long``)."""
     if not isinstance(value, str):
         raise wrong_type(name, "a text", value)
-    if len(value) > LONGEST_TEXT:
+    if len(value) > MAX_TEXT:
         raise BadRecord("too_long", f"Field {name!r} {_too_long(value)}.")
     return value
 
 
 def _too_long(text: str) -> str:
-    return f"has {len(text):,} characters; expected at most {LONGEST_TEXT:,}: {quote(text)}"
+    return f"has {len(text):,} characters; expected at most {MAX_TEXT:,}: {quote(text)}"
 
 
 def as_label(value: Any, name: str) -> str | None:
@@ -218,7 +216,7 @@ def as_rank(value: Any, name: str) -> int | None:
     number = as_number(value, name, "a whole number, 1 is best")
     if number is None:
         return None
-    if not 1 <= number <= MOST_PARTS or number != int(number):
+    if not 1 <= number <= MAX_PARTS or number != int(number):
         raise BadRecord("bad_value", f"Field {name!r} must be a whole number from 1, but it is {describe(value)}.")
     return int(number)
 
@@ -243,8 +241,8 @@ def as_scores(value: Any, name: str) -> dict[str, int] | None:
                 pairs.append(tuple(entry))
             else:
                 raise wrong_type(name, expected, value)
-    if len(pairs) > MOST_PARTS:
-        raise BadRecord("too_many", f"Field {name!r} has {len(pairs)} entries; expected at most {MOST_PARTS}.")
+    if len(pairs) > MAX_PARTS:
+        raise BadRecord("too_many", f"Field {name!r} has {len(pairs)} entries; expected at most {MAX_PARTS}.")
     scores: dict[str, int] = {}
     for candidate, score in pairs:
         if score is None:
@@ -270,17 +268,17 @@ def as_record(item: Item) -> dict[str, Any]:
 
 def distinct(texts: Iterable[str]) -> tuple[str, ...]:
     """Return the texts that are not blank, one surface (the first) for each normalised form, in order."""
-    kept: dict[str, str] = {}
+    surfaces: dict[str, str] = {}
     for text in texts:
         if text:
-            kept.setdefault(normalize_answer(text), text)
-    return tuple(kept.values())
+            surfaces.setdefault(normalize_answer(text), text)
+    return tuple(surfaces.values())
 
 
 def records(
-    items: Iterable[Item], source: str, parse: Callable[[Any, str | None], Draft], path: Path, expected: str
+    items: Iterable[Item], source: str, parse: Callable[[Any, str | None], DraftRecord], path: Path, expected: str
 ) -> Iterator[SourceRecord]:
-    """Yield one ``SourceRecord`` an item: ``parse(value, key)`` checks its structure, here its text is repaired.
+    """Yield one ``SourceRecord`` per item: ``parse(value, key)`` checks its structure, here its text is repaired.
 
     Raises ``InputError`` after the last item when none was usable.
     """
@@ -311,7 +309,7 @@ def unusable(path: Path, expected: str, reasons: Counter[str], first: Iterable[s
     return InputError(f"{path} holds no usable record ({counts}). Expected {expected}. First faults: {faults}")
 
 
-def _finish(draft: Draft, source: str, item: Item) -> SourceRecord:
+def _finish(draft: DraftRecord, source: str, item: Item) -> SourceRecord:
     question = repair(draft.question)
     if not question:
         raise BadRecord("no_question", "The question is blank: write one, or take the record out.")
@@ -322,8 +320,8 @@ def _finish(draft: Draft, source: str, item: Item) -> SourceRecord:
             "no_answer",
             "The question has no answer: expected at least one that is not blank. Write it, or take the record out.",
         )
-    if len(draft.hints) > MOST_PARTS:
-        raise BadRecord("too_many", f"The record has {len(draft.hints)} hints; expected at most {MOST_PARTS}.")
+    if len(draft.hints) > MAX_PARTS:
+        raise BadRecord("too_many", f"The record has {len(draft.hints)} hints; expected at most {MAX_PARTS}.")
     hints: list[RawHint] = []
     rejects: list[Reject] = []
     for number, hint in enumerate(draft.hints, 1):
@@ -370,7 +368,7 @@ def _hint_fault(text: Any) -> tuple[str, str] | None:
         return ("empty_hint", "is empty")
     if not isinstance(text, str):
         return ("wrong_type", f"must be a text, but it is {describe(text)}")
-    if len(text) > LONGEST_TEXT:
+    if len(text) > MAX_TEXT:
         return ("too_long", _too_long(text))
     return None
 

@@ -17,16 +17,16 @@ import ijson
 import numpy as np
 
 from quit.errors import InputError
-from quit.sources.fields import LONGEST_QUOTE, BadRecord, Item, describe
+from quit.sources.fields import MAX_QUOTE, BadRecord, Item, describe
 
-LONGEST_LINE = 1 << 24
+MAX_LINE = 1 << 24
 """Bytes of one line of JSON Lines, 16 MiB: a thousand hints with scores of a hundred candidates each take a quarter of
 it."""
-LARGEST_WHOLE = 1 << 31
+MAX_WHOLE = 1 << 31
 """Bytes of a file that is read whole, 2 GiB: it takes up to four times its size in memory. JSON Lines may be of
 any size."""
 
-DEEPEST = 100
+MAX_DEPTH = 100
 """Levels of nesting in a file that is read record by record; those of published files have six."""
 
 _STEPS = np.zeros(256, dtype=np.int64)
@@ -80,11 +80,11 @@ def check_folder(path: Path, expected: str) -> None:
 
 
 def read_bytes(path: Path, expected: str) -> bytes:
-    """Return the content of a file. Raises ``InputError``, also above ``LARGEST_WHOLE`` bytes."""
+    """Return the content of a file. Raises ``InputError``, also above ``MAX_WHOLE`` bytes."""
     check_file(path, expected)
-    if (size := path.stat().st_size) > LARGEST_WHOLE:
+    if (size := path.stat().st_size) > MAX_WHOLE:
         raise InputError(
-            f"{path} has {size:,} bytes, and all but JSON Lines is read whole, up to {LARGEST_WHOLE:,}: split the file."
+            f"{path} has {size:,} bytes, and all but JSON Lines is read whole, up to {MAX_WHOLE:,}: split the file."
         )
     return path.read_bytes()
 
@@ -141,7 +141,7 @@ def json_items(path: Path, expected: str, marks: frozenset[str]) -> Iterator[Ite
 
 class Shallow:
     """A JSON file for ijson, which takes gigabytes to go thousands of levels deep: reads as ``file`` does, but raises
-    ``ijson.JSONError`` above ``DEEPEST`` levels."""
+    ``ijson.JSONError`` above ``MAX_DEPTH`` levels."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -157,8 +157,8 @@ class Shallow:
             characters = np.frombuffer(marks, dtype=np.uint8)
             within = (np.cumsum(characters == ord('"')) + self._within_text) % 2
             depths = self._depth + np.cumsum(np.where(within, 0, _STEPS[characters]))
-            if depths.max() > DEEPEST:
-                raise ijson.JSONError(f"nested more than {DEEPEST} levels deep")
+            if depths.max() > MAX_DEPTH:
+                raise ijson.JSONError(f"nested more than {MAX_DEPTH} levels deep")
             self._depth, self._within_text = int(depths[-1]), int(within[-1])
         return data
 
@@ -166,7 +166,7 @@ class Shallow:
 def line_items(path: Path, expected: str, pairs: Pairs | None = None) -> Iterator[Item]:
     """Yield the values of a JSON Lines file, blank lines left out; ``position`` is the line's number from 0.
 
-    A file that begins with ``[`` is read as a JSON array. A line of more than ``LONGEST_LINE`` bytes is a fault; no
+    A file that begins with ``[`` is read as a JSON array. A line of more than ``MAX_LINE`` bytes is a fault; no
     more of it is held in memory. Raises ``InputError`` for a missing or empty file.
     """
     check_file(path, expected)
@@ -176,9 +176,9 @@ def line_items(path: Path, expected: str, pairs: Pairs | None = None) -> Iterato
         yield from _array(text, _skip(text, 0), path, expected, decoder)
         return
     with path.open("rb") as file:
-        for index, line in enumerate(iter(lambda: file.readline(LONGEST_LINE), b"")):
-            if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
-                while (more := file.readline(LONGEST_LINE)) and not more.endswith(b"\n"):
+        for index, line in enumerate(iter(lambda: file.readline(MAX_LINE), b"")):
+            if len(line) == MAX_LINE and not line.endswith(b"\n"):
+                while (more := file.readline(MAX_LINE)) and not more.endswith(b"\n"):
                     pass
                 yield Item(None, index, path.name, f"line {index + 1}", fault=_TOO_LONG)
                 continue
@@ -187,7 +187,7 @@ def line_items(path: Path, expected: str, pairs: Pairs | None = None) -> Iterato
                 yield _line(line, index, path.name, decoder)
 
 
-_TOO_LONG = BadRecord("too_long", f"The line is longer than {LONGEST_LINE:,} bytes: write one record a line.")
+_TOO_LONG = BadRecord("too_long", f"The line is longer than {MAX_LINE:,} bytes: write one record per line.")
 
 
 def _line(line: bytes, index: int, file: str, decoder: json.JSONDecoder) -> Item:
@@ -210,7 +210,7 @@ def _object(value: dict[str, Any], path: Path) -> Iterator[Item]:
     many = sum(isinstance(part, list) for part in value.values()) > 1
     for key, part in value.items():
         # Splits number their records independently, so each counts as a separate file.
-        file = f"{path.name}#{key[:LONGEST_QUOTE]}" if many else path.name
+        file = f"{path.name}#{key[:MAX_QUOTE]}" if many else path.name
         for record in part if isinstance(part, list) else [part]:
             yield Item(record, position, file, f"record {position}", key=None if isinstance(part, list) else key)
             position += 1

@@ -12,7 +12,7 @@ from typing import Any
 
 from quit.errors import InputError
 from quit.sources import fields
-from quit.sources.fields import LONGEST_QUOTE, Draft, DraftHint, Item, describe, quote
+from quit.sources.fields import MAX_QUOTE, DraftHint, DraftRecord, Item, describe, quote
 from quit.sources.files import check_file, read_json
 from quit.sources.records import SourceRecord
 
@@ -32,17 +32,17 @@ def read(path: Path) -> Iterator[SourceRecord]:
     return fields.records(_items(path), "hinteval", parse, path, EXPECTED)
 
 
-def parse(record: dict[str, Any], key: str | None = None) -> Draft:
+def parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:
     """Return the checked parts of one instance. Raises ``BadRecord``."""
     record_id = fields.as_id(key, "q_id")
-    asked = fields.as_object(fields.need(record, "question", "an object with 'question'"), "question")
-    kind = fields.as_object(asked.get("question_type") or {}, "question.question_type")
-    metadata = fields.as_object(asked.get("metadata") or {}, "question.metadata")
-    question = fields.as_text(fields.need(asked, "question", "a text", "question."), "question.question")
+    about = fields.as_object(fields.need(record, "question", "an object with 'question'"), "question")
+    kind = fields.as_object(about.get("question_type") or {}, "question.question_type")
+    metadata = fields.as_object(about.get("metadata") or {}, "question.metadata")
+    question = fields.as_text(fields.need(about, "question", "a text", "question."), "question.question")
     answers = fields.as_list(fields.need(record, "answers", _ANSWERS), "answers", _ANSWERS)
     hints = fields.as_list(fields.need(record, "hints", _HINTS), "hints", _HINTS)
     difficulty = metadata.get("difficulty")
-    return Draft(
+    return DraftRecord(
         record_id,
         question,
         [_answer(answer, f"answers[{index}]") for index, answer in enumerate(answers)],
@@ -63,8 +63,8 @@ def _hint(hint: Any, name: str) -> DraftHint:
     if not isinstance(hint, dict):
         return DraftHint(hint)
     metrics = fields.as_object(hint.get("metrics") or {}, f"{name}.metrics")
-    chosen = _preferred(metrics)
-    metric = metrics.get(chosen) if chosen else None
+    method = _preferred(metrics)
+    metric = metrics.get(method) if method else None
     about = metric if isinstance(metric, dict) else {"value": metric}
     metadata = fields.as_object(about.get("metadata") or {}, f"{name}.metrics[convergence].metadata")
     return DraftHint(
@@ -77,9 +77,9 @@ def _hint(hint: Any, name: str) -> DraftHint:
 
 def _preferred(metrics: dict[str, Any]) -> str | None:
     names = sorted(metrics)
-    for wanted in _CONVERGENCE:
+    for method in _CONVERGENCE:
         for name in names:
-            if name == wanted or (wanted.endswith("-") and name.startswith(wanted)):
+            if name == method or (method.endswith("-") and name.startswith(method)):
                 return name
     return None
 
@@ -110,7 +110,7 @@ def _items(path: Path) -> Iterator[Item]:
         instances = subset.get("instances") if isinstance(subset, dict) else None
         if not isinstance(instances, dict):
             raise InputError(f"{path}: subset {quote(name)} has no 'instances'. Expected {EXPECTED}.")
-        label = f"{path.name}#{name[:LONGEST_QUOTE]}" if len(subsets) > 1 else path.name
+        label = f"{path.name}#{name[:MAX_QUOTE]}" if len(subsets) > 1 else path.name
         for key, instance in instances.items():
             yield Item(instance, position, label, f"subset {quote(name)}, instance {position}", key=key)
             position += 1

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from quit.errors import InputError, MissingDependency
 from quit.sources import fields, jsonl
-from quit.sources.fields import Draft, Item, quote
+from quit.sources.fields import DraftRecord, Item, quote
 from quit.sources.files import check_folder
 from quit.sources.records import SourceRecord
 
@@ -21,8 +21,8 @@ _FRONT_MATTER = re.compile(r"\A\ufeff?---\s*\n(.*?)\n---\s*(?:\n|\Z)", re.DOTALL
 _FORMATS = ("parquet", "json", "arrow")
 """Formats that hold rows of text and numbers; others (archives, images) are no questions, and some can run code."""
 _DAMAGED = (OSError, ValueError, TypeError, KeyError, AttributeError, StopIteration)
-"""What ``datasets`` raises, beside its own errors, where a file's content is not what it expects; the last one for an
-empty file of JSON Lines."""
+"""Errors of ``datasets``, beside its own, for files with unexpected content; the last one for an empty file of JSON
+Lines."""
 _CARDS = ("README.md", ".huggingface.yaml")
 
 
@@ -35,7 +35,7 @@ def read(path: Path) -> Iterator[SourceRecord]:
     return fields.records(_items(path), "huggingface", parse, path, EXPECTED)
 
 
-def parse(record: dict[str, Any], key: str | None = None) -> Draft:
+def parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:
     """Return the checked parts of one row. Raises ``BadRecord``."""
     hints = record.get("hints")
     return jsonl.parse({**record, "hints": _transposed(hints)} if isinstance(hints, dict) else record, key)
@@ -68,7 +68,7 @@ def _items(path: Path) -> Iterator[Item]:
 
 def _splits(path: Path, datasets: Any) -> dict[str, Any]:
     if (path / "dataset_dict.json").exists() or (path / "state.json").exists():
-        loaded = datasets.load_from_disk(str(path))
+        dataset = datasets.load_from_disk(str(path))
     else:
         _check_local(path)
         with tempfile.TemporaryDirectory() as cache:
@@ -76,10 +76,10 @@ def _splits(path: Path, datasets: Any) -> dict[str, Any]:
             if (kind := type(builder).__module__.rpartition(".")[2]) not in _FORMATS:
                 raise InputError(f"{path} is a dataset of kind {kind!r}; expected {' or '.join(_FORMATS)} files.")
             # Streaming reads the files where they are; otherwise a copy of them would be left in the user's cache.
-            loaded = builder.as_streaming_dataset()
-    if not isinstance(loaded, dict):
-        return {str(loaded.split or "all"): loaded}
-    return {str(split): rows for split, rows in loaded.items()}
+            dataset = builder.as_streaming_dataset()
+    if not isinstance(dataset, dict):
+        return {str(dataset.split or "all"): dataset}
+    return {str(split): rows for split, rows in dataset.items()}
 
 
 def _check_local(path: Path) -> None:

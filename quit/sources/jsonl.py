@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from quit.errors import InputError
 from quit.sources import fields
-from quit.sources.fields import Draft, DraftHint, Item
+from quit.sources.fields import DraftHint, DraftRecord, Item
 from quit.sources.files import check_file, line_items
 from quit.sources.records import SourceRecord
 
@@ -29,14 +29,14 @@ def read(path: Path) -> Iterator[SourceRecord]:
     return fields.records(items, "jsonl", parse, path, EXPECTED)
 
 
-def parse(record: dict[str, Any], key: str | None = None) -> Draft:
+def parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:
     """Return the checked parts of one record. Raises ``BadRecord``."""
     record_id = fields.as_id(fields.need(record, "id", "a text or a whole number"), "id")
     question = fields.as_text(fields.need(record, "question", "a text"), "question")
     answers = fields.as_texts(fields.need(record, "answers", "a text or a list of texts"), "answers")
     hints = fields.as_list(fields.need(record, "hints", _HINTS), "hints", _HINTS)
     kind = fields.as_object(record.get("question_type") or {}, "question_type")
-    return Draft(
+    return DraftRecord(
         record_id,
         question,
         answers,

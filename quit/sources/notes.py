@@ -1,4 +1,4 @@
-"""What looks like a mistake in a user's own questions, though it can be used as it is: for ``quit check``."""
+"""Probable mistakes in a user's usable questions, for ``quit check``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _URL = re.compile(r"\s*(?:https?://|www\.)\S+\s*", re.IGNORECASE)
 
 
 def notes(question: RawQuestion) -> Iterator[str]:
-    """Yield a sentence for each thing that is odd about a usable record, with the field it is in."""
+    """Yield a sentence for each probable mistake in a usable record, with its field."""
     for number, hint in enumerate(question.hints, 1):
         if len(hint.text) > LONG_HINT:
             yield f"Hint {number} has {len(hint.text):,} characters: is it one hint? {quote(hint.text)}"
@@ -78,16 +78,18 @@ def key_notes(path: Path) -> Iterator[str]:
             if not isinstance(item.value, dict):
                 continue
             inner = [hint for hint in item.value.get("hints") or () if isinstance(hint, dict)]
-            for keys, known in ((item.value.keys(), READ), *((hint.keys(), READ_OF_HINT) for hint in inner)):
-                for key in keys - set(known):
-                    near = get_close_matches(key.lower(), [name for name in known if name not in keys], n=1, cutoff=0.7)
+            for keys, schema in ((item.value.keys(), READ), *((hint.keys(), READ_OF_HINT) for hint in inner)):
+                for key in keys - set(schema):
+                    near = get_close_matches(
+                        key.lower(), [name for name in schema if name not in keys], n=1, cutoff=0.7
+                    )
                     if near:
                         wheres[key, near[0]].append(item.where)
     except (InputError, TypeError):
         return
-    for (key, meant), places in sorted(wheres.items()):
-        times = "once" if len(places) == 1 else f"{len(places):,} times"
+    for (key, meant), positions in sorted(wheres.items()):
+        times = "once" if len(positions) == 1 else f"{len(positions):,} times"
         if meant:
-            yield f"{places[0]}: The key {quote(key)} ({times}) is not read: did you mean {meant!r}?"
+            yield f"{positions[0]}: The key {quote(key)} ({times}) is not read: did you mean {meant!r}?"
         else:
-            yield f"{places[0]}: The key {quote(key)} is there twice in an object ({times}): only the last one is read."
+            yield f"{positions[0]}: The key {quote(key)} is in an object twice ({times}): only the last one is read."

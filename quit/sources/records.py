@@ -1,4 +1,4 @@
-"""What a source reader yields: raw records of one file, repaired but not yet pooled, or the reason why not."""
+"""Records of source readers: raw questions of one file, repaired and not yet pooled, and rejects with reasons."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Reject:
 
 @dataclass(frozen=True, slots=True)
 class SourceRecord:
-    """What one position of a file gave: a question, or none, and what was rejected on the way (hints too)."""
+    """The result of one position of a file: a question or None, and its rejects (records or single hints)."""
 
     question: RawQuestion | None
     rejects: tuple[Reject, ...] = ()

@@ -1,6 +1,6 @@
 """Repair of the text that sources hold, and recognition of hints that are none.
 
-What is handled was seen in real files: WikiHint's mojibake and no-break spaces, Copilot's citation marks (`[^1^][2]`),
+All cases occur in real files: WikiHint's mojibake and no-break spaces, Copilot's citation marks (`[^1^][2]`),
 and what language models write around a list of hints ("Sure, here are ten hints:").
 """
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from quit.sources import fields
-from quit.sources.fields import BadRecord, Draft, DraftHint
+from quit.sources.fields import BadRecord, DraftHint, DraftRecord
 from quit.sources.files import json_items
 from quit.sources.records import SourceRecord
 
@@ -30,7 +30,7 @@ def read(path: Path) -> Iterator[SourceRecord]:
     return fields.records(json_items(path, EXPECTED, _MARKS), "triviahg", parse, path, EXPECTED)
 
 
-def parse(record: dict[str, Any], key: str | None = None) -> Draft:
+def parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:
     """Return the checked parts of one record. Raises ``BadRecord``."""
     record_id = fields.as_id(
         key if key is not None and "Q_ID" not in record else fields.need(record, "Q_ID", "an id"), "Q_ID"
@@ -50,7 +50,7 @@ def parse(record: dict[str, Any], key: str | None = None) -> Draft:
         )
         for index, text in enumerate(texts)
     ]
-    return Draft(
+    return DraftRecord(
         record_id,
         question,
         answers,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from quit.sources import fields
-from quit.sources.fields import Draft, DraftHint
+from quit.sources.fields import DraftHint, DraftRecord
 from quit.sources.files import json_items
 from quit.sources.records import SourceRecord
 
@@ -28,7 +28,7 @@ def read(path: Path) -> Iterator[SourceRecord]:
     return fields.records(json_items(path, EXPECTED, _MARKS), "wikihint", parse, path, EXPECTED)
 
 
-def parse(record: dict[str, Any], key: str | None = None) -> Draft:
+def parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:
     """Return the checked parts of one record. Raises ``BadRecord``."""
     record_id = fields.as_id(
         key if key is not None and "id" not in record else fields.need(record, "id", "an id"), "id"
@@ -39,7 +39,7 @@ def parse(record: dict[str, Any], key: str | None = None) -> Draft:
     kind = fields.as_object(about.get("question_type") or {}, "question.question_type")
     answers = _answers(record)
     hints = fields.as_list(fields.need(record, "hints", _HINTS), "hints", _HINTS)
-    return Draft(
+    return DraftRecord(
         record_id,
         question,
         answers,

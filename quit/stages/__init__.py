@@ -9,7 +9,7 @@
 | 3.1.4 | ``probe`` | asks readers without context: do they know the answer already? |
 | 3.1.4 | ``split`` | train, dev and test, stable as data grows |
 | 3.2.1 | ``enumerate`` | lists every ordered selection of the hints (``passages``) |
-| | ``select`` | chooses the passages that labelers are asked about (``labels.economy = "estimated"`` only) |
+| | ``select`` | chooses the passages that labelers are asked about (``labels.partial = "estimated"`` only) |
 | 3.2.2 | ``read``, ``judge``, ``label`` | labels passages by what the labelers answer and the judge accepts |
 | 3.2.4 | ``update`` | changes labels after people have reviewed them |
 """

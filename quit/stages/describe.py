@@ -16,7 +16,7 @@ from quit.models.depth import QUESTION_TYPE, note
 from quit.models.protocols import Encoder
 from quit.models.question_type import QuestionTypeClassifier
 from quit.retrieval.corpus import Corpus, corpus_checksum
-from quit.settings import Difficulty, QuestionType
+from quit.settings import Difficulty, QuestionTypeSettings
 from quit.stages.questions.difficulty import RetrievalComplexity
 from quit.stages.questions.question_type import question_types
 from quit.stages.stage import Context, Tables, stage
@@ -43,7 +43,7 @@ def describe(
     ranked_hints: pa.Table,
     classifier: QuestionTypeClassifier,
     encoder: Encoder,
-    type_settings: QuestionType,
+    type_settings: QuestionTypeSettings,
     difficulty_settings: Difficulty,
 ) -> dict[str, pa.Table]:
     """Return the tables ``descriptions``, for the questions that have ranked hints, and ``rejects``.

@@ -11,9 +11,11 @@ from itertools import chain
 import pyarrow as pa
 
 from quit import contracts
+from quit.common.cache import ContentStore, leak_store
 from quit.models.protocols import Encoder, Equivalence
 from quit.settings import Leakage
-from quit.stages.leaks.find import Finding, LeakItem, find_leaks_of, overrides_by_hint
+from quit.stages.leaks.find import Finding, LeakItem, overrides_by_hint
+from quit.stages.leaks.kept import kept_leaks_of
 from quit.stages.stage import Context, Tables, stage
 
 
@@ -36,6 +38,7 @@ def filter_stage(context: Context, questions: pa.Table, hints: pa.Table) -> Tabl
         settings.leakage,
         settings.convergence.hints,
         context.overrides,
+        leak_store(),
     )
 
 
@@ -47,13 +50,15 @@ def filter_leaks(
     settings: Leakage,
     keep: int,
     overrides: pa.Table | None = None,
+    store: ContentStore | None = None,
 ) -> dict[str, pa.Table]:
     """Return the tables ``leak_findings``, ``usable_hints`` and ``rejects``.
 
     ``overrides``: the rows of that table that are in force and of kind ``leak``. What they call no leak stays among the
     findings but discards nothing; what they call a leak is found by ``person``. ``equivalence`` and ``encoder`` None:
-    rules and people only. ``keep`` is the number of hints a question must keep. With ``mode = "question"`` one leaking
-    hint discards the question; with ``"hint"`` leaking hints go, and the question only when fewer than ``keep`` remain.
+    rules and people only. ``store``: where findings are kept (None: nowhere). ``keep`` is the number of hints a
+    question must keep. With ``mode = "question"`` one leaking hint discards the question; with ``"hint"`` leaking hints
+    go, and the question only when fewer than ``keep`` remain.
     """
     by_question: dict[str, list[dict]] = {}
     for hint in hints.to_pylist():
@@ -68,7 +73,7 @@ def filter_leaks(
         applying = [overrides_of.get(hint_id, []) for hint_id in hint_ids]
         texts = [hint["hint"] for hint in mine]
         items.append(LeakItem(question["question"], question["answers"], texts, applying, hint_ids))
-    findings = chain.from_iterable(find_leaks_of(items, equivalence, encoder, settings))
+    findings = chain.from_iterable(kept_leaks_of(items, equivalence, encoder, settings, store))
     leaks_of = dict(zip((hint_id for item in items for hint_id in item.hint_ids), findings, strict=True))
     for question in rows:
         mine = by_question.get(question["question_id"], [])

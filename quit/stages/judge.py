@@ -11,17 +11,18 @@ from quit import contracts
 from quit.models.judges import rule
 from quit.models.protocols import Judge, JudgeItem
 from quit.stages.labelling.answers import Answers, answers_of
+from quit.stages.selection.strategy import labelling_strategy
 from quit.stages.stage import Context, RowsOf, Tables, stage
 
 
 @stage("judge", outputs=("verdicts", "second_verdicts"), sections=("judge.name",), models=("judge",))
 def judge_stage(context: Context, questions: pa.Table, answers: RowsOf, distinct_answers: RowsOf) -> Tables:
     """One verdict on each distinct answer."""
-    second, by_wave = context.models.second_judge, context.settings.labels.economy != "off"
-    by_reader = [answers_of(name, answers, distinct_answers) for name in context.settings.readers_in_order]
+    second, strategy = context.models.second_judge, labelling_strategy(context.settings)
+    by_reader = [answers_of(name, answers, distinct_answers) for name in strategy.readers]
     return {
-        "verdicts": judge_answers(questions, by_reader, context.models.judge, by_wave),
-        "second_verdicts": judge_answers(questions, by_reader, second, by_wave)
+        "verdicts": judge_answers(questions, by_reader, context.models.judge, strategy.in_turn),
+        "second_verdicts": judge_answers(questions, by_reader, second, strategy.in_turn)
         if second
         else contracts.table("second_verdicts").from_rows([]),
     }

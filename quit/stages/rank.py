@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit import contracts
-from quit.models.convergence_scored import Scored, convergence
+from quit.models.convergence_scored import ScoredConvergence, convergence
 from quit.models.depth import ENCODER, note
 from quit.models.protocols import CandidateSource, ConvergenceModel, HintSet
 from quit.settings import Convergence
@@ -97,7 +97,7 @@ def rank_hints(
                     "producer": producer,
                     "selected": rank < settings.hints,
                     "note": _note(unread.get(hint["hint_id"]), question["question"], hint["hint"], text)
-                    if producer == model.identity and (settings.method != "llm" or isinstance(model, Scored))
+                    if producer == model.identity and (settings.method != "llm" or isinstance(model, ScoredConvergence))
                     else None,
                 }
             )
@@ -175,7 +175,7 @@ def _add_computed(
     asked_hints = [hint["hint_id"] for name in asked.column("question_id").to_pylist() for hint in by_question[name]]
     computed: list[list[float]] = []
     unread: list[list[int]] = []
-    if items and isinstance(model, Scored):
+    if items and isinstance(model, ScoredConvergence):
         computed, unread = model.counted(items)
     elif items:
         computed = model.values(items)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from quit.models.protocols import NO_ANSWER, Judge, Prompt, Reader, Reply
 from quit.stages.judge import judge_answers
 from quit.stages.labelling.answers import Answers, accepted_answers, answers_of, number_answers
+from quit.stages.selection.strategy import labelling_strategy
 from quit.stages.stage import COLLECTION, Context, RowsOf, Tables, stage
 
 NOT_ASKED = Reply("", NO_ANSWER)
@@ -39,10 +40,9 @@ def read_stage(
     asked = np.ones(len(passages), dtype=bool)
     if selection is not None:
         asked &= selection(["reason"]).column("reason").is_valid().to_numpy()
-    if answers is not None and distinct_answers is not None:  # labels.economy: labelers before this one were asked
-        labelers = [labeler.name for labeler in context.settings.labelers_in_order]
-        before = labelers[: labelers.index(context.reader)]
-        earlier = [answers_of(name, answers, distinct_answers) for name in before]
+    if answers is not None and distinct_answers is not None:
+        names = labelling_strategy(context.settings).earlier_labelers(context.reader)
+        earlier = [answers_of(name, answers, distinct_answers) for name in names]
         asked &= still_open(questions, earlier, context.models.judge, context.rejected)
     reader = context.models.reader(context.reader, context.whole)
     return read_passages(questions, ranked_hints, descriptions, passages, reader, asked)

@@ -1,6 +1,6 @@
 """Select: about which passages the labelers are asked, where the labels of the others are predicted.
 
-Runs only with ``labels.economy = "estimated"``. Every passage of ``labels.exact_splits`` is asked. Of the others, a
+Runs only with ``labels.partial = "estimated"``. Every passage of ``labels.exact_splits`` is asked. Of the others, a
 random audit and what :func:`quit.stages.selection.select` finds worth asking. The labelers are asked in waves, as with
 ``"exact"``. Their replies are in the cache of replies when the stage ``read`` asks for them again. Applied reviews
 change nothing here: they leave passages open in ``read``, which then asks the labelers that were skipped.
@@ -22,7 +22,8 @@ from quit.models.prompting import CHARACTERS_A_TOKEN
 from quit.stages.labelling.answers import Answers
 from quit.stages.labelling.passages import passage_count
 from quit.stages.read import NOT_ASKED, answer_tables, prompts_of, selected_hints, still_open
-from quit.stages.selection import Options, Reason, select
+from quit.stages.selection import Reason, select
+from quit.stages.selection.strategy import Estimated
 from quit.stages.stage import COLLECTION, Context, Tables, stage
 
 SELECTION = ("selection", "selection_rounds")
@@ -41,6 +42,7 @@ def select_stage(
 ) -> Tables:
     """Choose the passages that labelers are asked about."""
     labels, hints = context.settings.labels, context.settings.convergence.hints
+    strategy = Estimated(context.settings)
     exact = splits.filter(is_in(splits.column("split"), pa.array(labels.exact_splits, pa.string())))
     certain = is_in(passages.column("question_id"), exact.column("question_id").combine_chunks()).to_numpy()
     sampled = passages.filter(pa.array(~certain))
@@ -54,10 +56,11 @@ def select_stage(
         seed = f"{context.settings.split.seed}/audit"
         drawn = np.array([draw(f"{question_id}/{permutation}", seed) for question_id, permutation in keys])
         labelers = _Labelers(context, questions, ranked_hints, descriptions, sampled)
-        options = Options(error=labels.error, confidence=labels.confidence, audit=labels.audit)
         question_ids, _ = runs(sampled.column("question_id"))
         tokens = labelers.prompt_tokens(question_ids)
-        selection = select(question_ids, hints, labelers.ask, options, draw=drawn.reshape(shape), prompt_tokens=tokens)
+        selection = select(
+            question_ids, hints, labelers.ask, strategy.options, draw=drawn.reshape(shape), prompt_tokens=tokens
+        )
         reason[~certain] = _REASONS[selection.reason.ravel()]
         probability[~certain] = selection.probability.ravel()
         rounds = [
@@ -88,7 +91,7 @@ class _Labelers:
         self._context = context
         self._tables = (questions, ranked_hints, descriptions)
         self._passages = passages
-        self._names = [labeler.name for labeler in context.settings.labelers_in_order]
+        self._names = [labeler.name for labeler in Estimated(context.settings).labelers]
         self._replies = {name: np.full(len(passages), NOT_ASKED, dtype=object) for name in self._names}
 
     def prompt_tokens(self, question_ids: Sequence[str]) -> np.ndarray | None:

@@ -59,7 +59,7 @@ class Stage:
     function: Callable[..., Tables]
     inputs: tuple[str, ...]
     optional: tuple[str, ...]
-    in_pieces: frozenset[str]
+    lazy_inputs: frozenset[str]
     outputs: tuple[str, ...]
     whole: tuple[str, ...]
     sections: tuple[str, ...]
@@ -103,7 +103,7 @@ def stage(
     An input is a table that earlier stages make, which it gets shard by shard (annotated ``RowsOf``: only the columns,
     readers and questions that it asks for), or one of the inputs that come from outside: ``sources`` (records) and
     ``decisions`` (what people's reviews come to). An input with a default is optional: it is given where a run before
-    this one makes it for it (:meth:`quit.engine.plan.Plan.makers_of`).
+    this one makes it for it (:meth:`quit.engine.plan.BuildPlan.producers_of`).
 
     Args:
         name: Name of the stage, and of its folder in a workspace.

@@ -18,11 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit import contracts
+from quit.common.cache import leak_store
 from quit.common.columns import is_in, plain, same
 from quit.settings import Review
 from quit.stages.label import is_predicted, labels_of, valid_answers_of, with_predicted
 from quit.stages.labelling.answers import Answers, accepted_answers, answers_of
-from quit.stages.leaks.find import Finding, LeakItem, find_leaks_of, overrides_by_hint
+from quit.stages.leaks.find import Finding, LeakItem, overrides_by_hint
+from quit.stages.leaks.kept import kept_leaks_of
 from quit.stages.stage import Context, RowsOf, Tables, stage
 from quit.text.normalize import normalize_answer
 
@@ -132,7 +134,7 @@ def update_stage(
 
     def leaks(items: Sequence[LeakItem]) -> list[list[list[Finding]]]:
         asked = [replace(item, overrides=[overrides.get(hint, []) for hint in item.hint_ids]) for item in items]
-        return find_leaks_of(asked, models.equivalence, models.encoder, by_words)
+        return kept_leaks_of(asked, models.equivalence, models.encoder, by_words, leak_store())
 
     return update_labels(before, by_labeler, settled, leaks)
 

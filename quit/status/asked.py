@@ -1,4 +1,4 @@
-"""About which passages readers were asked, where that is not all (``labels.economy``)."""
+"""About which passages readers were asked, where that is not all (``labels.partial``)."""
 
 from __future__ import annotations
 

@@ -107,10 +107,11 @@ class Forecast:
         known = [other for other in took if self._runs.get(other) not in self._unlike]
         if self._runs[run] in self._unlike or not known:
             return None
-        return _time(run) * sum(took[other] for other in known) / sum(map(_time, known))
+        return time_of(run) * sum(took[other] for other in known) / sum(map(time_of, known))
 
 
-def _time(run: str) -> float:
+def time_of(run: str) -> float:
+    """Return the usual time of a stage run, of :data:`TIMES`."""
     return TIMES[run.partition(":")[0]]
 
 

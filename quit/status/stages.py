@@ -36,7 +36,7 @@ class StageStatus:
     @property
     def made(self) -> str:
         """The rows in words: ``1,234 labels, 56 valid answers``."""
-        named = ((count, name.replace("_", " ")) for name, count in self.rows.items())
+        named = ((count, name.replace("_", " ")) for name, count in self.rows.items() if count)
         return ", ".join(counted(count, name.removesuffix("s"), name) for count, name in named)
 
     @property

@@ -118,10 +118,14 @@ def _resolve(rows: Any, wanted: str) -> str:
     if gone:
         row = gone[0]
         raise InputError(
-            f"The record {wanted!r} of {row['file']} was left out at {row['stage']}: {row['reason']} ({row['detail']})."
+            f"The record {wanted!r} of {row['file']} was left out at {row['stage']}: {row['reason']} "
+            f"({row['detail'].rstrip('.')})."
         )
     near = rows(
-        "SELECT question_id FROM questions ORDER BY jaro_winkler_similarity(question_id, ?) DESC, 1 LIMIT 3", wanted
+        "SELECT question_id, max(greatest(jaro_winkler_similarity(question_id, $1), "
+        "jaro_winkler_similarity(record_id, $1))) AS likeness FROM questions LEFT JOIN origins USING (question_id) "
+        "GROUP BY 1 HAVING likeness > 0.9 ORDER BY 2 DESC, 1 LIMIT 3",
+        wanted,
     )
-    listed = ", ".join(row["question_id"] for row in near) or "the workspace has none"
-    raise InputError(f"There is no question {wanted!r}. The nearest: {listed}.")
+    listed = f" The nearest: {', '.join(row['question_id'] for row in near)}." if near else ""
+    raise InputError(f"There is no question {wanted!r}.{listed}")

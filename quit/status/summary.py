@@ -29,23 +29,21 @@ def left_out(workspace: Workspace) -> list[dict[str, Any]]:
 
 
 def funnel(workspace: Workspace) -> list[tuple[str, int]]:
-    """Return (what, number of questions) from collected to labelled."""
-    with workspace.connect(tables=["origins", "questions", "usable_hints", "ranked_hints", "splits"]) as connection:
-
-        def count(sql: str) -> int:
-            row = connection.execute(sql).fetchone()
-            assert row is not None  # a count has one
-            return row[0]
-
-        steps = [
-            ("source records", count("SELECT count(*) FROM origins")),
-            ("questions collected", count("SELECT count(*) FROM questions")),
-            ("without answer leakage", count("SELECT count(DISTINCT question_id) FROM usable_hints")),
-            ("with five ranked hints", count("SELECT count(DISTINCT question_id) FROM ranked_hints")),
-        ]
-        for split in ("train", "dev", "test"):
-            steps.append((f"in {split}", count(f"SELECT count(*) FROM splits WHERE split = '{split}'")))
-    return steps
+    """Return (what, number of questions) from the sources to the splits."""
+    names = ("questions in the sources", "with enough hints", "without answer leakage", "with ranked hints")
+    with workspace.connect(tables=["questions", "rejects", "usable_hints", "ranked_hints", "splits"]) as connection:
+        counts = connection.execute(
+            """
+            SELECT (SELECT count(*) FROM questions), (SELECT count(DISTINCT question_id) FROM usable_hints),
+                (SELECT count(DISTINCT question_id) FROM ranked_hints),
+                (SELECT count(*) FROM rejects WHERE stage = 'collect' AND kind = 'question')
+            """
+        ).fetchone()
+        splits = dict(connection.execute("SELECT split, count(*) FROM splits GROUP BY 1").fetchall())
+    assert counts is not None  # a count has one
+    collected, usable, ranked, short = counts
+    steps = zip(names, (collected + short, collected, usable, ranked), strict=True)
+    return [*steps, *((f"in {split}", splits.get(split, 0)) for split in ("train", "dev", "test"))]
 
 
 def labels_by_hints(workspace: Workspace) -> list[tuple[int, int, int]]:
@@ -156,11 +154,14 @@ def readers_table(workspace: Workspace) -> list[Replies]:
 
 
 def replies_table(readers: Sequence[Replies]) -> Table:
-    """Return a row for each reader: its passages, and the share of them that each count is."""
+    """Return a row per reader: its passages, and each count as a share of them, without columns of zeros."""
+    heads = ("NO ANSWER", "correct", "cut", "sentences")
+    shown = [place for place in range(4) if place < 2 or any(counts[place] for _, _, *counts in readers)]
     rows = [
-        (name, f"{passages:,}", *(f"{count / passages:.1%}" for count in counts)) for name, passages, *counts in readers
+        (name, f"{passages:,}", *(f"{counts[place] / passages:.1%}" for place in shown))
+        for name, passages, *counts in readers
     ]
-    return Table("Readers", ("reader", "passages", "NO ANSWER", "correct", "cut", "sentences"), rows)
+    return Table("Readers", ("reader", "passages", *(heads[place] for place in shown)), rows)
 
 
 def cut_replies(readers: Sequence[Replies]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What a workspace needs of the place where its files are."""
+"""The interface of a workspace's storage."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CHANGING = (
 Make = Callable[[Path], object]
 """Writes a file under the temporary name that it is given."""
 Part = Mapping[str, Any]
-"""What a manifest says of a part: ``file``, ``rows``, ``bytes``, ``sha256``."""
+"""The manifest entry of a part: ``file``, ``rows``, ``bytes``, ``sha256``."""
 
 
 class Store(Protocol):
@@ -47,7 +47,7 @@ class Store(Protocol):
     def below(self, folder: Path) -> Iterator[tuple[Path, float]]:
         """Yield the files below a folder, and when each was written (seconds since 1970; 0 where that is not known)."""
 
-    def fetch(self, wanted: Mapping[Path, Part | None]) -> None:
+    def fetch(self, parts: Mapping[Path, Part | None]) -> None:
         """Make files readable here, and compare them with their manifests if any. Raises for the first that differs."""
 
     def fault(self, path: Path, part: Part | None) -> str | None:
@@ -75,16 +75,16 @@ class Store(Protocol):
         """Hold the workspace for one run, waiting up to ``seconds``; ``waiting`` is called once with who holds it."""
 
     def holder(self) -> dict[str, Any] | None:
-        """Return what the lock says of its holder (``pid``, ``host``, ``since``), dead or alive, or None."""
+        """Return the holder that the lock names (``pid``, ``host``, ``since``), dead or alive, or None."""
 
 
 def this_process() -> dict[str, Any]:
-    """Return what a lock says of its holder."""
+    """Return the facts that a lock holds about its holder."""
     return {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}
 
 
 def described(holder: Mapping[str, Any] | None) -> str:
-    """Return who holds a workspace, for people; empty where nobody does."""
+    """Return the holder of a workspace in words; empty if there is none."""
     if not holder:
         return ""
     return "process {} on {} since {}".format(*(holder.get(key, "?") for key in ("pid", "host", "since")))

@@ -1,4 +1,4 @@
-"""What a store refuses, as one line that says what to do. No key or password is ever part of it."""
+"""A store's errors as one line that says what to do, without keys and passwords."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def endpoint() -> str:
 
 
 @contextmanager
-def speaking(url: str, doing: str = "use") -> Iterator[None]:
-    """Turn a store's errors into ones made for people; ``doing``: what was tried, such as ``write to``."""
+def translate_errors(url: str, doing: str = "use") -> Iterator[None]:
+    """Translate a store's errors into the project's; ``doing``: the attempted action, such as ``write to``."""
     try:
         yield
     except QuitError:
@@ -45,7 +45,7 @@ def is_missing_bucket(error: BaseException) -> bool:
 
 def _explained(error: Exception, url: str, doing: str) -> QuitError:
     names = {type(cause).__name__ for cause in _chain(error)}
-    there = f" at {endpoint()}" if url.startswith("s3") and endpoint() else ""
+    where = f" at {endpoint()}" if url.startswith("s3") and endpoint() else ""
     number = error.errno if isinstance(error, OSError) else None
     code = _code(error)
     kind = code or type(list(_chain(error))[-1]).__name__
@@ -56,27 +56,27 @@ def _explained(error: Exception, url: str, doing: str) -> QuitError:
         )
     if code in _BAD_KEYS:
         return WorkspaceError(
-            f"The store{there} does not accept the credentials for {url} ({code}). Check AWS_ACCESS_KEY_ID, "
+            f"The store{where} does not accept the credentials for {url} ({code}). Check AWS_ACCESS_KEY_ID, "
             "AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN or AWS_PROFILE, and this machine's clock."
         )
     if isinstance(error, PermissionError):
         return WorkspaceError(
-            f"No permission to {doing} {url}{there}. Reading needs to list and get objects, building to put and delete "
+            f"No permission to {doing} {url}{where}. Reading needs to list and get objects, building to put and delete "
             "them too (s3:ListBucket, s3:GetObject, s3:PutObject, s3:DeleteObject); in a shared folder, the rights to "
             "read and write."
         )
     if is_missing_bucket(error):
         return WorkspaceError(
-            f"There is no bucket for {url}{there}. Make it, or check its name and the endpoint (AWS_ENDPOINT_URL)."
+            f"There is no bucket for {url}{where}. Make it, or check its name and the endpoint (AWS_ENDPOINT_URL)."
         )
     if number in (errno.ENOSPC, errno.EDQUOT):
         return WorkspaceError(f"There is no space left to {doing} {url}. Free some and run the same command again.")
     if names & _UNREACHABLE or isinstance(error, TimeoutError) or number in _BUSY:
         return ServerError(
-            f"{url}{there} did not answer, or answered with an error, however often it was tried ({kind}). Check the "
+            f"{url}{where} did not answer, or answered with an error, however often it was tried ({kind}). Check the "
             "network and the endpoint (AWS_ENDPOINT_URL) and run the same command again; what is done stays done."
         )
-    return WorkspaceError(f"Could not {doing} {url}{there}: {kind}: {shown(str(error), 200)}")
+    return WorkspaceError(f"Could not {doing} {url}{where}: {kind}: {shown(str(error), 200)}")
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

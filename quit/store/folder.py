@@ -40,8 +40,8 @@ class FolderStore:
             if path.is_file() and not LEFTOVER.fullmatch(path.name):
                 yield path, path.stat().st_mtime
 
-    def fetch(self, wanted: Mapping[Path, Part | None]) -> None:
-        for path, part in wanted.items():
+    def fetch(self, parts: Mapping[Path, Part | None]) -> None:
+        for path, part in parts.items():
             fault = damage(path, part) if part is not None else None if path.is_file() else "is missing"
             if fault is not None:
                 raise WorkspaceError(f"{path} {fault}. Build it again: quit build -w {self}")
@@ -113,6 +113,6 @@ class FolderStore:
             return None
 
     def remove_leftovers(self, older: float = 0) -> None:
-        """Remove what killed runs were writing ``older`` seconds ago: files that nobody writes without the lock."""
+        """Remove unfinished files of killed runs, older than ``older`` seconds. Only lock holders write them."""
         for files in ("tables/**/*", *(f"{name}.*" for name in (*CHANGING, "lock.json"))):
             remove_leftovers(self.path, files, older)

@@ -1,13 +1,13 @@
-"""Who may write: a lease on a workspace, made of numbered objects that are only ever created, never taken over.
+"""The lease on a workspace, made of numbered objects that are created and never taken over.
 
 ::
 
     locks/build/00000007.json   the highest number holds; its holder rewrites it every few seconds with a higher beat
 
-To take the workspace is to create the next number, which a store grants to exactly one of those who try. A holder is
-taken for dead when its object has not changed for the length of its lease by the *waiting* machine's own monotonic
-clock, so no two clocks are ever compared. A holder that was only cut off finds a higher number when it comes back, and
-stops before it changes anything that others read (:meth:`Lease.check`).
+A run takes the workspace by creating the next number, which the store grants to exactly one run. A holder counts as
+dead when its object has not changed for the length of its lease. The *waiting* machine measures that by its own
+monotonic clock, so no two clocks are compared. If a holder was only disconnected, it sees a higher number on its return
+and stops before writing (:meth:`Lease.check`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from quit.store.objects import Objects
 
 _LOG = logging.getLogger(__name__)
 _UNDER = "locks/build"
-_BEATS = 4  # signs of life in the length of a lease: three may be lost
+_HEARTBEATS = 4  # signs of life in the length of a lease: three may be lost
 
 
 class Lease:
@@ -40,21 +40,21 @@ class Lease:
         self._heart: threading.Thread | None = None
 
     def acquire(self, seconds: float, waiting: Callable[[str], None] = lambda _: None) -> None:
-        """Take the workspace, waiting up to ``seconds`` for who holds it; ``waiting`` is called once.
+        """Take the workspace, waiting up to ``seconds`` for its holder; ``waiting`` is called once.
 
         Raises :class:`WorkspaceError` when it is still held then.
         """
         how, deadline = self._objects.how, time.monotonic() + seconds
         seen, since, announced = None, 0.0, False
         while True:
-            newest = number, held = self._newest()
+            newest = number, holder = self._newest()
             if newest != seen:
                 seen, since = newest, time.monotonic()
-            if held.get("released") or time.monotonic() - since > float(held.get("lease", how.lease_seconds)):
+            if holder.get("released") or time.monotonic() - since > float(holder.get("lease", how.lease_seconds)):
                 if self._take(number + 1):
                     return
                 continue  # someone else was quicker
-            who = described(held) or "unknown"
+            who = described(holder) or "unknown"
             if not announced:
                 waiting(f"Another run holds {self._objects.url} ({who}); waiting for it.")
                 announced = True
@@ -74,9 +74,9 @@ class Lease:
             )
 
     def info(self) -> dict[str, Any] | None:
-        """Return what the newest lease says of its holder, or None where there is none or it was given back."""
-        held = self._newest()[1]
-        return None if held.get("released") else held or None
+        """Return the holder that the newest lease names, or None if there is none or it was released."""
+        holder = self._newest()[1]
+        return None if holder.get("released") else holder or None
 
     def release(self) -> None:
         """Give the workspace back. Where the store cannot be told, the lease runs out by itself."""
@@ -107,7 +107,7 @@ class Lease:
         return True
 
     def _beat(self) -> None:
-        while not self._ended.wait(self._objects.how.lease_seconds / _BEATS):
+        while not self._ended.wait(self._objects.how.lease_seconds / _HEARTBEATS):
             try:
                 if self._highest() != self._number:
                     return  # lost; check() says so before anything is changed
@@ -122,10 +122,10 @@ class Lease:
     def _newest(self) -> tuple[int, dict[str, Any]]:
         number = self._highest()
         try:
-            held = json.loads(self._objects.read(self._key(number)) or b"{}") if number else {"released": True}
+            holder = json.loads(self._objects.read(self._key(number)) or b"{}") if number else {"released": True}
         except ValueError:
-            held = {}
-        return number, held if isinstance(held, dict) else {}
+            holder = {}
+        return number, holder if isinstance(holder, dict) else {}
 
     def _numbers(self) -> list[int]:
         names = (key.rpartition("/")[2].removesuffix(".json") for key in self._objects.listing(_UNDER))

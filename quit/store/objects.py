@@ -18,9 +18,12 @@ from urllib.parse import urlsplit
 from quit.common.files import replacing
 from quit.errors import MissingDependency, SettingsError, WorkspaceError, did_you_mean
 from quit.settings.remote import Remote
-from quit.store.faults import endpoint, is_missing_bucket, speaking
+from quit.store.faults import endpoint, is_missing_bucket, translate_errors
 
 PROTOCOLS = ("s3", "file", "memory", "gs", "az", "abfs")
+CONNECTIONS = 8
+"""Objects fetched at the same time; fewer than botocore's pool of ten."""
+_CONNECT_SECONDS, _ANSWER_SECONDS = 10, 60  # longest waits
 _MEMORY = RLock()
 """fsspec's memory is one place for all threads and guards nothing."""
 _PACKAGES = {"s3": "-c constraints.txt -e '.[object-store]'", "gs": "gcsfs", "az": "adlfs", "abfs": "adlfs"}
@@ -74,7 +77,7 @@ class Objects:
 
     @property
     def identity(self) -> str:
-        """What tells this place from others of the same URL: the URL and the service's address."""
+        """The URL and the service's address, which tell it from equal URLs of other services."""
         return f"{self.url} {endpoint() if self.url.startswith('s3') else ''}".strip()
 
     def listing(self, under: str = "") -> dict[str, int]:
@@ -102,7 +105,7 @@ class Objects:
         Of several who create one key at once exactly one gets True. Where the store cannot refuse to replace an
         object, the last writer wins and everyone looks again after ``settle_seconds``.
         """
-        with self._guard, speaking(self.url, "write to"):
+        with self._guard, translate_errors(self.url, "write to"):
             if self._can_refuse() and self._put_new(key, value):
                 return True
             if not self._refuses and self.read(key) is None:
@@ -118,7 +121,7 @@ class Objects:
 
     def _ask(self, doing: str, request: Callable[[], Any], *, missing: bool = True) -> Any:
         """Return the answer to a request, None where there is no such object (``missing``: which is no fault)."""
-        with self._guard, speaking(self.url, doing):
+        with self._guard, translate_errors(self.url, doing):
             try:
                 return request()
             except FileNotFoundError as error:
@@ -190,8 +193,7 @@ def _options(protocol: str, how: Remote) -> dict[str, Any]:
         return {}
     config = {
         "retries": {"mode": "standard", "max_attempts": how.attempts},
-        "connect_timeout": how.connect_seconds,
-        "read_timeout": how.answer_seconds,
-        "max_pool_connections": max(10, how.connections),
+        "connect_timeout": _CONNECT_SECONDS,
+        "read_timeout": _ANSWER_SECONDS,
     }
     return {"config_kwargs": config, "use_listings_cache": False, "skip_instance_cache": True}

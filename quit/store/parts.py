@@ -1,4 +1,4 @@
-"""Parquet parts: written with a checksum a page, described in a manifest, compared with that before their bytes are
+"""Parquet parts: written with a checksum per page, described in a manifest, compared with that before their bytes are
 trusted."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from quit.common.ranges import Range
 from quit.errors import WorkspaceError
 
 UNREADABLE = (OSError, pa.ArrowException, ValueError)
-"""What reading a damaged Parquet file raises: the last one for names and texts that are no UTF-8."""
+"""Errors of reading a damaged Parquet file; the last one for names and texts that are not UTF-8."""
 _HASH = b"quit.rows"
 _ROWS = 1 << 17  # read at a time where only their checksums are of interest
 
@@ -35,39 +35,39 @@ def write_part(target: Path, rows: pa.Table) -> None:
 
 
 def describe(path: Path, table: str) -> dict[str, Any]:
-    """Return what a manifest says of a part: ``file``, ``rows``, ``bytes``, ``sha256``, and ``first`` and ``last``
+    """Return the manifest entry of a part: ``file``, ``rows``, ``bytes``, ``sha256``, and ``first`` and ``last``
     question.
 
     Raises :class:`WorkspaceError` for one that cannot be read.
     """
     try:
         with pq.ParquetFile(path) as parquet:
-            described: dict[str, Any] = {"file": path.name, "rows": parquet.metadata.num_rows}
-            described["bytes"] = path.stat().st_size
+            facts: dict[str, Any] = {"file": path.name, "rows": parquet.metadata.num_rows}
+            facts["bytes"] = path.stat().st_size
             if "question_id" in parquet.schema_arrow.names and table != "rejects":
                 # No order is assumed: whatever a stage's row order, these bound the part's questions.
                 bounds = pc.min_max(parquet.read(["question_id"]).column(0))
-                described |= {"first": bounds["min"].as_py(), "last": bounds["max"].as_py()}
+                facts |= {"first": bounds["min"].as_py(), "last": bounds["max"].as_py()}
     except UNREADABLE as error:
         raise WorkspaceError(
             f"{path} cannot be read: {error}. Run the same build again: that writes it again."
         ) from error
-    return {**described, "sha256": file_checksum(path)}
+    return {**facts, "sha256": file_checksum(path)}
 
 
-def damage(path: Path, described: Mapping[str, Any] | None) -> str | None:
+def damage(path: Path, part: Mapping[str, Any] | None) -> str | None:
     """Return what is wrong with a part, None where nothing is.
 
     ``described``: what its manifest says. Where that is None (the stage is not finished), all pages are read and
     compared with their own checksums.
     """
     try:
-        if described is None:
+        if part is None:
             with pq.ParquetFile(path, page_checksum_verification=True) as parquet:
                 for _ in parquet.iter_batches(_ROWS):
                     pass
             return None
-        same = path.stat().st_size == described["bytes"] and known_checksum(path) == described["sha256"]
+        same = path.stat().st_size == part["bytes"] and known_checksum(path) == part["sha256"]
         return None if same else "was altered: it has not the checksum of its manifest"
     except FileNotFoundError:
         return "is missing"

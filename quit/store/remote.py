@@ -32,11 +32,12 @@ from quit.errors import WorkspaceError
 from quit.store.base import CHANGING, MARKER, Make, Part
 from quit.store.folder import FolderStore
 from quit.store.lease import Lease
-from quit.store.objects import Objects, open_objects
+from quit.store.objects import CONNECTIONS, Objects, open_objects
 from quit.store.parts import damage
 
 VARIABLE = "QUIT_MIRRORS"
 _STALE = 86400.0  # seconds after which a file on its way is a killed run's
+_QUIET = 2.0  # seconds of fetching between two lines on the terminal
 _LOGS = ("overrides/part-*.parquet", "reviews/part-*.parquet")
 _RELEASES = "releases/*/release.json"
 
@@ -74,16 +75,16 @@ class RemoteStore:
             if key.startswith(under) and not key.startswith("locks/"):
                 yield self.path / key, 0.0
 
-    def fetch(self, wanted: Mapping[Path, Part | None]) -> None:
-        lacking = [(path, part) for path, part in wanted.items() if not self._is_here(path, part)]
-        sizes = (part["bytes"] if part else self._sizes.get(self._key(path), 0) for path, part in lacking)
-        estimate, done, shown = Estimate(sum(sizes) >> 10), 0, time.monotonic()
-        with ThreadPoolExecutor(self.objects.how.connections, thread_name_prefix="fetch") as pool:
-            for size in pool.map(lambda pair: self._fetch(*pair), lacking):
-                done += size >> 10
-                if time.monotonic() - shown > self.objects.how.quiet_seconds and sys.stderr.isatty():
-                    shown = time.monotonic()
-                    sys.stderr.write(f"fetching from {self}: {estimate.at(done)} KiB\n")
+    def fetch(self, parts: Mapping[Path, Part | None]) -> None:
+        missing = [(path, part) for path, part in parts.items() if not self._is_here(path, part)]
+        sizes = (part["bytes"] if part else self._sizes.get(self._key(path), 0) for path, part in missing)
+        estimate, size_done, last_line = Estimate(sum(sizes) >> 10), 0, time.monotonic()
+        with ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="fetch") as pool:
+            for size in pool.map(lambda pair: self._fetch(*pair), missing):
+                size_done += size >> 10
+                if time.monotonic() - last_line > _QUIET and sys.stderr.isatty():
+                    last_line = time.monotonic()
+                    sys.stderr.write(f"fetching from {self}: {estimate.at(size_done)} KiB\n")
 
     def fault(self, path: Path, part: Part | None) -> str | None:
         """Return what is wrong with a part in the store: by its size, or by reading one that no manifest describes.
@@ -145,11 +146,11 @@ class RemoteStore:
 
     def remove(self, paths: Iterable[Path]) -> None:
         paths = list(paths)
-        known = [key for key in map(self._key, paths) if key in self._sizes]
-        if known:
+        keys = [key for key in map(self._key, paths) if key in self._sizes]
+        if keys:
             self._check_lease()
-            self.objects.delete(known)
-        for key in known:
+            self.objects.delete(keys)
+        for key in keys:
             self._sizes.pop(key, None)
         self._copy.remove(paths)
 

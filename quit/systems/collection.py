@@ -29,8 +29,8 @@ def questions(collection: BuiltCorpus) -> list[Question]:
         if row["parent_id"] is not None:
             steps.setdefault(row["parent_id"], []).append(row)
 
-    def question_of(row: dict, own: Sequence[dict]) -> Question:
-        parts = tuple(question_of(step, ()) for step in sorted(own, key=lambda step: step["hop"] or 0))
+    def question_of(row: dict, step_rows: Sequence[dict]) -> Question:
+        parts = tuple(question_of(step, ()) for step in sorted(step_rows, key=lambda step: step["hop"] or 0))
         return Question(row["query_id"], row["text"], tuple(row["answers"]), row["kind"], row["source"], parts)
 
     return [question_of(row, steps.get(row["query_id"], ())) for row in rows if row["parent_id"] is None]

@@ -16,7 +16,7 @@ from quit.models.protocols import NO_ANSWER, JudgeItem
 from quit.settings import Settings
 from quit.systems.opening import language_model
 from quit.systems.relevance import YesNo
-from quit.systems.retrieval_complexity import Asked, Rated
+from quit.systems.retrieval_complexity import ComplexityQuestion, ComplexityResult
 
 _FIELDS = frozenset({"question"})
 
@@ -30,41 +30,43 @@ class Opinions:
     """
 
     def __init__(self, models: Models, settings: Settings) -> None:
-        own = settings.complexity
-        self._own, self._models = own, models
+        how = settings.complexity
+        self._own, self._models = how, models
         self._baseline = self._answers = None
         self.about: dict[str, Any] = {}
-        if own.baseline_model:
-            generator = language_model(own.baseline_model, models, settings, "complexity.baseline_model")
-            self._baseline = YesNo(generator, load_prompt(own.baseline_prompt, _FIELDS))
+        if how.baseline_model:
+            generator = language_model(how.baseline_model, models, settings, "complexity.baseline_model")
+            self._baseline = YesNo(generator, load_prompt(how.baseline_prompt, _FIELDS))
             self.about["baseline"] = self._baseline.identity
-        if own.answer_model:
-            self._answers = language_model(own.answer_model, models, settings, "complexity.answer_model")
-            self._prompt = load_prompt(own.answer_prompt, _FIELDS)
-            self.about["answers"] = f"{self._answers.identity}|{self._prompt.identity}|{own.answer_tokens} tokens"
+        if how.answer_model:
+            self._answers = language_model(how.answer_model, models, settings, "complexity.answer_model")
+            self._prompt = load_prompt(how.answer_prompt, _FIELDS)
+            self.about["answers"] = f"{self._answers.identity}|{self._prompt.identity}|{how.answer_tokens} tokens"
             self.about["answers_judged_by"] = models.judge.identity
 
-    def added_to(self, rated: Sequence[Rated]) -> list[Rated]:
+    def added_to(self, results: Sequence[ComplexityResult]) -> list[ComplexityResult]:
         """Return the ratings with what the models say: ``said_complex`` and ``correct``, None where nothing could be
         read."""
-        questions = [rating.asked for rating in rated]
-        said: list[bool | None] = [None] * len(rated)
+        questions = [rating.question for rating in results]
+        verdicts: list[bool | None] = [None] * len(results)
         if self._baseline is not None:
-            said = self._baseline.ask([{"question": question.text} for question in questions])
+            verdicts = self._baseline.ask([{"question": question.text} for question in questions])
             self.about["baseline_replies"] = {"verdicts": self._baseline.asked, "unread": self._baseline.unread}
         return [
             replace(rating, said_complex=verdict, correct=correct)
-            for rating, verdict, correct in zip(rated, said, self._correct(questions), strict=True)
+            for rating, verdict, correct in zip(results, verdicts, self._correct(questions), strict=True)
         ]
 
-    def _correct(self, questions: Sequence[Asked]) -> list[bool | None]:
+    def _correct(self, questions: Sequence[ComplexityQuestion]) -> list[bool | None]:
         if self._answers is None:
             return [None] * len(questions)
-        requests = [ChatRequest(self._prompt, {"question": asked.text}, self._own.answer_tokens) for asked in questions]
+        requests = [
+            ChatRequest(self._prompt, {"question": question.text}, self._own.answer_tokens) for question in questions
+        ]
         replies = self._answers.complete(requests)
         items = [
-            JudgeItem(asked.query_id, asked.text, asked.answers, clean_answer(reply.text, reply.finish_reason))
-            for asked, reply in zip(questions, replies, strict=True)
+            JudgeItem(question.query_id, question.text, question.answers, clean_answer(reply.text, reply.finish_reason))
+            for question, reply in zip(questions, replies, strict=True)
         ]
         verdicts = [ruling.verdict.correct for ruling in rule(items, self._models.judge)]
         self.about["answer_replies"] = {

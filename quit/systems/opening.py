@@ -12,10 +12,12 @@ from quit.errors import SettingsError
 from quit.models.factory import Models
 from quit.models.generation import CachedGenerator
 from quit.retrieval.built import BuiltCorpus
+from quit.retrieval.encoders import EMBEDDED
 from quit.retrieval.first_stage import Bm25Stage, DenseStage, FusedStage, open_first_stage
 from quit.retrieval.lexical import Bm25
 from quit.retrieval.protocols import FirstStage
 from quit.settings import Settings
+from quit.systems.collection import Question, chosen
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,10 @@ class Opened:
     first_stage: FirstStage
     models: Models
     matrix: np.ndarray | None
+
+    def chosen(self, source: str | None, kind: str | None, count: int | None) -> list[Question]:
+        """Return the first ``count`` whole questions of a source and kind. Raises as :func:`chosen`."""
+        return chosen(self.corpus, source, kind, count)
 
     def vectors(self, rows: Sequence[int] | np.ndarray) -> np.ndarray:
         """Return documents' unit vectors, (len(rows), dimension), float32: of a dense index, else encoded now."""
@@ -50,29 +56,29 @@ def open_collection(
     have a dense part (RRCP's is hybrid). Raises :class:`SettingsError` where it has none, and what opening a corpus or
     an index raises.
     """
-    opened = BuiltCorpus.open(corpus)
-    stages = [open_first_stage(index, opened, settings.first_stages) for index in indexes]
+    documents = BuiltCorpus.open(corpus)
+    stages = [open_first_stage(index, documents, settings.first_stages) for index in indexes]
     if not stages:
         k1, b = settings.first_stages.bm25_k1, settings.first_stages.bm25_b
-        index_in_memory = Bm25.of(opened.iter_texts(), k1=k1, b=b)
-        stages = [Bm25Stage(index_in_memory, f"bm25/k1={k1}/b={b}@{opened.identity[:12]}")]
+        index_in_memory = Bm25.of(documents.iter_texts(), k1=k1, b=b)
+        stages = [Bm25Stage(index_in_memory, f"bm25/k1={k1}/b={b}@{documents.identity[:12]}")]
     if dense and not any(isinstance(stage, DenseStage) for stage in stages):
         raise SettingsError(
             "This needs a dense index: quit index build --encoder minilm, then --index BM25 --index DENSE."
         )
-    given = [open_first_stage(vectors, opened, settings.first_stages)] if vectors else []
-    own = [each.vectors for each in (*given, *stages) if isinstance(each, DenseStage)]
-    own = [each for each in own if each.encoder == settings.models.encoder]
-    if vectors and not own:
-        raise SettingsError(f"{vectors} holds no vectors of {settings.models.encoder}, the profile's encoder.")
+    extra = [open_first_stage(vectors, documents, settings.first_stages)] if vectors else []
+    dense_vectors = [each.vectors for each in (*extra, *stages) if isinstance(each, DenseStage)]
+    dense_vectors = [each for each in dense_vectors if each.encoder == EMBEDDED]
+    if vectors and not dense_vectors:
+        raise SettingsError(f"{vectors} holds no vectors of {EMBEDDED}, the encoder of questions.")
     stage = stages[0] if len(stages) == 1 else FusedStage(stages)
-    return Opened(opened, stage, models, own[0].matrix if own else None)
+    return Opened(documents, stage, models, dense_vectors[0].matrix if dense_vectors else None)
 
 
 def language_model(name: str | None, models: Models, settings: Settings, key: str) -> CachedGenerator:
     """Return a language model. Raises :class:`SettingsError` that names the setting ``key`` where there is none."""
-    known = settings.language_models
-    if name not in known:
-        names = ", ".join(sorted(known)) or "none in this profile; see docs/howto/language-models.md"
+    language_models = settings.language_models
+    if name not in language_models:
+        names = ", ".join(sorted(language_models)) or "none in this profile; see docs/howto/language-models.md"
         raise SettingsError(f"{key} must name a reader or judge that is a language model: {names}")
-    return models.generator(known[name])
+    return models.generator(language_models[name])

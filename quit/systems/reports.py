@@ -84,7 +84,7 @@ class ReportWriter:
 
     def write(self, tasks: Sequence[ReportTask]) -> list[tuple[str, bool]]:
         """Return the reports' texts, in order, and whether each was cut at the limit of tokens."""
-        asked = [position for position, task in enumerate(tasks) if task.documents]
+        positions = [position for position, task in enumerate(tasks) if task.documents]
         requests = [
             ChatRequest(
                 self._prompt,
@@ -92,12 +92,12 @@ class ReportWriter:
                 self._settings.max_new_tokens,
                 group=tasks[position].request_id,
             )
-            for position in asked
+            for position in positions
         ]
-        written = [("", False)] * len(tasks)
-        for position, reply in zip(asked, self._generator.complete(requests), strict=True):
-            written[position] = reply.text.strip(), reply.finish_reason == "length"
-        return written
+        texts = [("", False)] * len(tasks)
+        for position, reply in zip(positions, self._generator.complete(requests), strict=True):
+            texts[position] = reply.text.strip(), reply.finish_reason == "length"
+        return texts
 
     def _shown(self, task: ReportTask) -> str:
         return "\n\n".join(
@@ -116,12 +116,12 @@ class ReportJudge:
     def score(self, task: ReportTask, text: str) -> Report:
         """Return the report with its scores."""
         sentences = parse_report(text)
-        known = len(task.documents)
+        count = len(task.documents)
         pairs = [
             (position, cited)
             for position, sentence in enumerate(sentences)
             for cited in sentence.cited
-            if cited < known
+            if cited < count
         ]
         citations = sum(len(sentence.cited) for sentence in sentences)
         words = self._settings.document_words
@@ -132,9 +132,9 @@ class ReportJudge:
             ],
             group=task.request_id,
         )
-        held: list[bool | None] = []
+        nugget_verdicts: list[bool | None] = []
         if text.strip():
-            held = self._nugget.ask(
+            nugget_verdicts = self._nugget.ask(
                 [{"report": text, "question": nugget.question, "answer": nugget.answer} for nugget in task.nuggets],
                 group=task.request_id,
             )
@@ -145,12 +145,12 @@ class ReportJudge:
             sentences=tuple(sentences),
             documents=tuple(identity for identity, _ in task.documents),
             citation_support=_share(sum(verdict is True for verdict in supports), citations),
-            nugget_coverage=_share(sum(verdict is True for verdict in held), len(task.nuggets)),
+            nugget_coverage=_share(sum(verdict is True for verdict in nugget_verdicts), len(task.nuggets)),
             sentence_support=_share(len(supported), len(sentences)),
             citations=citations,
             invented=citations - len(pairs),
-            unread=supports.count(None) + held.count(None),
-            verdicts=len(supports) + len(held),
+            unread=supports.count(None) + nugget_verdicts.count(None),
+            verdicts=len(supports) + len(nugget_verdicts),
         )
 
 
@@ -181,8 +181,8 @@ def _pieces(text: str) -> list[str]:
 
 def shorten(text: str, words: int) -> str:
     """Return at most the first ``words`` words of a text."""
-    kept = text.split()
-    return text if len(kept) <= words else " ".join(kept[:words])
+    tokens = text.split()
+    return text if len(tokens) <= words else " ".join(tokens[:words])
 
 
 def _share(part: int, whole: int) -> float:

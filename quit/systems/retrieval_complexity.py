@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from quit.common.files import replacing, write_json, writing
+from quit.common.files import write_json
 from quit.common.json_lines import json_lines
 from quit.errors import InputError
 from quit.evaluate import association
@@ -23,6 +22,7 @@ from quit.retrieval.complexity import AnswerHead, Retrieved, TokenHead, measure
 from quit.retrieval.protocols import Documents
 from quit.settings.complexity import Complexity
 from quit.systems.collection import Question
+from quit.systems.experiment import write_table
 
 Search = Callable[[Sequence[str]], Sequence[np.ndarray]]
 Vectors = Callable[[np.ndarray], np.ndarray]
@@ -37,7 +37,7 @@ SAID = ("said_complex", "correct")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ComplexityQuestion:
     """A question whose complexity is asked for.
 
     ``hops``: how many steps it takes, where that is known; ``kind``: the source's type of it; ``group``: questions of
@@ -60,14 +60,14 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Rated:
+class ComplexityResult:
     """A question and what retrieval is worth to it, decided at the thresholds T_ans and T_com.
 
     ``said_complex``: what a language model calls it; ``correct``: whether one knows its answer; None: not asked or not
     readable.
     """
 
-    asked: Asked
+    question: ComplexityQuestion
     retrieved: Retrieved
     t_ans: float
     t_com: float
@@ -96,14 +96,14 @@ class Rated:
 
     def row(self) -> dict[str, Any]:
         """Return it as one flat row: the question without its answers, its :class:`Retrieved`, the decisions."""
-        asked = asdict(self.asked)
-        del asked["answers"]
-        decided = {name: getattr(self, name) for name in (*DECISIONS, "margin")}
-        said = {name: getattr(self, name) for name in SAID}
-        return {**asked, **asdict(self.retrieved), **decided, **said}
+        question = asdict(self.question)
+        del question["answers"]
+        decisions = {name: getattr(self, name) for name in (*DECISIONS, "margin")}
+        opinions = {name: getattr(self, name) for name in SAID}
+        return {**question, **asdict(self.retrieved), **decisions, **opinions}
 
 
-def asked_of(questions: Sequence[Question]) -> list[Asked]:
+def questions_of(questions: Sequence[Question]) -> list[ComplexityQuestion]:
     """Return questions and their sub-questions; a question takes as many hops as it has sub-questions, a sub-question
     one.
 
@@ -113,121 +113,82 @@ def asked_of(questions: Sequence[Question]) -> list[Asked]:
     every = []
     for question in questions:
         hops = len(question.steps) or None
-        every.append(Asked(question.query_id, question.text, question.answers, hops, question.kind, question.query_id))
-        every += [
-            Asked(step.query_id, step.text, step.answers, 1, "step", question.query_id) for step in question.steps
-        ]
-    kept = [asked for asked in every if asked.answers]
-    if not kept:
-        raise InputError("None of the questions has an answer, so their complexity cannot be measured.")
-    if len(kept) < len(every):
-        _log.warning(
-            "%d of %d questions have no reference answer and are left out.", len(every) - len(kept), len(every)
+        every.append(
+            ComplexityQuestion(
+                question.query_id, question.text, question.answers, hops, question.kind, question.query_id
+            )
         )
-    return kept
+        every += [
+            ComplexityQuestion(step.query_id, step.text, step.answers, 1, "step", question.query_id)
+            for step in question.steps
+        ]
+    answered = [question_row for question_row in every if question_row.answers]
+    if not answered:
+        raise InputError("None of the questions has an answer, so their complexity cannot be measured.")
+    if len(answered) < len(every):
+        _log.warning(
+            "%d of %d questions have no reference answer and are left out.", len(every) - len(answered), len(every)
+        )
+    return answered
 
 
-def read_asked(path: Path) -> list[Asked]:
+def read_questions(path: Path) -> list[ComplexityQuestion]:
     """Return the questions of a JSONL file: {id, question (or text), answers, hops?, complex?, kind?, group?}.
 
     Raises :class:`InputError` for a file or line that cannot be read, naming the line.
     """
-    asked = []
+    questions = []
     for number, row in json_lines(path, "the questions"):
         text, answers = row.get("question") or row.get("text"), row.get("answers")
-        hops, kind, known = row.get("hops"), row.get("kind"), row.get("complex")
+        hops, kind, label = row.get("hops"), row.get("kind"), row.get("complex")
         texts: list[Any] = [text, *answers] if isinstance(answers, list) and answers else [None]
         usable = "id" in row and all(isinstance(part, str) and part.strip() for part in texts)
-        labels = isinstance(kind, str | None) and isinstance(known, bool | None) and type(hops) in (int, type(None))
+        labels = isinstance(kind, str | None) and isinstance(label, bool | None) and type(hops) in (int, type(None))
         if not usable or not labels:
             raise InputError(
                 f"{path}, line {number}: expected an object with id, question (a text), answers (a list of texts), and "
                 "where they are known hops (a whole number), complex (true or false) and kind (a text)."
             )
         identity = str(row["id"])
-        asked.append(Asked(identity, texts[0], tuple(texts[1:]), hops, kind, str(row.get("group", identity)), known))
-    if not asked:
+        questions.append(
+            ComplexityQuestion(identity, texts[0], tuple(texts[1:]), hops, kind, str(row.get("group", identity)), label)
+        )
+    if not questions:
         raise InputError(f"{path} holds no question.")
-    return asked
+    return questions
 
 
-def write(rated: Sequence[Rated], folder: Path, about: dict[str, Any], settings: Complexity) -> dict[str, Any]:
-    """Write ``complexity.parquet`` (the rows of :meth:`Rated.row`) and ``complexity.json``; return the latter.
+def write(
+    results: Sequence[ComplexityResult], folder: Path, about: dict[str, Any], settings: Complexity
+) -> dict[str, Any]:
+    """Write ``complexity.parquet`` (:meth:`ComplexityResult.row`) and ``complexity.json``; return the latter.
 
     Raises :class:`quit.errors.WorkspaceError` where the disk refuses.
     """
-    whole = {
+    summary = {
         **about,
-        "questions": len(rated),
-        "without_documents": sum(not rating.retrieved.documents for rating in rated),
-        **{name: sum(getattr(rating, name) for rating in rated) for name in DECISIONS},
-        "means": {name: float(_values(rated, name).mean()) for name in SCORES},
+        "questions": len(results),
+        "without_documents": sum(not rating.retrieved.documents for rating in results),
+        **{name: sum(getattr(rating, name) for rating in results) for name in DECISIONS},
+        "means": {name: float(_values(results, name).mean()) for name in SCORES},
         "settings": settings.model_dump(mode="json"),
-        "agreement": agreement(rated, settings),
+        "agreement": agreement(results, settings),
     }
-    target = folder / "complexity.parquet"
     kinds = {
         "hops": pa.int16(),
         "kind": pa.string(),
         "documents": pa.int32(),
         **dict.fromkeys((*SAID, "known_complex"), pa.bool_()),
     }
-    rows = [rating.row() for rating in rated]
-    table = pa.table(
-        {
-            name: pa.array([row[name] for row in rows], kinds[name]) if name in kinds else [row[name] for row in rows]
-            for name in rows[0]
-        }
-    )
-    with writing(target), replacing(target) as temporary:
-        pq.write_table(table, temporary)
-    write_json(folder / "complexity.json", whole)
-    return whole
-
-
-_HEADS = {
-    "known_complex": "Known to be complex ({positive} of {items}): accuracy, F1, Matthews' correlation and area under "
-    "the ROC curve, with 95% interval and p",
-    "correct": "A language model's own answers ({items} judged): share that is correct, Pearson's correlation with it",
-    "hops": "Number of hops, whole questions: Kendall's tau-b",
-    "kinds": "Types: share that is complex, Cramer's V of complex and type, epsilon squared of each score",
-}
-_REPLIES = {
-    "head_replies": "Judge of documents: {verdicts} verdicts, {unread} could not be read: s_i = 0",
-    "baseline_replies": "language_model: {verdicts} verdicts, {unread} could not be read: not complex",
-    "answer_replies": "Its own answers: {answers}, {no_answer} of them NO ANSWER after cleaning, {cut} cut at "
-    "complexity.answer_tokens; {unread_verdicts} verdicts could not be read and are left out",
-}
-
-
-def lines(whole: dict[str, Any]) -> list[str]:
-    """Return what ``complexity.json`` says, for people."""
-    shown = [
-        f"{whole['questions']} questions: {whole['answerable']} answerable by one document, "
-        f"{whole['complete']} complete, {whole['complex']} complex"
-    ]
-    for name, head in _HEADS.items():
-        if part := whole["agreement"].get(name):
-            shown += ["", head.format(**part), *_figures(part)]
-    replies = [said.format(**whole[name]) for name, said in _REPLIES.items() if whole.get(name)]
-    return [*shown, "", *replies] if replies else shown
-
-
-def _figures(part: dict[str, Any], before: str = "") -> Iterator[str]:
-    for name, value in part.items():
-        label = f"{before}{name.replace('_', ' ')}"
-        if isinstance(value, float):
-            yield f"  {label:44}{value:6.3f}"
-        elif isinstance(value, dict) and "p" not in value:
-            yield from _figures(value, f"{label} ")
-        elif isinstance(value, dict) and value["value"] is None:
-            yield f"  {label:44}not defined"
-        elif isinstance(value, dict):
-            yield f"  {label:44}{value['value']:6.3f}  [{value['low']:6.3f}, {value['high']:6.3f}]  {value['p']:.3f}"
+    rows = [rating.row() for rating in results]
+    columns = {name: pa.array([row[name] for row in rows], kinds.get(name)) for name in rows[0]}
+    write_table(folder / "complexity.parquet", pa.table(columns))
+    write_json(folder / "complexity.json", summary)
+    return summary
 
 
 def rate(
-    asked: Sequence[Asked],
+    questions: Sequence[ComplexityQuestion],
     documents: Documents,
     search: Search,
     vectors: Vectors,
@@ -235,30 +196,39 @@ def rate(
     answer_head: AnswerHead,
     token_head: TokenHead,
     settings: Complexity,
-) -> list[Rated]:
+) -> list[ComplexityResult]:
     """Return the complexity of each question, in order.
 
     ``search``: questions to the rows of their documents, best first; at most ``settings.documents`` count. ``vectors``:
     rows to the documents' unit vectors.
     """
-    retrieved_rows = [rows[: settings.documents] for rows in search([question.text for question in asked])]
-    questions = encoder.encode([question.text for question in asked])
-    rated = []
-    for start in range(0, len(asked), _TOGETHER):
+    retrieved_rows = [rows[: settings.documents] for rows in search([question.text for question in questions])]
+    question_vectors = encoder.encode([question.text for question in questions])
+    results = []
+    for start in range(0, len(questions), _TOGETHER):
         block = slice(start, start + _TOGETHER)
         texts = [documents.texts(rows.tolist()) for rows in retrieved_rows[block]]
-        token_head.prepare([question.text for question in asked[block]] + [text for own in texts for text in own])
-        for question, rows, own, vector in zip(
-            asked[block], retrieved_rows[block], texts, questions[block], strict=True
+        token_head.prepare(
+            [question.text for question in questions[block]] + [text for own_texts in texts for text in own_texts]
+        )
+        for question, rows, own_texts, vector in zip(
+            questions[block], retrieved_rows[block], texts, question_vectors[block], strict=True
         ):
             retrieved = measure(
-                question.text, question.answers, own, vectors(rows), vector, answer_head, token_head, settings.t_ans
+                question.text,
+                question.answers,
+                own_texts,
+                vectors(rows),
+                vector,
+                answer_head,
+                token_head,
+                settings.t_ans,
             )
-            rated.append(Rated(question, retrieved, settings.t_ans, settings.t_com))
-    return rated
+            results.append(ComplexityResult(question, retrieved, settings.t_ans, settings.t_com))
+    return results
 
 
-def agreement(rated: Sequence[Rated], settings: Complexity) -> dict[str, Any]:
+def agreement(results: Sequence[ComplexityResult], settings: Complexity) -> dict[str, Any]:
     """Return how complexity goes with known labels, each with a 95% bootstrap interval over groups and a permutation p.
 
     ``known_complex``: by a question's own label, else more than one hop against one, as the paper labels MuSiQue:
@@ -271,61 +241,61 @@ def agreement(rated: Sequence[Rated], settings: Complexity) -> dict[str, Any]:
     A part is left out where its labels are not known.
     """
     figures: dict[str, Any] = {}
-    labelled = [rating for rating in rated if rating.asked.label is not None]
-    labels = np.array([rating.asked.label for rating in labelled])
+    labelled = [rating for rating in results if rating.question.label is not None]
+    labels = np.array([rating.question.label for rating in labelled])
     if len(np.unique(labels)) == 2:
         figures["known_complex"] = _two_classes(labelled, labels, settings)
-    hopped = [rating for rating in rated if rating.asked.hops is not None]
-    hops = np.array([rating.asked.hops for rating in hopped])
+    hopped = [rating for rating in results if rating.question.hops is not None]
+    hops = np.array([rating.question.hops for rating in hopped])
     if len(np.unique(hops[hops > 1])) > 1:
         several = [rating for rating, more in zip(hopped, hops > 1, strict=True) if more]
         figures["hops"] = _associated_scores(several, hops[hops > 1], association.kendall_tau_b, settings)
-    judged = [rating for rating in rated if rating.correct is not None]
+    judged = [rating for rating in results if rating.correct is not None]
     if judged:
         figures["correct"] = _correctness(judged, settings)
-    typed = [rating for rating in rated if rating.asked.kind not in (None, "step")]
-    kinds = np.array([rating.asked.kind for rating in typed])
+    typed = [rating for rating in results if rating.question.kind not in (None, "step")]
+    kinds = np.array([rating.question.kind for rating in typed])
     if len(set(kinds)) > 1:
-        decided = np.array([rating.complex for rating in typed])
+        decisions = np.array([rating.complex for rating in typed])
         figures["kinds"] = {
-            "complex_share": {str(kind): float(decided[kinds == kind].mean()) for kind in np.unique(kinds)},
-            "complex": _associated(typed, decided, kinds, association.cramers_v, settings),
+            "complex_share": {str(kind): float(decisions[kinds == kind].mean()) for kind in np.unique(kinds)},
+            "complex": _associated(typed, decisions, kinds, association.cramers_v, settings),
             **_associated_scores(typed, kinds, association.epsilon_squared, settings),
         }
     return figures
 
 
-def _two_classes(rated: Sequence[Rated], labels: np.ndarray, settings: Complexity) -> dict[str, Any]:
-    groups = [rating.asked.group for rating in rated]
-    answerability, completeness = _values(rated, "answerability"), _values(rated, "completeness")
+def _two_classes(results: Sequence[ComplexityResult], labels: np.ndarray, settings: Complexity) -> dict[str, Any]:
+    groups = [rating.question.group for rating in results]
+    answerability, completeness = _values(results, "answerability"), _values(results, "completeness")
     decisions = {
-        "complex": np.array([rating.complex for rating in rated]),
-        "not_answerable": np.array([not rating.answerable for rating in rated]),
-        "not_complete": np.array([not rating.complete for rating in rated]),
+        "complex": np.array([rating.complex for rating in results]),
+        "not_answerable": np.array([not rating.answerable for rating in results]),
+        "not_complete": np.array([not rating.complete for rating in results]),
         "chosen_thresholds": chosen_thresholds(answerability, completeness, labels, groups, settings),
     }
-    if any(rating.said_complex is not None for rating in rated):
-        decisions["language_model"] = np.array([bool(rating.said_complex) for rating in rated])
+    if any(rating.said_complex is not None for rating in results):
+        decisions["language_model"] = np.array([bool(rating.said_complex) for rating in results])
     figures: dict[str, Any] = {"items": len(labels), "positive": int(labels.sum())}
-    for name, decided in decisions.items():
+    for name, decision in decisions.items():
         figures[name] = {
-            "accuracy": float((decided == labels).mean()),
-            "f1": _f1(decided, labels),
-            "matthews": _associated(rated, decided, labels, association.matthews, settings),
+            "accuracy": float((decision == labels).mean()),
+            "f1": _f1(decision, labels),
+            "matthews": _associated(results, decision, labels, association.matthews, settings),
         }
-    figures["auc"] = _associated_scores(rated, labels, association.auc_minus_half, settings)
+    figures["auc"] = _associated_scores(results, labels, association.auc_minus_half, settings)
     for row in figures["auc"].values():
         row |= {key: row[key] + 0.5 for key in ("value", "low", "high") if row[key] is not None}
     return figures
 
 
-def _correctness(rated: Sequence[Rated], settings: Complexity) -> dict[str, Any]:
-    decided, correct = (np.array([getattr(rating, name) for rating in rated]) for name in ("complex", "correct"))
-    groups = {"all": np.ones(len(rated), dtype=bool), "complex": decided, "not_complex": ~decided}
+def _correctness(results: Sequence[ComplexityResult], settings: Complexity) -> dict[str, Any]:
+    decisions, correct = (np.array([getattr(rating, name) for rating in results]) for name in ("complex", "correct"))
+    groups = {"all": np.ones(len(results), dtype=bool), "complex": decisions, "not_complex": ~decisions}
     accuracy = {name: float(correct[group].mean()) for name, group in groups.items() if group.any()}
-    pearson = {"complex": _associated(rated, decided, correct, association.pearson, settings)}
-    pearson |= _associated_scores(rated, correct, association.pearson, settings)
-    return {"items": len(rated), "accuracy": accuracy, "pearson": pearson}
+    pearson = {"complex": _associated(results, decisions, correct, association.pearson, settings)}
+    pearson |= _associated_scores(results, correct, association.pearson, settings)
+    return {"items": len(results), "accuracy": accuracy, "pearson": pearson}
 
 
 def chosen_thresholds(
@@ -339,44 +309,46 @@ def chosen_thresholds(
     keys = [hashlib.blake2b(f"{settings.seed}\0{group}".encode(), digest_size=8).digest() for group in groups]
     fold = np.array([int.from_bytes(key, "big") % FOLDS for key in keys])
     levels = np.linspace(0.0, 1.0, 11)
-    decided = np.zeros(len(labels), dtype=bool)
+    decisions = np.zeros(len(labels), dtype=bool)
     for number in range(FOLDS):
-        others, own = fold != number, fold == number
-        if not own.any() or not others.any():
+        others, held_out = fold != number, fold == number
+        if not held_out.any() or not others.any():
             continue
         best = (-2.0, 1.0, 1.0)
         for t_ans in np.append(np.unique(np.quantile(answerability[others], levels)), 1.0 + 1e-9):
             for t_com in np.append(np.unique(np.quantile(completeness[others], levels)), 1.0 + 1e-9):
-                tried = (answerability[others] < t_ans) & (completeness[others] < t_com)
-                worth = association.matthews(tried, labels[others])
+                candidate = (answerability[others] < t_ans) & (completeness[others] < t_com)
+                worth = association.matthews(candidate, labels[others])
                 if worth is not None and worth > best[0]:
                     best = (worth, t_ans, t_com)
-        decided[own] = (answerability[own] < best[1]) & (completeness[own] < best[2])
-    return decided
+        decisions[held_out] = (answerability[held_out] < best[1]) & (completeness[held_out] < best[2])
+    return decisions
 
 
-def _values(rated: Sequence[Rated], name: str) -> np.ndarray:
-    return np.array([rating.margin if name == "margin" else getattr(rating.retrieved, name) for rating in rated])
+def _values(results: Sequence[ComplexityResult], name: str) -> np.ndarray:
+    return np.array([rating.margin if name == "margin" else getattr(rating.retrieved, name) for rating in results])
 
 
 def _associated_scores(
-    rated: Sequence[Rated], labels: np.ndarray, statistic: association.Statistic, settings: Complexity
+    results: Sequence[ComplexityResult], labels: np.ndarray, statistic: association.Statistic, settings: Complexity
 ) -> dict[str, dict[str, Any]]:
-    return {name: _associated(rated, _values(rated, name), labels, statistic, settings) for name in (*SCORES, "margin")}
+    return {
+        name: _associated(results, _values(results, name), labels, statistic, settings) for name in (*SCORES, "margin")
+    }
 
 
 def _associated(
-    rated: Sequence[Rated],
+    results: Sequence[ComplexityResult],
     values: np.ndarray,
     labels: np.ndarray,
     statistic: association.Statistic,
     settings: Complexity,
 ) -> dict[str, Any]:
-    groups = [rating.asked.group for rating in rated]
+    groups = [rating.question.group for rating in results]
     associated = associate(values, labels, statistic, seed=settings.seed, resamples=settings.resamples, groups=groups)
     return asdict(associated)
 
 
-def _f1(decided: np.ndarray, labels: np.ndarray) -> float:
-    both = float((decided & labels).sum())
-    return 2 * both / max(1.0, float(decided.sum() + labels.sum()))
+def _f1(decisions: np.ndarray, labels: np.ndarray) -> float:
+    both = float((decisions & labels).sum())
+    return 2 * both / max(1.0, float(decisions.sum() + labels.sum()))

@@ -77,6 +77,8 @@ def normalize_question(text: str) -> str:
 
 def strip_accents(text: str) -> str:
     """Return ``text`` without combining marks (``Édouard`` -> ``Edouard``)."""
+    if text.isascii():
+        return text
     decomposed = unicodedata.normalize("NFKD", text)
     return unicodedata.normalize("NFC", "".join(char for char in decomposed if not unicodedata.combining(char)))
 

@@ -1,10 +1,12 @@
-"""An annotator's browser: headless Chromium through its own driver, with what a person does on the page."""
+"""An annotator's browser: headless Chromium through its own driver, with what a person does and sees on the page."""
 
 import shutil
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
+
+from tests.processes import until
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 DRIVER = shutil.which("chromedriver")
@@ -12,6 +14,22 @@ FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --disable-dev-shm-usage --no-first-run "
     "--disable-background-networking --disable-component-update --disable-sync --window-size=1440,900"
 ).split()
+
+_BOXES = """
+return [...document.querySelectorAll(arguments[0])].map(e => e.getBoundingClientRect()).filter(r => r.width * r.height)
+  .map(r => [r.left, r.top, r.right, r.bottom])"""
+_COLOURS = """
+const rgb = text => { const n = text.match(/[\\d.]+/g).map(Number); return n.length < 4 ? [...n, 1] : n; };
+const over = (top, below) => [0, 1, 2].map(i => top[i] * top[3] + below[i] * (1 - top[3])).concat(1);
+const ground = e => { const own = rgb(getComputedStyle(e).backgroundColor);
+  return own[3] === 1 || !e.parentElement ? own : over(own, ground(e.parentElement)); };
+const all = [...document.querySelectorAll(arguments[0])].flatMap(root => [root, ...root.querySelectorAll('*')])
+  .filter(e => e.getBoundingClientRect().height);
+const written = all.flatMap(e => [...e.childNodes].filter(n => n.nodeType === 3 && n.data.trim())
+  .map(n => [n.data.trim(), e, getComputedStyle(e).color]));
+const hinted = all.filter(e => e.placeholder).map(e => [e.placeholder, e, getComputedStyle(e, '::placeholder').color]);
+return [...written, ...hinted].map(([text, e, colour]) => { const below = ground(e);
+  return [text, over(rgb(colour), below).slice(0, 3), below.slice(0, 3)]; });"""
 
 
 class Annotator:
@@ -32,7 +50,7 @@ class Annotator:
         """Open the stream of tasks (what "Label All Tasks" does), with the instructions before it."""
         self.driver.get(f"{self.url}/projects/{project}/data?labeling=1")
         self.until(self.candidates)
-        time.sleep(1.0)  # the instructions open a moment later
+        self.until(self._instructions)
 
     def _instructions(self):
         from selenium.webdriver.common.by import By
@@ -60,6 +78,29 @@ class Annotator:
             "const shown = e.innerText.match(/\\[(.)\\]/); return shown ? [[shown[1], e.querySelector('input').name]] "
             ": []}))"
         )
+
+    def resize(self, width: int, height: int) -> None:
+        """Give the page a screen of this size (a window has a least width)."""
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+    def switch_colours(self) -> None:
+        """Press the switch between light and dark, and wait until every colour has changed."""
+        self._css("[class*=themeToggle]").click()
+        moving = "return document.getAnimations().some(animation => animation instanceof CSSTransition)"
+        self.until(lambda: not self.driver.execute_script(moving))
+
+    def boxes(self, selector: str) -> list[tuple[float, float, float, float]]:
+        """Return (left, top, right, bottom) of every visible element, in the order of the document."""
+        return [tuple(box) for box in self.driver.execute_script(_BOXES, selector)]
+
+    def colours(self, selector: str) -> list[tuple[str, tuple[float, ...], tuple[float, ...]]]:
+        """Return (text, colour, background) of every visible piece of text inside, placeholders too; RGB of 0 to
+        255."""
+        return self.driver.execute_script(_COLOURS, selector)
+
+    def text(self, selector: str) -> str:
+        return self._css(selector).text
 
     def type(self, placeholder: str, text: str, enter: bool = True) -> None:
         from selenium.webdriver.common.keys import Keys
@@ -91,17 +132,15 @@ class Annotator:
             lambda: next((e for e in self.driver.find_elements(By.CSS_SELECTOR, selector) if e.is_displayed()), None)
         )
 
-    def until(self, look, seconds: float = 300.0):
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            try:
-                if value := look():
-                    return value
-            except Exception as error:  # the page is being built: elements come and go
-                last = error
-                del last
-            time.sleep(0.2)
-        raise AssertionError(f"nothing came on {self.driver.current_url} in {seconds:g} s")
+    def until(self, look: Callable[[], Any]) -> Any:
+        """Wait for what ``look`` returns; the page is being built: elements come and go."""
+        from selenium.common.exceptions import WebDriverException
+
+        def safely() -> Any:
+            with suppress(WebDriverException):
+                return look()
+
+        return until(safely)
 
 
 @contextmanager

@@ -6,12 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from annotation import client
 from annotation.client import connect
 from quit.errors import InputError, ServerError, SettingsError
 from quit.settings import Review
 from tests.servers.serving import serving
 
-QUICK = Review(retries=2, retry_seconds=0.0)
+QUICK = Review(retries=2)
+
+
+@pytest.fixture(autouse=True)
+def _without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "PAUSE_SECONDS", 0.0)
 
 
 @contextmanager

@@ -54,6 +54,8 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, re
     questions = opened.read("splits").to_pylist()
     reviewed = {row["question_id"] for row in questions if row["split"] in ("dev", "test")}
     assert pushed["new"] == len(reviewed) >= 8 and pushed["created"]
+    told = quit_review("status", "-w", str(workspace)).stdout
+    assert f"0 of {len(reviewed)} tasks done, {len(reviewed)} open" in told
     server = live.client(settings)
     project = pushed["project"]
     tasks = list(server.tasks(project, ["id", "meta", "data"]))
@@ -89,7 +91,7 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, re
     # she thinks of the gold answers, and adds an answer and a flag in the third.
     accepted_by_ada = max(wrong_answers(opened, first).items(), key=lambda item: len(item[1]))[0]
     ada = live.client(settings, people["ada@example.org"])
-    _annotate(ada, by_question[first], ticked[first] | {accepted_by_ada})
+    _annotate(ada, by_question[first], ticked[first] | {accepted_by_ada}, note=["seen on the page"])
     annotate(ada, by_question[second].id, page_result(second, NONE))
     _annotate(ada, by_question[third], ticked[third], missing=["A <b>quite</b> new name"], flags=["ambiguous"])
 
@@ -112,6 +114,12 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, re
     assert again["versions"] == again["rows"] == 0
     reviews = opened.read("reviews").to_pylist()
     mine = [row for row in reviews if row["annotator"] == "ada@example.org" and row["question_id"] == first]
+    assert {row["answer_key"]: row["correct"] for row in mine if row["kind"] == "answer"} == {
+        key: key in ticked[first] | {accepted_by_ada} for key in keys[first]
+    }
+    assert [row["text"] for row in mine if row["kind"] == "note"] == ["seen on the page"]
+    assert [row["lead_seconds"] for row in mine if row["kind"] == "annotation"] == [3.0]
+    assert pulled["verdicts"] == sum(row["correct"] is not None for row in reviews) > 0
     assert {row["blind"] for row in mine} == {first in blind}
     was_ticked = set() if first in blind else ticked[first]
     assert all(row["suggested"] == (row["answer_key"] in was_ticked) for row in mine if row["kind"] == "answer")
@@ -128,7 +136,7 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, re
     report = json.loads(ended.stdout)
     # The second is a tie wherever the judge accepts more than the gold answers, and so is Ada's flag: the judge stands,
     # the queue has them.
-    queue = json.loads(quit_review("disagreements", "-w", str(workspace), "--json").stdout)
+    queue = json.loads(quit_review("status", "--disagreements", "-w", str(workspace), "--json").stdout)
     assert {(row["question_id"], row["key"]) for row in queue} == {
         (second, key) for key in ticked[second] - gold[second]
     } | {(third, "ambiguous")}

@@ -1,17 +1,19 @@
-"""The annotator's page in a real browser: sixty answers, keys, the newest suggestions; and the pictures in the docs."""
+"""The annotator's page in a real browser: what fits and can be read, sixty answers, keys, the newest suggestions; and
+the pictures in the docs."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import pytest
+from selenium.webdriver.common.keys import Keys
 
 from annotation.project import push
 from annotation.sync import pull
-from quit.engine.workspace import Workspace
 from quit.review.items import ReviewAnswer, ReviewItem
-from quit.review.store import ReviewStore
-from tests.annotation.browser import CHROMIUM, DRIVER, annotator
+from tests.annotation.browser import CHROMIUM, DRIVER
 
 pytestmark = [
     pytest.mark.slow,
@@ -45,14 +47,98 @@ def _sixty() -> ReviewItem:
         for position, name in enumerate(names)
     ]
     question = "Which physicist won two Nobel Prizes in two different sciences?"
-    return ReviewItem("sixty", "dev", question, ("Marie Curie",), HINTS, " ".join(HINTS), tuple(answers))
+    return ReviewItem("sixty", "dev", question, ("Marie Curie",), HINTS, tuple(answers))
 
 
-def test_a_page_of_sixty_answers_by_mouse_and_keyboard(live, people, settings, tmp_path) -> None:
-    from selenium.webdriver.common.keys import Keys
+def _year(number: int) -> ReviewItem:
+    """A question that says nothing without its hints, with every kind of verdict and a long answer."""
+    gold = ReviewAnswer("1969", ("1969",), 234, ("a",), True, None, True)
+    others = [
+        ReviewAnswer("1963", ("1963",), 239, ("a",), False, 0.16, False, True, 0.6),
+        ReviewAnswer("1970", ("1970",), 44, ("a",), None, None, False),
+        ReviewAnswer("apollo", ("The year in which Apollo 11 landed, or so", "Apollo 11"), 1, ("b",), True, 0.7, False),
+    ]
+    return ReviewItem(f"year{number}", "dev", "Which year is meant?", ("1969",), HINTS, (gold, *others))
 
-    store = ReviewStore(Workspace.create(tmp_path / "P"))
-    server = live.client(settings)
+
+def _luminance(colour: Sequence[float]) -> float:
+    """Relative luminance of an RGB colour (WCAG 2.2)."""
+    shares = [part / 255 for part in colour]
+    linear = [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def _contrast(first: Sequence[float], second: Sequence[float]) -> float:
+    """Contrast ratio of two RGB colours (WCAG 2.2): 21 of black on white, 1 of equal ones."""
+    dark, light = sorted((_luminance(first), _luminance(second)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def _overlap(one: Sequence[float], other: Sequence[float]) -> bool:
+    """Whether two boxes (left, top, right, bottom) share more than a pixel's edge."""
+    return all(min(one[i + 2], other[i + 2]) - max(one[i], other[i]) > 1 for i in (0, 1))
+
+
+def test_the_page_fits_every_width_and_can_be_read_in_both_colours(store, server, settings, page) -> None:
+    assert (round(_contrast((0, 0, 0), (255, 255, 255))), _contrast((9, 9, 9), (9, 9, 9))) == (21, 1)
+    page.resize(1280, 757)
+    project = push(store, server, settings, [_year(number) for number in range(3)]).project
+    page.open(project)
+    [(_, top, _, bottom)] = page.boxes(".lsf-modal-ls__content")
+    assert 0 <= top < bottom <= 757, "the instructions do not fit on the screen"
+    page.dismiss_instructions()
+    text = page.text(".quit")
+    assert HINTS[0] in text and "A passage" not in text
+    for words in ("1963 239 passages · judge: wrong · 2nd judge: correct", "judge: unreadable", "1969 gold · 234 pass"):
+        assert words in text
+    for position in (1, 2):
+        page.until(lambda position=position: page.text(".lsf-current-task__task-count") == f"{position} of 3")
+        if position == 1:
+            page.press(Keys.CONTROL, Keys.ENTER)
+    grounds = []
+    for dark in (False, True):
+        for width, height in ((390, 844), (768, 1024), (1280, 757)):
+            page.resize(width, height)
+            where = f"{width} pixels, {'dark' if dark else 'light'}"
+            assert page.driver.execute_script("return document.documentElement.scrollWidth") <= width, where
+            boxes = page.boxes(".quit *, .lsf-bottombar button, .lsf-menu-header button")
+            assert len(boxes) > 60 and all(left >= 0 and right <= width for left, _, right, _ in boxes), where
+            parts = page.boxes(
+                ".quit h3, .quit h4, .quit li, .quit .lsf-choice, .quit .ask, .quit .side input[type=text]"
+            )
+            assert len(parts) == 22 and not any(_overlap(*pair) for pair in combinations(parts, 2)), where
+            answers = page.boxes(".cands .lsf-choice")
+            assert all(above[0] == below[0] and above[3] <= below[1] for above, below in pairwise(answers)), where
+            colours = page.colours(".quit, .lsf-bottombar__section")
+            assert len(colours) > 30
+            faint = [(text, _contrast(*pair)) for text, *pair in colours if _contrast(*pair) < 4.5]
+            assert not faint, where
+            grounds.append({_luminance(ground) > 0.4 for text, _, ground in colours if text not in ("Skip", "Submit")})
+        page.switch_colours()
+        page.until(lambda dark=dark: (_luminance(page.colours(".quit")[0][1]) > 0.5) is not dark)
+    assert grounds == [{True}] * 3 + [{False}] * 3, "a panel is of the other colours"
+    keys, ends = page.boxes(".cands .lsf-hint"), page.boxes(".cands .lsf-choice__checkbox > span > span > span")
+    assert len(keys) == len(ends) == 5
+    assert all(key[0] - end[2] >= 6 for key, end in zip(keys, ends, strict=True)), (
+        "a key is glued to the words before it"
+    )
+
+
+def test_the_list_of_tasks_shows_the_question_its_gold_answers_and_its_state(store, server, settings, page) -> None:
+    page.resize(1280, 757)
+    project = push(store, server, settings, [_year(0)]).project
+    page.driver.get(f"{page.url}/projects/{project}/data")
+    columns = "return [...document.querySelectorAll('.lsf-table-head [data-id]')].map(e => e.dataset.id.slice(6))"
+    page.until(lambda: page.driver.execute_script(columns))
+    assert page.driver.execute_script(columns) == [
+        *("id", "completed_at", "total_annotations", "cancelled_annotations", "annotators"),
+        *("data.question", "data.gold"),
+    ]
+    assert all(right <= 1280 for _, _, right, _ in page.boxes(".lsf-table-head [data-id]"))
+
+
+def test_a_page_of_sixty_answers_by_mouse_and_keyboard(store, server, settings, page) -> None:
+    page.resize(1440, 900)
     item = _sixty()
     project = push(store, server, settings, [item]).project
     swapped = tuple(
@@ -63,40 +149,38 @@ def test_a_page_of_sixty_answers_by_mouse_and_keyboard(live, people, settings, t
         for answer in item.answers
     )
     assert push(store, server, settings, [replace(item, answers=swapped)]).changed == 1
-    with annotator(live.account.url, tmp_path / "profile") as page:
-        page.log_in("ben@example.org", "quit-test-1")
-        page.open(project)
-        _picture(page, "review-guidelines.png")
-        page.dismiss_instructions()
-        before = page.candidates()
-        assert len(before) == 61 and next(iter(before)) == NOTHING
-        # The newest suggestions are ticked, not those of the first version.
-        assert {name for name, on in before.items() if on} == {"Marie Curie / Marie Curie.", "Niels Curie"}
-        _picture(page, "review-60-answers.png")
-        rows = page.driver.execute_script(
-            "return [...document.querySelectorAll('.cands .lsf-choice')].filter(e => e.getBoundingClientRect().bottom "
-            "< innerHeight).length"
-        )
-        assert rows >= 24, "too few answers fit on the screen"
-        keys = page.keys()
-        assert len(keys) == 33 and keys["1"] == NOTHING and keys["2"] == "Marie Curie / Marie Curie."
-        page.press("2")
-        page.until(lambda: page.candidates() == before | {keys["2"]: False})
-        # No key does what no label says: as after each of these, what the next one that has a label does is all that
-        # has changed.
-        for key in {*"1234567890abcdefghijklmnopqrstuvwxyz"} - {*keys}:
-            page.press(key)
-        page.press("2")
-        page.until(lambda: page.candidates() == before)
-        assert page.driver.execute_script("return document.activeElement.tagName") == "BODY"
-        page.press(next(key for key, name in keys.items() if name == "Albert Curie"))
-        page.until(lambda: page.candidates() == before | {"Albert Curie": True})
-        page.type("Anything to know, then Enter", "seen on the page")
-        page.type("One answer, then Enter", "A <b>quite</b> new name")
-        page.driver.execute_script("document.activeElement.blur()")  # in a text field keys write
-        page.press(Keys.ALT, "m")
-        page.press(Keys.CONTROL, Keys.ENTER)
-        page.until(lambda: "No More Tasks" in page.driver.page_source)
+    page.open(project)
+    _picture(page, "review-guidelines.png")
+    page.dismiss_instructions()
+    before = page.candidates()
+    assert len(before) == 61 and next(iter(before)) == NOTHING
+    # The newest suggestions are ticked, not those of the first version.
+    assert {name for name, on in before.items() if on} == {"Marie Curie / Marie Curie.", "Niels Curie"}
+    _picture(page, "review-60-answers.png")
+    rows = page.driver.execute_script(
+        "return [...document.querySelectorAll('.cands .lsf-choice')].filter(e => e.getBoundingClientRect().bottom "
+        "< innerHeight).length"
+    )
+    assert rows >= 24, "too few answers fit on the screen"
+    keys = page.keys()
+    assert len(keys) == 33 and keys["1"] == NOTHING and keys["2"] == "Marie Curie / Marie Curie."
+    page.press("2")
+    page.until(lambda: page.candidates() == before | {keys["2"]: False})
+    # No key does what no label says: as after each of these, what the next one that has a label does is all that
+    # has changed.
+    for key in {*"1234567890abcdefghijklmnopqrstuvwxyz"} - {*keys}:
+        page.press(key)
+    page.press("2")
+    page.until(lambda: page.candidates() == before)
+    assert page.driver.execute_script("return document.activeElement.tagName") == "BODY"
+    page.press(next(key for key, name in keys.items() if name == "Albert Curie"))
+    page.until(lambda: page.candidates() == before | {"Albert Curie": True})
+    page.type("Anything to know, then Enter", "seen on the page")
+    page.type("One answer, then Enter", "A <b>quite</b> new name")
+    page.driver.execute_script("document.activeElement.blur()")  # in a text field keys write
+    page.press(Keys.ALT, "m")
+    page.press(Keys.CONTROL, Keys.ENTER)
+    page.until(lambda: "No More Tasks" in page.driver.page_source)
     report = pull(store, server, settings)
     assert (report.versions, report.problems) == (1, [])
     rows = store.read().to_pylist()
@@ -108,21 +192,18 @@ def test_a_page_of_sixty_answers_by_mouse_and_keyboard(live, people, settings, t
     assert [row["text"] for row in rows if row["kind"] == "flag"] == ["ambiguous"]
 
 
-def test_a_blind_page_has_no_ticks_and_no_judge(live, people, settings, tmp_path) -> None:
-    store = ReviewStore(Workspace.create(tmp_path / "P"))
-    server = live.client(settings)
+def test_a_blind_page_has_no_ticks_and_no_judge(store, server, settings, page) -> None:
+    page.resize(1440, 900)
     blind = settings.model_copy(update={"review": settings.review.model_copy(update={"blind": 1.0})})
     items = [replace(_sixty(), question_id=f"q{number}", stake=3.0 - number) for number in range(3)]
     project = push(store, server, settings, items).project
     assert push(store, server, blind, items).blind == 3  # what the judge said before is not told either
-    with annotator(live.account.url, tmp_path / "profile") as page:
-        page.log_in("ben@example.org", "quit-test-1")
-        page.open(project)
-        page.dismiss_instructions()
-        assert not any(page.candidates().values())
-        html = page.driver.execute_script("return document.querySelector('.quit').outerHTML")
-        assert "320 p." in html and "judge" not in html
-        _picture(page, "review-blind.png")
+    page.open(project)
+    page.dismiss_instructions()
+    assert not any(page.candidates().values())
+    html = page.driver.execute_script("return document.querySelector('.quit').outerHTML")
+    assert "320 passages" in html and "judge" not in html
+    _picture(page, "review-blind.png")
 
 
 def _picture(page, name: str) -> None:

@@ -30,7 +30,6 @@ def item(number: int, *answers: ReviewAnswer, split: str = "dev") -> ReviewItem:
         f"Which metal is <b>{number}</b>?",
         ("Gold",),
         ("It shines.", "It is soft."),
-        "It shines. It is soft.",
         given,
     )
 

@@ -1,12 +1,8 @@
 """The local server: one command, secrets that stay secret, and clear words when it cannot run."""
 
 import json
-import re
 import socket
 import stat
-import subprocess
-import sys
-import time
 from dataclasses import replace
 
 import httpx
@@ -15,44 +11,36 @@ import pytest
 from annotation.server import LocalServer, _store, label_studio_programs, stored_account
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, MissingDependency, WorkspaceError
-from tests.conftest import ROOT
+from quit.review.store import ReviewStore
+from tests.conftest import call_quit
 
 pytestmark = pytest.mark.slow
 
 
-def test_serve_starts_a_server_and_says_how_to_get_in(live, tmp_path) -> None:
-    workspace = Workspace.create(tmp_path / "W")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "quit.cli", "review", "serve", "-w", str(workspace.path), "--port", "0"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
-    )  # fmt: skip
-    try:
-        assert process.stdout
-        lines = [process.stdout.readline() for _ in range(4)]
-        url = re.search(r"ready: (http://127\.0\.0\.1:\d+)", lines[0])
-        assert url and "owner@quit.local, password" in lines[1] and f"{url.group(1)}/user/signup/?token=" in lines[2]
-        account = stored_account(workspace.path)
-        assert account and account.token not in "".join(lines) and account.password not in repr(account)
-        path = workspace.path / "reviews" / "server" / "account.json"
-        assert stat.S_IMODE(path.stat().st_mode) == 0o600 and (path.parent / ".gitignore").read_text() == "*\n"
-        headers = {"Authorization": f"Token {account.token}"}
-        assert httpx.get(f"{account.url}/api/current-user/whoami", headers=headers).json()["email"] == account.email
-        assert LocalServer(workspace.path).start() == account  # a second start finds it running
-        assert httpx.get(f"{account.url}/user/signup", follow_redirects=True).status_code in (200, 403)
-        log = (path.parent / "server.log").read_text(errors="replace")
-        assert account.token not in log and account.password not in log
-    finally:
-        process.kill()
-        process.wait(120)
-    end = time.monotonic() + 120
-    while time.monotonic() < end:
-        try:
-            httpx.get(f"{account.url}/health", timeout=1)
-        except httpx.HTTPError:
-            break
-        time.sleep(0.2)
-    else:
-        pytest.fail("the server outlived the command")
+def test_serve_says_how_to_get_in_and_where_the_project_is(live) -> None:
+    """The server runs already, so the command uses it and ends at once."""
+    store = ReviewStore(Workspace.open(live.folder))
+    account = stored_account(live.folder)
+    assert account == live.account and account.password not in repr(account)
+    for project in ({}, {"key": "k", "url": account.url, "id": 7}):
+        store.set_project(project)
+        told = call_quit("review", "serve", "-w", live.folder)
+        ready, owner, invited, last = told.stdout.splitlines()
+        assert ready.endswith(f"is ready: {account.url}") and f"owner@quit.local, password {account.password}" in owner
+        link = invited.split()[-1]
+        assert link.startswith(f"{account.url}/user/signup/?token=") and account.token not in told.stdout
+        assert last.split() == (
+            ["project", f"{account.url}/projects/7/data"]
+            if project
+            else f"next quit review push -w {live.folder}".split()
+        )
+        sign_up = httpx.get(link, follow_redirects=True).text
+        assert ("/projects/7/data%3Flabeling%3D1" in sign_up) is bool(project)
+    path = live.folder / "reviews" / "server" / "account.json"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600 and (path.parent / ".gitignore").read_text() == "*\n"
+    assert httpx.get(f"{account.url}/user/signup", follow_redirects=True).status_code in (200, 403)
+    log = (path.parent / "server.log").read_text(errors="replace")
+    assert account.token not in log and account.password not in log
 
 
 def test_a_taken_port_and_newer_data_are_said(live, tmp_path) -> None:

@@ -24,16 +24,15 @@ ITEM = ReviewItem(
     f"Who? {EVIL}",
     (EVIL,),
     (EVIL, "Two."),
-    EVIL,
     (_answer("ada", verdict=True), _answer("ben", forms=(EVIL, "Ben"))),
 )
 
 
 def test_html_holds_no_markup_of_models_or_sources() -> None:
     data = make_task(ITEM)["data"]
-    for html in [data["context_html"], *(candidate["html"] for candidate in data["candidates"])]:
+    for html in [data["hints_html"], *(candidate["html"] for candidate in data["candidates"])]:
         assert "<img" not in html
-    assert "&lt;img" in data["context_html"] and "&amp;amp;" in data["context_html"]
+    assert "&lt;img" in data["hints_html"] and "&amp;amp;" in data["hints_html"]
 
 
 def test_every_value_and_alias_is_unique() -> None:

@@ -3,7 +3,6 @@
 import io
 import re
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -88,12 +87,6 @@ def test_an_unknown_price_is_no_price_of_zero(drawn: SimpleNamespace) -> None:
     assert not any(line.startswith("total") for line in lines)  # of one line there is no sum
     assert any("--throughput" in line for line in lines) and any("price_prompt" in line for line in lines)
     assert "0.00" not in drawn.text()
-
-
-def test_a_folder_named_like_markup_is_printed(drawn: SimpleNamespace) -> None:
-    manifest = SimpleNamespace(format="hf", files=[SimpleNamespace(bytes=2_000_000)])
-    console.print_exports(Path("o[/x]"), [manifest])
-    assert _lines(drawn) == ["o[/x]/hf: 1 files, 2.0 MB"]
 
 
 def test_questions_missing_from_a_run_are_zero_where_they_count(drawn: SimpleNamespace) -> None:

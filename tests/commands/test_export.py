@@ -59,7 +59,7 @@ def test_it_is_published_and_told(call, release, monkeypatch) -> None:
         (["--push", "org/x", "-f", "beir"], "--push publishes the format huggingface"),
         (["--public"], "--public goes with --push"),
         (["--dry-run"], "--dry-run goes with --push"),
-        (["--card", "none.toml"], "There is no profile 'none.toml'"),
+        (["--card", "none.toml"], "The profile none.toml does not exist"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_written(call, release, monkeypatch, arguments, said) -> None:

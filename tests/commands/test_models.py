@@ -66,13 +66,11 @@ def test_the_command_that_is_started_is_the_one_that_is_printed(call, tmp_path: 
 
 
 def test_servers_are_checked(call, tmp_path: Path, server: str) -> None:
-    [row] = call("models", "check", "--profile", _profile(tmp_path, server), "--json").json()
-    assert row["ok"] and row["users"] == ["r"] and row["model"] == "tiny"
-    other = call("models", "check", "--profile", _profile(tmp_path, server, "large"))
-    assert other.code == 1 and f"fault r: {server} serves tiny, not large" in other.out
-    down = call("models", "check", "--profile", _profile(tmp_path, "http://127.0.0.1:9/v1"))
+    assert "server of r" in call("doctor", "--profile", _profile(tmp_path, server)).out
+    other = call("doctor", "--profile", _profile(tmp_path, server, "large"))
+    assert other.code == 1 and f"fault server of r: {server} serves tiny, not large" in other.out
+    down = call("doctor", "--profile", _profile(tmp_path, "http://127.0.0.1:9/v1"))
     assert down.code == 1 and "does not answer" in down.out
-    assert call("models", "check", "--profile", "embedded").code == 0
 
 
 def test_replies_move_from_one_cache_to_another(call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

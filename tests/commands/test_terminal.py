@@ -17,6 +17,7 @@ import typer
 from quit import errors
 from quit.cli import app
 from quit.common.progress import Listener, advance, listening
+from quit.common.terminal import wrapped
 from quit.engine.workspace import Workspace
 from quit.errors import SettingsError
 from tests.conftest import ROOT, call_quit
@@ -49,12 +50,12 @@ def _on_a_terminal(*arguments: str, **variables: str) -> tuple[int, str, str]:
 
     reader = threading.Thread(target=read)
     reader.start()
-    for module in ("console", "progress"):  # they look at the terminal when they are imported
-        sys.modules.pop(f"quit.commands.{module}", None)
+    for module in ("commands.console", "library.progress"):  # they look at the terminal when they are imported
+        sys.modules.pop(f"quit.{module}", None)
     with os.fdopen(theirs, "w") as terminal:
         done = call_quit(*arguments, stderr=terminal, **{"NO_COLOR": "", "TERM": "xterm-256color", **variables})
-    for module in ("console", "progress"):
-        sys.modules.pop(f"quit.commands.{module}", None)
+    for module in ("commands.console", "library.progress"):
+        sys.modules.pop(f"quit.{module}", None)
     reader.join()
     os.close(ours)
     return done.returncode, done.stdout, shown.decode(errors="replace")
@@ -84,6 +85,18 @@ def test_the_page_has_the_exit_codes_of_the_code() -> None:
     assert ours <= listed and {0, 2, 129, 130, 143} <= listed
 
 
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("It is wrong, in a-file-with-a-long-name.jsonl", ["It is wrong, in", "a-file-with-a-long-name.jsonl"]),
+        ("Nothing. Run: quit build -w a/b --source c", ["Nothing. Run:", "quit build -w a/b --source c"]),
+        ("short\n  and indented words", ["short", "  and indented", "words"]),
+    ],
+)
+def test_sentences_break_at_spaces_and_commands_stay_whole(text: str, lines: list[str]) -> None:
+    assert wrapped(text, 15).split("\n") == lines
+
+
 def test_progress_is_told_only_to_who_listens() -> None:
     heard = []
 
@@ -105,6 +118,8 @@ def test_progress_is_told_only_to_who_listens() -> None:
         ("quit export --format beir,hu", {"beir,huggingface"}),
         ("quit build --profile e", {"embedded"}),
         ("quit build --source trivia", {"triviahg:"}),
+        ("quit build --source quit/starter/q", {"quit/starter/questions.jsonl"}),
+        ("quit check quit/start", {"quit/starter/"}),
         ("quit build --set split.met", {"split.method="}),
     ],
 )

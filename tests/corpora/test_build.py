@@ -6,12 +6,15 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from quit.common.progress import listening
+from quit.corpora import build as building
 from quit.corpora.build import build
 from quit.corpora.sources import parse_corpus_source
 from quit.errors import InputError, SettingsError
 from quit.retrieval.built import BuiltCorpus
 from quit.retrieval.protocols import Documents
 from quit.settings import Corpora
+from tests.conftest import Notes
 from tests.corpora.worlds import built, musique_record, relevant_titles, write_lines
 from tests.release import small
 
@@ -66,11 +69,12 @@ def test_ids_follow_from_content_whatever_else_is_there(two: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize("block", [1, 3, 100])
-def test_steps_of_any_size_give_the_same_bytes(block: int, tmp_path: Path) -> None:
+def test_steps_of_any_size_give_the_same_bytes(block: int, tmp_path: Path, monkeypatch) -> None:
     records = [musique_record(f"2hop__{n}", [(f"t{n % 5}", "same"), (f"t{n}", "x")], [0, 1]) for n in range(10)]
     path = write_lines(tmp_path / "many.jsonl", records)
-    whole = built(tmp_path / "A", f"musique:{path}", block=1000)
-    parts = built(tmp_path / "B", f"musique:{path}", block=block)
+    whole = built(tmp_path / "A", f"musique:{path}")
+    monkeypatch.setattr(building, "BLOCK", block)
+    parts = built(tmp_path / "B", f"musique:{path}")
     assert parts.manifest == whole.manifest  # with the checksums of all files
 
 
@@ -79,7 +83,7 @@ def test_what_is_there_is_not_built_again_and_settings_matter(two: Path, tmp_pat
     first, new = build(refs, tmp_path / "C", Corpora())
     assert new and first.qrels.num_rows == 8
     changed = (tmp_path / "C" / "manifest.json").stat().st_mtime_ns
-    assert not build(refs, tmp_path / "C", Corpora(block=7))[1]
+    assert not build(refs, tmp_path / "C", Corpora(strict=True))[1]
     assert (tmp_path / "C" / "manifest.json").stat().st_mtime_ns == changed
     again, new = build(refs, tmp_path / "C", Corpora(all_context=True))
     assert new and again.identity == first.identity and again.qrels.num_rows == 9
@@ -159,22 +163,21 @@ def test_a_folder_with_something_else_is_left_alone(two: Path, tmp_path: Path) -
         BuiltCorpus.open(tmp_path / "home")
 
 
-def test_progress_counts_each_record_once_also_after_it_goes_on(tmp_path: Path) -> None:
+def test_progress_counts_each_record_once_also_after_it_goes_on(tmp_path: Path, monkeypatch, notes: list[str]) -> None:
+    monkeypatch.setattr(building, "BLOCK", 2)
     path = write_lines(tmp_path / "many.jsonl", [musique_record(f"2hop__{n}", [NILE, LIMA], [0, 1]) for n in range(7)])
     refs = [parse_corpus_source(f"musique:{path}")]
-    messages: list[str] = []
 
-    def until_the_second(message: str) -> None:
-        messages.append(message)
-        if len(messages) == 2:
+    def until_the_second(_: str) -> None:
+        if len(notes) == 2:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        build(refs, tmp_path / "C", Corpora(block=2), until_the_second)
-    assert messages == ["musique: 2 records", "musique: 4 records"]
-    messages.clear()
-    resumed, _ = build(refs, tmp_path / "C", Corpora(block=2), messages.append)
-    assert messages == ["musique: resuming after 4 records", "musique: 6 records", "musique: 7 records"]
+    with pytest.raises(KeyboardInterrupt), listening(Notes(until_the_second)):
+        build(refs, tmp_path / "C", Corpora())
+    assert notes == ["musique: 2 records", "musique: 4 records"]
+    notes.clear()
+    resumed, _ = build(refs, tmp_path / "C", Corpora())
+    assert notes == ["musique: resuming after 4 records", "musique: 6 records", "musique: 7 records"]
     assert resumed.manifest == built(tmp_path / "D", f"musique:{path}").manifest
 
 

@@ -9,18 +9,26 @@ import numpy as np
 import pytest
 
 from quit.common.files import temporary_of
+from quit.common.progress import listening
 from quit.corpora.build import build
 from quit.corpora.graph import NeighbourhoodGraph, build_graph
 from quit.corpora.sources import parse_corpus_source
 from quit.errors import InputError, WorkspaceError
+from quit.retrieval import vectors
 from quit.retrieval.built import BuiltCorpus
 from quit.retrieval.first_stage import build_first_stage, open_first_stage
 from quit.retrieval.vectors import encode_corpus
 from quit.settings import Corpora, FirstStages, Graph
+from tests.conftest import Notes
 from tests.corpora.worlds import Given, corpus_of, unit, use
 
 TEXTS = [f"document {row} of the river" for row in range(30)]
-STAGES = FirstStages(block=8)
+STAGES = FirstStages()
+
+
+@pytest.fixture(autouse=True)
+def _short_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vectors, "BLOCK", 8)
 
 
 def _flip(path: Path) -> None:
@@ -103,13 +111,13 @@ def test_damage_is_named_with_the_command_that_makes_it_again(
             open_again(bad)
 
 
-def test_damaged_vectors_are_not_taken_over(world: SimpleNamespace, tmp_path: Path) -> None:
+def test_damaged_vectors_are_not_taken_over(world: SimpleNamespace, tmp_path: Path, notes: list[str]) -> None:
     encoder = Given(dict(zip(TEXTS, unit(len(TEXTS), 8, 3), strict=True)))
-    whole = np.array(encode_corpus(world.corpus, encoder, tmp_path / "V", 8).matrix)
+    whole = np.array(encode_corpus(world.corpus, encoder, tmp_path / "V").matrix)
     _flip(tmp_path / "V" / "vectors.f32")
-    said: list[str] = []
-    again = encode_corpus(world.corpus, encoder, tmp_path / "V", 8, said.append).matrix
-    assert np.array_equal(again, whole) and "vectors.f32" in said[0] and len(encoder.seen) == 2 * len(TEXTS)
+    notes.clear()
+    again = encode_corpus(world.corpus, encoder, tmp_path / "V").matrix
+    assert np.array_equal(again, whole) and "vectors.f32" in notes[0] and len(encoder.seen) == 2 * len(TEXTS)
 
 
 def test_two_builds_of_one_index_do_not_meet(world: SimpleNamespace, tmp_path: Path) -> None:
@@ -122,5 +130,6 @@ def test_two_builds_of_one_index_do_not_meet(world: SimpleNamespace, tmp_path: P
                 build_first_stage(world.corpus, "given", tmp_path / "I", STAGES)
             refused.append(str(error.value))
 
-    build_first_stage(world.corpus, "given", tmp_path / "I", STAGES, meanwhile)
+    with listening(Notes(meanwhile)):
+        build_first_stage(world.corpus, "given", tmp_path / "I", STAGES)
     assert refused

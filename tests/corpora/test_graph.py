@@ -11,12 +11,18 @@ import pytest
 
 from quit.corpora.graph import NeighbourhoodGraph, build_graph
 from quit.errors import InputError, MissingDependency, SettingsError
+from quit.retrieval import vectors
 from quit.retrieval.built import BuiltCorpus
 from quit.retrieval.protocols import NeighbourGraph
 from quit.settings import FirstStages, Graph
 from tests.corpora.worlds import Given, corpus_of, unit, use
 
 WORDS = "river city king song film lake war duke ship tree"
+
+
+@pytest.fixture(autouse=True)
+def _short_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vectors, "BLOCK", 16)
 
 
 def _world(folder: Path, monkeypatch, count: int = 40) -> tuple[BuiltCorpus, Given, np.ndarray]:
@@ -29,7 +35,7 @@ def _world(folder: Path, monkeypatch, count: int = 40) -> tuple[BuiltCorpus, Giv
 
 
 def _graph(corpus: BuiltCorpus, out: Path, k: int = 5, encoder: str = "given", stages=None, **settings):
-    return build_graph(corpus, encoder, k, out, Graph(**settings), stages or FirstStages(block=16))
+    return build_graph(corpus, encoder, k, out, Graph(**settings), stages or FirstStages())
 
 
 def test_pyterrier_adaptive_opens_it_and_names_the_same_neighbours(tmp_path: Path, monkeypatch) -> None:

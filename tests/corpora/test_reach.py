@@ -3,11 +3,13 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+from quit.corpora import reach as reaching
+from quit.corpora import report
 from quit.corpora.graph import NeighbourhoodGraph
 from quit.corpora.reach import hops, reach, reach_lines
 from quit.corpora.report import write_report
-from quit.settings import Graph
 from tests.corpora.worlds import Fixed, built, musique_record, write_lines
 
 # 0 -> 1, 2; 1 -> 3, 0; 2 -> 0, 1; 3 -> 4, 1; 4 has no neighbour (padding); 5 -> 4, 3
@@ -37,8 +39,15 @@ def test_hops_by_hand() -> None:
     assert hops(_graph(), np.array([0]), 1, "")["+2"].tolist() == [0, 1, 3]
 
 
+@pytest.fixture(autouse=True)
+def shallow(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (reaching, report):
+        monkeypatch.setattr(module, "DEPTH", 2)
+        monkeypatch.setattr(module, "WIDTH", 2)
+
+
 def test_recall_by_hand(tmp_path: Path) -> None:
-    whole, steps = reach(_corpus(tmp_path), "fixed", FIXED, _graph(), Graph(depth=2, hop_width=2))
+    whole, steps = reach(_corpus(tmp_path), "fixed", FIXED, _graph())
     assert (whole["dataset"], whole["queries"], steps["dataset"], steps["queries"]) == (
         "musique", 1, "musique/sub-questions", 2,
     )  # fmt: skip
@@ -50,8 +59,7 @@ def test_recall_by_hand(tmp_path: Path) -> None:
     assert (steps["recall@2"], steps["recall@2+2"], steps["recall@10"]) == (0.5, 1.0, 1.0)
     # Ranks 1 and 5 of the list are relevant: (1 + 1 / log2 6) / (1 + 1 / log2 3).
     assert whole["nDCG@10"] == 0.8503
-    graph = Graph(depth=2, hop_width=2)
-    assert [len(reach(_corpus(tmp_path), "fixed", FIXED, None, graph, kind)) for kind in ("2hop", "3hop1")] == [2, 0]
+    assert [len(reach(_corpus(tmp_path), "fixed", FIXED, None, kind)) for kind in ("2hop", "3hop1")] == [2, 0]
     lines = reach_lines([whole, steps])
     assert len(lines) == 4 and lines[2].startswith("| musique | fixed | 1 |")
 
@@ -59,7 +67,7 @@ def test_recall_by_hand(tmp_path: Path) -> None:
 def test_the_report_holds_the_numbers_of_its_plots(tmp_path: Path) -> None:
     import json
 
-    files = write_report(_corpus(tmp_path), _graph(), {"fixed": FIXED}, tmp_path / "R", Graph(depth=2, hop_width=2))
+    files = write_report(_corpus(tmp_path), _graph(), {"fixed": FIXED}, tmp_path / "R")
     assert [file.name for file in files] == ["report.json", "graph.png", "reach.png"]
     numbers = json.loads(files[0].read_text())
     assert sum(numbers["in_degree"]["documents"]) == 6 and numbers["in_degree"]["mean"] == 10 / 6
@@ -67,5 +75,5 @@ def test_the_report_holds_the_numbers_of_its_plots(tmp_path: Path) -> None:
     assert numbers["reach"][0]["recall@2+2"] == 1.0
     first = [file.read_bytes() for file in files]
     assert [file[:4] for file in first[1:]] == [b"\x89PNG"] * 2
-    write_report(_corpus(tmp_path), _graph(), {"fixed": FIXED}, tmp_path / "R", Graph(depth=2, hop_width=2))
+    write_report(_corpus(tmp_path), _graph(), {"fixed": FIXED}, tmp_path / "R")
     assert [file.read_bytes() for file in files] == first

@@ -25,6 +25,7 @@ from quit.review.overrides import Decision, add
 from quit.review.store import ReviewStore
 from quit.settings import load
 from quit.sources import parse_source, read_sources
+from quit.store.base import CHANGING
 from tests.comparing import bytes_of
 from tests.conftest import call_quit
 from tests.release import small
@@ -104,8 +105,8 @@ def finished(tmp_path: Path, small_source: Path) -> Pipeline:
     shutil.copy(small_source, tmp_path / "mine.jsonl")
     workspace = Workspace.create(tmp_path / "P")
     source = parse_source(f"jsonl:{tmp_path / 'mine.jsonl'}")
-    asked_as = {"profile": "embedded", "overrides": []}
-    pipeline = Pipeline(workspace, load("embedded", []).settings, [source], asked_as=asked_as)
+    requested = {"profile": "embedded", "overrides": []}
+    pipeline = Pipeline(workspace, load("embedded", []).settings, [source], requested=requested)
     pipeline.begin()
     for run in pipeline.runs:
         _finish(pipeline, run)
@@ -271,12 +272,23 @@ def test_leftovers_are_ignored_and_removed_by_the_next_run(tmp_path: Path) -> No
     workspace = Workspace.create(folder)
     assert not half.exists()
     (folder / "tables" / "x").mkdir(parents=True)
-    for name in ("state.json", "lock.json", "build.json", "tables/x/a.parquet"):
+    (folder / "reviews").mkdir()
+    assert {"state.json", "build.json", "reviews/applied.json"} <= {*CHANGING}
+    for name in (*CHANGING, "lock.json", "tables/x/a.parquet"):
         temporary_of(folder / name).write_text("half")
     other = temporary_of(folder / "report.html")  # no run's, and perhaps being written at this moment
     other.write_text("half")
     with workspace.lock(0):
         assert [path.name for path in folder.rglob(".*")] == [other.name]
+
+
+def test_an_entry_in_a_log_removes_the_halves_of_killed_ones(workspace: Workspace) -> None:
+    for log in ("overrides", "reviews"):
+        (workspace.path / log).mkdir(exist_ok=True)
+        temporary_of(workspace.path / log / "part-00001.parquet").write_text("half")
+    _override(workspace, "q1-h01", "ada")
+    ReviewStore(workspace).append(tiny.reviews())
+    assert not [*workspace.path.glob("*/.part*")]
 
 
 # Small files of the wrong shape

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from quit.common.progress import Listener, listening
-from quit.engine.buildable import check_buildable
 from quit.engine.pipeline import Pipeline
-from quit.engine.planning import held_build
+from quit.engine.planning import check_buildable, held_build
 from quit.engine.workspace import Workspace
 from quit.errors import SettingsError, WorkspaceError
 from quit.review.store import ReviewStore
@@ -29,7 +28,7 @@ def _pipeline(folder: Path, *overrides: str) -> Pipeline:
 @pytest.mark.parametrize("revision", ["main", "", "v1.0", "0123456"])
 def test_the_papers_profile_refuses_a_revision_that_may_move(revision: str, tmp_path: Path) -> None:
     corpus = f"difficulty.corpus={tmp_path / 'c.jsonl'}"
-    with pytest.raises(SettingsError, match=r"Set a commit .* models\.bem_revision=COMMIT"):
+    with pytest.raises(SettingsError, match=r"needs a commit .* models\.bem_revision=COMMIT"):
         check_buildable(load("paper", [corpus, f"models.bem_revision={json.dumps(revision)}"]).settings)
     check_buildable(load("paper", [corpus, COMMIT]).settings)
     check_buildable(load("paper", [corpus, f"models.bem_checkpoint={tmp_path}"]).settings)  # known by its content

@@ -13,7 +13,7 @@ from quit import errors
 from quit.common.ranges import WHOLE
 from quit.engine import workers
 from quit.engine.pipeline import Pipeline
-from quit.engine.workers import Order, order, wait_for_parts, work_on
+from quit.engine.workers import RemoteBuild, remote_build, wait_for_parts, work_on
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, QuitError, WorkspaceError
 from quit.models.generation.meter import Meter
@@ -40,12 +40,12 @@ def planned(source: Path, tmp_path: Path) -> Iterator[Pipeline]:
         yield pipeline
 
 
-def _order(pipeline: Pipeline, stage: str = "collect") -> Order:
-    return order(pipeline, pipeline.stage_run(stage), 1)
+def _remote(pipeline: Pipeline, stage: str = "collect") -> RemoteBuild:
+    return remote_build(pipeline, pipeline.stage_run(stage), 1)
 
 
 def test_a_worker_writes_the_part_and_does_not_do_it_twice(planned: Pipeline) -> None:
-    build = _order(planned)
+    build = _remote(planned)
     first = work_on(build, "collect", WHOLE)
     assert first.rows == 3 and first.host
     folder = planned.folder(planned.stage_run("collect"))
@@ -57,7 +57,7 @@ def test_a_worker_writes_the_part_and_does_not_do_it_twice(planned: Pipeline) ->
 
 
 def test_another_program_is_refused(planned: Pipeline) -> None:
-    build = _order(planned)
+    build = _remote(planned)
     with pytest.raises(WorkspaceError, match=r"another program.*code 0123.*Worker on") as raised:
         work_on(dataclasses.replace(build, program="9.9, workspaces 1, code 0123"), "collect", WHOLE)
     assert not raised.value.retryable
@@ -65,7 +65,7 @@ def test_another_program_is_refused(planned: Pipeline) -> None:
 
 
 def test_a_workspace_out_of_sight_is_refused_and_not_made(planned: Pipeline, tmp_path: Path) -> None:
-    build = _order(planned)
+    build = _remote(planned)
     away = dataclasses.replace(build, workspace=str(tmp_path / "not-mounted"))
     with pytest.raises(WorkspaceError, match="cannot see the workspace.*not-mounted.*Mount"):
         work_on(away, "collect", WHOLE)
@@ -74,7 +74,7 @@ def test_a_workspace_out_of_sight_is_refused_and_not_made(planned: Pipeline, tmp
 
 def test_another_folder_of_the_same_name_is_refused(planned: Pipeline, source: Path, tmp_path: Path) -> None:
     """A machine's own folder under the path of the shared one: a workspace, but nobody or somebody else holds it."""
-    build = _order(planned)
+    build = _remote(planned)
     other = Workspace.create(tmp_path / "elsewhere")
     own = dataclasses.replace(build, workspace=str(other.path))
     with pytest.raises(WorkspaceError, match="sees another folder.*held by nobody"):
@@ -86,7 +86,7 @@ def test_another_folder_of_the_same_name_is_refused(planned: Pipeline, source: P
 
 
 def test_a_source_that_differs_there_is_refused(planned, source, monkeypatch) -> None:
-    build = _order(planned)
+    build = _remote(planned)
     workers._pipeline.cache_clear()  # a worker's own process has none yet
     source.write_text(source.read_text(encoding="utf-8").replace("?", "??", 1), encoding="utf-8")
     with pytest.raises(WorkspaceError, match="would make other tables in collect"):
@@ -97,7 +97,7 @@ def test_a_source_that_differs_there_is_refused(planned, source, monkeypatch) ->
 
 
 def test_tables_that_have_not_arrived_are_not_taken_for_empty_ones(planned: Pipeline) -> None:
-    build = _order(planned, "filter")
+    build = _remote(planned, "filter")
     with pytest.raises(WorkspaceError, match="does not see the tables of collect"):
         work_on(build, "filter", WHOLE)
     assert not list(planned.workspace.path.rglob("part-*"))
@@ -109,7 +109,7 @@ def test_a_part_that_the_build_cannot_see_is_an_error(planned: Pipeline) -> None
 
 
 def test_the_builds_cache_is_the_workers_unless_it_has_its_own(planned, monkeypatch) -> None:
-    build = _order(planned)
+    build = _remote(planned)
     monkeypatch.delenv("QUIT_CACHE")
     work_on(dataclasses.replace(build, cache="/local/cache"), "collect", WHOLE)
     assert os.environ["QUIT_CACHE"] == "/local/cache"
@@ -119,7 +119,7 @@ def test_the_builds_cache_is_the_workers_unless_it_has_its_own(planned, monkeypa
 
 def test_clocks_of_machines_may_differ(planned: Pipeline) -> None:
     """Files from the past and the future, as a worker with a wrong clock leaves them: nothing looks at their times."""
-    build = _order(planned)
+    build = _remote(planned)
     work_on(build, "collect", WHOLE)
     before = planned.fingerprints
     folder = planned.folder(planned.stage_run("collect"))

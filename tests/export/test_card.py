@@ -78,6 +78,8 @@ def test_without_settings_nothing_is_made_up(plain):
     assert header["license"] == ["cc-by-4.0", "mit"] and header["language"] == ["en"]
     assert 'load_dataset("FOLDER", "passages"' in text and "path/to" not in text
     assert "The publisher has named no licence" in text
+    assert header["pretty_name"].startswith("Inferential question answering from ")
+    assert header["annotations_creators"] == ["machine-generated"] and "human-verified" not in header["tags"]
 
 
 @pytest.mark.parametrize(
@@ -146,6 +148,8 @@ def test_settings_are_in_a_file_beside_the_card(tables, tmp_path):
     assert beside["settings"] == {"split": {"seed": "very-special"}, "x": {"y": 1}}
     assert beside["fingerprints"] == {"labels": "abc"} and beside["card"]["name"] == ABOUT.name
     assert "```json" not in text and '"y"' not in text
+    identities = [f"{info.name}: {info.identity}" for info in tables.ordered_readers]
+    assert beside["models"]["readers"] == identities and not any(info.identity in text for info in tables.readers)
 
 
 def test_agreement_of_readers(plain):
@@ -154,7 +158,9 @@ def test_agreement_of_readers(plain):
 
 
 def test_what_people_did(tables, tmp_path):
-    _, text = written(given(tables, verification=VERIFICATION), tmp_path)
+    header, text = written(given(tables, verification=VERIFICATION), tmp_path)
+    assert header["annotations_creators"] == ["machine-generated", "expert-generated"]
+    assert "human-verified" in header["tags"]
     assert "4 people submitted 80 annotations of 60 questions." in text
     assert "| blind | 3 | 30 | 10 | 22 | 400 | 95.1% | 0.71 | 11 of 12 |" in text
     assert "| not blind | 3 | 30 | 10 | – | 400 | 95.1% | – | – |" in text

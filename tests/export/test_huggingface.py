@@ -65,7 +65,7 @@ def test_the_card_says_what_share_of_a_readers_replies_was_cut(folder, tables, t
     export(replace(tables, cut={first: quarter}), ["huggingface"], tmp_path)
     text = (tmp_path / "huggingface" / "README.md").read_text(encoding="utf-8")
     [row] = [line for line in text.splitlines() if line.startswith(f"| `{first}` | ")]
-    assert "| reader | role | kind | correct answers | replies cut | identity |" in text and "| 25.0% |" in row
+    assert "| reader | role | kind | correct answers | replies cut |" in text and "| 25.0% |" in row
     assert "replies cut" not in (folder / "README.md").read_text(encoding="utf-8")
 
 

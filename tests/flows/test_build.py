@@ -57,6 +57,20 @@ def test_killed_at_any_point_it_resumes_to_the_same_bytes(few_built, few_source,
     assert bytes_of(folder) == bytes_of(few_built)
 
 
+def test_two_builds_at_once_take_turns(few_source: Path, tmp_path: Path, prefect_home: Path) -> None:
+    """Both wait for a lock that is held; then one does all the work, and the other finds nothing to do."""
+    workspace = Workspace.create(tmp_path / "W")
+    errors = [tmp_path / "errors-0", tmp_path / "errors-1"]
+    with workspace.lock(0):
+        both = [started(_build(workspace.path, few_source), path, prefect_home) for path in errors]
+        for process, path in zip(both, errors, strict=True):
+            until(lambda path=path: "Another run holds" in path.read_text(), process)
+        assert not (workspace.path / "tables").exists()
+    assert [process.wait(timeout=600) for process in both] == [0, 0], [path.read_text() for path in errors]
+    assert sorted("up to date: nothing to run" in path.read_text() for path in errors) == [False, True]
+    assert workspace.damaged() == []
+
+
 @pytest.mark.parametrize("content", [bytes(range(256)) * 10, b'{"id": 1, "question": "Who?", "hints": ["a hint"]}'])
 def test_a_source_without_a_usable_question_is_a_few_clear_lines(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "mine.jsonl").write_bytes(content)

@@ -88,9 +88,15 @@ def test_every_passage_is_answered_exactly_once_and_nothing_is_paid_for_twice(in
     assert replies <= answered <= replies + 2
 
 
-def test_a_disturbed_build_has_the_bytes_of_an_undisturbed_one(interrupted, profile, source, tmp_path, monkeypatch):
+def test_a_disturbed_build_has_the_bytes_of_an_undisturbed_one_and_is_not_paid_again(
+    interrupted, real_model, profile, source, tmp_path, monkeypatch
+):
     _build(tmp_path / "W", profile, source, tmp_path / "cache", monkeypatch)
     assert table_bytes(tmp_path / "W") == table_bytes(interrupted[0])
+    before = real_model.metrics()["request_success"]
+    _build(tmp_path / "V", profile, source, interrupted[1], monkeypatch)
+    assert real_model.metrics()["request_success"] == before
+    assert table_bytes(tmp_path / "V") == table_bytes(interrupted[0])
 
 
 def test_usage_and_plan_tell_what_it_took(interrupted, monkeypatch) -> None:

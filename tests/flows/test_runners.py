@@ -14,7 +14,7 @@ import pytest
 
 from quit import contracts
 from quit.errors import MissingDependency, ServerError
-from quit.settings import Run
+from quit.settings import RunSettings
 from tests.comparing import bytes_of, tables_of
 from tests.conftest import FEW, call_quit, run_quit
 from tests.processes import started, until
@@ -104,15 +104,15 @@ def test_a_killed_process_of_the_pool_is_replaced(few_built, few_source, tmp_pat
 @pytest.mark.parametrize("scheme", ["ray://", "ray:"])
 @pytest.mark.parametrize("mute", [False, True], ids=["nobody listens", "something else listens"])
 def test_an_unreachable_cluster_is_one_clear_line(scheme: str, mute: bool) -> None:
-    from flows.runners import Runner
+    from flows.runners import ShardRunner
 
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         if mute:
             listening.listen()
         port = listening.getsockname()[1]
-        settings = Run(runner=f"{scheme}127.0.0.1:{port}", cluster_seconds=1)
-        with Runner(settings.runner, settings, 2) as runner, pytest.raises(ServerError) as raised:
+        settings = RunSettings(runner=f"{scheme}127.0.0.1:{port}", cluster_seconds=1)
+        with ShardRunner(settings.runner, settings, 2) as runner, pytest.raises(ServerError) as raised:
             runner.submit(None, {})
     assert f"{scheme}127.0.0.1:{port}" in str(raised.value) and "--runner threads" in str(raised.value)
     # Not after the clients' own patience, which is minutes.
@@ -123,30 +123,36 @@ def test_no_ray_on_this_machine_is_said(monkeypatch: pytest.MonkeyPatch) -> None
     """What Ray finds of clusters on this machine is taken away: other tests, and other people, run some."""
     from ray import _private
 
-    from flows.runners import Runner
+    from flows.runners import ShardRunner
 
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     _private.services.find_gcs_addresses.cache_clear()
     monkeypatch.setattr(_private.services, "_find_address_from_flag", lambda flag: set())
     monkeypatch.setattr(_private.services, "find_bootstrap_address", lambda folder: None)
-    with Runner("ray:auto", Run(runner="ray:auto"), 2) as runner, pytest.raises(ServerError, match="ray:auto.*running"):
+    with (
+        ShardRunner("ray:auto", RunSettings(runner="ray:auto"), 2) as runner,
+        pytest.raises(ServerError, match="ray:auto.*running"),
+    ):
         runner.submit(None, {})
 
 
 def test_too_little_memory_is_no_wrong_installation() -> None:
-    from flows.runners import Runner
+    from flows.runners import ShardRunner
 
-    with Runner("threads", Run(), 2) as runner:
+    with ShardRunner("threads", RunSettings(), 2) as runner:
         for error in (ImportError("libtorch_cpu.so: failed to map segment from shared object"), MemoryError()):
             assert "too little memory" in str(runner._fault(error, None))
         assert "has no quit-builder" in str(runner._fault(ModuleNotFoundError("No module named 'quit'"), None))
 
 
 def test_a_missing_client_is_named_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    from flows.runners import Runner
+    from flows.runners import ShardRunner
 
     monkeypatch.setitem(sys.modules, "prefect_ray.task_runners", None)
-    with Runner("ray", Run(runner="ray"), 2) as runner, pytest.raises(MissingDependency, match=r"-e .\.\[ray\]"):
+    with (
+        ShardRunner("ray", RunSettings(runner="ray"), 2) as runner,
+        pytest.raises(MissingDependency, match=r"-e .\.\[ray\]"),
+    ):
         runner.submit(None, {})
 
 

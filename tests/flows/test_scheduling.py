@@ -79,10 +79,14 @@ def test_a_plan_offers_every_flow_with_the_profiles_schedules_and_limits(tmp_pat
     assert build["overrides"] == ["run.shards=2"] and build["sources"] == [f"jsonl:{tmp_path / 'x.jsonl'}"]
     assert build["limits"]["retries"] == 2 and build["limits"]["webhook_env"] == "QUIT_HOOK"
     assert release["formats"] == ["beir"] and release["limits"]["retries"] == 0
-    made = deployment(planned[1])
-    assert made.concurrency_limit == 2 and made.concurrency_options.collision_strategy.value == "CANCEL_NEW"
-    assert made.schedules[0].schedule.cron == "0 6 * * 1"
-    assert (made.description or "").startswith("Freeze a workspace as a release") and "Args:" not in made.description
+    deployments = [deployment(one) for one in planned]
+    limits = [(one.concurrency_limit, one.concurrency_options.collision_strategy.value) for one in deployments[:2]]
+    assert limits == [(1, "ENQUEUE"), (2, "CANCEL_NEW")]
+    weekly = deployments[1]
+    assert weekly.schedules[0].schedule.cron == "0 6 * * 1"
+    assert (weekly.description or "").startswith(
+        "Freeze a workspace as a release"
+    ) and "Args:" not in weekly.description
     assert planned[0].to_dict(NOON)["next"] == "2026-05-02T03:00:00+00:00"
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from flows.server import prefect_server
 from quit.engine.workspace import Workspace
-from quit.settings import Serving
+from quit.settings import ServeSettings
 from tests.conftest import FEW, ROOT, STARTER
 from tests.processes import started, until
 from tests.servers import rude
@@ -83,7 +83,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     home = tmp_path_factory.mktemp("home")
     os.environ["PREFECT_HOME"], before = str(home), os.environ.get("PREFECT_HOME")
     try:
-        with prefect_server(True, Serving(server_port=0)) as url:
+        with prefect_server(True, ServeSettings(server_port=0)) as url:
             assert url
             yield Live(url, home)
     finally:

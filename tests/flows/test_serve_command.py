@@ -8,7 +8,7 @@ import pytest
 
 from flows.server import prefect_server
 from quit.errors import ServerError
-from quit.settings import Serving
+from quit.settings import ServeSettings
 from tests.conftest import call_quit, run_quit
 
 pytestmark = pytest.mark.slow
@@ -60,5 +60,8 @@ def test_a_taken_port_is_said_before_a_server_is_started(tmp_path: Path) -> None
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        with pytest.raises(ServerError, match=f"Port {port} is taken"), prefect_server(True, Serving(server_port=port)):
+        with (
+            pytest.raises(ServerError, match=f"Port {port} is taken"),
+            prefect_server(True, ServeSettings(server_port=port)),
+        ):
             pass

@@ -7,7 +7,7 @@ import pytest
 
 from quit.errors import SettingsError
 from quit.models.convergence_llm import LLMCandidates, LLMHintScorer
-from quit.models.convergence_scored import Scored
+from quit.models.convergence_scored import ScoredConvergence
 from quit.models.generation import ChatRequest
 from quit.models.prompting import load_prompt
 from quit.models.protocols import HintPair, HintSet, Pair
@@ -38,7 +38,7 @@ def test_convergence_follows_by_the_formula() -> None:
         lambda text, sample: "Yes" if any(f'"{name}"' in text for name in ("Paris", "Lyon", "Nice")) else "No"
     )
     item = HintSet("Which?", ("It lies in France.",), "Paris", ("Lyon", "Nice", "Rome", "Bonn"))
-    assert Scored(scorer, Convergence()).values([item]) == [[0.6]]
+    assert ScoredConvergence(scorer, Convergence()).values([item]) == [[0.6]]
 
 
 def test_an_unreadable_reply_is_asked_for_again_then_counted() -> None:
@@ -46,7 +46,7 @@ def test_an_unreadable_reply_is_asked_for_again_then_counted() -> None:
     pairs = [HintPair("Which?", "A city.", name) for name in ("Lyon", "Nice")]
     np.testing.assert_array_equal(scorer.score(pairs), [1.0, np.nan])
     assert len(asked) == 2 + 2 + 1
-    model = Scored(scorer, Convergence())
+    model = ScoredConvergence(scorer, Convergence())
     # Nothing is known of Nice, the gold answer, so the hint does not refer to it: 0.
     item = HintSet("Which?", ("A city.",), "Nice", ("Lyon",))
     assert model.values([item]) == [[0.0]]

@@ -57,10 +57,10 @@ def test_no_question_of_the_real_files_is(data: Path, source: str) -> None:
 
 def test_the_windows_are_those_of_the_models() -> None:
     assert (QUESTION, REFERENCE, CANDIDATE) == (crossencoder.QUESTION, crossencoder.REFERENCE, crossencoder.CANDIDATE)
-    assert (QUESTION_TYPE, ENCODER) == (question_type.LONGEST - 2, minilm.LONGEST - 2)
+    assert (QUESTION_TYPE, ENCODER) == (question_type.MAX_PIECES - 2, minilm.MAX_PIECES - 2)
     long = "word " * 1000
     assert len(question_type.pieces([long])[0]) - 2 == QUESTION_TYPE
-    assert len(minilm.word_pieces(minilm.LONGEST).encode(long).ids) - 2 == ENCODER
+    assert len(minilm.word_pieces(minilm.MAX_PIECES).encode(long).ids) - 2 == ENCODER
 
 
 def test_a_text_is_cut_from_one_word_piece_more_than_the_window() -> None:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from quit.errors import InputError
-from quit.models.question_type import COARSE, FINE, QuestionType, QuestionTypeClassifier, from_trec
+from quit.models.question_type import COARSE, FINE, PredictedType, QuestionTypeClassifier, from_trec
 
 CASES = [
     ("Which city is the capital of France ?", "LOC:city"), ("What country has the most people ?", "LOC:country"),
@@ -50,7 +50,7 @@ def test_company_and_order_do_not_matter(classifier, encoder):
 
 def test_strange_questions_get_a_type(classifier):
     for typed in classifier.classify(["", "?", "東京", "word " * 2000]):
-        assert isinstance(typed, QuestionType) and typed.coarse in COARSE.values()
+        assert isinstance(typed, PredictedType) and typed.coarse in COARSE.values()
 
 
 def test_the_spelling_is_that_of_the_sources(data):

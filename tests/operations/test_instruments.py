@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from quit.errors import InputError
-from quit.models.convergence_scored import Scored
+from quit.models.convergence_scored import ScoredConvergence
 from quit.models.factory import Models
 from quit.operations import instruments
 from quit.settings import Settings
@@ -80,7 +80,9 @@ def test_verdicts_of_a_language_model_are_counted(models: Models, four: SourceRe
         def score(self, pairs):
             return np.array([np.nan, np.nan, *([1.0] * (len(pairs) - 2))])
 
-    scored = SimpleNamespace(convergence=Scored(Silent(), Settings().convergence), question_types=models.question_types)
+    scored = SimpleNamespace(
+        convergence=ScoredConvergence(Silent(), Settings().convergence), question_types=models.question_types
+    )
     for _ in range(2):  # a second call counts its own replies only
         figures = instruments.convergence_agreement(four, scored, Settings())
         assert (figures["verdicts"], figures["unread"]) == (HINTS_OF_FOUR * 11, 2)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from quit.errors import InputError
 from quit.report.lookup import Lookup
 from quit.review.store import ReviewStore
 from tests.report import tiny
@@ -19,7 +20,7 @@ def _ids(found) -> list[str]:
 @pytest.mark.parametrize(
     ("text", "ids"),
     [
-        ("", ["q1", "q2", "q3", "q4"]),
+        ("", ["q0", "q1", "q2", "q3", "q4"]),  # q0 was left out at collect
         ("WHICH river", ["q1"]),  # every word, any case
         ("picasso", ["q2"]),  # an answer
         ("Málaga", ["q2"]),  # a hint, accents do not matter
@@ -36,14 +37,29 @@ def test_every_word_has_to_occur(lookup, text, ids) -> None:
 def test_filters_orders_and_pages(lookup) -> None:
     assert _ids(lookup.search(filters={"state": "filter: answer_leak"})) == ["q4"]
     assert _ids(lookup.search(filters={"state": "dev", "difficulty": "easy"})) == ["q2"]
-    assert _ids(lookup.search(filters={"type": "none such"})) == []
-    assert _ids(lookup.search(order="most")) == ["q1", "q2", "q3", "q4"]  # 3 of 4, 2 of 4, 2 of 4, none
-    assert _ids(lookup.search(order="fewest")) == ["q2", "q3", "q1", "q4"]
+    assert _ids(lookup.search(filters={"state": "collect: too_few_hints"})) == ["q0"]
+    assert _ids(lookup.search(order="most")) == ["q1", "q2", "q3", "q0", "q4"]  # 3 of 4, 2 of 4, 2 of 4, none
+    assert _ids(lookup.search(order="fewest")) == ["q2", "q3", "q1", "q0", "q4"]
     assert _ids(lookup.search(order="hardest"))[0] == "q3"
-    assert _ids(lookup.search(order="drop table overview")) == ["q1", "q2", "q3", "q4"]
     second = lookup.search(page=2, size=3)
-    assert (_ids(second), second.total) == (["q4"], 4)
-    assert _ids(lookup.search(page=99, size=3)) == ["q4"]
+    assert (_ids(second), second.total) == (["q3", "q4"], 5)
+    assert _ids(lookup.search(page=99, size=3)) == ["q3", "q4"]
+    assert lookup.neighbours("q3", "", {}, "fewest", []) == ("q2", "q1")
+    assert lookup.neighbours("q0", "", {"state": ""}, "id", []) == (None, "q1")
+    assert lookup.neighbours("q1", "guernica", {}, "id", []) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("search", "message"),
+    [
+        ({"order": "drop table overview"}, "no order 'drop table overview'. Known: id, most"),
+        ({"checks": ["cut", "foo"]}, "no check 'foo'. Known: leak, no-label-2"),
+        ({"filters": {"type": "", "difficulty": "medium"}}, "no difficulty 'medium'. Known: easy, hard."),
+    ],
+)
+def test_names_and_values_that_do_not_exist_are_refused(lookup, search, message) -> None:
+    with pytest.raises(InputError, match=message):
+        lookup.search(**search)
 
 
 def test_what_an_owner_looks_for(tmp_path) -> None:
@@ -56,28 +72,34 @@ def test_what_an_owner_looks_for(tmp_path) -> None:
     assert _ids(lookup.search(checks=["no-label-2"])) == ["q3"]
     # One of two labelers is right on 3 of q1's passages, on 2 of q2's, on none of q3's.
     assert _ids(lookup.search(checks=["disagreement"])) == ["q1", "q2"]
-    assert [row["disagreement"] for row in lookup.search(order="disagreement").rows] == [0.75, 0.5, 0.0, None]
+    assert [row["disagreement"] for row in lookup.search(order="disagreement").rows] == [0.75, 0.5, 0.0, None, None]
     assert _ids(lookup.search(checks=["cut", "disagreement"])) == _ids(lookup.search(order="cut", size=1)) == ["q2"]
     assert _ids(lookup.search(checks=["leak", "cut"])) == []
-    assert _ids(lookup.search(checks=["1; drop table overview"])) == ["q1", "q2", "q3", "q4"]
     found = lookup.search(checks=["cut"])
     assert found.checks == {"leak": 1, "no-label-2": 1, "disagreement": 2, "cut": 1, "changed": 0}
     assert found.rows[0]["cut"] == 2 and lookup.row("q2") == found.rows[0] and lookup.row("q9") is None
+    assert found.columns == ["share", "disagreement", "cut", "leaks", "reviewers"]  # people changed no label
     # A single labeler cannot disagree with itself.
     assert _ids(Lookup(lookup.workspace, labelers=1).search(checks=["disagreement"])) == []
 
 
 def test_rows_and_choices_say_what_there_is(lookup) -> None:
     found = lookup.search()
-    first = found.rows[0]
-    assert (first["passages"], first["fully"], first["share"], first["people"]) == (4, 3, 0.75, 0)
-    assert [row["people"] for row in found.rows] == [0, 2, 2, 0]
-    assert found.choices["state"] == [("dev", 1), ("filter: answer_leak", 1), ("test", 1), ("train", 1)]
+    first = found.rows[1]
+    assert (first["passages"], first["fully"], first["share"], first["reviewers"]) == (4, 3, 0.75, 0)
+    assert [row["reviewers"] for row in found.rows] == [0, 0, 2, 2, 0]
+    assert found.choices["state"] == [
+        ("collect: too_few_hints", 1),
+        ("dev", 1),
+        ("filter: answer_leak", 1),
+        ("test", 1),
+        ("train", 1),
+    ]
     assert found.choices["difficulty"] == [("easy", 2), ("hard", 1)]
 
 
 def test_what_is_pulled_later_is_found(lookup) -> None:
-    assert lookup.search().rows[0]["people"] == 0
+    assert lookup.search().rows[1]["reviewers"] == 0
     row = next(row for row in tiny.reviews() if row["kind"] == "annotation")
     ReviewStore(lookup.workspace).append([{**row, "question_id": "q1", "review_id": "late", "annotation": 99}])
-    assert lookup.search().rows[0]["people"] == 1
+    assert lookup.search().rows[1]["reviewers"] == 1

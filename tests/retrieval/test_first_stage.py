@@ -6,13 +6,19 @@ import numpy as np
 import pytest
 
 from quit.errors import InputError, SettingsError
+from quit.retrieval import vectors
 from quit.retrieval.first_stage import FusedStage, build_first_stage, open_first_stage
 from quit.retrieval.protocols import FirstStage
 from quit.settings import FirstStages
 from tests.corpora.worlds import Fixed, Given, corpus_of, unit, use
 from tests.retrieval.test_hybrid import TEXTS, _bm25
 
-SETTINGS = FirstStages(block=2)
+SETTINGS = FirstStages()
+
+
+@pytest.fixture(autouse=True)
+def _short_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vectors, "BLOCK", 2)
 
 
 def test_bm25_on_disk_is_lucenes(tmp_path: Path) -> None:

@@ -150,6 +150,25 @@ def test_a_killed_apply_is_finished_by_the_next_with_the_same_bytes(workspace: W
     assert _update_bytes(workspace) == _update_bytes(other) != {}
 
 
+def test_until_an_update_is_done_the_tables_are_those_of_the_one_before(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, items = ReviewStore(workspace), _items(workspace)
+    store.append(_say(1, items[0], _wrong(items[0])))
+    apply_reviews(workspace)
+    before, labels = workspace.state, workspace.read("labels")
+    store.append(_say(2, items[1], _wrong(items[1])))
+
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr("flows.review.StageExecutor.__call__", stopped)
+        apply_reviews(workspace)
+    assert workspace.state == before and workspace.read("labels").equals(labels)
+    assert apply_reviews(workspace).applied == 2 and workspace.state != before
+
+
 def test_apply_needs_labels_and_takes_review_settings_only(workspace: Workspace) -> None:
     for settings, message in (
         (["judge.threshold=0.1"], "only review settings"),

@@ -14,7 +14,7 @@ from tests.stages.labelling.test_verdicts import said
 
 
 def _item(name: str, split: str = "dev") -> ReviewItem:
-    return ReviewItem(name, split, "?", (), (), "", ())
+    return ReviewItem(name, split, "?", (), (), ())
 
 
 def test_they_are_spread_evenly_and_always_the_same() -> None:

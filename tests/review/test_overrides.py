@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from quit.engine import workers
-from quit.engine.decisions import contents, in_force
-from quit.engine.logs import Log
+from quit.engine.logs import Log, contents, in_force
 from quit.engine.pipeline import Pipeline
 from quit.engine.workers import order
 from quit.engine.workspace import Workspace

@@ -49,6 +49,7 @@ class Request:
     """A request as it arrived. ``at_once``: requests in flight, itself included."""
 
     payload: Any
+    authorization: str
     at_once: int
     answered: bool = False
     """Whether a whole completion was sent."""
@@ -191,11 +192,11 @@ class RudeServer:
         """The payloads of the requests that got a whole completion."""
         return [request.payload for request in self.requests if request.answered]
 
-    def _arrive(self, payload: Any) -> tuple[Request, Fault]:
+    def _arrive(self, payload: Any, authorization: str) -> tuple[Request, Fault]:
         with self._lock:
             number = len(self.requests)
             self._in_flight += 1
-            request = Request(payload, self._in_flight)
+            request = Request(payload, authorization, self._in_flight)
             self.requests.append(request)
             if callable(self.script):
                 fault = self.script(number, payload)
@@ -235,7 +236,7 @@ class RudeServer:
                     self._send(404, {}, _error(f"no such path: {self.path}", 404))
                     return
                 payload = json.loads(raw)
-                request, fault = outer._arrive(payload)
+                request, fault = outer._arrive(payload, self.headers.get("Authorization", ""))
                 outer._stop.wait(None if fault.hang else fault.delay)
                 with outer._lock:  # before it is sent: with the answer, a client may send the next one
                     outer._in_flight -= 1

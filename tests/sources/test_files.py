@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quit.sources.files import DEEPEST, Shallow
+from quit.sources.files import MAX_DEPTH, Shallow
 
 TEXTS = st.text('"\\\\[]{}é\u2028x', max_size=6)
 PLAIN = st.none() | st.integers() | TEXTS
@@ -22,7 +22,7 @@ def _read(data: bytes, size: int) -> bytes:
 
 @given(st.lists(VALUES, max_size=3), st.integers(1, 9), st.integers(0, 3))
 def test_depth_is_counted_whatever_texts_hold_and_wherever_reads_end(values, size, beyond):
-    deep = DEEPEST - 1 + beyond
+    deep = MAX_DEPTH - 1 + beyond
     text = json.dumps(values, ensure_ascii=bool(size % 2))
     data = f"[{text}, {'[' * deep}{']' * deep}]".encode()
     if beyond:

@@ -13,8 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from quit.cli import main
-from quit.commands.check import examine
 from quit.errors import InputError
+from quit.library.checking import examine
 from quit.settings import load
 from quit.sources import files, jsonl, parse_source
 
@@ -73,7 +73,10 @@ FAULTS = {
 }  # fmt: skip
 NOTES = {
     "an unknown key": (changed(candidates=..., canditates=["squid"]), ["'canditates'", "did you mean 'candidates'?"]),
-    "a key twice": (changed()[:-1] + ', "answers": ["octopus"]}', ["'answers' is there twice", "only the last one"]),
+    "a key twice": (
+        changed()[:-1] + ', "answers": ["octopus"]}',
+        ["'answers' is in an object twice", "only the last one"],
+    ),
     "the answer among the candidates": (changed(candidates=["squid", "Octopus"]), ["'Octopus'", "Take it out"]),
     "a list in one text": (changed(candidates="Monet, Cezanne"), ["'Monet, Cezanne'", "Write a list"]),
     "a stop word as answer": (changed(answers=["yours"]), ["'yours' is a common word", "full name"]),
@@ -146,7 +149,7 @@ def test_what_may_never_end_is_refused_before_it_is_read(tmp_path, special):
 
 
 def test_a_line_without_end_costs_itself_alone_and_no_memory(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(files, "LONGEST_LINE", 10_000)
+    monkeypatch.setattr(files, "MAX_LINE", 10_000)
     path = written(tmp_path, changed(difficulty="x" * 10_000_000))
     tracemalloc.start()
     items = [(item.position, item.fault and item.fault.reason) for item in files.line_items(path, "JSON Lines")]
@@ -160,7 +163,7 @@ def test_a_json_file_beyond_memory_is_refused(tmp_path):
     path = tmp_path / "hints.jsonl"
     with path.open("wb") as file:
         file.write(b"[")
-        file.truncate(files.LARGEST_WHOLE + 1)  # no byte of it is on the disk
+        file.truncate(files.MAX_WHOLE + 1)  # no byte of it is on the disk
     with pytest.raises(InputError, match="split the file"):
         list(files.line_items(path, "JSON Lines"))
 

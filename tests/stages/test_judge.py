@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from quit.models.protocols import Verdict
+from quit.settings import Settings
 from quit.stages.judge import judge_answers, judge_stage
 from quit.stages.labelling.answers import Answers, number_answers
 from tests.rows import table_of
@@ -63,16 +64,18 @@ def test_an_answer_is_judged_once_in_its_most_frequent_form_and_what_costs_nothi
     assert [row["note"] for row in rows] == [None, "noted", None, None, "noted"]
 
 
-@pytest.mark.parametrize(("economy", "form"), [("off", "USA"), ("adaptive", "the usa")])
-def test_a_second_judge_rules_on_the_same_answers(economy: str, form: str) -> None:
+@pytest.mark.parametrize(("partial", "form"), [("off", "USA"), ("exact", "the usa")])
+def test_a_second_judge_rules_on_the_same_answers(partial: str, form: str) -> None:
     def of(name: str):
         return lambda columns, reader, question_ids: REPLIES[reader][name].select(columns)
 
+    readers = [{"name": name, "role": "labeler"} for name in ("one", "two")]
+    settings = Settings.model_validate({"readers": readers, "labels": {"partial": partial}})
     first, second = Judges("first", form), Judges("second")
     for judge in (second, None):
         context = SimpleNamespace(
             models=SimpleNamespace(judge=first, second_judge=judge),
-            settings=SimpleNamespace(labels=SimpleNamespace(economy=economy), readers_in_order=["one", "two"]),
+            settings=settings,
         )
         tables = judge_stage.function(context, QUESTIONS, of("answers"), of("distinct_answers"))
         said = {

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quit import contracts
-from quit.models.convergence_scored import Scored, SimilarityConvergence, convergence
+from quit.models.convergence_scored import ScoredConvergence, SimilarityConvergence, convergence
 from quit.models.protocols import Drawn, HintScorer, HintSet
 from quit.settings import Convergence
 from quit.stages.questions.candidates import CandidatePool
@@ -193,7 +193,7 @@ def test_pair_scores_become_convergence_by_the_formula() -> None:
     item = HintSet("Which city?", ("p", "pl", "plb", "l"), "paris", ("london", "berlin", "madrid"))
     assert isinstance(Letters(), HintScorer)
     # n = 4 candidates: 1 - rivals / 4, and 0 for the hint that does not refer to the gold answer.
-    assert Scored(Letters(), Convergence()).values([item]) == [[1.0, 0.75, 0.5, 0.0]]
+    assert ScoredConvergence(Letters(), Convergence()).values([item]) == [[1.0, 0.75, 0.5, 0.0]]
 
 
 def test_notes_of_missing_verdicts_do_not_depend_on_earlier_calls() -> None:
@@ -205,7 +205,7 @@ def test_notes_of_missing_verdicts_do_not_depend_on_earlier_calls() -> None:
         def score(self, pairs):
             return np.array([np.nan if pair.candidate in ("London", "Rome") else 1.0 for pair in pairs])
 
-    model = Scored(Silent(), Convergence())
+    model = ScoredConvergence(Silent(), Convergence())
     tables = _tables([{"hint": f"hint {place}"} for place in range(4)] + [{"hint": "hint", "convergence": 0.9}])
     first, again = (_rank(tables, model, method="llm", language_model="one")["ranked_hints"] for _ in range(2))
     assert first.equals(again)

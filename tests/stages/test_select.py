@@ -15,7 +15,7 @@ from tests.partly import LABELERS, build
 from tests.stages.labelling.test_verdicts import said
 
 AUDIT = 60
-ESTIMATED = ("labels.economy=estimated", "labels.exact_splits=[]", f"labels.audit={AUDIT}", "labels.error=0.3")
+ESTIMATED = ("labels.partial=estimated", "labels.exact_splits=[]", f"labels.audit={AUDIT}", "labels.error=0.3")
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from quit.store.lease import Lease
 from quit.store.objects import Objects, open_objects
 from tests.store.conftest import together
 
-QUICK = Remote(lease_seconds=1.0, poll_seconds=0.02, settle_seconds=0.05)
+QUICK = Remote(lease_seconds=1.0)
 
 
 class Stuck(Lease):

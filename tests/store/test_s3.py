@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from tests.servers.moto import MotoServer
 from tests.store.conftest import hints, opened, store
 
 pytestmark = pytest.mark.slow
-LEASE = ("--set", "remote.lease_seconds=12", "--set", "remote.poll_seconds=0.5")
+LEASE = ("--set", "remote.lease_seconds=12")
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +33,14 @@ def environment(s3: MotoServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 def place(request: pytest.FixtureRequest, s3: MotoServer) -> str:
     digest = hashlib.sha256(request.node.name.encode()).hexdigest()[:12]
     return f"{s3.bucket(f'bucket-{digest}')}/some/W"
+
+
+def test_of_many_who_create_one_object_exactly_one_is_told_so(place: str) -> None:
+    stores = [open_objects(place) for _ in range(6)]
+    with ThreadPoolExecutor(6) as pool:
+        created = list(pool.map(lambda number: stores[number].create("one", b"%d" % number), range(6)))
+    assert sum(created) == 1 and stores[0].read("one") == b"%d" % created.index(True)
+    assert stores[0]._refuses  # by a condition on the request, not by waiting
 
 
 def _hashes(store: Objects) -> dict[str, str]:

@@ -121,17 +121,19 @@ def test_a_url_that_is_none_is_one_clear_line(url: str, message: str) -> None:
 
 
 def test_what_is_written_for_other_tools_is_written_here() -> None:
-    for command, said in (
-        (["export", "--out"], "folder of this machine"),
-        (["report", "--out"], "folder of this machine"),
-        (["release", "create", "--name", "v1", "--out"], "folder of this machine"),
-        (["workspace", "backup", "-w", "W"], "s3:"),
-        (["benchmark", "run", "--release", "v1", "--out"], "s3:"),
-        (["index", "build", "-c", "C", "--out"], "s3:"),
-        (["workspace", "restore", "b.tar", "-w"], "restored to a folder of this machine"),
+    for command, code, what in (
+        (["export", "--out"], 4, "this is written"),
+        (["report", "--out"], 4, "this is written"),
+        (["release", "create", "--name", "v1", "--out"], 4, "this is written"),
+        (["workspace", "backup", "-w", "W"], 4, "this is written"),
+        (["benchmark", "run", "--release", "v1", "--out"], 4, "this is written"),
+        (["index", "build", "-c", "C", "--out"], 4, "this is written"),
+        (["workspace", "restore", "b.tar", "-w"], 3, "a backup is restored"),
     ):
         done = call_quit(*command, "s3://bucket/x")
-        assert done.returncode in (3, 4) and said in done.stderr
+        assert (done.returncode, done.stderr.count("\n")) == (code, 1)
+        assert f"s3://bucket/x: {what} to a folder of this machine. Name one," in done.stderr
+    assert not Path("s3:").exists()
 
 
 def test_a_missing_package_is_named() -> None:
@@ -157,7 +159,7 @@ def test_an_unreachable_endpoint_is_a_server_to_try_again_later(monkeypatch: pyt
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "identity")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hush")
-    store = open_objects("s3://bucket/x", Remote(attempts=1, connect_seconds=1))
+    store = open_objects("s3://bucket/x", Remote(attempts=1))
     with pytest.raises(ServerError, match="AWS_ENDPOINT_URL") as error:
         store.listing()
     assert error.value.retryable and "hush" not in str(error.value)
@@ -176,6 +178,5 @@ def test_missing_credentials_are_told_with_what_to_set(monkeypatch: pytest.Monke
 def test_the_settings_of_a_run_reach_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     store = open_objects("s3://bucket/x")
-    store.use(Remote(attempts=2, answer_seconds=7))
+    store.use(Remote(attempts=2))
     assert store._files.config_kwargs["retries"]["max_attempts"] == 2
-    assert store._files.config_kwargs["read_timeout"] == 7

@@ -4,6 +4,7 @@ What it says may differ between machines; counts that add up, shapes, and that a
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,13 +20,12 @@ from quit.retrieval.complexity import Retrieved
 from quit.settings import Settings, parse
 from quit.stages.questions.candidates import candidate_pool
 from quit.systems.bandits import run as bandits
-from quit.systems.bandits.arms import requests
 from quit.systems.benchmark.listwise import ListwiseReranker, said
 from quit.systems.benchmark.plugins import Context
 from quit.systems.collection import questions
 from quit.systems.complexity_models import Opinions
-from quit.systems.opening import language_model
-from quit.systems.retrieval_complexity import Asked, Rated
+from quit.systems.opening import Opened, language_model
+from quit.systems.retrieval_complexity import ComplexityQuestion, ComplexityResult
 from quit.systems.sunar.assembly import Assembly
 from quit.systems.sunar.queries import Query
 from quit.systems.sunar.reading import COUNTS, Asker, LanguageModelAnswers
@@ -87,20 +87,22 @@ def test_decompositions_reports_and_judged_documents(real_model: VllmServer) -> 
     collection = SmallCollection(DOCUMENTS, QUERIES, QRELS)
     generator = language_model(NAME, Models(settings), settings, "bandits.language_model")
     given, stage = questions(collection), WordOverlap(collection)
-    arms, counts = bandits.decomposed("written", given, collection, stage, settings, lambda: generator)
+    arms, counts = bandits.decomposed("written", given, collection, stage, settings, generator)
     assert counts["decompositions"] == len(arms) == 2
     # Two prompts a request, each asked twice at most; a request of which nothing can be read is its own arm.
     assert 4 <= counts["replies"] <= 8 and counts["unread"] <= counts["replies"] >= counts["cut"]
     alone = [part for part in arms if part.arms == (part.question.text,)]
     assert len(alone) == counts["without_sub_queries"] and all(len(part.arms) <= 4 for part in arms)
-    head = bandits.judge_of_documents(settings, None, generator)  # type: ignore[arg-type]
-    measured = requests(arms, collection, stage, settings.bandits, relevance=head)
-    assert set(np.unique(np.concatenate([request.observed for request in measured]))) <= {0.0, 1.0}
-    assert head.judge.unread <= head.judge.asked == sum(len(request.pool) for request in measured)  # type: ignore
+    opened = Opened(collection, stage, Models(settings), np.zeros((len(DOCUMENTS), 4), dtype=np.float32))  # type: ignore
+    measured = bandits.measure(opened, given, "written", "judge", settings, generator)
+    assert set(np.unique(np.concatenate([request.observed for request in measured.requests]))) <= {0.0, 1.0}
+    verdicts = measured.about["relevance_verdicts"]
+    assert verdicts["unread"] <= verdicts["verdicts"] == sum(len(request.pool) for request in measured.requests)
+    first = replace(measured, requests=measured.requests[:1], questions=given[:1])
 
-    scored = bandits.reports(measured[:1], given[:1], collection, [None], 1.0, settings, generator)
+    scored = bandits.reports(first, [None], 1.0, settings)
     before = _answered(real_model)
-    assert bandits.reports(measured[:1], given[:1], collection, [None], 1.0, settings, generator) == scored
+    assert bandits.reports(first, [None], 1.0, settings) == scored
     assert _answered(real_model) == before
     [(policy, _, report)] = scored
     citations = sum(len(sentence.cited) for sentence in report.sentences)
@@ -125,8 +127,8 @@ def test_complexity_baseline_and_own_answers(real_model: VllmServer) -> None:
     settings = _settings(real_model, complexity={"baseline_model": NAME, "answer_model": NAME, "answer_tokens": 16})
     opinions = Opinions(Models(settings), settings)
     texts = ("What is the capital of France?", "Who is the mother of the director of Grey Harbour?")
-    asked = [Asked(str(number), text, ("Paris",)) for number, text in enumerate(texts)]
-    rated = opinions.added_to([Rated(question, Retrieved(0, 0, 0, 0, 1), 0.5, 1) for question in asked])
+    asked = [ComplexityQuestion(str(number), text, ("Paris",)) for number, text in enumerate(texts)]
+    rated = opinions.added_to([ComplexityResult(question, Retrieved(0, 0, 0, 0, 1), 0.5, 1) for question in asked])
     said_complex = [rating.said_complex for rating in rated]
     assert opinions.about["baseline_replies"] == {"verdicts": 2, "unread": said_complex.count(None)}
     replies = opinions.about["answer_replies"]

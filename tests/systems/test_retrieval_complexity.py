@@ -10,10 +10,12 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
+from quit.commands.complexity import pieces
 from quit.errors import InputError
 from quit.models.factory import Models
 from quit.models.generation import ChatRequest
 from quit.models.protocols import Verdict
+from quit.render.table import markdown
 from quit.retrieval.complexity import Retrieved
 from quit.settings import Settings
 from quit.settings.complexity import Complexity
@@ -53,10 +55,10 @@ class Answers:
         return np.array([float(any(answer in text for answer in answers)) for text in texts])
 
 
-def rated_of(encoder) -> list[rrcp.Rated]:
+def rated_of(encoder) -> list[rrcp.ComplexityResult]:
     collection = SmallCollection(DOCUMENTS, QUERIES, {})
     stage = WordOverlap(collection)
-    asked = rrcp.asked_of(questions(collection))
+    asked = rrcp.questions_of(questions(collection))
     found = (lambda texts: [ranking.rows for ranking in stage.search(texts, 3)],
              lambda rows: encoder.encode(collection.texts(rows.tolist())))  # fmt: skip
     return rrcp.rate(asked, collection, *found, encoder, Answers(), Tokens(), SETTINGS)
@@ -64,7 +66,7 @@ def rated_of(encoder) -> list[rrcp.Rated]:
 
 def test_ratings(encoder, tmp_path: Path) -> None:
     rated = rated_of(encoder)
-    assert [(one.asked.query_id, one.asked.hops) for one in rated] == [("q", 2), ("q-s1", 1), ("q-s2", 1)]
+    assert [(one.question.query_id, one.question.hops) for one in rated] == [("q", 2), ("q-s1", 1), ("q-s2", 1)]
     whole, step, nothing = rated
     # One document of two speaks of both tokens.
     assert (whole.retrieved.documents, whole.retrieved.completeness) == (2, 0.5)
@@ -80,13 +82,13 @@ def test_ratings(encoder, tmp_path: Path) -> None:
     first = (tmp_path / "complexity.parquet").read_bytes(), (tmp_path / "complexity.json").read_bytes()
     rrcp.write(rated_of(encoder), tmp_path, {}, SETTINGS)
     assert first == ((tmp_path / "complexity.parquet").read_bytes(), (tmp_path / "complexity.json").read_bytes())
-    assert rrcp.lines(made)[0].startswith("3 questions")
+    assert next(pieces(made)).startswith("3 questions")
 
 
 def test_complex_is_neither_answerable_nor_complete() -> None:
     def decided(answerability: float, complete: float, documents: int = 3, t_ans: float = 0.5):
-        asked = rrcp.Asked("q", "q", ("a",))
-        rated = rrcp.Rated(asked, Retrieved(answerability, 0.0, complete, 0.0, documents), t_ans, 0.9)
+        asked = rrcp.ComplexityQuestion("q", "q", ("a",))
+        rated = rrcp.ComplexityResult(asked, Retrieved(answerability, 0.0, complete, 0.0, documents), t_ans, 0.9)
         return rated.answerable, rated.complete, rated.complex
 
     assert decided(0.5, 0.2) == (True, False, False)
@@ -96,7 +98,7 @@ def test_complex_is_neither_answerable_nor_complete() -> None:
     assert decided(0, 0, documents=0, t_ans=0.0)[0] is False
 
 
-def drawn(informative: bool) -> list[rrcp.Rated]:
+def drawn(informative: bool) -> list[rrcp.ComplexityResult]:
     rng = np.random.default_rng(4)
     made = []
     for number in range(120):
@@ -105,8 +107,8 @@ def drawn(informative: bool) -> list[rrcp.Rated]:
         answerability = float(falling) if informative else rng.random()
         complete = float(rng.random())
         got = Retrieved(answerability, 0.5, complete, 0.1, 3)
-        asked = rrcp.Asked(str(number), "q", ("a",), hops, f"{hops}hop", str(number // 2))
-        made.append(rrcp.Rated(asked, got, 0.5, 0.9))
+        asked = rrcp.ComplexityQuestion(str(number), "q", ("a",), hops, f"{hops}hop", str(number // 2))
+        made.append(rrcp.ComplexityResult(asked, got, 0.5, 0.9))
     return made
 
 
@@ -125,17 +127,17 @@ def test_and_not_where_it_is_not() -> None:
     assert found["hops"]["answerability"]["low"] < 0 < found["hops"]["answerability"]["high"]
     assert abs(found["known_complex"]["chosen_thresholds"]["matthews"]["value"] or 0) < 0.25
     assert found["kinds"]["completeness"]["p"] > 0.01
-    one_kind = [one for one in drawn(False) if one.asked.hops == 2]
+    one_kind = [one for one in drawn(False) if one.question.hops == 2]
     assert rrcp.agreement(one_kind, SETTINGS) == {}
 
 
 def test_a_prompted_model_is_one_more_decision_and_its_own_answers_are_compared() -> None:
     rated = [
-        replace(rating, said_complex=None if number == 0 else rating.asked.hops > 1, correct=not rating.complex)
+        replace(rating, said_complex=None if number == 0 else rating.question.hops > 1, correct=not rating.complex)
         for number, rating in enumerate(drawn(True))
     ]
     found = rrcp.agreement(rated, SETTINGS)
-    first = int(rated[0].asked.hops > 1)  # what could not be read counts as a no
+    first = int(rated[0].question.hops > 1)  # what could not be read counts as a no
     assert found["known_complex"]["language_model"]["accuracy"] == pytest.approx(1 - first / len(rated))
     correct = found["correct"]
     assert correct["accuracy"]["complex"] == 0.0 and correct["accuracy"]["not_complex"] == 1.0
@@ -143,8 +145,8 @@ def test_a_prompted_model_is_one_more_decision_and_its_own_answers_are_compared(
     scores = [rating.retrieved.answerability for rating in rated]
     expected = stats.pearsonr(scores, [float(rating.correct) for rating in rated]).statistic
     assert correct["pearson"]["answerability"]["value"] == pytest.approx(expected)
-    rows = rrcp.lines({"questions": 1, **dict.fromkeys(rrcp.DECISIONS, 1), "agreement": found})
-    assert "Pearson's correlation with it" in "\n".join(rows)
+    shown = markdown(pieces({"questions": 1, **dict.fromkeys(rrcp.DECISIONS, 1), "agreement": found}))
+    assert "Pearson's correlation with it" in shown and "| pearson complex | -1.000 | -1.000 to -1.000 |" in shown
 
 
 def test_opinions_of_language_models() -> None:
@@ -156,7 +158,10 @@ def test_opinions_of_language_models() -> None:
     settings = talking(complexity={"baseline_model": "tiny", "answer_model": "tiny"})
     opinions = Opinions(Talks(settings, reply), settings)
     got = Retrieved(0.1, 0.0, 0.5, 0.1, 3)
-    rated = [rrcp.Rated(rrcp.Asked(text, text, ("Letsie III",)), got, 0.5, 0.9) for text in ("Who?", "What?", "Why?")]
+    rated = [
+        rrcp.ComplexityResult(rrcp.ComplexityQuestion(text, text, ("Letsie III",)), got, 0.5, 0.9)
+        for text in ("Who?", "What?", "Why?")
+    ]
     opined = opinions.added_to(rated)
     assert [rating.said_complex for rating in opined] == [True, False, None]
     assert [rating.correct for rating in opined] == [True, False, False]
@@ -195,9 +200,9 @@ def test_bad_question_files_name_the_line(tmp_path: Path, line: str, named: str)
     good = json.dumps({"id": 7, "question": "Who?", "answers": ["x"], "hops": 2})
     path.write_text(f"{good}\n{line}\n")
     with pytest.raises(InputError, match=named):
-        rrcp.read_asked(path)
+        rrcp.read_questions(path)
     path.write_text(good + "\n")
-    assert rrcp.read_asked(path) == [rrcp.Asked("7", "Who?", ("x",), 2, None, "7")]
+    assert rrcp.read_questions(path) == [rrcp.ComplexityQuestion("7", "Who?", ("x",), 2, None, "7")]
 
 
 def test_labels_of_a_file_are_what_complexity_is_compared_with(tmp_path: Path) -> None:
@@ -205,23 +210,23 @@ def test_labels_of_a_file_are_what_complexity_is_compared_with(tmp_path: Path) -
     rows = [{"complex": True}, {"complex": False, "hops": 3}, {"hops": 2}, {}]
     lines = [json.dumps({"id": number, "question": "q", "answers": ["a"], **row}) for number, row in enumerate(rows)]
     path.write_text("\n".join(lines))
-    asked = rrcp.read_asked(path)
+    asked = rrcp.read_questions(path)
     assert [one.label for one in asked] == [True, False, True, None]
     # Complex are 0 and 1 (no document holds an answer), so of the three labelled ones 0 is right and 1 and 2 are wrong.
     got = [Retrieved(float(number > 1), 0.0, 0.1, 0.1, 3) for number in range(4)]
-    rated = [rrcp.Rated(one, retrieved, 0.5, 0.9) for one, retrieved in zip(asked, got, strict=True)]
+    rated = [rrcp.ComplexityResult(one, retrieved, 0.5, 0.9) for one, retrieved in zip(asked, got, strict=True)]
     found = rrcp.agreement(rated, SETTINGS)["known_complex"]
     assert (found["items"], found["positive"], found["complex"]["accuracy"]) == (3, 2, pytest.approx(1 / 3))
     whole = rrcp.write(rated, tmp_path, {}, SETTINGS)
-    assert "Known to be complex (2 of 3)" in "\n".join(rrcp.lines(whole))
+    assert "Known to be complex (2 of 3)" in markdown(pieces(whole))
     assert pq.read_table(tmp_path / "complexity.parquet")["known_complex"].to_pylist() == [True, False, None, None]
 
 
 def test_nothing_to_ask(tmp_path: Path) -> None:
     (tmp_path / "e.jsonl").write_text("\n")
     with pytest.raises(InputError, match="holds no question"):
-        rrcp.read_asked(tmp_path / "e.jsonl")
+        rrcp.read_questions(tmp_path / "e.jsonl")
     with pytest.raises(InputError, match="Cannot read the questions"):
-        rrcp.read_asked(tmp_path / "none.jsonl")
+        rrcp.read_questions(tmp_path / "none.jsonl")
     with pytest.raises(InputError, match="None of the questions has an answer"):
-        rrcp.asked_of(questions(SmallCollection(DOCUMENTS, QUERIES[3:], {})))
+        rrcp.questions_of(questions(SmallCollection(DOCUMENTS, QUERIES[3:], {})))

@@ -76,18 +76,18 @@ class _Memory:
                 if text in self._known:
                     self._known.move_to_end(text)
                     vectors[text] = self._known[text]
-        missing = [text for text in dict.fromkeys(texts) if text not in vectors]
-        for start in range(0, len(missing), PART):
-            vectors |= self._learn(missing[start : start + PART])
+        misses = [text for text in dict.fromkeys(texts) if text not in vectors]
+        for start in range(0, len(misses), PART):
+            vectors |= self._learn(misses[start : start + PART])
         return [vectors[text] for text in texts]
 
     def _learn(self, texts: list[str]) -> dict[str, np.ndarray]:
         keys = {text: content_key(self._kind, text) for text in texts}
-        kept = self._store.read(list(keys.values())) if self._store else {}
-        missing = [text for text in texts if keys[text] not in kept]
-        known = {text: np.frombuffer(kept[key], dtype=self._dtype) for text, key in keys.items() if key in kept}
-        self._remember(known)
-        return known | (self.keep(missing, self._make(missing)) if missing else {})
+        stored = self._store.read(list(keys.values())) if self._store else {}
+        misses = [text for text in texts if keys[text] not in stored]
+        vectors = {text: np.frombuffer(stored[key], dtype=self._dtype) for text, key in keys.items() if key in stored}
+        self._remember(vectors)
+        return vectors | (self.keep(misses, self._make(misses)) if misses else {})
 
     def keep(self, texts: Sequence[str], vectors: Sequence[np.ndarray] | np.ndarray) -> dict[str, np.ndarray]:
         """Remember vectors, in memory and in the store; returns each text's numbers, flat."""

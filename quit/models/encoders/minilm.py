@@ -11,7 +11,7 @@ import numpy as np
 from quit.models.minilm_weights import SHA256, model_folder
 
 DIMENSION = 384
-LONGEST = 256
+MAX_PIECES = 256
 """Word pieces at which texts are cut: the model's own limit."""
 ARITHMETIC = "packed-1"
 """Part of the identity: rises whenever the same weights give other bits."""
@@ -62,7 +62,7 @@ class MiniLM:
                 body = Body(range(6)).eval().requires_grad_(False)
                 if self._precision != "fp32":
                     body.to(torch.bfloat16)
-                self._loaded = word_pieces(LONGEST), body.to(self._device)
+                self._loaded = word_pieces(MAX_PIECES), body.to(self._device)
             return self._loaded
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:

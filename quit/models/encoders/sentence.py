@@ -1,4 +1,4 @@
-"""Encoders of one vector a text, loaded by sentence-transformers, and plain checkpoints of transformers, which do not
+"""Encoders of one vector per text, loaded by sentence-transformers, and plain checkpoints of transformers, which do not
 say how their token vectors are pooled and compared."""
 
 from __future__ import annotations

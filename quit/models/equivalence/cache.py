@@ -30,12 +30,12 @@ class CachedEquivalence:
     def probability(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return the probability that each pair is equivalent, shape (len(pairs),), float64 in [0, 1]."""
         keys = {pair: content_key(self.identity, pair.question, pair.reference, pair.candidate) for pair in pairs}
-        known = self._store.read(list(keys.values()))
-        fresh = [pair for pair, key in keys.items() if key not in known]
-        for start in range(0, len(fresh), CHUNK):
-            part = fresh[start : start + CHUNK]
-            values = self._equivalence.probability(part).astype("<f8")
-            learnt = {keys[pair]: value.tobytes() for pair, value in zip(part, values, strict=True)}
-            self._store.write(learnt)
-            known |= learnt
-        return np.frombuffer(b"".join(known[keys[pair]] for pair in pairs), dtype="<f8").astype(np.float64)
+        values = self._store.read(list(keys.values()))
+        misses = [pair for pair, key in keys.items() if key not in values]
+        for start in range(0, len(misses), CHUNK):
+            part = misses[start : start + CHUNK]
+            probabilities = self._equivalence.probability(part).astype("<f8")
+            new_values = {keys[pair]: value.tobytes() for pair, value in zip(part, probabilities, strict=True)}
+            self._store.write(new_values)
+            values |= new_values
+        return np.frombuffer(b"".join(values[keys[pair]] for pair in pairs), dtype="<f8").astype(np.float64)

@@ -34,18 +34,22 @@ class Tokenizer:
 
     def sequence(self, question: str, reference: str, candidate: str) -> Pieces:
         """Return one input: word piece ids, segments (0 or 1) and matches (0 to 3), all of one length."""
-        asked = self._pieces(question)[:QUESTION]
-        gold = self._pieces(reference)[:REFERENCE]
-        answer = self._pieces(candidate)[:CANDIDATE]
+        question_ids = self._pieces(question)[:QUESTION]
+        reference_ids = self._pieces(reference)[:REFERENCE]
+        candidate_ids = self._pieces(candidate)[:CANDIDATE]
 
         def matches(pieces: Sequence[int], other: Sequence[int]) -> list[int]:
-            in_question, in_other = set(asked), set(other)
+            in_question, in_other = set(question_ids), set(other)
             return [(piece in in_other) + 2 * (piece in in_question) for piece in pieces]
 
         return (
-            [CLS, *asked, SEP, *gold, SEP, *answer, SEP],
-            [0] * (len(asked) + len(gold) + 3) + [1] * (len(answer) + 1),
-            [0] * (len(asked) + 2) + matches(gold, answer) + [0] + matches(answer, gold) + [0],
+            [CLS, *question_ids, SEP, *reference_ids, SEP, *candidate_ids, SEP],
+            [0] * (len(question_ids) + len(reference_ids) + 3) + [1] * (len(candidate_ids) + 1),
+            [0] * (len(question_ids) + 2)
+            + matches(reference_ids, candidate_ids)
+            + [0]
+            + matches(candidate_ids, reference_ids)
+            + [0],
         )
 
 

@@ -29,7 +29,7 @@ CHUNK = 4096
 _EMPTY = NAMES.index("empty")
 
 
-class Joined:
+class EnsembleClassifier:
     """Trees, cross-encoder and last step, from arrays as ``training/equivalence.py`` makes them.
 
     Arrays that are not there yet (during training) are not needed by the methods that do without them.
@@ -93,10 +93,10 @@ class EmbeddedEquivalence:
         self.identity = f"embedded-equivalence-{VERSION}@{file_checksum(weights)[:12]}"
 
     @once
-    def _model(self) -> Joined:
+    def _model(self) -> EnsembleClassifier:
         from quit.models.minilm_layers import load
 
-        return Joined(load(self._weights))
+        return EnsembleClassifier(load(self._weights))
 
     def probability(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return the probability that each pair is equivalent, shape (len(pairs),), float64 in [0, 1]."""

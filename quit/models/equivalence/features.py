@@ -129,9 +129,9 @@ def focus(reference: str, candidate: str) -> str:
     tokens = candidate.split()
     if len(tokens) <= HEAD + WINDOW:
         return candidate
-    wanted = set(folded(reference))
-    wanted = wanted - STOP_WORDS or wanted
-    hits = [any(part in wanted for part in folded(token)) for token in tokens]
+    gold_words = set(folded(reference))
+    gold_words = gold_words - STOP_WORDS or gold_words
+    hits = [any(part in gold_words for part in folded(token)) for token in tokens]
     best = max(range(HEAD, len(tokens) - WINDOW + 1), key=lambda at: (sum(hits[at : at + WINDOW]), -at))
     if best == HEAD or not any(hits[best : best + WINDOW]):
         return " ".join(tokens[: HEAD + WINDOW])
@@ -265,15 +265,15 @@ def likeness(reference: str, candidate: str) -> float:
 
 def lexical(question: str, reference: str, candidate: str) -> list[float]:
     """Return the features of one pair in the order of NAMES; ``candidate`` has been through :func:`clean`."""
-    gold, answer, asked = folded(reference), folded(candidate), set(folded(question))
+    gold, answer, question_words = folded(reference), folded(candidate), set(folded(question))
     values = {
         **_inclusion(gold, answer),
-        **_words(gold, answer, asked),
+        **_words(gold, answer, question_words),
         **_letters(gold, answer),
         **_quantities(reference, candidate),
         **_wording(question, candidate),
     }
-    names = [word for word in _CAPITAL.findall(candidate) if not set(folded(word)) & (asked | set(gold))]
+    names = [word for word in _CAPITAL.findall(candidate) if not set(folded(word)) & (question_words | set(gold))]
     values["other_names"] = min(len(names), 6) / 3
     if numbers(reference) and numbers(reference) == numbers(candidate):
         if _only_numbers(reference) and _only_numbers(candidate):
@@ -304,16 +304,16 @@ def _inclusion(gold: Sequence[str], answer: Sequence[str]) -> dict[str, float]:
     }
 
 
-def _words(gold: Sequence[str], answer: Sequence[str], asked: set[str]) -> dict[str, float]:
+def _words(gold: Sequence[str], answer: Sequence[str], question_words: set[str]) -> dict[str, float]:
     """Return which words the reference, the candidate and the question share, equal or alike."""
     gold_set, answer_set = set(gold), set(answer)
     gold_words = [word for word in gold if word not in STOP_WORDS] or list(gold)
     answer_words = list(dict.fromkeys([word for word in answer if word not in STOP_WORDS] or answer))
     common = len(gold_set & answer_set)
-    new = [(word, float(word in answer_set)) for word in gold_words if word not in asked]
+    new = [(word, float(word in answer_set)) for word in gold_words if word not in question_words]
     matches = [(word, max((alike(word, other) for other in answer_words), default=0.0)) for word in gold_words]
     reverse = {word: max((alike(word, other) for other in gold_words), default=0.0) for word in answer_words}
-    extra = sum(1 for word, near_gold in reverse.items() if word not in asked and near_gold < 0.3)
+    extra = sum(1 for word, near_gold in reverse.items() if word not in question_words and near_gold < 0.3)
     last = bool(gold_words) and gold_words[-1] in answer_set
     groups = [group for group in OPPOSITES if gold_set & group and answer_set & group]
     return {
@@ -328,21 +328,24 @@ def _words(gold: Sequence[str], answer: Sequence[str], asked: set[str]) -> dict[
         "last_word": last,
         "first_word": bool(gold_words) and gold_words[0] in answer_set,
         "other_first_name": last and _other_first_name(gold_words, answer),
-        "candidate_in_question": bool(answer_words) and all(word in asked for word in answer_words),
-        "question_share": sum(word in asked for word in answer_words) / max(1, len(answer_words)),
-        "reference_in_question": bool(gold_words) and all(word in asked for word in gold_words),
+        "candidate_in_question": bool(answer_words) and all(word in question_words for word in answer_words),
+        "question_share": sum(word in question_words for word in answer_words) / max(1, len(answer_words)),
+        "reference_in_question": bool(gold_words) and all(word in question_words for word in gold_words),
         "extra_words": min(extra, 20) / 5,
         "reference_content": min(len(gold_words), 10) / 5,
         "opposed": any(not gold_set & answer_set & group for group in groups),
-        **_rare(gold_words, answer_words, asked),
+        **_rare(gold_words, answer_words, question_words),
     }
 
 
-def _rare(gold: Sequence[str], answer: Sequence[str], asked: set[str]) -> dict[str, float]:
+def _rare(gold: Sequence[str], answer: Sequence[str], question_words: set[str]) -> dict[str, float]:
     """Return recall (of all, and of what the question does not give away), precision and extremes, by rarity."""
-    shared, extra = set(gold) & set(answer), [word for word in answer if word not in gold and word not in asked]
+    shared, extra = (
+        set(gold) & set(answer),
+        [word for word in answer if word not in gold and word not in question_words],
+    )
     weight = sum(rarity(word) for word in gold)
-    new = [word for word in gold if word not in asked]
+    new = [word for word in gold if word not in question_words]
     weight_new = sum(rarity(word) for word in new)
     recalled = sum(rarity(word) for word in gold if word in shared)
     recalled_new = sum(rarity(word) for word in new if word in shared)
@@ -395,14 +398,14 @@ def _quantities(reference: str, candidate: str) -> dict[str, float]:
 def _wording(question: str, candidate: str) -> dict[str, float]:
     """Return what is asked for, and whether the candidate negates, apologises or lists."""
     raw = [word.strip(".,;:!?\"'()") for word in candidate.casefold().split()]
-    asked = set(question.casefold().replace("?", " ").split())
+    question_words = set(question.casefold().replace("?", " ").split())
     return {
         "negation_early": any(word in NEGATIONS for word in raw[:12]),
         "negation": any(word in NEGATIONS for word in raw),
         "apology": _APOLOGY.search(candidate.casefold()) is not None,
         "or": "or" in raw,
         "list": (candidate.count(",") + raw.count("and")) / 5 if len(raw) < 20 else 0.0,
-        **{name: not asked.isdisjoint(words) for name, words in _ASKED.items()},
+        **{name: not question_words.isdisjoint(words) for name, words in _ASKED.items()},
     }
 
 

@@ -1,4 +1,4 @@
-"""What all ways to run a language model have in common: a chat request, a completion, a generator."""
+"""Chat requests, completions and generators: the common part of all ways to run a language model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from quit.errors import SettingsError
 from quit.models.loading import model_identity
 from quit.models.prompting import PromptTemplate
 
-_MOST_TOKENS = 10**9  # of one reply: more is no count
+_MAX_TOKENS = 10**9  # of one reply: more is no count
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class ChatRequest:
 
     @property
     def sampling(self) -> dict[str, Any]:
-        """What differs from plain sampling, in the servers' names. For most requests: nothing."""
+        """The options that differ from plain sampling, by the servers' names; empty for most requests."""
         plain = {"frequency_penalty": 0.0, "presence_penalty": 0.0, "stop": ()}
         values = {name: getattr(self, name) for name in plain}
         return {
@@ -78,8 +78,8 @@ class Completion:
         self.text.encode()  # a lone surrogate is a UnicodeEncodeError, which is a ValueError
         for name in ("prompt_tokens", "completion_tokens", "cached_tokens"):
             count = getattr(self, name)
-            if not isinstance(count, int) or not 0 <= count <= _MOST_TOKENS:
-                raise ValueError(f"its {name} is not a number from 0 to {_MOST_TOKENS:,}")
+            if not isinstance(count, int) or not 0 <= count <= _MAX_TOKENS:
+                raise ValueError(f"its {name} is not a number from 0 to {_MAX_TOKENS:,}")
 
 
 Done = Callable[[int, Completion], Future[None] | None]
@@ -114,21 +114,21 @@ class Generator(Protocol):
 
 
 class Completing(Protocol):
-    """What an LLM reader or judge asks: :class:`quit.models.generation.CachedGenerator`."""
+    """The interface that LLM readers and judges ask: :class:`quit.models.generation.CachedGenerator`."""
 
     identity: str
 
     def complete(self, requests: Sequence[ChatRequest]) -> list[Completion]:
-        """Return one completion a request, in order."""
+        """Return one completion per request, in order."""
         ...
 
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """What decides replies beside the request: ``template_options`` go to the chat template, ``extra`` to the server.
+    """The model and its options. ``template_options`` go to the chat template, ``extra`` to the server.
 
-    ``model`` is a name or a folder. A folder is known by what is in it (:mod:`quit.models.folders`), not by where it
-    is: other weights in the same place are another model, and a path of this machine belongs in no table.
+    ``model`` is a name or a folder. The identity of a folder is its content (:mod:`quit.models.folders`), not its
+    path: other weights at the same path are another model, and no table holds a path of this machine.
     """
 
     model: str
@@ -140,12 +140,12 @@ class ModelOptions:
     def identity(self) -> str:
         """Model, revision and a hash of the options."""
         options = {"template": dict(self.template_options), "extra": dict(self.extra)}
-        known = model_identity(self.model, self.revision)
-        return known + (f"+{hashlib.sha256(canonical(options)).hexdigest()[:8]}" if any(options.values()) else "")
+        name = model_identity(self.model, self.revision)
+        return name + (f"+{hashlib.sha256(canonical(options)).hexdigest()[:8]}" if any(options.values()) else "")
 
 
 def free_memory() -> None:
-    """Give back what was let go: this process's memory, and a GPU's where there is one."""
+    """Release unused memory of this process, and of its GPU if there is one."""
     gc.collect()
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
@@ -158,12 +158,11 @@ def canonical(value: Any) -> bytes:
 
 
 def cache_key(identity: str, request: ChatRequest) -> bytes:
-    """Return the 32 bytes under which a reply is kept: a hash of all that could change it.
+    """Return the key of a reply, 32 bytes: a hash of everything that could change it.
 
-    The prompt's text is in it through its messages. ``sample`` is part of it, so a repetition is never another one's
-    copy.
+    It covers the prompt's messages and ``sample``, so that each repetition has a reply of its own.
     """
-    asked = {
+    payload = {
         "model": identity,
         "prompt": request.template.sha,
         "messages": request.messages(),
@@ -173,11 +172,11 @@ def cache_key(identity: str, request: ChatRequest) -> bytes:
         "sample": request.sample,
         **request.sampling,
     }
-    return hashlib.sha256(canonical(asked)).digest()
+    return hashlib.sha256(canonical(payload)).digest()
 
 
 def before_stop(text: str, stop: Sequence[str]) -> str:
-    """Return a reply up to the first of its stop strings, which not every server leaves out (or applies)."""
+    """Return a reply up to its first stop string. Some servers include it or ignore it."""
     return text[: min((at for ending in stop if (at := text.find(ending)) >= 0), default=len(text))]
 
 

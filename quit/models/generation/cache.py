@@ -1,9 +1,9 @@
-"""The generation cache: every reply that was paid for is on disk before anyone uses it, and no reply is paid for twice.
+"""The generation cache: each reply is on disk before it is used, and no reply is paid for twice.
 
 One SQLite file for all workspaces of a machine, in WAL mode, so that several processes can read and write at once.
-A writer thread commits what has arrived since its last commit in one transaction; a reply counts as finished once that
-commit is done, so a kill costs the requests in flight and nothing else. Each reply has a checksum: one that no longer
-fits is not given out, and the next reply to the same request replaces it.
+A writer thread commits all replies since its last commit in one transaction. A reply counts as finished after its
+commit, so a kill costs only the requests in flight. Each reply has a checksum. A reply that does not match it is not
+used, and the next reply to the same request replaces it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _INSERT = f"INSERT OR REPLACE INTO replies ({COLUMNS}, checksum) VALUES (?,?,?,?
 _FIND = f"SELECT {COLUMNS}, checksum FROM replies WHERE key IN ({{keys}})"
 _VERSION = 1
 _PORTION = 10_000  # rows
-_TICK = 0.5  # seconds between chances to be interrupted while another caller asks
+_POLL_SECONDS = 0.5  # seconds between chances to be interrupted while another caller asks
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,30 +84,34 @@ class GenerationCache:
             self._database.execute(f"PRAGMA user_version = {_VERSION}")
 
     def find(self, keys: Sequence[bytes]) -> dict[bytes, Completion]:
-        """Return the completions of those keys that are known; a reply that does not fit its checksum is not."""
+        """Return the completions of the keys that have one; replies that do not match their checksum are left out."""
         with self._lock, self._usable():
             rows = list(select_keys(self._database, _FIND, keys))
-        known = {row[0]: Completion(row[5], row[6], row[7], row[8], origin=row[10]) for row in rows if is_fit(row)}
-        if damaged := len(rows) - len(known):
-            note(f"{_damaged(self.path, damaged)}. Asked again.", loud=True)
-        if self.heard is not None and known:
-            self.heard(list(known))
-        return known
+        completions = {
+            row[0]: Completion(row[5], row[6], row[7], row[8], origin=row[10]) for row in rows if is_fit(row)
+        }
+        if damage_count := len(rows) - len(completions):
+            note(f"{_damaged(self.path, damage_count)}. Asked again.", loud=True)
+        if self.heard is not None and completions:
+            self.heard(list(completions))
+        return completions
 
     @contextmanager
     def asking(self, keys: Sequence[bytes]) -> Iterator[tuple[list[bytes], set[threading.Event]]]:
-        """Give those keys that no other caller of this process asks for, which others leave alone in this block, and
-        what is set when these others are done."""
+        """Reserve keys for this caller, among the threads of this process.
+
+        Yields the keys that no other caller has reserved, and the events that are set when the other callers finish.
+        """
         done = threading.Event()
         with self._lock:
-            others = {self._asked[key] for key in keys if key in self._asked}
-            mine = [key for key in keys if key not in self._asked]
-            self._asked |= dict.fromkeys(mine, done)
+            events = {self._asked[key] for key in keys if key in self._asked}
+            free_keys = [key for key in keys if key not in self._asked]
+            self._asked |= dict.fromkeys(free_keys, done)
         try:
-            yield mine, others
+            yield free_keys, events
         finally:
             with self._lock:
-                for key in mine:
+                for key in free_keys:
                     del self._asked[key]
             done.set()
 
@@ -120,13 +124,13 @@ class GenerationCache:
             if self._writer is None or not self._writer.is_alive():
                 self._writer = threading.Thread(target=self._write, name="generation-cache", daemon=True)
                 self._writer.start()
-        written: Future[None] = Future()
-        written.set_running_or_notify_cancel()  # who stops waiting cannot cancel it: others' replies are in its batch
-        self._incoming.put((entry, written))
-        return written
+        commit: Future[None] = Future()
+        commit.set_running_or_notify_cancel()  # a waiter must not cancel it: its batch holds other replies
+        self._incoming.put((entry, commit))
+        return commit
 
     def statistics(self) -> list[dict[str, Any]]:
-        """Return one row a model and origin: replies, tokens, first and last time (seconds since 1970)."""
+        """Return one row per model and origin: replies, tokens, first and last time (seconds since 1970)."""
         query = (
             "SELECT model, origin, count(*), sum(prompt_tokens), sum(completion_tokens), min(created), max(created) "
             "FROM replies GROUP BY model, origin ORDER BY model, origin"
@@ -185,7 +189,7 @@ class GenerationCache:
         return max(deleted, 0)
 
     def close(self) -> None:
-        """Write what is waiting and let go of the file."""
+        """Write the waiting replies and close the file."""
         with self._lock:
             if self._writer is not None:
                 self._incoming.put(None)
@@ -213,11 +217,11 @@ class GenerationCache:
         database: sqlite3.Connection | None = None
         stop = False
         while not stop:
-            waiting = [self._incoming.get()]
+            items = [self._incoming.get()]
             while not self._incoming.empty():
-                waiting.append(self._incoming.get())
-            stop = None in waiting
-            batch = [item for item in waiting if item is not None]
+                items.append(self._incoming.get())
+            stop = None in items
+            batch = [item for item in items if item is not None]
             fault: BaseException | None = None
             try:
                 database = database or open_cache(self.path)
@@ -228,11 +232,11 @@ class GenerationCache:
                 )
             except BaseException as error:  # whatever it is, someone waits for it
                 fault = error
-            for _, written in batch:
+            for _, commit in batch:
                 if fault is None:
-                    written.set_result(None)
+                    commit.set_result(None)
                 else:
-                    written.set_exception(fault)
+                    commit.set_exception(fault)
         if database is not None:
             database.close()
 
@@ -245,7 +249,7 @@ class GenerationCache:
 
 
 def open_cache(path: Path) -> sqlite3.Connection:
-    """Return a connection that gives out damaged texts too, for their checksums to tell."""
+    """Return a connection that also returns damaged texts, so that their checksums can be compared."""
     database = open_wal(path, "FULL")
     database.text_factory = lambda raw: raw.decode(errors="replace")
     return database
@@ -259,15 +263,15 @@ def insert(database: sqlite3.Connection, rows: Iterable[Sequence[Any]]) -> tuple
     rows, added, count = iter(rows), 0, 0
     while portion := list(islice(rows, _PORTION)):
         first = {row[0]: row for row in reversed(portion)}
-        kept = {row[0] for row in select_keys(database, _FIND, list(first)) if is_fit(row)}
-        fresh = [(*row, _checksum(row)) for key, row in first.items() if key not in kept]
-        database.executemany(_INSERT, fresh)
-        added, count = added + len(fresh), count + len(portion)
+        fit_keys = {row[0] for row in select_keys(database, _FIND, list(first)) if is_fit(row)}
+        new_rows = [(*row, _checksum(row)) for key, row in first.items() if key not in fit_keys]
+        database.executemany(_INSERT, new_rows)
+        added, count = added + len(new_rows), count + len(portion)
     return added, count
 
 
 def is_fit(row: Sequence[Any]) -> bool:
-    """Whether a row of :data:`COLUMNS` and ``checksum`` is what was written."""
+    """Whether a row of :data:`COLUMNS` and ``checksum`` matches its checksum."""
     try:
         return bool(row[-1] == _checksum(row[:-1]))
     except (AttributeError, TypeError, ValueError):  # one changed bit makes a blob of SQLite's text or number
@@ -316,7 +320,7 @@ class CachedGenerator:
         self._meter = meter or Meter()
 
     def complete(self, requests: Sequence[ChatRequest]) -> list[Completion]:
-        """Return one completion a request, in order.
+        """Return one completion per request, in order.
 
         Equal requests are asked for once, also by shards of this process at the same time. Two processes may both ask;
         then both have the reply that was on disk first. Empty replies are returned and not kept. Raises what the
@@ -330,12 +334,12 @@ class CachedGenerator:
         self._meter.add(self.name, expected=len(distinct))
         if self._cache is None:
             self._ask(distinct, replies)
-        while left := [key for key in distinct if key not in replies]:
+        while open_keys := [key for key in distinct if key not in replies]:
             assert self._cache is not None  # without one, every reply is there by now
-            with self._cache.asking(left) as (mine, others):
-                self._ask(self._look_up({key: distinct[key] for key in mine}, replies), replies)
-            for other in others:
-                while not other.wait(_TICK):
+            with self._cache.asking(open_keys) as (free_keys, events):
+                self._ask(self._look_up({key: distinct[key] for key in free_keys}, replies), replies)
+            for event in events:
+                while not event.wait(_POLL_SECONDS):
                     pass
         self._meter.add(self.name, origins=Counter(reply.origin for reply in replies.values()))
         return [replies[key] for key in keys]
@@ -348,10 +352,10 @@ class CachedGenerator:
         self, requests: Mapping[bytes, ChatRequest], replies: dict[bytes, Completion]
     ) -> dict[bytes, ChatRequest]:
         """Add what the cache has to ``replies``; returns the requests that have none."""
-        known = self._cache.find(list(requests)) if self._cache is not None else {}
-        replies |= known
-        self._meter.add(self.name, cached=len(known))
-        return {key: request for key, request in requests.items() if key not in known}
+        cached = self._cache.find(list(requests)) if self._cache is not None else {}
+        replies |= cached
+        self._meter.add(self.name, cached=len(cached))
+        return {key: request for key, request in requests.items() if key not in cached}
 
     def _ask(self, requests: Mapping[bytes, ChatRequest], replies: dict[bytes, Completion]) -> None:
         """Ask the generator, in order; returns once every reply is in ``replies`` and on disk."""

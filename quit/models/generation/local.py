@@ -1,14 +1,17 @@
 """A model through transformers, in this process: for anyone with a hub or a folder of weights and no server.
 
-One prompt at a time, with the key-value cache of the one before cut back to their common beginning. In depth-first
-order that beginning is the few-shot prefix and all hints but the last, so only the last hint and the question are
-computed; and a reply cannot depend on what shares its batch.
+Many replies are computed at a time, each with the same bits as alone. A product of one shape treats each of its rows
+alike, so linear layers always run over PREFILL or DECODE rows, filled up with zeros; attention runs per prompt, over
+its own keys. A prompt is computed in pieces of PIECE tokens counted from its beginning, and takes over the pieces that
+it shares with the prompt before it: in depth-first order, all hints but the last. What a template puts before its
+first field is computed once.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from quit.errors import InputError
@@ -22,6 +25,70 @@ from quit.models.generation.base import (
     refuse_thinking,
 )
 from quit.models.loading import load_pretrained, once
+from quit.models.prompting import PromptTemplate
+
+PIECE = 16
+"""Tokens of a prompt whose attention is computed together."""
+PREFILL = 256
+"""Rows of a pass over prompts."""
+DECODE = 32
+"""Rows of a pass over the last tokens of replies: so many replies are computed at a time."""
+
+
+@dataclass(eq=False)
+class _Text:
+    """The tokens of a prompt after its ``beginning``, then of its reply.
+
+    ``layers``: keys and values per layer, shape (2, key heads, ``room``, width). ``shared``: how many tokens have those
+    of the text ``source``.
+    """
+
+    ids: list[int]
+    room: int
+    beginning: _Text | None = None
+    source: _Text | None = None
+    shared: int = 0
+    layers: dict[int, Any] = field(default_factory=dict)
+
+    @property
+    def start(self) -> int:
+        return len(self.beginning.ids) if self.beginning else 0
+
+    def keep(self, layer: int, at: int, both: Any) -> None:
+        """Keep the keys and values of the tokens from ``at`` on."""
+        if layer not in self.layers:
+            _, heads, _, width = both.shape
+            self.layers[layer] = both.new_empty((2, heads, self.room, width))
+            if self.source is not None:
+                self.layers[layer][:, :, : self.shared] = self.source.layers[layer][:, :, : self.shared]
+        self.layers[layer][:, :, at : at + both.shape[2]] = both
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """The tokens ``at`` to ``end`` of a text, in the rows of a pass from ``row`` on."""
+
+    text: _Text
+    at: int
+    end: int
+    row: int
+
+    @property
+    def rows(self) -> slice:
+        return slice(self.row, self.row + self.end - self.at)
+
+
+@dataclass(eq=False)
+class _Reply:
+    """A request while it is answered. ``prompt``: tokens of the prompt; ``new``: the reply's tokens."""
+
+    position: int
+    request: ChatRequest
+    text: _Text
+    prompt: int
+    generator: Any
+    new: list[int] = field(default_factory=list)
+    finished: Completion | None = None
 
 
 class TransformersGenerator:
@@ -34,87 +101,152 @@ class TransformersGenerator:
         self._options = options
         self._device = device
         self._lock = threading.Lock()
-        self._past: Any = None
-        self._past_ids: list[int] = []
+        self._before: _Text | None = None
+        self._beginnings: dict[PromptTemplate, _Text] = {}
 
     def generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
         """See :class:`quit.models.generation.base.Generator`. One caller at a time."""
-        with self._lock:
-            model, tokenizer = self._loaded
-            for position, request in enumerate(requests):
-                commit = done(position, self._complete(model, tokenizer, request))
-                if commit is not None:
-                    commit.result()
+        import torch
+
+        with self._lock, torch.inference_mode():
+            self._before = None  # an error may have left one whose keys were not computed
+            waiting = list(enumerate(requests))[::-1]
+            active: list[_Reply] = []
+            while waiting or active:
+                beginners = [self._begin(*waiting.pop()) for _ in range(min(len(waiting), DECODE - len(active)))]
+                logits = self._computed([reply.text for reply in beginners])
+                for reply, row in zip(beginners, logits, strict=True):
+                    self._add_token(reply, row)
+                active += beginners
+                commits = [done(reply.position, reply.finished) for reply in active if reply.finished]
+                active = [reply for reply in active if not reply.finished]
+                for commit in commits:
+                    if commit is not None:
+                        commit.result()
+                if active:
+                    pieces = [
+                        _Piece(reply.text, len(reply.text.ids) - 1, len(reply.text.ids), row)
+                        for row, reply in enumerate(active)
+                    ]
+                    for reply, row in zip(active, self._pass(pieces, DECODE, range(len(active))), strict=True):
+                        self._add_token(reply, row)
 
     def release(self) -> None:
         """See :class:`quit.models.generation.base.Generator`."""
         with self._lock:
             if self.__dict__.pop("_loaded", None) is not None:
-                self._past, self._past_ids = None, []
+                self._before = None
+                self._beginnings.clear()
                 free_memory()
 
-    def _complete(self, model: Any, tokenizer: Any, request: ChatRequest) -> Completion:
+    def _begin(self, position: int, request: ChatRequest) -> _Reply:
         import torch
 
-        ids = tokenizer.apply_chat_template(
-            request.messages(),
-            add_generation_prompt=True,
-            tokenize=True,
-            return_dict=True,
-            **dict(self._options.template_options),
-        )["input_ids"]
+        model, _ = self._loaded
+        ids = self._tokens(request.messages())
         longest = getattr(model.config, "max_position_embeddings", None)
         if longest and len(ids) + request.max_tokens > longest:
             raise InputError(
                 f"{self.name}: a prompt of question {request.group} has {len(ids)} tokens and the model allows "
                 f"{longest}, {request.max_tokens} of them for its reply. Shorten the prompt file, or use another model."
             )
-        common = self._reuse(ids)
-        self.computed_tokens += len(ids) - common
-        sampling: dict[str, Any] = {"do_sample": request.temperature > 0}
+        beginning = self._beginning(request.template)
+        if beginning is not None and ids[: len(beginning.ids)] != beginning.ids:
+            beginning = None
+        own = ids[len(beginning.ids) :] if beginning else ids
+        text = _Text(own, len(own) + request.max_tokens, beginning)
+        if (before := self._before) is not None and before.beginning is beginning:
+            # At least the last token is computed: its output is the reply's first token.
+            common = _common(own[:-1], before.ids)
+            text.source, text.shared = before, common - common % PIECE
+        self._before = _Text(list(own), 0, beginning, layers=text.layers)  # the reply's tokens are not shared
+        generator = torch.Generator(model.device).manual_seed(request.sample) if request.temperature > 0 else None
+        return _Reply(position, request, text, len(ids), generator)
+
+    def _tokens(self, messages: list[dict[str, str]]) -> list[int]:
+        options = {"add_generation_prompt": True, "tokenize": True, "return_dict": True}
+        ids: list[int] = self._loaded[1].apply_chat_template(
+            messages, **options, **dict(self._options.template_options)
+        )["input_ids"]
+        return ids
+
+    def _beginning(self, template: PromptTemplate) -> _Text | None:
+        """Return what a template puts before its first field, computed."""
+        if template not in self._beginnings:
+            ids, others = (
+                self._tokens(template.messages(dict.fromkeys(template.placeholders, word))) for word in ("a", "9")
+            )
+            length = _common(ids, others)
+            text = _Text(ids[:length], length)
+            if length:
+                self._computed([text])
+            self._beginnings[template] = text
+        return self._beginnings[template] if self._beginnings[template].ids else None
+
+    def _computed(self, texts: Sequence[_Text]) -> list[Any]:
+        """Compute the keys and values of texts; returns the logits after the last token of each."""
+        logits: list[Any] = []
+        for pieces in _passes(texts):
+            last = [piece.rows.stop - 1 for piece in pieces if piece.end == len(piece.text.ids)]
+            logits += self._pass(pieces, PREFILL, last)
+            self.computed_tokens += sum(piece.end - piece.at for piece in pieces)
+        for text in texts:
+            text.source = None
+        return logits
+
+    def _pass(self, pieces: Sequence[_Piece], rows: int, logit_rows: Sequence[int]) -> Sequence[Any]:
+        """Run the model over pieces; returns the logits of ``logit_rows``, which are at most ``DECODE``."""
+        import torch
+
+        model, _ = self._loaded
+        ids, positions = torch.zeros((2, 1, rows), dtype=torch.long)
+        for piece in pieces:
+            ids[0, piece.rows] = torch.tensor(piece.text.ids[piece.at : piece.end])
+            positions[0, piece.rows] = torch.arange(piece.at, piece.end) + piece.text.start
+        padded = torch.tensor([*logit_rows, *[0] * (DECODE - len(logit_rows))])
+        device = model.device
+        logits = model(
+            input_ids=ids.to(device),
+            position_ids=positions.to(device),
+            use_cache=False,
+            logits_to_keep=padded.to(device),
+            pieces=pieces,
+        ).logits[0]
+        layers = model.config.get_text_config().num_hidden_layers
+        if (without := layers - len(pieces[0].text.layers)) != 0:
+            raise InputError(
+                f"{self.name}: {without} of the {layers} layers of {self._options.model!r} have no attention that "
+                'replies computed together can share. Serve the model (kind = "server").'
+            )
+        return list(logits[: len(logit_rows)])
+
+    def _add_token(self, reply: _Reply, logits: Any) -> None:
+        import torch
+
+        model, tokenizer = self._loaded
+        request = reply.request
+        if reply.new and (request.frequency_penalty or request.presence_penalty):
+            counts = torch.bincount(torch.tensor(reply.new), minlength=len(logits)).to(logits.device)
+            logits = logits - request.frequency_penalty * counts - request.presence_penalty * (counts > 0)
         if request.temperature > 0:
-            torch.manual_seed(request.sample)
-            sampling |= {"temperature": request.temperature, "top_p": 1.0, "top_k": 0}
-        if request.frequency_penalty or request.presence_penalty:
-            sampling["logits_processor"] = [_penalties(request, len(ids))]
-        if request.stop:
-            sampling |= {"stop_strings": list(request.stop), "tokenizer": tokenizer}
-        with torch.inference_mode():
-            output = model.generate(
-                input_ids=torch.tensor([ids], device=model.device),
-                attention_mask=torch.ones((1, len(ids)), dtype=torch.long, device=model.device),
-                past_key_values=self._past,
-                max_new_tokens=request.max_tokens,
-                pad_token_id=tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id,
-                **sampling,
-            )[0].tolist()
-        new = output[len(ids) :]
-        _cut(self._past, len(ids))
-        self._past_ids = ids
-        whole = tokenizer.decode(new, skip_special_tokens=True)
+            shares = torch.softmax(logits.float() / request.temperature, dim=-1)
+            token = int(torch.multinomial(shares, 1, generator=reply.generator))
+        else:
+            token = int(logits.argmax())
+        reply.new.append(token)
+        reply.text.ids.append(token)
+        whole = tokenizer.decode(reply.new, skip_special_tokens=True)
         text = before_stop(whole, request.stop)
-        ended = text != whole or (bool(new) and new[-1] in _ends(model, tokenizer))
-        refuse_thinking(self.name, text)
-        return Completion(text, "stop" if ended else "length", len(ids), len(new))
-
-    def _reuse(self, ids: list[int]) -> int:
-        """Cut the key-value cache back to what it shares with ``ids``; returns how many tokens that is."""
-        from transformers import DynamicCache
-
-        common = 0
-        # The last token is always computed: the model needs at least one to continue.
-        for mine, theirs in zip(ids[:-1], self._past_ids, strict=False):
-            if mine != theirs:
-                break
-            common += 1
-        if self._past is None or common == 0:
-            self._past = DynamicCache()
-            return 0
-        _cut(self._past, common)
-        return common
+        ended = text != whole or token in _ends(model, tokenizer)
+        if ended or len(reply.new) == request.max_tokens:
+            refuse_thinking(self.name, text)
+            reply.finished = Completion(text, "stop" if ended else "length", reply.prompt, len(reply.new))
 
     @once
     def _loaded(self) -> tuple[Any, Any]:
+        from transformers import AttentionInterface
+
+        AttentionInterface.register(_attend.__name__, _attend)
         model, tokenizer = load_pretrained(
             "AutoModelForCausalLM",
             self._options.model,
@@ -122,29 +254,74 @@ class TransformersGenerator:
             device=self._device,
             what=f"{self.name}: the model",
             dtype="auto",
+            attn_implementation=_attend.__name__,
         )
         if tokenizer.chat_template is None:
             raise InputError(f"{self.name}: {self._options.model!r} has no chat template. Use an instruct model.")
-        model.generation_config.temperature = model.generation_config.top_p = model.generation_config.top_k = None
         return model, tokenizer
 
 
-def _penalties(request: ChatRequest, prompt: int) -> Any:
-    """Return OpenAI's penalties on what was generated so far: frequency times its count, and presence once."""
+def _common(ids: Sequence[int], others: Sequence[int]) -> int:
+    """Return how many tokens two texts share at their beginnings."""
+    length = min(len(ids), len(others))
+    return next((at for at in range(length) if ids[at] != others[at]), length)
+
+
+def _passes(texts: Sequence[_Text]) -> Iterator[list[_Piece]]:
+    """Yield the pieces of texts, in order, in passes of at most ``PREFILL`` rows."""
+    pieces: list[_Piece] = []
+    row = 0
+    for text in texts:
+        for at in range(text.shared, len(text.ids), PIECE):
+            end = min(at + PIECE, len(text.ids))
+            if row + end - at > PREFILL:
+                yield pieces
+                pieces, row = [], 0
+            pieces.append(_Piece(text, at, end, row))
+            row += end - at
+    if pieces:
+        yield pieces
+
+
+def _attend(
+    module: Any,
+    query: Any,
+    key: Any,
+    value: Any,
+    attention_mask: Any,
+    *,
+    pieces: Sequence[_Piece],
+    scaling: float,
+    sliding_window: int | None = None,
+    softcap: float | None = None,
+    **_: Any,
+) -> tuple[Any, None]:
+    """Attention per piece, as transformers calls it. ``query``, ``key``, ``value``: (1, heads, rows, width)."""
     import torch
 
-    def processor(ids: Any, scores: Any) -> Any:
-        counts = torch.bincount(ids[0, prompt:], minlength=scores.shape[1])[: scores.shape[1]]
-        return scores - request.frequency_penalty * counts - request.presence_penalty * (counts > 0)
-
-    return processor
-
-
-def _cut(past: Any, tokens: int) -> None:
-    """Leave the first ``tokens`` tokens in a key-value cache."""
-    surplus = past.get_seq_length() - tokens
-    if surplus > 0:
-        past.crop(-surplus)
+    heads, width = key.shape[1], key.shape[3]
+    both = torch.cat([key, value])
+    output = query.new_zeros((query.shape[2], query.shape[1], width))
+    for piece in pieces:  # in order: a later piece can take over what an earlier one has
+        text, tokens = piece.text, piece.end - piece.at
+        text.keep(module.layer_idx, piece.at, both[:, :, piece.rows])
+        own = text.layers[module.layer_idx][:, :, : piece.end]
+        before = text.beginning.layers[module.layer_idx] if text.beginning else own[:, :, :0]
+        queries = query[0, :, piece.rows].reshape(heads, -1, width)
+        scores = torch.cat([queries @ before[0].mT, queries @ own[0].mT], dim=-1) * scaling
+        if softcap:
+            scores = torch.tanh(scores / softcap) * softcap
+        if tokens > 1 or sliding_window:
+            columns = torch.arange(text.start + piece.end, device=scores.device)
+            rows = columns[text.start + piece.at :, None]
+            masked = columns > rows
+            if sliding_window:
+                masked |= columns <= rows - sliding_window
+            scores = scores.view(heads, -1, tokens, len(columns)).masked_fill(masked, -torch.inf).view_as(scores)
+        shares = torch.softmax(scores, dim=-1, dtype=torch.float32).to(query.dtype)
+        mixed = shares[..., : text.start] @ before[1] + shares[..., text.start :] @ own[1]
+        output[piece.rows] = mixed.view(-1, tokens, width).transpose(0, 1)
+    return output[None], None
 
 
 def _ends(model: Any, tokenizer: Any) -> set[int]:

@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclass
 class Count:
-    """What one model was asked.
+    """Counts of one model.
 
     ``requests``: replies that were paid for; ``cached``: those from the generation cache; ``retries``: attempts that
     failed; ``empty``: empty replies; ``cached_tokens``: prompt tokens a server took from its prefix cache;
@@ -78,9 +78,9 @@ class Meter:
         """Return what was counted since the last call, or from the start: what a worker reports, each count once."""
         now = self.snapshot()
         with self._lock:
-            before, self._taken = self._taken, now
+            last, self._taken = self._taken, now
         return {
-            name: {kind: amount - before.get(name, {}).get(kind, type(amount)()) for kind, amount in count.items()}
+            name: {kind: amount - last.get(name, {}).get(kind, type(amount)()) for kind, amount in count.items()}
             for name, count in now.items()
         }
 
@@ -92,14 +92,18 @@ class Meter:
     def line(self) -> str:
         """Return one line for a progress bar: rate, share from the cache, time left of what was handed in."""
         counts = [count for count in self.snapshot().values() if count["expected"]]
-        asked = sum(count["requests"] for count in counts)
+        requests = sum(count["requests"] for count in counts)
         cached = sum(count["cached"] for count in counts)
         seconds = sum(count["seconds"] for count in counts)
-        if not asked + cached:
+        if not requests + cached:
             return ""
-        rate = asked / seconds if seconds else 0.0
-        parts = [f"{asked + cached:,} replies", f"{rate:.1f}/s", f"{cached / (asked + cached):.0%} from the cache"]
-        left = sum(count["expected"] for count in counts) - asked - cached
-        if rate and left > 0:
-            parts.append(f"{left / rate / 60:.1f} min for the {left:,} handed in")
+        rate = requests / seconds if seconds else 0.0
+        parts = [
+            f"{requests + cached:,} replies",
+            f"{rate:.1f}/s",
+            f"{cached / (requests + cached):.0%} from the cache",
+        ]
+        open_requests = sum(count["expected"] for count in counts) - requests - cached
+        if rate and open_requests > 0:
+            parts.append(f"{open_requests / rate / 60:.1f} min for the {open_requests:,} handed in")
         return ", ".join(parts)

@@ -1,4 +1,4 @@
-"""One server: sends requests in order, no more and no faster than allowed, and tries again where that can help.
+"""One server: sends requests in order and within its limits, and repeats those whose fault may pass.
 
 All of it runs on one event loop, so there are no locks here.
 """
@@ -23,6 +23,7 @@ from quit.common.progress import note
 from quit.errors import QuitError, ServerError, SettingsError
 from quit.models.generation.base import ChatRequest, Completion, Done, ModelOptions, refuse_thinking
 from quit.models.generation.meter import Meter
+from quit.models.serving import CONNECT_SECONDS
 from quit.settings import ServerSettings
 from quit.text.secrets import repeats_a_key, shown
 from quit.text.words import counted
@@ -30,9 +31,13 @@ from quit.text.words import counted
 _AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
 _OVERLOADED = frozenset({429, 503, 529})
 _BYTES_A_TOKEN = 4.0  # for token budgets before the server's own count is known
-_MOST = 4 << 20  # bytes of a reply, after decompression; a thousand times what a long one has
+_MAX_BYTES = 4 << 20  # bytes of a reply, after decompression; a thousand times what a long one has
 _QUOTED = 1 << 16  # bytes of it that are looked at for a message
-_SAY = 30.0  # seconds between lines on failed attempts
+BACKOFF_SECONDS, BACKOFF_CAP_SECONDS = 0.5, 30.0  # pause after the first failed attempt; it doubles up to the cap
+_RETRY_AFTER_CAP = 300.0  # seconds of a Retry-After that are honoured
+_EMPTY_RETRIES = 1  # times that an empty reply is asked for again before it counts
+CIRCUIT_FAILURES = 5  # connections in a row that cannot be made, until the server is left out
+_SAY_SECONDS = 30.0  # seconds between lines on failed attempts
 _VOLATILE = ("id", "object", "created", "permission")  # of an entry of /v1/models: other after a restart, or known
 _NAMES = 3  # model names in replies that are told
 
@@ -60,20 +65,20 @@ class Limiter:
             await self._free.acquire()
 
     def release(self) -> None:
-        """One is no longer in flight."""
+        """Note that one request is no longer in flight."""
         if self._surplus:
             self._surplus -= 1
         else:
             self._free.release()
 
     def succeeded(self) -> None:
-        """A request went well: one more after a full round of them."""
+        """Note a success: the limit grows by one after a full round of them."""
         before, self.limit = int(self.limit), min(float(self.most), self.limit + 1 / self.limit)
         if int(self.limit) > before:
             self.release()
 
     def overloaded(self) -> None:
-        """The server asks for less. Halves once a second at most: one overload refuses many requests at once."""
+        """Halve the limit, at most once per second: one overload refuses many requests at once."""
         now = time.monotonic()
         if now - self._halved >= 1.0:
             self._halved = now
@@ -82,7 +87,7 @@ class Limiter:
 
 
 class Budget:
-    """So many units a minute (requests, tokens), spent evenly; 0 is no limit."""
+    """So many units per minute (requests, tokens), spent evenly; 0 is no limit."""
 
     def __init__(self, per_minute: float) -> None:
         self._per_second = per_minute / 60
@@ -90,7 +95,7 @@ class Budget:
         self._at = time.monotonic()
 
     async def spend(self, amount: float) -> None:
-        """Wait until ``amount`` may be spent. A request above the budget is not refused: the next ones wait longer."""
+        """Wait until ``amount`` may be spent. A request above the budget passes, and the next ones wait longer."""
         if not self._per_second:
             return
         now = time.monotonic()
@@ -100,16 +105,16 @@ class Budget:
             await asyncio.sleep(-self._room / self._per_second)
 
     def correct(self, amount: float) -> None:
-        """Give back what was estimated too much, or take what was too little."""
+        """Return ``amount`` units to the budget, or take them if negative: the error of an estimate."""
         self._room += amount
 
 
-def pause(server: ServerSettings, attempt: int, retry_after: float | None = None) -> float:
+def pause(attempt: int, retry_after: float | None = None) -> float:
     """Return the seconds to wait after a failed attempt (1, 2, ...), never fewer than the server asks for.
 
     They grow exponentially up to a cap, with jitter over their upper half.
     """
-    most = min(server.backoff_cap_seconds, server.backoff_seconds * 2 ** (attempt - 1))
+    most = min(BACKOFF_CAP_SECONDS, BACKOFF_SECONDS * 2 ** (attempt - 1))
     return max(retry_after or 0.0, random.uniform(most / 2, most))  # not for results: jitter only
 
 
@@ -143,7 +148,7 @@ class _Passing(QuitError):
 
 
 @dataclass(frozen=True)
-class Batch:
+class RequestBatch:
     """The requests of one call, over all replicas and waits.
 
     ``attempts``: position of a request -> its failed attempts at its server; ``finished``: positions of those with a
@@ -179,7 +184,7 @@ class Replica:
         self._failed = 0  # connections in a row that could not be made
         self._served = served
         self._origin: asyncio.Task[str] | None = None
-        self._said, self._unsaid = -_SAY, 0  # when a failed attempt was last told, and how many were not since
+        self._said, self._unsaid = -_SAY_SECONDS, 0  # when a failed attempt was last told, and how many were not since
         self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
         self._options = options
         self._server = server
@@ -190,10 +195,10 @@ class Replica:
 
     @property
     def is_gone(self) -> bool:
-        """Whether it is no use to send more: too many connections in a row could not be made."""
-        return self._failed >= self._server.circuit_failures
+        """Whether too many connections in a row have failed."""
+        return self._failed >= CIRCUIT_FAILURES
 
-    async def work(self, batch: Batch, positions: Sequence[int]) -> None:
+    async def work(self, batch: RequestBatch, positions: Sequence[int]) -> None:
         """Answer the requests at ``positions``, starting them in order; returns early when the server is gone.
 
         Raises :class:`SettingsError` for what the server refuses for good, :class:`ServerError` after too many
@@ -230,18 +235,18 @@ class Replica:
         """Return the server's list of models as it came; None where it does not answer."""
         content = bytearray()
         with suppress(aiohttp.ClientError, TimeoutError, OSError):
-            limit = aiohttp.ClientTimeout(total=self._server.connect_seconds)
+            limit = aiohttp.ClientTimeout(total=CONNECT_SECONDS)
             url = f"{self.url}/models"
             async with session.get(url, headers=self._headers, allow_redirects=False, timeout=limit) as response:
                 async for chunk in response.content.iter_any():
                     content += chunk
-                    if len(content) > _MOST:
+                    if len(content) > _MAX_BYTES:
                         break
                 return content if response.status < 500 else None
         return None
 
     async def _ask_origin(self, session: aiohttp.ClientSession) -> str:
-        """Return the address, and what the server says of its model."""
+        """Return the address, and the facts that the server lists about its model."""
         facts: dict[str, Any] = {}
         with suppress(RuntimeError, ValueError, KeyError, TypeError, AttributeError):
             listed = json.loads(await self._listed(session) or b"")["data"]
@@ -249,7 +254,7 @@ class Replica:
         told = (f"{name}={value}" for name, value in sorted(facts.items()) if name not in _VOLATILE and value)
         return shown(" ".join([self.url, *told]))
 
-    async def _answer(self, batch: Batch, position: int) -> None:
+    async def _answer(self, batch: RequestBatch, position: int) -> None:
         completion = await self._complete(batch, position)
         if completion is None:
             return
@@ -259,7 +264,7 @@ class Replica:
             # In flight until it is on disk: that is all a kill costs. Shielded, for the writer sets the future.
             await asyncio.shield(asyncio.wrap_future(commit))
 
-    async def _complete(self, batch: Batch, position: int) -> Completion | None:
+    async def _complete(self, batch: RequestBatch, position: int) -> Completion | None:
         """Return the completion, or None when the server is gone."""
         request = batch.requests[position]
         body = self._body(request)
@@ -278,7 +283,7 @@ class Replica:
                     self._say(f"{fault} (waiting for it up to {self._server.patience_seconds:g} s)")
                     if self.is_gone:
                         return None
-                    await asyncio.sleep(pause(self._server, self._failed))
+                    await asyncio.sleep(pause(self._failed))
                 else:
                     attempt = batch.attempts[position] = batch.attempts[position] + 1
                     self._say(f"{fault} (attempt {attempt} of {self._server.attempts})")
@@ -291,15 +296,15 @@ class Replica:
             self._limiter.succeeded()
             if completion.prompt_tokens:
                 self._tokens.correct(estimate - tokens_used(completion, body, request.max_tokens))
-            if completion.text.strip() or empty >= self._server.empty_retries:
+            if completion.text.strip() or empty >= _EMPTY_RETRIES:
                 return completion
             empty += 1
             self._meter.add(self.name, retries=1)
 
     def _say(self, text: str) -> None:
-        """Tell a failed attempt at once, and of a storm one in half a minute."""
+        """Print the first failed attempt at once, then at most one every half a minute."""
         now = time.monotonic()
-        if now - self._said < _SAY:
+        if now - self._said < _SAY_SECONDS:
             self._unsaid += 1
             return
         more = f" ({counted(self._unsaid, 'more failed attempt')} since the last such line)" if self._unsaid else ""
@@ -316,7 +321,7 @@ class Replica:
                 f"{self.url} ({self.name}) failed {attempts} times on one request; the last time: "
                 f"{fault}. What it answered before is kept; run the same command again when it is well."
             ) from fault
-        return pause(self._server, attempts, fault.after)
+        return pause(attempts, fault.after)
 
     async def _ask(self, session: aiohttp.ClientSession, body: bytes) -> Completion:
         url = f"{self.url}/chat/completions"
@@ -325,7 +330,7 @@ class Replica:
             async with session.post(url, data=body, headers=self._headers, allow_redirects=False) as response:
                 async for chunk in response.content.iter_any():  # decompressed
                     content += chunk
-                    if len(content) > _MOST:
+                    if len(content) > _MAX_BYTES:
                         break
                 if response.status != 200:
                     raise self._fault(response.status, content, response.headers)
@@ -335,8 +340,8 @@ class Replica:
             absent = isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, aiohttp.ClientSSLError)
             what = "no connection" if absent else "the connection broke"
             raise _Passing(f"{what}: {shown(str(error) or type(error).__name__)}", absent=absent) from None
-        if len(content) > _MOST:
-            raise _Passing(f"a reply of more than {_MOST >> 20} MiB")
+        if len(content) > _MAX_BYTES:
+            raise _Passing(f"a reply of more than {_MAX_BYTES >> 20} MiB")
         return self._parse(content)
 
     def _parse(self, content: bytes | bytearray) -> Completion:
@@ -381,7 +386,7 @@ class Replica:
         if status in _AGAIN:
             wait = retry_after(headers.get("Retry-After"))
             if wait is not None:
-                wait = min(wait, self._server.retry_after_cap_seconds)
+                wait = min(wait, _RETRY_AFTER_CAP)
             return _Passing(message, after=wait, overloaded=status in _OVERLOADED)
         if status in (401, 403):
             variable = self._server.api_key_env or "api_key_env in the profile, and the variable it names"
@@ -417,7 +422,7 @@ class Replica:
 
 
 def _quoted(content: bytes | bytearray) -> str:
-    """Return what a body says, for a message: the error's text where it is one in JSON."""
+    """Return the text of a body for a message: the error's text if it is JSON."""
     text = content[:_QUOTED].decode("utf-8", "replace")
     try:
         reply = json.loads(text)

@@ -15,7 +15,8 @@ from quit.common.progress import note
 from quit.errors import ServerError
 from quit.models.generation.base import ChatRequest, Done, ModelOptions
 from quit.models.generation.meter import Meter
-from quit.models.generation.replica import Batch, Replica, stop
+from quit.models.generation.replica import Replica, RequestBatch, stop
+from quit.models.serving import CONNECT_SECONDS
 from quit.settings import ServerSettings
 
 
@@ -24,7 +25,7 @@ class ServerGenerator:
 
     A question's requests go to one replica, in order, so that its prefix cache serves them. A replica that does not
     answer leaves its questions to the others; so does one at which a request has used up its ``attempts``, for the
-    whole call. This is the one layer that tries again: nobody repeats what has used up its attempts at every replica.
+    whole call. No other layer repeats a request.
     Only a connection that cannot be made is not counted: the server is absent, and is waited for, ``patience_seconds``
     between two replies. Raises :class:`SettingsError` where the API key is not set.
     """
@@ -35,8 +36,8 @@ class ServerGenerator:
         self._server = server
         meter = meter or Meter()
         urls, key = server.urls(), server.key()
-        served: list[str] = []
-        self._replicas = [Replica(name, url, key, options, server, meter, served) for url in urls]
+        model_names: list[str] = []
+        self._replicas = [Replica(name, url, key, options, server, meter, model_names) for url in urls]
 
     def generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
         """See :class:`quit.models.generation.base.Generator`."""
@@ -47,29 +48,29 @@ class ServerGenerator:
 
     async def _generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
         waited = 0.0
-        timeout = aiohttp.ClientTimeout(total=self._server.timeout_seconds, connect=self._server.connect_seconds)
+        timeout = aiohttp.ClientTimeout(total=self._server.timeout_seconds, connect=CONNECT_SECONDS)
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
         async with aiohttp.ClientSession(timeout=timeout, connector=connector, trust_env=False) as session:
-            batch, failed = Batch(session, requests, done), set[Replica]()
-            while left := [position for position in range(len(requests)) if position not in batch.finished]:
-                others = [replica for replica in self._replicas if replica not in failed]
-                present = [replica for replica in others if not replica.is_gone]
+            batch, failed_replicas = RequestBatch(session, requests, done), set[Replica]()
+            while positions := [position for position in range(len(requests)) if position not in batch.finished]:
+                usable = [replica for replica in self._replicas if replica not in failed_replicas]
+                present = [replica for replica in usable if not replica.is_gone]
                 if not present:
-                    present, waited = await self._wait_for_any(session, others, waited)
+                    present, waited = await self._wait_for_any(session, usable, waited)
                 queues: dict[Replica, list[int]] = defaultdict(list)
-                for position in left:
+                for position in positions:
                     queues[_of_group(present, requests[position].group)].append(position)
                 tasks = {asyncio.ensure_future(replica.work(batch, queues[replica])): replica for replica in queues}
-                working = set(tasks)
+                running = set(tasks)
                 try:
-                    while working:
-                        finished, working = await asyncio.wait(working, return_when=asyncio.FIRST_EXCEPTION)
+                    while running:
+                        finished, running = await asyncio.wait(running, return_when=asyncio.FIRST_EXCEPTION)
                         for task in finished:
                             try:
                                 task.result()
                             except ServerError:
-                                failed.add(replica := tasks[task])
-                                if len(failed) == len(self._replicas):
+                                failed_replicas.add(replica := tasks[task])
+                                if len(failed_replicas) == len(self._replicas):
                                     raise
                                 for position in queues[replica]:
                                     del batch.attempts[position]
@@ -77,7 +78,7 @@ class ServerGenerator:
                                 note(f"{what}. Its requests go to the other servers.", loud=True)
                 finally:
                     await stop(tasks)
-                if len(batch.finished) > len(requests) - len(left):
+                if len(batch.finished) > len(requests) - len(positions):
                     waited = 0.0
 
     async def _wait_for_any(
@@ -95,9 +96,9 @@ class ServerGenerator:
             back = [replica for replica in replicas if await replica.is_back(session)]
             if back:
                 return back, waited
-        tried = "; ".join(f"{replica.url} ({replica.last_fault})" for replica in self._replicas)
+        faults = "; ".join(f"{replica.url} ({replica.last_fault})" for replica in self._replicas)
         raise ServerError(
-            f"The server of {self.name} did not answer: {tried}. Waited {waited:.0f} s for it. "
+            f"The server of {self.name} did not answer: {faults}. Waited {waited:.0f} s for it. "
             f"What it answered before is kept. {self._server.remedy} Then run the same command again."
         )
 

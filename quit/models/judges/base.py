@@ -1,4 +1,4 @@
-"""What every judge shares (answers that cost nothing are settled without it), and the judge that needs no LLM."""
+"""Rulings that need no judge (exact matches, NO ANSWER), and the judge by answer equivalence."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from quit.text.normalize import normalize_answer
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """A verdict and what it rests on: ``exact``, ``no_answer`` or ``model``."""
+    """A verdict and its basis: ``exact``, ``no_answer`` or ``model``."""
 
     verdict: Verdict
     basis: str
 
 
 def rule(items: Sequence[JudgeItem], judge: Judge, sample: int = 0) -> list[Ruling]:
-    """Return one ruling an item; the judge sees only what neither equals a gold answer nor is NO ANSWER."""
+    """Return one ruling an item; the judge sees only answers that equal no gold answer and are not NO ANSWER."""
     rulings: list[Ruling | None] = []
-    asked: list[JudgeItem] = []
+    open_items: list[JudgeItem] = []
     for item in items:
         key = normalize_answer(item.candidate)
         if not key or item.candidate == NO_ANSWER:
@@ -30,8 +30,8 @@ def rule(items: Sequence[JudgeItem], judge: Judge, sample: int = 0) -> list[Ruli
             rulings.append(Ruling(Verdict(True, None, ""), "exact"))
         else:
             rulings.append(None)
-            asked.append(item)
-    verdicts = iter(judge.verdicts(asked, sample) if asked else ())
+            open_items.append(item)
+    verdicts = iter(judge.verdicts(open_items, sample) if open_items else ())
     return [Ruling(next(verdicts), "model") if ruling is None else ruling for ruling in rulings]
 
 
@@ -46,7 +46,7 @@ class EquivalenceJudge:
         self.identity = f"equivalence-judge/{threshold:g}+{equivalence.identity}"
 
     def verdicts(self, items: Sequence[JudgeItem], sample: int = 0) -> list[Verdict]:
-        """Return one verdict an item with the highest probability over its gold answers; ``sample`` changes nothing."""
+        """Return one verdict per item: the highest probability over its gold answers. ``sample`` changes nothing."""
         pairs = [Pair(item.question, gold, item.candidate) for item in items for gold in item.gold_answers]
         probabilities = iter(self._equivalence.probability(pairs).tolist() if pairs else ())
         verdicts = []

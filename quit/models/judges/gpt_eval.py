@@ -31,11 +31,11 @@ class GptEvalJudge:
 
     def __post_init__(self) -> None:
         kind = "constrained" if self.constrained else "free"
-        asked = f"{self.max_tokens} tokens, {self.attempts} attempts, {kind}"
-        self.identity = f"gpt-eval-{VERSION}/{self.generator.identity}|{self.prompt.identity}|{asked}"
+        limits = f"{self.max_tokens} tokens, {self.attempts} attempts, {kind}"
+        self.identity = f"gpt-eval-{VERSION}/{self.generator.identity}|{self.prompt.identity}|{limits}"
 
     def verdicts(self, items: Sequence[JudgeItem], sample: int = 0) -> list[Verdict]:
-        """Return one verdict an item, in order; ``raw`` is the last reply."""
+        """Return one verdict per item, in order; ``raw`` is the last reply."""
         samples = range(sample * self.attempts, (sample + 1) * self.attempts)
         replies = read_verdicts(
             self.generator, lambda row, number: self._request(items[row], number), len(items), samples

@@ -25,14 +25,14 @@ from quit.text.normalize import STOP_WORDS, normalize_answer, words
 QUESTIONS_AT_ONCE = 64
 """Questions whose texts are encoded in one go."""
 ANSWERS_AT_ONCE = 2000
-"""Answers whose tokens are compared in one go, so that a pool of any size fits."""
+"""AnswerSet whose tokens are compared in one go, so that a pool of any size fits."""
 
 Key = tuple[str, str | None, str | None, tuple[str, ...] | None]
-"""What decides the answers a question is scored against, and with the question text all of a group's shared work."""
+"""Question, its types and its choices: prompts with the same key share their answers and scores."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class AnswerSet:
     """The answers a question is scored against: surfaces, and their rows in the pool (None for choices)."""
 
     surfaces: tuple[str, ...]
@@ -55,7 +55,7 @@ class EmbeddedReader:
         return f"{self.method.describe()}/{self.pool.identity}+{self.encoder.identity}"
 
     def answer(self, prompts: Sequence[Prompt], sample: int = 0) -> list[Reply]:
-        """Return one reply a prompt, in order. ``sample`` is ignored: the same prompt always gets the same reply."""
+        """Return one reply per prompt, in order. ``sample`` is ignored: the same prompt always gets the same reply."""
         groups: dict[Key, list[int]] = {}
         for row, prompt in enumerate(prompts):
             groups.setdefault((prompt.question, prompt.coarse, prompt.fine, prompt.choices), []).append(row)
@@ -80,7 +80,7 @@ class EmbeddedReader:
     def _names(self, text: str) -> list[str]:
         return [] if self.method.names is None else names_in(text)
 
-    def score_parts(self, texts: Sequence[str], answers: Answers) -> list[np.ndarray]:
+    def score_parts(self, texts: Sequence[str], answers: AnswerSet) -> list[np.ndarray]:
         """Return how well each answer goes with each part, shapes (answers,), float32.
 
         A part's scores depend on its text and the answers alone, bit for bit: one product of fixed shape per part.
@@ -103,7 +103,7 @@ class EmbeddedReader:
         return scores if method.whole is None else self._late(method.whole, scores, texts, answers)
 
     def _late(
-        self, whole: float, scores: Sequence[np.ndarray], texts: Sequence[str], answers: Answers
+        self, whole: float, scores: Sequence[np.ndarray], texts: Sequence[str], answers: AnswerSet
     ) -> list[np.ndarray]:
         """Return ``whole`` times the scores, plus the mean of each answer token's best cosine with a token of the part
         and the mean of the reverse."""
@@ -128,8 +128,8 @@ class EmbeddedReader:
                 score[start : start + ANSWERS_AT_ONCE] += of_tokens + covered
         return scores
 
-    def _answer_vectors(self, answers: Answers) -> np.ndarray:
-        """Return one unit vector an answer, shape (answers, dimension), float32."""
+    def _answer_vectors(self, answers: AnswerSet) -> np.ndarray:
+        """Return one unit vector per answer, shape (answers, dimension), float32."""
         if answers.rows is None:
             return self._choice_vectors(answers.surfaces)
         return self.pool.vectors(self.encoder, self.method.templates)[answers.rows]
@@ -137,11 +137,11 @@ class EmbeddedReader:
     def _choice_vectors(self, choices: Sequence[str]) -> np.ndarray:
         return template_vectors(self.encoder.encode, choices, self.method.templates)
 
-    def _answers(self, key: Key) -> Answers:
+    def _answers(self, key: Key) -> AnswerSet:
         _, coarse, fine, choices = key
         if choices is None:
             rows = self.pool.rows(coarse, fine)
-            return Answers(tuple(self.pool.answers[row] for row in rows), rows)
+            return AnswerSet(tuple(self.pool.answers[row] for row in rows), rows)
         surfaces: dict[str, str] = {}
         for choice in choices:
             form = normalize_answer(choice)
@@ -149,7 +149,7 @@ class EmbeddedReader:
         surfaces.pop("", None)
         if not surfaces:
             raise InputError(f"The question {key[0]!r} has no choice to pick from: expected at least one answer.")
-        return Answers(tuple(surfaces[form] for form in sorted(surfaces)), None)
+        return AnswerSet(tuple(surfaces[form] for form in sorted(surfaces)), None)
 
     def _replies(self, key: Key, passages: Sequence[tuple[str, ...]]) -> Iterator[Reply]:
         answers = self._answers(key)
@@ -187,15 +187,15 @@ class EmbeddedReader:
         """Return the relative weights of a passage's hints in reading order, shape (hints,), float32, first 1."""
         return (self.method.position_decay ** np.arange(hints, dtype=np.float64)).astype(np.float32)
 
-    def _reply(self, scores: np.ndarray, answers: Answers, hints: int, key: Key) -> Reply:
+    def _reply(self, scores: np.ndarray, answers: AnswerSet, hints: int, key: Key) -> Reply:
         best = int(scores.argmax())
-        picked = answers.surfaces[best]
+        answer = answers.surfaces[best]
         if key[3] is not None or len(scores) == 1:
-            return Reply(raw=picked, answer=picked)
+            return Reply(raw=answer, answer=answer)
         lead = _lead(scores, best)
         if lead < self.method.no_answer_margin + self.method.thin_evidence * max(0, 5 - hints):
-            return Reply(raw=f"{NO_ANSWER} (best guess: {picked}, margin {lead:.2f})", answer=NO_ANSWER)
-        return Reply(raw=picked, answer=picked)
+            return Reply(raw=f"{NO_ANSWER} (best guess: {answer}, margin {lead:.2f})", answer=NO_ANSWER)
+        return Reply(raw=answer, answer=answer)
 
 
 def embedded_reader(name: str, encoder: Encoder, pool: AnswerPool, **settings: Any) -> EmbeddedReader:
@@ -215,15 +215,15 @@ def _lead(scores: np.ndarray, best: int) -> float:
 
 
 def _highest(
-    penalties: Sequence[np.ndarray], columns: frozenset[int], known: dict[frozenset[int], np.ndarray]
+    penalties: Sequence[np.ndarray], columns: frozenset[int], highest_of: dict[frozenset[int], np.ndarray]
 ) -> np.ndarray:
     """Return the highest penalty of each answer over the question and some hints, shape (answers,)."""
-    if columns not in known:
+    if columns not in highest_of:
         highest = penalties[0]
         for column in sorted(columns):
             highest = np.maximum(highest, penalties[column])
-        known[columns] = highest
-    return known[columns]
+        highest_of[columns] = highest
+    return highest_of[columns]
 
 
 _POSSESSIVE = re.compile(r"['’]s$")

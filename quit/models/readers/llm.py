@@ -42,7 +42,7 @@ class LLMReader:
         )
 
     def answer(self, prompts: Sequence[Prompt], sample: int = 0) -> list[Reply]:
-        """Return one reply a prompt, in order; they are sent question by question, depth first."""
+        """Return one reply per prompt, in order; they are sent question by question, depth first."""
         order = depth_first(prompts)
         completions = self.generator.complete([self.request(prompts[row], sample) for row in order])
         replies = {row: self._reply(completion) for row, completion in zip(order, completions, strict=True)}

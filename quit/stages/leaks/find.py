@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -207,24 +208,31 @@ def _ask(
     gives it away is for the lexical rules to say ("canal" does not give away Panama Canal).
     """
     near = _Nearness(encoder if settings.screen > -1 else None, settings.screen)
-    open_rows = [[row for row, leaks in enumerate(rows) if all(leak.overridden for leak in leaks)] for rows in found]
+    open_words = [
+        {
+            row: candidate_spans(item.hints[row], 1)
+            for row, leaks in enumerate(rows)
+            if all(one.overridden for one in leaks)
+        }
+        for item, rows in zip(items, found, strict=True)
+    ]
     near.learn(
         [
             text
-            for item, rows in zip(items, open_rows, strict=True)
-            for text in (*item.answers, *(word for row in rows for word in candidate_spans(item.hints[row], 1)))
+            for item, rows in zip(items, open_words, strict=True)
+            for text in (*item.answers, *chain.from_iterable(rows.values()))
         ]
     )
     spans: list[tuple[int, int, str, str]] = []
-    for place, (item, rows) in enumerate(zip(items, open_rows, strict=True)):
+    for place, (item, rows) in enumerate(zip(items, open_words, strict=True)):
         asked_words = _stems(item.question)
         for answer in item.answers:
             own = _stems(answer)
             longest = max(1, len(word_spans(answer))) if settings.spans else 1
-            for row in rows:
+            for row, single in rows.items():
                 # A span of several words is worth asking about only if one of its words is near the answer.
-                close = {word for word in candidate_spans(item.hints[row], 1) if near.close(word, answer)}
-                for span in candidate_spans(item.hints[row], longest):
+                close = {word for word in single if near.close(word, answer)}
+                for span in candidate_spans(item.hints[row], longest) if close else ():
                     words = _stems(span)
                     if words <= asked_words or words <= own or close.isdisjoint(words_of(span)):
                         continue
@@ -258,11 +266,11 @@ def _stems(text: str) -> frozenset[str]:
 def candidate_spans(hint: str, longest: int) -> list[str]:
     """Return the distinct spans of up to ``longest`` words that neither begin nor end with a stop word, in order."""
     offsets = word_spans(hint)
+    inner = [hint[start:end].casefold() not in STOP_WORDS for start, end in offsets]
     spans: dict[str, None] = {}
     for length in range(1, longest + 1):
-        for start in range(len(offsets) - length + 1):
-            first, last = offsets[start], offsets[start + length - 1]
-            if hint[slice(*first)].casefold() in STOP_WORDS or hint[slice(*last)].casefold() in STOP_WORDS:
-                continue
-            spans.setdefault(hint[first[0] : last[1]])
+        for first in range(len(offsets) - length + 1):
+            last = first + length - 1
+            if inner[first] and inner[last]:
+                spans[hint[offsets[first][0] : offsets[last][1]]] = None
     return list(spans)

@@ -14,6 +14,7 @@ from quit.stages.leaks.reading import FUNCTION_WORDS, TITLES, Word, answer_words
 from quit.text.normalize import STOP_WORDS, stem, strip_accents
 
 _URL = re.compile(r"(?:https?://|www\.)\S+|(?<!\S)\S+\.(?:com|org|net|gov|edu|io|uk)\b\S*|[#@]\w+", re.IGNORECASE)
+_INITIALS = re.compile(r"\b(?:[A-Z]\.\s?){2,}|\b[A-Z][A-Z0-9]*[- ]?(?:\d+|[A-Z]+)\b")
 _UNINITIALLED = FUNCTION_WORDS | {"jr", "sr"}
 _AFFIXES = frozenset(
     "s es ed ing er ers y ry ly ess less ful ness ship like un non anti sub super pre post re semi".split()
@@ -27,9 +28,8 @@ def initials(hint: str, answer: str, question: str) -> Iterator[str]:
     """Initials for the full name (U.S.A., WW2), or the full name for initials."""
     wanted = answer_words(answer)
     if len(wanted) >= 2 and (len(wanted) > 2 or all(word.capital for word in wanted)):
-        short = _abbreviations(wanted)
-        for match in re.finditer(r"\b(?:[A-Z]\.\s?){2,}|\b[A-Z][A-Z0-9]*[- ]?(?:\d+|[A-Z]+)\b", strip_accents(hint)):
-            if _solid(match.group()) in short:
+        for match in _INITIALS.finditer(strip_accents(hint)):
+            if _solid(match.group()) in _abbreviations(wanted):
                 yield match.group().strip()
     letters = _solid(answer)
     if 2 <= len(letters) <= 6 and (answer.isupper() or re.fullmatch(r"(?:[A-Za-z]\.){2,}", answer.strip())):
@@ -51,17 +51,17 @@ def _solid(text: str) -> str:
 def _abbreviations(name: Sequence[Word]) -> set[str]:
     """Return the ways to abbreviate a name: with and without its little words, a number as digits or as it is."""
     return {
-        "".join((written(word) if digits(word) else None) or word.plain[0] for word in words)
+        "".join((written(word) if digits(word.text) else None) or word.plain[0] for word in words)
         for words in (name, [word for word in name if word.plain not in _UNINITIALLED])
-        for written in (digits, lambda word: word.plain, lambda word: word.plain[0])
+        for written in (lambda word: digits(word.text), lambda word: word.plain, lambda word: word.plain[0])
     }
 
 
 @lru_cache(maxsize=65536)
-def digits(word: Word) -> str | None:
+def digits(word: str) -> str | None:
     """Return the digits of a word that is a number (two, second, II, 2), else None."""
-    numbers = [(1, 0, 1)] if word.text == "I" else numbers_in(word.text)
-    return f"{numbers[0][0]:.15g}" if len(numbers) == 1 and numbers[0][1:] == (0, len(word.text)) else None
+    numbers = [(1, 0, 1)] if word == "I" else numbers_in(word)
+    return f"{numbers[0][0]:.15g}" if len(numbers) == 1 and numbers[0][1:] == (0, len(word)) else None
 
 
 def compound(hint: str, answer: str, question: str) -> Iterator[str]:
@@ -69,21 +69,28 @@ def compound(hint: str, answer: str, question: str) -> Iterator[str]:
     wanted = answer_words(answer)
     solid = "".join(word.plain for word in wanted)
     if len(solid) >= 4 and not solid.isdigit():
-        for match in _URL.finditer(hint):
-            if solid in _solid(match.group()):
-                yield match.group()
+        yield from (address for address in _addresses(hint) if solid in _solid(address))
         asked = {word.plain for word in read(question)}
         yield from (word.text for word in read(hint) if word.plain not in asked and _holds(word, solid))
     hint_words = read(hint)
+    starts = [place for place, word in enumerate(hint_words) if solid.startswith(word.plain[:3])]
     for count in range(1, 4):
-        for start in range(len(hint_words) - count + 1):
+        for start in starts:
             run = hint_words[start : start + count]
-            if (count, len(wanted)) != (1, 1) and _joins(run, solid):
+            if len(run) == count and (count, len(wanted)) != (1, 1) and _joins(run, solid):
                 yield hint[run[0].start : run[-1].end]
+
+
+@lru_cache(maxsize=1024)
+def _addresses(hint: str) -> list[str]:
+    """Return the web addresses, hashtags and names of accounts in a hint."""
+    return [match.group() for match in _URL.finditer(hint)]
 
 
 def _holds(word: Word, solid: str) -> bool:
     """Whether a longer word is the answer and another word or an affix (snowman, Stalingrad; not duchess)."""
+    if not word.plain.startswith(solid) and not word.plain.endswith(solid):
+        return False
     base = lexicon().verb_forms.get(word.plain, stem(word.plain))
     if solid not in base and lexicon().has(base):  # thinking has no king in it
         return False
@@ -114,20 +121,26 @@ def _joins(run: Sequence[Word], solid: str) -> bool:
 def spelling(hint: str, answer: str, question: str) -> Iterator[str]:
     """Another transliteration of a name (Tchaikovsky and Chaikovsky), or a word misspelt."""
     asked = {word.plain for word in read(question)} | TITLES
-    wanted, given = answer_words(answer), GIVEN_NAMES | lexicon().given_names
+    wanted = answer_words(answer)
     for part in wanted:
         if len(part.plain) < 5 or not part.plain.isalpha() or part.plain in asked:
             continue
-        if part is not wanted[-1] and part.plain in given:
+        if part is not wanted[-1] and _is_given(part.plain):
             continue
         for word in read(hint):
             if len(word.plain) < 5 or word.plain in asked or word.plain.startswith(part.plain):
                 continue
             name = word.capital and part.capital
+            if not name and word.plain[0] != part.plain[0]:  # a misspelt word has its first letter
+                continue
             if _is_another(word.plain, part.plain) if name else lexicon().has(word.plain):
                 continue
             if (name and _sounds_like(word.plain, part.plain)) or _misspelt(word, part.plain):
                 yield word.text
+
+
+def _is_given(name: str) -> bool:
+    return name in GIVEN_NAMES or name in lexicon().given_names
 
 
 def _sounds_like(name: str, target: str) -> bool:
@@ -142,7 +155,7 @@ def _misspelt(word: Word, target: str) -> bool:
     if word.plain[0] != target[0] or word.plain in STOP_WORDS or lexicon().has(word.plain):
         return False
     if word.capital:
-        if len(target) < 6 or word.plain in GIVEN_NAMES | lexicon().given_names:
+        if len(target) < 6 or _is_given(word.plain):
             return False
     elif word.plain in lexicon().names:
         return False

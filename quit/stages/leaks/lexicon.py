@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import gzip
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
 from quit.text.normalize import stem, strip_accents, words
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Lexicon:
     """Names are keys as :func:`plain_name` writes them; forms keep WordNet's capitals (Au, Dutch)."""
 
@@ -43,9 +43,15 @@ class Lexicon:
         forms = self.relations.get(name, "\t").split("\t")[column]
         return forms.split("|") if forms else []
 
+    @lru_cache(maxsize=65536)  # noqa: B019 (there is one lexicon)
     def has(self, word: str) -> bool:
         """Whether a lower-case word, or what it is a plural or a verb form of, is a word that is written small."""
         return not self.words.isdisjoint((*self.base_forms(word), word.removesuffix("s"), stem(word), stem(word) + "e"))
+
+    @lru_cache(maxsize=65536)  # noqa: B019
+    def base_stems(self, word: str) -> frozenset[str]:
+        """Return the stems of a word's base forms."""
+        return frozenset(map(stem, self.base_forms(word)))
 
     def base_forms(self, word: str) -> frozenset[str]:
         """Return a lower-case word and what it may be an irregular form of (geese: goose; swam: swim)."""

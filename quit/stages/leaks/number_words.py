@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from functools import lru_cache
 
 _UNITS = {
     word: value
@@ -36,6 +38,8 @@ _ORDINALS = {
     "ninetieth": 90,
     **{f"{word}th": _UNITS[word] for word in ("four", "six", "seven", "ten", "eleven", *list(_UNITS)[13:])},
 }
+_FIRST = frozenset({"a", *_WORDS, *_ORDINALS})
+"""Words that a number in words may begin with."""
 _ROMAN_CAPITALS = {
     tens + units: 10 * ten + unit
     for ten, tens in enumerate(("", "X", "XX", "XXX"))
@@ -51,7 +55,8 @@ _SLASHED = re.compile(r"\b(\d{1,2})([/.-])(\d{1,2})(?:\2(\d{2,4}))?\b|\b(\d{4})-
 _TOKEN = re.compile(r"\d[\d,]*(?:\.\d+)?|[A-Za-z]+")
 
 
-def numbers_in(text: str) -> list[tuple[float, int, int]]:
+@lru_cache(maxsize=1024)
+def numbers_in(text: str) -> Sequence[tuple[float, int, int]]:
     """Return (value, start, end) of every number in ``text``, digits and words together (``2 million``, ``forty-two``).
 
     Ordinals count as their number (``is_ordinal_word`` tells them apart), Roman numerals from II in capitals too;
@@ -82,6 +87,9 @@ def is_ordinal_word(text: str) -> bool:
 
 
 def _read_number(text: str, tokens: list[tuple[str, int, int]], start: int) -> tuple[float, int] | None:
+    first = tokens[start][0]
+    if not (first[0].isdigit() or first in _ROMAN_CAPITALS or first.casefold() in _FIRST):
+        return None
     total, group, place, last = 0.0, None, start, None
     while place < len(tokens):
         token, begin, _ = tokens[place]
@@ -125,7 +133,8 @@ def _read_number(text: str, tokens: list[tuple[str, int, int]], start: int) -> t
     return total + group, place
 
 
-def dates_in(text: str) -> list[tuple[int, int, int | None, int, int]]:
+@lru_cache(maxsize=1024)
+def dates_in(text: str) -> Sequence[tuple[int, int, int | None, int, int]]:
     """Return (month, day, year or None, start, end) of every date that names a day; 9/11 may be either of two days."""
     found: list[tuple[int, int, int | None, int, int]] = []
     days = [(int(value), start, end) for value, start, end in numbers_in(text) if 1 <= value < 32]

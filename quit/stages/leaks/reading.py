@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import lru_cache
+from typing import NamedTuple
 
 from quit.text.normalize import stem, strip_accents, word_spans
 
@@ -27,12 +27,11 @@ AMBIGUOUS = frozenset(
 """Names that are common words too: in lower case they give nothing away."""
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     """A word of a text; ``start`` and ``end`` are offsets in characters."""
 
     text: str
-    plain: str  # lower case, no accents, no possessive
+    plain: str
     start: int
     end: int
 
@@ -41,28 +40,33 @@ class Word:
         return self.text[:1].isupper()
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=1024)  # more objects alive would cost Python's garbage collection more than they spare
 def read(text: str) -> tuple[Word, ...]:
     """Return the words of a text in order."""
-    found = []
-    for start, end in word_spans(text):
-        plain = strip_accents(text[start:end]).casefold().replace("’", "'")
-        found.append(Word(text[start:end], plain.removesuffix("'s"), start, end))
-    return tuple(found)
+    return tuple(Word(text[start:end], plain(text[start:end]), start, end) for start, end in word_spans(text))
 
 
-def answer_words(answer: str) -> list[Word]:
+@lru_cache(maxsize=65536)
+def plain(word: str) -> str:
+    """Return a word in lower case, without accents and possessive."""
+    return strip_accents(word).casefold().replace("’", "'").removesuffix("'s")
+
+
+@lru_cache(maxsize=1024)
+def answer_words(answer: str) -> tuple[Word, ...]:
     """Return an answer's words without articles, unless it is one."""
-    return [word for word in read(answer) if word.plain not in ("a", "an", "the")] or list(read(answer))
+    return tuple(word for word in read(answer) if word.plain not in ("a", "an", "the")) or read(answer)
 
 
+@lru_cache(maxsize=1024)
 def stems(text: str) -> frozenset[str]:
     """Return the stems of a text's words."""
     return frozenset(stem(word.plain) for word in read(text))
 
 
-def runs(hint: tuple[Word, ...], wanted: list[str], key: Callable[[Word], str]) -> Iterator[tuple[Word, Word]]:
+def runs(hint: tuple[Word, ...], wanted: list[str], keys: list[str]) -> Iterator[tuple[Word, Word]]:
     """Yield the first and last word of each run of a hint whose keys are the wanted ones."""
-    for start in range(len(hint) - len(wanted) + 1):
-        if all(key(hint[start + offset]) == want for offset, want in enumerate(wanted)):
-            yield hint[start], hint[start + len(wanted) - 1]
+    if wanted[0] in keys:
+        for start in range(len(hint) - len(wanted) + 1):
+            if keys[start : start + len(wanted)] == wanted:
+                yield hint[start], hint[start + len(wanted) - 1]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from os.path import commonprefix
 
 from quit.stages.leaks.given_names import GIVEN_NAMES
@@ -16,7 +17,7 @@ from quit.stages.leaks.letters import compound, digits, initials, spelling
 from quit.stages.leaks.lexicon import lexicon, plain_name
 from quit.stages.leaks.number_words import MONTHS, dates_in, is_ordinal_word, numbers_in
 from quit.stages.leaks.other_names import OTHER_NAMES
-from quit.stages.leaks.reading import AMBIGUOUS, FUNCTION_WORDS, TITLES, Word, answer_words, read, runs, stems
+from quit.stages.leaks.reading import AMBIGUOUS, FUNCTION_WORDS, TITLES, Word, answer_words, plain, read, runs, stems
 from quit.text.normalize import STOP_WORDS, normalize_answer, stem, word_spans
 
 VERSION = 5
@@ -26,6 +27,8 @@ _ENDINGS = frozenset("e y ia ic al ical er or ist ism ian ous ate ation ion ive 
 _SCHOOLS = ("ian", "ean", "ist", "ism", "ite", "ium", "esque", "ize", "ized", "izing", "ization")
 _PARTS_OF_THE_WORLD = frozenset(("North", "South", "East", "West", "Latin", "Central"))
 """With one of these before it a name is another: North America is not the USA."""
+_COMMON = STOP_WORDS | TITLES | GIVEN_NAMES
+"""Words of a name that alone give nobody away."""
 _KIN = frozenset(
     """aunt brother children cousin daughter family father grandfather grandmother husband married mother nee
     nephew niece parent parents sibling siblings sister son uncle widow widower wife""".split()
@@ -65,7 +68,7 @@ def _exact(hint: str, answer: str, question: str) -> Iterator[str]:
             yield answer.strip()
         return
     single = len(wanted) == 1
-    for first, last in runs(read(hint), wanted, lambda word: word.plain):
+    for first, last in runs(read(hint), wanted, [word.plain for word in read(hint)]):
         # "it", "us" or "May" in running text is not the answer IT, US or May.
         if single and (wanted[0] in STOP_WORDS or len(wanted[0]) == 1 or wanted[0] in AMBIGUOUS):
             if not _same_case(first.text, answer):
@@ -90,27 +93,29 @@ def _inflection(hint: str, answer: str, question: str) -> Iterator[str]:
     """An inflected or derived form of the answer, or of its surname: plural, adjective, school (Dickensian)."""
     wanted = answer_words(answer)
     if len(wanted) > 1:
-        singular = [_singular_stem(word) for word in wanted]
+        singular = [_singular_stem(word.plain) for word in wanted]
         if all(len(part) > 1 for part in singular):
-            for first, last in runs(read(hint), singular, _singular_stem):
+            for first, last in runs(read(hint), singular, [_singular_stem(word.plain) for word in read(hint)]):
                 yield hint[first.start : last.end]
         surname = wanted[-1]
         if surname.capital and surname.plain not in TITLES and all(word.capital for word in wanted):
             for word in read(hint):
-                if (word.capital or len(surname.plain) > 4) and _of_a_name(surname.plain, word.plain):
-                    yield word.text
+                if word.plain[:1] == surname.plain[:1] and (word.capital or len(surname.plain) > 4):
+                    if _of_a_name(surname.plain, word.plain):
+                        yield word.text
         return
     if not wanted or len(wanted[0].plain) < 3 or wanted[0].plain.isdigit():
         return
     target = wanted[0].plain
-    asked = {stem(word.plain) for word in read(question)}
-    bases = {stem(target), _singular_stem(wanted[0])}
+    asked = stems(question)
+    bases = {stem(target), _singular_stem(target)}
     for word in read(hint):
+        if bases.isdisjoint(lexicon().base_stems(word.plain)) and not _derived(target, word.plain):
+            continue
         if word.plain == target or stem(word.plain) in asked or _is_small_word(word, wanted[0]):
             continue
-        if any(stem(base) in bases for base in lexicon().base_forms(word.plain)) or _derived(target, word.plain):
-            if word.capital or word.plain not in AMBIGUOUS:
-                yield word.text
+        if word.capital or word.plain not in AMBIGUOUS:
+            yield word.text
 
 
 def _is_small_word(word: Word, name: Word) -> bool:
@@ -120,8 +125,9 @@ def _is_small_word(word: Word, name: Word) -> bool:
     return a_name and not word.capital and known.has(word.plain)
 
 
-def _singular_stem(word: Word) -> str:
-    return stem(lexicon().plurals.get(word.plain, word.plain))
+@lru_cache(maxsize=65536)
+def _singular_stem(word: str) -> str:
+    return stem(lexicon().plurals.get(word, word))
 
 
 def _of_a_name(surname: str, word: str) -> bool:
@@ -132,7 +138,7 @@ def _of_a_name(surname: str, word: str) -> bool:
 
 def _derived(name: str, word: str) -> bool:
     """Whether ``word`` is ``name`` (less a final vowel) with one of the usual endings."""
-    if len(name) < 5 or len(word) <= len(name) - 2:
+    if len(name) < 5 or len(word) <= len(name) - 2 or word[:4] != name[:4]:
         return False
     for base in (
         name,
@@ -153,9 +159,14 @@ def _derived(name: str, word: str) -> bool:
 
 def _other_name(hint: str, answer: str, question: str) -> Iterator[str]:
     """Another established name of the same thing (Peking for Beijing, graveyard for cemetery)."""
+    return _forms_in(hint, _other_names(answer), answer, question)
+
+
+@lru_cache(maxsize=1024)
+def _other_names(answer: str) -> list[str]:
     known = [form for key in _keys(answer) for form in lexicon().other_names(key)]
     more = [form for name in (*_keys(answer), *map(plain_name, known)) for form in OTHER_NAMES.get(name, ())]
-    return _forms_in(hint, known + more, answer, question)
+    return known + more
 
 
 def _family(hint: str, answer: str, question: str) -> Iterator[str]:
@@ -163,6 +174,7 @@ def _family(hint: str, answer: str, question: str) -> Iterator[str]:
     return _forms_in(hint, [form for key in _keys(answer) for form in lexicon().family(key)], answer, question)
 
 
+@lru_cache(maxsize=1024)
 def _keys(answer: str) -> dict[str, None]:
     """Return the names by which the lexicon may know an answer: as it is, without its article, in the singular."""
     keys: dict[str, None] = {}
@@ -178,7 +190,7 @@ def _forms_in(hint: str, forms: Iterable[str], answer: str, question: str) -> It
     hint_words, known = read(hint), stems(question) | stems(answer)
     for form in forms:
         wanted = read(form)
-        if not wanted or stems(form) <= known:
+        if not wanted or wanted[0].plain not in _singulars_in(hint) or stems(form) <= known:
             continue
         symbol = len(form) <= 3 and not form.islower()
         if len(form) == 1 or form.casefold() in STOP_WORDS or (symbol and form.casefold() in lexicon().given_names):
@@ -190,6 +202,12 @@ def _forms_in(hint: str, forms: Iterable[str], answer: str, question: str) -> It
                 continue
             if all(map(_is_form, found, wanted)) and (span == form or not symbol):
                 yield span
+
+
+@lru_cache(maxsize=1024)
+def _singulars_in(hint: str) -> frozenset[str]:
+    """Return a hint's words with what they may be plurals of."""
+    return frozenset(form for word in read(hint) for form in (word.plain, *_singulars(word.plain)))
 
 
 def _is_form(word: Word, wanted: Word) -> bool:
@@ -221,10 +239,13 @@ def _part(hint: str, answer: str, question: str) -> Iterator[str]:
         for word in wanted
         if word.capital
         and len(word.plain) >= 4
-        and word.plain not in STOP_WORDS | TITLES | GIVEN_NAMES | asked
+        and word.plain not in _COMMON
+        and word.plain not in asked
         and not _ROMAN.match(word.plain)
         and not MONTHS.fullmatch(word.plain)
     }
+    if not names:
+        return
     hint_words = read(hint)
     kin = any(word.plain in _KIN for word in hint_words)
     for place, word in enumerate(hint_words):
@@ -236,7 +257,7 @@ def _part(hint: str, answer: str, question: str) -> Iterator[str]:
                 yield word.text
 
 
-def _of_another(hint: str, words: Sequence[Word], place: int, answer: list[Word]) -> bool:
+def _of_another(hint: str, words: Sequence[Word], place: int, answer: Sequence[Word]) -> bool:
     """Whether the words before a name make it another's (Roger Moore for Bobby Moore, Panama Canal for Suez Canal)."""
     word, first_names = words[place], {part.plain for part in answer[:-1]} - TITLES
     if not first_names or any(_ROMAN.match(part.plain) for part in answer):
@@ -255,22 +276,31 @@ def _of_another(hint: str, words: Sequence[Word], place: int, answer: list[Word]
 
 def _reordered(hint: str, answer: str, question: str) -> Iterator[str]:
     """All words of a name in another order or with other numerals, nothing but function words between: the 1812 war."""
-    wanted = [_key(word) for word in read(answer) if word.plain not in FUNCTION_WORDS]
+    wanted = _content(answer)[1]
     if len(wanted) < 2 or stems(answer) <= stems(question):
         return
     free = len(wanted) > 2 or any(word.plain in FUNCTION_WORDS for word in answer_words(answer))
-    content = [word for word in read(hint) if word.plain not in FUNCTION_WORDS]
-    for start in range(len(content)):
-        found = content[start : start + len(wanted)]
-        keys = [_key(word) for word in found]
-        if keys == wanted or (free and sorted(keys) == sorted(wanted)):
-            yield hint[found[0].start : found[-1].end]
+    content, keys = _content(hint)
+    for start in range(len(content) - len(wanted) + 1):
+        if keys[start] not in wanted:
+            continue
+        end = start + len(wanted)
+        if keys[start:end] == wanted or (free and sorted(keys[start:end]) == sorted(wanted)):
+            yield hint[content[start].start : content[end - 1].end]
 
 
-def _key(word: Word) -> str:
+@lru_cache(maxsize=1024)
+def _content(text: str) -> tuple[list[Word], list[str]]:
+    """Return a text's words that are no function words, and their keys."""
+    content = [word for word in read(text) if word.plain not in FUNCTION_WORDS]
+    return content, [_key(word.text) for word in content]
+
+
+@lru_cache(maxsize=65536)
+def _key(word: str) -> str:
     """Return a word's number in digits (II, 2nd, second, two), else its stem."""
-    ordinal = re.fullmatch(r"(\d+)(?:st|nd|rd|th)", word.plain)
-    return ordinal[1] if ordinal else digits(word) or stem(word.plain)
+    ordinal = re.fullmatch(r"(\d+)(?:st|nd|rd|th)", plain(word))
+    return ordinal[1] if ordinal else digits(word) or stem(plain(word))
 
 
 def _number(hint: str, answer: str, question: str) -> Iterator[str]:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from quit.models.protocols import CandidateSource, Drawn, Encoder, Equivalence, Pair
 from quit.models.question_type import QuestionTypeClassifier
-from quit.settings import Convergence, QuestionType
+from quit.settings import Convergence, QuestionTypeSettings
 from quit.stages.questions.question_type import question_types
 from quit.text.normalize import normalize_answer
 
@@ -59,7 +59,7 @@ class CandidatePool:
         classifier: QuestionTypeClassifier,
         encoder: Encoder,
         equivalence: Equivalence,
-        type_settings: QuestionType,
+        type_settings: QuestionTypeSettings,
         settings: Convergence,
     ) -> None:
         self._encoder = encoder

@@ -27,7 +27,7 @@ TOGETHER = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Complexity:
+class QuestionDifficulty:
     """Raw values and bin of one question; columns of ``descriptions`` with the same names."""
 
     answerability: float
@@ -64,11 +64,11 @@ class RetrievalComplexity:
             encoder.encode_tokens(texts[start : start + TOGETHER])
         return cls(texts, encoder, settings)
 
-    def of(self, questions: Sequence[str], answers: Sequence[Sequence[str]]) -> list[Complexity]:
+    def of(self, questions: Sequence[str], answers: Sequence[Sequence[str]]) -> list[QuestionDifficulty]:
         """Return the complexity of each question, given its reference answers."""
         retrieved = self._index.search(questions, self._settings.top_k)
         self._encoder.encode([answer for some in answers for answer in some])  # all at once; then they are remembered
-        complexities: list[Complexity] = []
+        complexities: list[QuestionDifficulty] = []
         for start in range(0, len(questions), TOGETHER):
             block = slice(start, start + TOGETHER)
             texts = [self._index.texts[int(row)] for rows in retrieved[block] for row in rows]
@@ -76,7 +76,7 @@ class RetrievalComplexity:
             complexities += map(self._one, questions[block], answers[block], retrieved[block])
         return complexities
 
-    def _one(self, question: str, answers: Sequence[str], found: np.ndarray) -> Complexity:
+    def _one(self, question: str, answers: Sequence[str], found: np.ndarray) -> QuestionDifficulty:
         texts = [self._index.texts[int(row)] for row in found]
         vectors, [asked] = self._index.vectors(found), self._encoder.encode([question])
         threshold = self._settings.answer_threshold
@@ -89,7 +89,7 @@ class RetrievalComplexity:
             best, counted = got.answerability, got.answer_share
         difficulty = 1.0 - (best + counted + min(1.0, max(0.0, got.similarity))) / 3
         name = self._bin(difficulty)
-        return Complexity(best, share, got.answer_share, got.completeness, got.similarity, difficulty, name)
+        return QuestionDifficulty(best, share, got.answer_share, got.completeness, got.similarity, difficulty, name)
 
     def _bin(self, difficulty: float) -> str:
         if difficulty >= self._settings.hard_from:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from quit.models.question_type import QuestionTypeClassifier
-from quit.settings import QuestionType
+from quit.settings import QuestionTypeSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,9 @@ class Typed:
     classifier_fine: str = ""
 
 
-def question_types(questions: pa.Table, classifier: QuestionTypeClassifier, settings: QuestionType) -> list[Typed]:
+def question_types(
+    questions: pa.Table, classifier: QuestionTypeClassifier, settings: QuestionTypeSettings
+) -> list[Typed]:
     """Return the type of each question: the source's own where it names both levels, else the classifier's.
 
     The classifier is asked about all of them, so that a build can say how often it agrees with the sources.

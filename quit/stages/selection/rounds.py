@@ -15,7 +15,6 @@ from enum import IntEnum
 
 import numpy as np
 
-from quit.errors import SettingsError
 from quit.stages.label import PREDICTED_FROM
 from quit.stages.labelling.passages import passage_count
 from quit.stages.selection.bounds import audit_size, upper_bound
@@ -42,7 +41,7 @@ class Reason(IntEnum):
 
 
 @dataclass(frozen=True)
-class Options:
+class Promise:
     """The promise: with probability ``confidence``, wrong labels are at most a share ``error`` of the passages.
 
     ``audit``: passages in the audit, :func:`quit.stages.selection.bounds.audit_size` where None. ``looks``: shares of
@@ -83,7 +82,7 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Selection:
+class PassageSelection:
     """Reason and probability of each passage (shape (questions, passages)), and the looks.
 
     ``reason``: int8, values of :class:`Reason`; ``probability``: float64, P(label 2), NaN where asked.
@@ -118,11 +117,11 @@ def select(
     questions: Sequence[str],
     hints: int,
     ask: Ask,
-    options: Options,
+    options: Promise,
     *,
     draw: np.ndarray,
     prompt_tokens: np.ndarray | None = None,
-) -> Selection:
+) -> PassageSelection:
     """Return which passages were asked, the predictions of the others, and the looks.
 
     ``questions``: ids, ascending, each with P = ``passage_count(hints)`` passages in the order of
@@ -131,17 +130,11 @@ def select(
     nothing else depends on; the audit has the smallest. ``prompt_tokens``: see
     :func:`quit.stages.selection.choice.computed_tokens`.
 
-    Raises ``ValueError`` if the ids do not ascend or ``draw`` has another shape, ``SettingsError`` for more than
-    ``MAX_HINTS`` hints.
+    Raises ``ValueError`` if the ids do not ascend or ``draw`` has another shape.
     """
-    if hints > MAX_HINTS:
-        raise SettingsError(
-            f"Estimated labels take up to {MAX_HINTS} hints, not {hints}: the passages of a question are compared in "
-            'pairs. Set `convergence.hints` lower or `labels.economy = "exact"`.'
-        )
     shape = (len(questions), passage_count(hints))
     if list(questions) != sorted(set(questions)) or draw.shape != shape:
-        raise ValueError(f"Selection needs ascending question ids and draws of shape {shape}, not {draw.shape}.")
+        raise ValueError(f"PassageSelection needs ascending question ids and draws of shape {shape}, not {draw.shape}.")
     audit = drawn(draw, options.audit_of(draw.size))
     answered = Answered(ask, shape)
     answered.add(audit)
@@ -157,7 +150,7 @@ def select(
     reason = np.where(answered.asked, Reason.EXACT, Reason.NOT_ASKED).astype(np.int8)
     reason[evidence] = Reason.EVIDENCE
     reason[audit] = Reason.AUDIT
-    return Selection(reason, np.where(answered.asked, np.nan, probability), tuple(rounds))
+    return PassageSelection(reason, np.where(answered.asked, np.nan, probability), tuple(rounds))
 
 
 def drawn(draw: np.ndarray, size: int) -> np.ndarray:
@@ -189,7 +182,7 @@ def predictions(
 
 
 def look(
-    evidence: np.ndarray, probability: np.ndarray, audit: np.ndarray, label_2: np.ndarray, options: Options
+    evidence: np.ndarray, probability: np.ndarray, audit: np.ndarray, label_2: np.ndarray, options: Promise
 ) -> Look:
     """Return what the audit says of the predictions (all arguments have shape (Q, P)); of ``label_2`` only the audit's
     are used."""

@@ -48,12 +48,14 @@ def tune(requests: Sequence[Request], policy: Policy, settings: Bandits) -> list
     rng = np.random.default_rng(settings.seed)
     trials = []
     for number in range(settings.trials):
-        drawn = int(rng.integers(1, settings.documents + 1)), round(rng.uniform(), 3), round(1.0 - rng.uniform(), 3)
-        own = settings.model_copy(update=dict(zip(TUNED, drawn, strict=True)) if number else {})
-        grid = evaluate(requests, [policy], own, hierarchical=True)
+        sample = int(rng.integers(1, settings.documents + 1)), round(rng.uniform(), 3), round(1.0 - rng.uniform(), 3)
+        trial_settings = settings.model_copy(update=dict(zip(TUNED, sample, strict=True)) if number else {})
+        grid = evaluate(requests, [policy], trial_settings, hierarchical=True)
         flat, tree = (
-            float(grid.value(policy.name, min(own.budgets), structure=structure).mean())
+            float(grid.value(policy.name, min(trial_settings.budgets), structure=structure).mean())
             for structure in grid.structures
         )
-        trials.append({name: getattr(own, name) for name in TUNED} | {"precision": tree, "gain": tree - flat})
+        trials.append(
+            {name: getattr(trial_settings, name) for name in TUNED} | {"precision": tree, "gain": tree - flat}
+        )
     return sorted(trials, key=lambda trial: -trial["precision"])

@@ -65,7 +65,7 @@ def of_file(path: Path, questions: Sequence[Question]) -> list[Decomposed]:
     other questions are left out, and the log says how many. Raises :class:`InputError` for a line that cannot be used,
     and where none is left.
     """
-    known = {question.query_id: question for question in questions}
+    by_id = {question.query_id: question for question in questions}
     decomposed: list[Decomposed] = []
     numbers, left_out = Counter[str](), 0
     for line, row in json_lines(path, "the arms"):
@@ -73,21 +73,21 @@ def of_file(path: Path, questions: Sequence[Question]) -> list[Decomposed]:
         if not isinstance(arms, list) or not arms or not all(isinstance(arm, str) and arm.strip() for arm in arms):
             raise InputError(f"{path}, line {line}: expected {{query_id, arms, parents}}, with arms a list of texts.")
         parents = _parents(row.get("parents"), len(arms), f"{path}, line {line}")
-        if name not in known:
+        if name not in by_id:
             left_out += 1
             continue
-        decomposed.append(Decomposed(known[name], tuple(arms), parents, numbers[name]))
+        decomposed.append(Decomposed(by_id[name], tuple(arms), parents, numbers[name]))
         numbers[name] += 1
     if not decomposed:
-        raise InputError(f"{path} has no arms of the {len(known)} questions of this corpus that were chosen.")
+        raise InputError(f"{path} has no arms of the {len(by_id)} questions of this corpus that were chosen.")
     if left_out:
         _log.warning("%d lines of %s are about other questions and are left out.", left_out, path)
     return decomposed
 
 
-def _parents(given: Any, arms: int, where: str) -> tuple[int, ...]:
+def _parents(value: Any, arms: int, where: str) -> tuple[int, ...]:
     """Return each arm's parent, -1 for none."""
-    listed = [None] * arms if given is None else given
+    listed = [None] * arms if value is None else value
     places = [-1 if parent is None else parent for parent in listed] if isinstance(listed, list) else []
     fits = [type(parent) is int and -1 <= parent < place for place, parent in enumerate(places)]
     if len(fits) != arms or not all(fits):
@@ -111,10 +111,10 @@ def two_level(
     rankings = iter(first_stage.search([arm for entry in decomposed for arm in entry.arms], settings.documents))
     expanded = []
     for entry in decomposed:
-        own = [_titles(arm, next(rankings), collection) for arm in entry.arms]
+        titles_of = [_titles(arm, next(rankings), collection) for arm in entry.arms]
         arms, parents = list(entry.arms), list(entry.parents)
-        for rank in range(max((len(titles) for titles in own), default=0)):
-            for parent, titles in enumerate(own):
+        for rank in range(max((len(titles) for titles in titles_of), default=0)):
+            for parent, titles in enumerate(titles_of):
                 if rank < len(titles) and len(arms) < settings.arms:
                     arms.append(f"{entry.arms[parent]} {titles[rank]}")
                     parents.append(parent)
@@ -165,7 +165,7 @@ def requests(
     sub-question; a document that is relevant to the whole question alone is one more nugget. ``vectors``: rows to
     unit vectors, for diversity and heads.
     """
-    known = collection.relevant_rows()
+    qrels = collection.relevant_rows()
     rankings = iter(first_stage.search([arm for entry in decomposed for arm in entry.arms], settings.documents))
     built = []
     for entry in decomposed:
@@ -173,7 +173,7 @@ def requests(
         documents, scores = np.full(shape, -1, dtype=np.int64), np.zeros(shape)
         for arm, ranking in enumerate(islice(rankings, len(entry.arms))):
             documents[arm, : len(ranking)], scores[arm, : len(ranking)] = ranking.rows, ranking.scores
-        gold, nuggets = nuggets_of(entry.question, known)
+        gold, nuggets = nuggets_of(entry.question, qrels)
         relevant = np.isin(documents, gold) & (documents >= 0)
         request = Request(
             request_id=entry.question.query_id,
@@ -198,15 +198,15 @@ def requests(
     return built
 
 
-def nuggets_of(question: Question, known: dict[str, dict[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+def nuggets_of(question: Question, qrels: dict[str, dict[int, int]]) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows relevant to a question, ascending, and which nugget each holds, bool, shape (rows, nuggets)."""
-    steps = [{row for row, grade in known.get(step.query_id, {}).items() if grade > 0} for step in question.steps]
-    whole = {row for row, grade in known.get(question.query_id, {}).items() if grade > 0}
-    held = [step for step in steps if step]
-    held += [{row} for row in sorted(whole - set().union(*steps))]
+    steps = [{row for row, grade in qrels.get(step.query_id, {}).items() if grade > 0} for step in question.steps]
+    whole = {row for row, grade in qrels.get(question.query_id, {}).items() if grade > 0}
+    nugget_rows = [step for step in steps if step]
+    nugget_rows += [{row} for row in sorted(whole - set().union(*steps))]
     gold = np.array(sorted(whole.union(*steps)), dtype=np.int64)
-    nuggets = np.array([[row in nugget for nugget in held] for row in gold.tolist()], dtype=bool)
-    return gold, nuggets.reshape(len(gold), len(held))
+    nuggets = np.array([[row in nugget for nugget in nugget_rows] for row in gold.tolist()], dtype=bool)
+    return gold, nuggets.reshape(len(gold), len(nugget_rows))
 
 
 def _judged(head: AnswerHead, request: Request, question: Question, collection: BuiltCorpus) -> np.ndarray:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from quit.common.files import replacing, write_json, writing
+from quit.common.files import write_json
 from quit.render.pictures import picture
+from quit.systems.bandits import metrics
 from quit.systems.bandits.experiment import Grid
+from quit.systems.experiment import write_csv
 
-TABLE, WHOLE = "bandits.csv", "bandits.json"
+TABLE, SUMMARY = "bandits.csv", "bandits.json"
 CURVES = {"precision": "bandits.png", "recall": "bandits-recall.png"}
 _MARKS = "osv^<>PXD*dhH8p"
 
@@ -24,7 +25,7 @@ def write(grid: Grid, folder: Path, about: dict[str, Any]) -> dict[str, Any]:
     Raises :class:`quit.errors.WorkspaceError` where the disk refuses.
     """
     rows = grid.rows()
-    whole = {
+    summary = {
         **about,
         "requests": len(grid.requests),
         "left_out": grid.left_out,
@@ -36,23 +37,19 @@ def write(grid: Grid, folder: Path, about: dict[str, Any]) -> dict[str, Any]:
         "trees": grid.trees(),
         "rows": rows,
     }
-    target = folder / TABLE
-    with writing(target), replacing(target) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-        table = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        table.writeheader()
-        table.writerows(rows)
-    write_json(folder / WHOLE, whole)
-    return whole
+    write_csv(folder / TABLE, rows)
+    write_json(folder / SUMMARY, summary)
+    return summary
 
 
 def alpha_ndcg_rows(grid: Grid) -> list[dict[str, Any]]:
-    """Return table 3: policy, structure and alpha-nDCG after each of ``cutoffs`` documents."""
+    """Return table 3: policy, structure and alpha-nDCG after each of :data:`metrics.CUTOFFS` documents."""
     rows = []
     for number, policy in enumerate(grid.policies):
         for tree, structure in enumerate(grid.structures):
             values = grid.ndcg[:, number, tree].mean(axis=0)
             if not np.isnan(values).any():
-                at = {f"alpha_ndcg@{k}": float(value) for k, value in zip(grid.settings.cutoffs, values, strict=True)}
+                at = {f"alpha_ndcg@{k}": float(value) for k, value in zip(metrics.CUTOFFS, values, strict=True)}
                 rows.append({"policy": policy.name, "structure": structure, **at})
     return rows
 

@@ -54,19 +54,19 @@ class LLMDecomposition:
 
     def sub_queries(self, asks: Sequence[Ask], sample: int = 0) -> list[list[str]]:
         """Return the sub-queries of each request: definitional first, no two alike. ``sample`` numbers repetitions."""
-        wanted = self._settings.arms
-        written = [self._written(asks, prompt, wanted, sample) for prompt in self._prompts]
+        count = self._settings.arms
+        replies = [self._written(asks, prompt, count, sample) for prompt in self._prompts]
         lists = []
-        for ask, broad, narrow in zip(asks, *written, strict=True):
-            queries = together(broad, narrow, wanted)
+        for ask, broad, narrow in zip(asks, *replies, strict=True):
+            queries = together(broad, narrow, count)
             self.counts.update(decompositions=1, without_sub_queries=not queries)
             lists.append(queries or [ask.text])
         return lists
 
-    def _written(self, asks: Sequence[Ask], prompt: PromptTemplate, wanted: int, sample: int) -> list[list[str]]:
-        written: list[list[str]] = [[] for _ in asks]
+    def _written(self, asks: Sequence[Ask], prompt: PromptTemplate, count: int, sample: int) -> list[list[str]]:
+        lists: list[list[str]] = [[] for _ in asks]
         for attempt in range(self._settings.attempts):
-            left = [position for position, queries in enumerate(written) if not queries]
+            left = [position for position, queries in enumerate(lists) if not queries]
             if not left:
                 break
             requests = [
@@ -75,10 +75,10 @@ class LLMDecomposition:
                     {
                         "request": asks[position].text,
                         "context": "\n".join(asks[position].context),
-                        "count": str(wanted),
+                        "count": str(count),
                         "date": self._settings.date,
                     },
-                    QUERY_TOKENS * wanted,
+                    QUERY_TOKENS * count,
                     self._settings.temperature,
                     sample=sample * self._settings.attempts + attempt,
                     group=asks[position].request_id,
@@ -87,9 +87,9 @@ class LLMDecomposition:
             ]
             for position, reply in zip(left, self._generator.complete(requests), strict=True):
                 cut = reply.finish_reason == "length"
-                written[position] = parse_queries(reply.text, cut)
-                self.counts.update(replies=1, unread=not written[position], cut=cut)
-        return written
+                lists[position] = parse_queries(reply.text, cut)
+                self.counts.update(replies=1, unread=not lists[position], cut=cut)
+        return lists
 
 
 def parse_queries(reply: str, cut: bool = False) -> list[str]:
@@ -124,20 +124,20 @@ def _closed(text: str) -> str:
     return text[: end + 1] + "]"
 
 
-def together(broad: Sequence[str], narrow: Sequence[str], wanted: int) -> list[str]:
-    """Return half of ``wanted`` from each list, more from one where the other has fewer; equal queries count once."""
-    known: set[str] = set()
+def together(broad: Sequence[str], narrow: Sequence[str], count: int) -> list[str]:
+    """Return half of ``count`` from each list, more from one where the other has fewer; equal queries count once."""
+    keys: set[str] = set()
 
     def new(queries: Sequence[str]) -> list[str]:
-        kept = []
+        distinct = []
         for query in queries:
             key = normalize_question(query)
-            if key and key not in known:
-                known.add(key)
-                kept.append(query)
-        return kept
+            if key and key not in keys:
+                keys.add(key)
+                distinct.append(query)
+        return distinct
 
     first, second = new(broad), new(narrow)
-    half = max(wanted - wanted // 2, wanted - len(second))
+    half = max(count - count // 2, count - len(second))
     first = first[:half]
-    return first + second[: wanted - len(first)]
+    return first + second[: count - len(first)]

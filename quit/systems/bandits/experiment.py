@@ -112,8 +112,8 @@ class Grid:
     def _resampled(self) -> np.ndarray:
         """Return each request's weight in each resample of the bootstrap, shape (resamples, requests)."""
         count = len(self.requests)
-        drawn = np.random.default_rng(self.settings.seed).multinomial(count, np.full(count, 1 / count), size=RESAMPLES)
-        return drawn / count
+        counts = np.random.default_rng(self.settings.seed).multinomial(count, np.full(count, 1 / count), size=RESAMPLES)
+        return counts / count
 
 
 def evaluate(
@@ -125,8 +125,8 @@ def evaluate(
     The same settings and requests give the same numbers, in whatever order and on however many threads they are worked
     on. Raises :class:`InputError` where no request is left.
     """
-    kept = [request for request in requests if request.relevant_share >= settings.least_relevant]
-    if not kept:
+    usable = [request for request in requests if request.relevant_share >= settings.least_relevant]
+    if not usable:
         raise InputError(
             f"None of {len(requests)} requests can be simulated: a request needs sub-queries, and a share of "
             f"bandits.least_relevant = {settings.least_relevant:g} relevant documents among those retrieved."
@@ -139,14 +139,14 @@ def evaluate(
             local.table = QuantileTable()
         return _measure(request, policies, structures, settings, local.table)
 
-    counts = Counter(request.request_id for request in kept)
+    counts = Counter(request.request_id for request in usable)
     names = {name: number for number, name in enumerate(counts)}
     shape = (len(names), len(policies), len(structures), len(settings.budgets), len(metrics.NAMES))
     means = np.zeros(shape)
-    ndcg = np.zeros((*shape[:3], len(settings.cutoffs)))
+    ndcg = np.zeros((*shape[:3], len(metrics.CUTOFFS)))
     macro = np.zeros((*shape[1:], settings.runs))
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        for request, (values, ranked) in zip(kept, pool.map(measured, kept), strict=True):
+        for request, (values, ranked) in zip(usable, pool.map(measured, usable), strict=True):
             number, share = names[request.request_id], 1.0 / counts[request.request_id]
             means[number] += share * values.mean(axis=-1)
             ndcg[number] += share * ranked
@@ -156,13 +156,13 @@ def evaluate(
         policies=tuple(policies),
         structures=structures,
         requests=tuple(names),
-        arms=np.array([len(request.arms) for request in kept]),
-        sizes=np.array([request.size for request in kept]),
+        arms=np.array([len(request.arms) for request in usable]),
+        sizes=np.array([request.size for request in usable]),
         means=means,
         spread=macro.std(axis=-1),
         ndcg=ndcg,
-        left_out=len(requests) - len(kept),
-        without_relevant=sum(not request.relevant.any() for request in kept),
+        left_out=len(requests) - len(usable),
+        without_relevant=sum(not request.relevant.any() for request in usable),
     )
 
 
@@ -179,7 +179,7 @@ def _measure(
     budgets = metrics.budget_documents(request.size, settings.budgets)
     shape = (len(policies), len(structures), len(budgets), len(metrics.NAMES), settings.runs)
     values = np.full(shape, np.nan)
-    ranked = np.full((*shape[:2], len(settings.cutoffs)), np.nan)
+    ranked = np.full((*shape[:2], len(metrics.CUTOFFS)), np.nan)
     for number, policy in enumerate(policies):
         for tree, structure in enumerate(structures):
             if structure == "tree" and not policy.expands:
@@ -187,9 +187,7 @@ def _measure(
             rng = stream(settings.seed, request.stream, policy.name, structure)
             hierarchical = structure == "tree"
             order = simulate(request, policy, settings, table, rng, runs=settings.runs, hierarchical=hierarchical)
-            measured, at_cutoffs = metrics.measure(
-                request, order, budgets, policy.window, settings.alpha, settings.cutoffs
-            )
+            measured, at_cutoffs = metrics.measure(request, order, budgets, policy.window, metrics.CUTOFFS)
             values[number, tree] = np.stack([measured[name].T for name in metrics.NAMES], axis=1)
             ranked[number, tree] = at_cutoffs.mean(axis=0)
     return values, ranked

@@ -14,6 +14,10 @@ import numpy as np
 from quit.systems.bandits.request import Request
 
 NAMES = ("precision", "recall", "documents", "relevant_documents", "distinct_recall", "alpha_ndcg", "labels")
+CUTOFFS = (5, 10, 20, 40, 50)
+"""Documents after which alpha-nDCG is taken (table 3)."""
+ALPHA = 0.5
+"""alpha of alpha-nDCG: the share of its gain that a nugget loses each time it is seen (Clarke et al. 2008)."""
 
 
 def budget_documents(size: int, shares: Sequence[float]) -> list[int]:
@@ -22,7 +26,7 @@ def budget_documents(size: int, shares: Sequence[float]) -> list[int]:
 
 
 def measure(
-    request: Request, order: np.ndarray, budgets: Sequence[int], window: int, alpha: float, cutoffs: Sequence[int] = ()
+    request: Request, order: np.ndarray, budgets: Sequence[int], window: int, cutoffs: Sequence[int] = ()
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Return every metric, each of shape (runs, budgets), float64, and alpha-nDCG at the ``cutoffs``, (runs, cutoffs).
 
@@ -42,7 +46,7 @@ def measure(
     new = np.take_along_axis(first, places, axis=1) == np.arange(order.shape[1])
     relevant_found = _prefix(new & observed, at)
     distinct = len(np.unique(request.documents[request.relevant]))
-    ranked = alpha_ndcg(gold_positions(request, first), request.nuggets, [*at, *cutoffs], alpha)
+    ranked = alpha_ndcg(gold_positions(request, first), request.nuggets, [*at, *cutoffs])
     values = {
         "precision": hits / np.maximum(at, 1),
         "recall": hits / max(total, 1),
@@ -74,7 +78,7 @@ def gold_positions(request: Request, first: np.ndarray) -> np.ndarray:
     return positions
 
 
-def alpha_ndcg(positions: np.ndarray, nuggets: np.ndarray, cutoffs: Sequence[int], alpha: float) -> np.ndarray:
+def alpha_ndcg(positions: np.ndarray, nuggets: np.ndarray, cutoffs: Sequence[int], alpha: float = ALPHA) -> np.ndarray:
     """Return alpha-nDCG, shape (runs, cutoffs).
 
     ``positions``: at which step (from 0) each run first observed each document that holds a nugget, shape (R, G); a
@@ -84,8 +88,8 @@ def alpha_ndcg(positions: np.ndarray, nuggets: np.ndarray, cutoffs: Sequence[int
     """
     depths = np.asarray(cutoffs)
     before = (positions[:, None, :] < positions[:, :, None]).astype(np.float64)  # (R, of document, earlier one)
-    held = nuggets.astype(np.float64)
-    gain = np.einsum("gm,rgm->rg", held, (1.0 - alpha) ** (before @ held))
+    holds = nuggets.astype(np.float64)
+    gain = np.einsum("gm,rgm->rg", holds, (1.0 - alpha) ** (before @ holds))
     seen = positions < np.iinfo(np.int64).max
     discounted = np.where(seen, gain / np.log2(np.where(seen, positions, 0) + 2.0), 0.0)
     reached = (discounted[:, :, None] * (positions[:, :, None] < depths)).sum(axis=1)

@@ -15,6 +15,10 @@ from quit.systems.bandits.request import Request
 
 Select = Literal["pool", "uniform", "stay", "finish", "round-robin", "thompson", "index"]
 Novelty = Callable[[np.ndarray], np.ndarray]
+TOP_K, FULL_K = (3, 4, 5), 5
+"""k of the top-k policies, and of the full policy (equation 1)."""
+CONCAVE = (5.0, 15.0)
+"""a and b of the concave diversity reward (table 1)."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +55,11 @@ def policies(settings: Bandits, names: Sequence[str] = ("all",)) -> list[Policy]
 
     Raises :class:`SettingsError` for a name that is none.
     """
-    known = {policy.name: policy for policy in _all(settings)}
+    by_name = {policy.name: policy for policy in _all(settings)}
     for name in names:
-        if name != "all" and name not in known:
-            raise SettingsError(f"There is no policy {name!r}.{did_you_mean(name, list(known))}")
-    return [policy for name, policy in known.items() if "all" in names or name in names]
+        if name != "all" and name not in by_name:
+            raise SettingsError(f"There is no policy {name!r}.{did_you_mean(name, list(by_name))}")
+    return [policy for name, policy in by_name.items() if "all" in names or name in names]
 
 
 def _all(settings: Bandits) -> list[Policy]:
@@ -69,7 +73,7 @@ def _all(settings: Bandits) -> list[Policy]:
         return rewards.ucb_term(ranks, settings.ucb_c)
 
     def concave(nearest: np.ndarray) -> np.ndarray:
-        return rewards.concave_novelty(nearest, settings.concave_a, settings.concave_b)
+        return rewards.concave_novelty(nearest, *CONCAVE)
 
     return [
         Policy("exploitation", "Exploitation only", "finish"),
@@ -80,10 +84,7 @@ def _all(settings: Bandits) -> list[Policy]:
         Policy("bernoulli", "Bernoulli", "thompson", "beta"),
         Policy("bernoulli-ucb", "Bernoulli UCB", "thompson", "beta", bonus=ucb),
         Policy("bernoulli-ucb-index", "Bernoulli UCB, index form", "index", "beta"),
-        *(
-            Policy(f"bernoulli-top-{k}", f"Bernoulli top-{k}", "thompson", "beta", window(k), window=k)
-            for k in settings.top_k
-        ),
+        *(Policy(f"bernoulli-top-{k}", f"Bernoulli top-{k}", "thompson", "beta", window(k), window=k) for k in TOP_K),
         Policy(
             "bernoulli-rank-aware",
             "Bernoulli rank-aware",
@@ -100,9 +101,9 @@ def _all(settings: Bandits) -> list[Policy]:
             "Top-k UCB diversity (Eq. 1)",
             "thompson",
             "beta",
-            window(settings.full_k),
+            window(FULL_K),
             ucb,
             rewards.novelty,
-            settings.full_k,
+            FULL_K,
         ),
     ]

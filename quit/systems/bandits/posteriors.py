@@ -93,11 +93,12 @@ class GaussianIngBelief(_Belief):
 
     The paper's tables 4 and 5 have a row "Gaussian ING" that no text of it defines; this reads ING as the conjugate
     prior named so. theta is the mean: Student's t with 2 alpha degrees of freedom around mu, scale^2 beta / (alpha
-    kappa). A child inherits lambda kappa, mu, lambda alpha, lambda beta.
+    kappa). The prior is ours: kappa, alpha and beta 1, mu 0. A child inherits lambda kappa, mu, lambda alpha, lambda
+    beta.
     """
 
     def __init__(self, settings: Bandits) -> None:
-        super().__init__(1.0, 0.0, settings.prior_shape, settings.prior_rate)
+        super().__init__(1.0, 0.0, 1.0, 1.0)
 
     def update(self, state: np.ndarray, reward: np.ndarray) -> np.ndarray:
         """See :class:`BetaBelief`."""

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import statistics
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from quit.common.files import write_json, write_lines
+from quit.common.files import write_json
 from quit.models.generation import CachedGenerator
 from quit.models.prompting import load_prompt
-from quit.models.protocols import Encoder
 from quit.retrieval.built import BuiltCorpus
-from quit.retrieval.complexity import AnswerHead, ContainedOrNear
+from quit.retrieval.complexity import ContainedOrNear
 from quit.retrieval.protocols import FirstStage
 from quit.settings import Settings
 from quit.systems.bandits import arms, decompose
@@ -26,6 +24,8 @@ from quit.systems.bandits.posteriors import QuantileTable
 from quit.systems.bandits.request import Request
 from quit.systems.bandits.simulate import simulate
 from quit.systems.collection import Question
+from quit.systems.experiment import write_rows
+from quit.systems.opening import Opened
 from quit.systems.relevance import RELEVANCE_FIELDS, JudgedRelevance, YesNo
 from quit.systems.reports import (
     NUGGET_FIELDS,
@@ -49,7 +49,7 @@ def decomposed(
     collection: BuiltCorpus,
     first_stage: FirstStage,
     settings: Settings,
-    generator: Callable[[], CachedGenerator],
+    generator: CachedGenerator | None,
 ) -> tuple[list[arms.Decomposed], dict[str, int]]:
     """Return the arms of each question, an entry a decomposition: sub-questions of the source, these in two levels, a
     language model's, or those of the file ``kind``; and what a language model's replies came to
@@ -60,26 +60,66 @@ def decomposed(
     if kind not in arms.KINDS:
         return arms.of_file(Path(kind), questions), {}
     if kind == "written":
+        assert generator is not None
         prompts = [
             load_prompt(name, decompose.FIELDS)
             for name in (settings.bandits.definitional_prompt, settings.bandits.specialised_prompt)
         ]
-        writer = decompose.LLMDecomposition(generator(), prompts[0], prompts[1], settings.bandits)
+        writer = decompose.LLMDecomposition(generator, prompts[0], prompts[1], settings.bandits)
         return arms.written(questions, collection, first_stage, writer, settings.bandits), dict(writer.counts)
-    given = arms.sub_questions(questions)
-    if len(given) < len(questions):
+    parts = arms.sub_questions(questions)
+    if len(parts) < len(questions):
         _log.warning(
-            "%d of %d questions have no sub-questions and are left out.", len(questions) - len(given), len(questions)
+            "%d of %d questions have no sub-questions and are left out.", len(questions) - len(parts), len(questions)
         )
-    return given if kind == "sub-questions" else arms.two_level(given, collection, first_stage, settings.bandits), {}
+    return parts if kind == "sub-questions" else arms.two_level(parts, collection, first_stage, settings.bandits), {}
 
 
-def judge_of_documents(settings: Settings, encoder: Encoder, generator: CachedGenerator | None) -> AnswerHead:
-    """Return what judges a document: a language model, else whether it contains an answer or is near one."""
-    if generator is None:
-        return ContainedOrNear(encoder)
-    prompt = load_prompt(settings.bandits.relevance_prompt, RELEVANCE_FIELDS)
-    return JudgedRelevance(YesNo(generator, prompt, attempts=settings.bandits.attempts))
+@dataclass(frozen=True)
+class Measured:
+    """Requests with their questions, in one order; the corpus; ``generator``: the language model, if one is named;
+    ``about``: identities, and what the language model's replies came to."""
+
+    requests: list[Request]
+    questions: list[Question]
+    corpus: BuiltCorpus
+    generator: CachedGenerator | None
+    about: dict[str, Any]
+
+
+def measure(
+    collection: Opened,
+    questions: Sequence[Question],
+    kind: str,
+    relevance: str,
+    settings: Settings,
+    generator: CachedGenerator | None,
+    diverse: bool = False,
+) -> Measured:
+    """Return the requests of some questions. ``kind``: as :func:`decomposed` has it. ``relevance``: ``qrels``,
+    ``scores``, or ``judge``: the language model, without one whether a document contains an answer or is near one.
+    ``diverse``: a policy looks at vectors. Raises as :func:`decomposed`."""
+    corpus, first_stage = collection.corpus, collection.first_stage
+    parts, replies = decomposed(kind, questions, corpus, first_stage, settings, generator)
+    observed: Any = relevance
+    if relevance == "judge" and generator:
+        prompt = load_prompt(settings.bandits.relevance_prompt, RELEVANCE_FIELDS)
+        observed = JudgedRelevance(YesNo(generator, prompt, attempts=settings.bandits.attempts))
+    elif relevance == "judge":
+        observed = ContainedOrNear(collection.models.encoder)
+    vectors = collection.vectors if diverse or relevance == "judge" else None
+    requests = arms.requests(parts, corpus, first_stage, settings.bandits, vectors=vectors, relevance=observed)
+    about: dict[str, Any] = {
+        "corpus": corpus.identity,
+        "first_stage": first_stage.identity,
+        "arms_from": Path(kind).name,
+        "observed": relevance if isinstance(observed, str) else observed.identity,
+    }
+    if replies:
+        about["decomposition_replies"] = replies
+    if isinstance(observed, JudgedRelevance):
+        about["relevance_verdicts"] = {"verdicts": observed.judge.asked, "unread": observed.judge.unread}
+    return Measured(requests, [part.question for part in parts], corpus, generator, about)
 
 
 def picked(request: Request, policy: Policy | None, budget: float, settings: Settings, repeat: int = 0) -> list[int]:
@@ -97,33 +137,27 @@ def picked(request: Request, policy: Policy | None, budget: float, settings: Set
 
 
 def reports(
-    requests: Sequence[Request],
-    questions: Sequence[Question],
-    collection: BuiltCorpus,
-    policies: Sequence[Policy | None],
-    budget: float,
-    settings: Settings,
-    generator: CachedGenerator,
-    repeats: int = 1,
+    measured: Measured, policies: Sequence[Policy | None], budget: float, settings: Settings, repeats: int = 1
 ) -> list[tuple[str, int, Report]]:
     """Return (policy, repeat, scored report) of every request, policy and run (``repeats`` a policy; all documents are
-    reported on once). ``questions``: the requests' questions, in the same order.
+    reported on once). The requests need a language model.
 
     Nuggets are the sub-questions with their answers; of a question without any, the question itself with its first
     answer.
     """
-    given = settings.reports
-    writer = ReportWriter(generator, load_prompt(given.prompt, REPORT_FIELDS), given)
+    how, generator = settings.reports, measured.generator
+    assert generator is not None
+    writer = ReportWriter(generator, load_prompt(how.prompt, REPORT_FIELDS), how)
     asks = [
         YesNo(generator, load_prompt(name, fields), attempts=settings.bandits.attempts)
-        for name, fields in ((given.support_prompt, SUPPORT_FIELDS), (given.nugget_prompt, NUGGET_FIELDS))
+        for name, fields in ((how.support_prompt, SUPPORT_FIELDS), (how.nugget_prompt, NUGGET_FIELDS))
     ]
-    judge = ReportJudge(asks[0], asks[1], given)
+    judge = ReportJudge(asks[0], asks[1], how)
     scored = []
     for policy, repeat in [(each, repeat) for each in policies for repeat in range(repeats if each else 1)]:
         tasks = [
-            _task(request, question, picked(request, policy, budget, settings, repeat), collection)
-            for request, question in zip(requests, questions, strict=True)
+            _task(request, question, picked(request, policy, budget, settings, repeat), measured.corpus)
+            for request, question in zip(measured.requests, measured.questions, strict=True)
         ]
         name = FULL if policy is None else policy.name
         for task, (text, cut) in zip(tasks, writer.write(tasks), strict=True):
@@ -143,29 +177,26 @@ def write_reports(
 ) -> list[dict[str, Any]]:
     """Write ``reports.jsonl`` (a report a line) and ``reports.json``; return the mean scores of each policy, with their
     standard deviation over reports (``_sd``) and over the means of the runs (``_run_sd``)."""
-    lines = (
-        json.dumps({"policy": policy, "repeat": repeat, **asdict(report)}, ensure_ascii=False) + "\n"
-        for policy, repeat, report in scored
-    )
-    write_lines(folder / "reports.jsonl", lines)
+    rows = ({"policy": policy, "repeat": repeat, **asdict(report)} for policy, repeat, report in scored)
+    write_rows(folder / "reports.jsonl", rows)
     summary = []
     for policy in dict.fromkeys(name for name, _, _ in scored):
         runs: dict[int, list[Report]] = {}
         for name, repeat, report in scored:
             if name == policy:
                 runs.setdefault(repeat, []).append(report)
-        own = [report for run in runs.values() for report in run]
-        row: dict[str, Any] = {"policy": policy, "repeats": len(runs), "reports": len(own)}
-        row["documents"] = statistics.fmean(len(report.documents) for report in own)
+        of_policy = [report for run in runs.values() for report in run]
+        row: dict[str, Any] = {"policy": policy, "repeats": len(runs), "reports": len(of_policy)}
+        row["documents"] = statistics.fmean(len(report.documents) for report in of_policy)
         for name in ("citation_support", "nugget_coverage", "sentence_support"):
-            values = [getattr(report, name) for report in own]
+            values = [getattr(report, name) for report in of_policy]
             row[name], row[f"{name}_sd"] = statistics.fmean(values), statistics.pstdev(values)
             means = [statistics.fmean(getattr(report, name) for report in run) for run in runs.values()]
             row[f"{name}_run_sd"] = statistics.stdev(means) if len(means) > 1 else 0.0
         for name in ("verdicts", "unread", "citations", "invented", "cut"):
-            row[name] = sum(getattr(report, name) for report in own)
-        row["empty"] = sum(not report.sentences for report in own)
-        row["without_citation"] = sum(bool(report.sentences) and not report.citations for report in own)
+            row[name] = sum(getattr(report, name) for report in of_policy)
+        row["empty"] = sum(not report.sentences for report in of_policy)
+        row["without_citation"] = sum(bool(report.sentences) and not report.citations for report in of_policy)
         summary.append(row)
     write_json(folder / "reports.json", {**about, "policies": summary})
     return summary

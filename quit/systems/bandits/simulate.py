@@ -100,15 +100,15 @@ class _Runs:
         beliefs = np.full((self.arms, self.ranks + 1), self.closed)
         reward = self.reward + self.bonus
         for arm in range(self.arms):
-            state, known = self.belief.prior(), True
+            state, tabulated = self.belief.prior(), True
             for pulled in range(lengths[arm]):
                 if self.policy.belief is None:
                     row = self.table.beta(1.0, 1.0)
                 else:
-                    row = self.belief.row(self.table, state) if known else -1
+                    row = self.belief.row(self.table, state) if tabulated else -1
                 beliefs[arm, pulled] = self.drawn if row < 0 else row * self.table.levels
                 state = self.belief.update(state, reward[arm, pulled])
-                known = known and (self.policy.novelty is None or self.reward[arm, pulled] == 0)
+                tabulated = tabulated and (self.policy.novelty is None or self.reward[arm, pulled] == 0)
         return beliefs
 
     def _theta(self, step: int) -> np.ndarray:
@@ -173,14 +173,14 @@ class _Runs:
         run, arm = run[new], arm[new]
         self.expanded[run, arm] = True
         for parent in np.unique(arm):
-            mine = run[arm == parent]
-            inherited = self.belief.inherited(self.state[:, mine, parent], self.settings.inheritance)
+            parent_runs = run[arm == parent]
+            inherited = self.belief.inherited(self.state[:, parent_runs, parent], self.settings.inheritance)
             for child in self.request.children(parent):
-                self.state[:, mine, child] = inherited
-                self.opened[mine, child] = True
-                self.own[mine, child] = self.policy.belief is not None
+                self.state[:, parent_runs, child] = inherited
+                self.opened[parent_runs, child] = True
+                self.own[parent_runs, child] = self.policy.belief is not None
                 if self.request.lengths[child]:
-                    self.row[mine, child] = self.drawn if self.policy.belief else self.beliefs[child, 0]
+                    self.row[parent_runs, child] = self.drawn if self.policy.belief else self.beliefs[child, 0]
 
     def _open_where_stuck(self) -> None:
         while len(stuck := np.flatnonzero((self.row == self.closed).all(axis=1))):

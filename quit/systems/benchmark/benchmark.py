@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,11 +19,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from quit.common.cache import cache_folder
-from quit.common.files import remove_leftovers, replacing, write_json, write_lines, writing
+from quit.common.files import remove_leftovers, write_json, write_lines
 from quit.common.ids import content_hash
+from quit.common.progress import note
 from quit.dataset.dataset import Dataset
 from quit.dataset.release_tables import export_tables_of_release
 from quit.errors import SettingsError, did_you_mean
@@ -41,9 +41,8 @@ from quit.systems.benchmark.results import Scores, file_name, qrels_lines, run_l
 from quit.systems.benchmark.run import Reading, Runner, System
 from quit.systems.benchmark.stages import Stages
 from quit.systems.benchmark.task import DocumentPassages, Passages, Task, mean_words, open_documents, release_task
+from quit.systems.experiment import write_table
 from quit.version import __version__
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -69,20 +68,18 @@ class Outcome:
     seconds: dict[str, float]
 
 
-def run_benchmark(request: Request, settings: Settings, out: Path, say: Say = lambda _: None) -> Outcome:
+def run_benchmark(request: Request, settings: Settings, out: Path) -> Outcome:
     """Run the benchmark and write its files to ``out``.
 
     Raises ``InputError`` for a release or corpus that cannot be used and a split without questions, ``SettingsError``
     for an unknown name or metric, ``WorkspaceError`` when another run holds ``out``.
     """
-    with prepared(request, settings, out, say) as (runner, task):
-        return _run(request, runner, task, out, say)
+    with prepared(request, settings, out) as (runner, task):
+        return _run(request, runner, task, out)
 
 
 @contextmanager
-def prepared(
-    request: Request, settings: Settings, out: Path, say: Say = lambda _: None
-) -> Iterator[tuple[Runner, Task]]:
+def prepared(request: Request, settings: Settings, out: Path) -> Iterator[tuple[Runner, Task]]:
     """Lock ``out`` and yield the runner of the steps, and the release's task. Raises as ``run_benchmark``."""
     check(request, settings)
     dataset = Dataset(export_tables_of_release(request.release))
@@ -90,18 +87,18 @@ def prepared(
     task = release_task(dataset, content_id, request.split)
     with building(out):
         remove_leftovers(out)
-        yield make_runner(dataset, task, settings, out, say), task
+        yield make_runner(dataset, task, settings, out), task
 
 
 def check(request: Request, settings: Settings) -> None:
     """Raise ``SettingsError`` for what cannot be run, before anything is read."""
     if not request.retrievers:
         raise SettingsError("Name at least one --retriever.")
-    known = [reader.name for reader in settings.readers]
+    profile_readers = [reader.name for reader in settings.readers]
     for group, names, more in (
         ("quit.retrievers", request.retrievers, [ORACLE]),
         ("quit.rerankers", request.rerankers, [ORACLE]),
-        ("quit.readers", request.readers, known),
+        ("quit.readers", request.readers, profile_readers),
     ):
         every = [*available(group), *more]
         for name in names:
@@ -122,12 +119,12 @@ def check(request: Request, settings: Settings) -> None:
         )
 
 
-def make_runner(dataset: Dataset, task: Task, settings: Settings, out: Path, say: Say = lambda _: None) -> Runner:
+def make_runner(dataset: Dataset, task: Task, settings: Settings, out: Path) -> Runner:
     """Return what carries out the steps for a release's task."""
     context = Context(
         task.passages, settings, Models(settings), cache_folder("benchmark"), collection_of(dataset.tables)
     )
-    stages = Stages(out / "stages", settings.benchmark.part, say)
+    stages = Stages(out / "stages")
     return Runner(context, stages, dataset, known_verdicts(dataset.tables.verdicts))
 
 
@@ -151,7 +148,7 @@ def systems_of(runner: Runner, task: Task, request: Request) -> list[System]:
     return systems
 
 
-def _run(request: Request, runner: Runner, task: Task, out: Path, say: Say) -> Outcome:
+def _run(request: Request, runner: Runner, task: Task, out: Path) -> Outcome:
     systems = systems_of(runner, task, request)
     scores = [_scored(runner, task, systems, request.readers)]
     if request.bounds:
@@ -167,10 +164,10 @@ def _run(request: Request, runner: Runner, task: Task, out: Path, say: Say) -> O
             ranked += [runner.rerank(system, ORACLE) for system in ranked if not system.reranker]
         scores.append(_scored(runner, labelled, ranked, request.readers))
         every += ranked
-    say("evaluate")
+    note("evaluate")
     results, compared = _write(request, runner, task, every, scores, out)
     for label, counts in runner.replies.items():
-        say(f"{label}: {said(counts)}")
+        note(f"{label}: {said(counts)}")
     return Outcome(results, compared, runner.stages.seconds)
 
 
@@ -209,14 +206,13 @@ def _write(
     values = pa.concat_tables(scored.per_question() for scored in scores)
     points = figures(scores, systems, settings.benchmark.without_relevant)
     for name, table in (("results", results), ("comparisons", compared), ("values", values), ("figures", points)):
-        with writing(out / name), replacing(out / f"{name}.parquet") as temporary:
-            pq.write_table(table, temporary, compression="zstd")
+        write_table(out / f"{name}.parquet", table)
     write_json(out / "results.json", results.to_pylist())
     facts = described_run(request, runner, task)
     lengths = []
     for name, passages in {system.task.name: system.task.passages for system in systems}.items():
-        kept = runner.context.cache / f"words-{content_hash(passages.identity)}.npy"  # Wikipedia takes minutes
-        lengths.append(f"{name} {stored_array(kept, partial(_mean_words, passages)):.2f}")
+        file = runner.context.cache / f"words-{content_hash(passages.identity)}.npy"  # Wikipedia takes minutes
+        lengths.append(f"{name} {stored_array(file, partial(_mean_words, passages)):.2f}")
     facts["mean words of a passage"] = ", ".join(lengths)
     write_lines(out / "leaderboard.html", [page(facts, results, compared, points)])
     write_json(

@@ -59,7 +59,7 @@ class DenseRetriever:
         passages = self._passages
         if self._granularity == "subset":
             parts = [passages.parts(group) for group in part]
-            texts = [" ".join(own[index] for index in subset) for own in parts for subset in passages.subsets]
+            texts = [" ".join(hints[index] for index in subset) for hints in parts for subset in passages.subsets]
         else:
             texts = passages.texts(part)
         vectors = self._encoder.documents(texts)

@@ -56,13 +56,13 @@ def _corpus(scores: Scores, systems: Sequence[System], policy: str) -> Iterable[
         yield _row("4 left", best, scores.task.name, depth, value)
     relevance = scores.task.relevance
     assert relevance is not None
-    found = sum(
+    relevant = sum(
         int((relevance.labels(query, ranking.rows[:deep]) == FULLY).sum())
         for system in systems
         if system.task is scores.task and not system.reranker and system.retriever != ORACLE
         for query, ranking in enumerate(system.rankings)
     )
-    yield _row("4 right", best, scores.task.name, found, hits[best][deep], found)
+    yield _row("4 right", best, scores.task.name, relevant, hits[best][deep], relevant)
 
 
 def _pipelines(scores: Scores) -> Iterable[dict[str, Any]]:

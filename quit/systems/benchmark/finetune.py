@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from quit.common.files import read_json, write_json, writing
 from quit.common.ids import content_hash
+from quit.common.progress import note
 from quit.dataset.dataset import Dataset
 from quit.dataset.release_tables import export_tables_of_release
 from quit.errors import InputError, SettingsError, did_you_mean
@@ -50,12 +50,12 @@ class Tuned:
     seconds: float
 
 
-def triples(dataset: Dataset, content_id: str, wanted: FineTuning) -> list[tuple[str, str, str]]:
+def triples(dataset: Dataset, content_id: str, tuning: FineTuning) -> list[tuple[str, str, str]]:
     """Return (question, positive, negative) of the training split, questions in order.
 
     Raises ``InputError`` when no question of it has both a positive and a negative.
     """
-    selection = Selection(dataset, wanted)
+    selection = Selection(dataset, tuning)
     passages = ReleasePassages(dataset, content_id)
     triples = []
     for example in selection.examples("train"):
@@ -79,7 +79,6 @@ def finetune(
     content_id: str,
     settings: Settings,
     out: Path,
-    say: Callable[[str], None] = lambda _: None,
 ) -> Tuned:
     """Return ``base`` fine-tuned with so many positives and negatives a question; trained only where ``out`` does not
     have it.
@@ -88,9 +87,9 @@ def finetune(
     cannot be loaded and a release without examples, ``MissingDependency`` without accelerate.
     """
     tuning, running = settings.finetune, settings.benchmark
-    wanted = FineTuning(positives, positives, tuning.negative_kind)
+    numbers = FineTuning(positives, positives, tuning.negative_kind)
     pooled = {"pooling": running.pooling, "similarity": running.similarity}
-    examples = triples(dataset, content_id, wanted)
+    examples = triples(dataset, content_id, numbers)
     key = {
         "version": VERSION,
         "kind": kind,
@@ -103,12 +102,12 @@ def finetune(
     folder = out / name
     marker = out / f"{name}.json"  # not inside: the folder's content is the model's identity
     if not marker.is_file():
-        say(f"finetune {name}: {len(examples)} examples")
+        note(f"finetune {name}: {len(examples)} examples")
         began = time.monotonic()
         shutil.rmtree(folder, ignore_errors=True)
         with writing(folder):
             train(kind, base, examples, tuning, running.device, folder, **pooled)
-        counts = {"positives": wanted.positives, "negatives": wanted.negatives, "count": len(examples)}
+        counts = {"positives": numbers.positives, "negatives": numbers.negatives, "count": len(examples)}
         facts = {**key, **counts, "seconds": round(time.monotonic() - began, 3)}
         write_json(marker, facts)
     facts = read_json(marker)
@@ -116,8 +115,8 @@ def finetune(
 
 
 def _name(base: str) -> str:
-    kept = base_models(base)[0].rstrip("/").rpartition("/")[2]
-    return "".join(char if char.isalnum() or char in ".-" else "_" for char in kept)
+    name = base_models(base)[0].rstrip("/").rpartition("/")[2]
+    return "".join(char if char.isalnum() or char in ".-" else "_" for char in name)
 
 
 @dataclass(frozen=True)
@@ -134,9 +133,7 @@ class TuningRequest:
     retrievers: tuple[str, ...] = ()
 
 
-def run_finetune(
-    request: TuningRequest, settings: Settings, out: Path, say: Callable[[str], None] = lambda _: None
-) -> tuple[Outcome, list[Tuned]]:
+def run_finetune(request: TuningRequest, settings: Settings, out: Path) -> tuple[Outcome, list[Tuned]]:
     """Fine-tune with every number of positives and benchmark the models beside the one they were made from.
 
     A base without a head of its own (a plain encoder made into a cross-encoder) has no row: its scores would be noise.
@@ -153,21 +150,21 @@ def run_finetune(
     content_id = dataset.tables.provenance["content_id"]
     models = out / "models"
     tuned = [
-        finetune(request.kind, request.base, number, dataset, content_id, settings, models, say)
+        finetune(request.kind, request.base, number, dataset, content_id, settings, models)
         for number in dict.fromkeys(request.positives)
     ]
     names = [f"{SPEC[request.kind]}:{model.folder}" for model in tuned]
     if can_rank(request.kind, request.base):
         names.insert(0, f"{SPEC[request.kind]}:{request.base}")
     reranks = request.kind in RERANKERS
-    wanted = Request(
+    benchmarked = Request(
         request.release,
         request.split,
         retrievers=request.retrievers or ("bm25",) if reranks else tuple(names),
         rerankers=tuple(names) if reranks else (),
         bounds=reranks,
     )
-    return run_benchmark(wanted, settings, out, say), tuned
+    return run_benchmark(benchmarked, settings, out), tuned
 
 
 def can_rank(kind: str, base: str) -> bool:

@@ -11,17 +11,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from quit.common.files import replacing, writing
 from quit.contracts.benchmark import GRID
 from quit.errors import SettingsError
 from quit.evaluate.metrics import answer_value
 from quit.settings import Settings
-from quit.systems.benchmark.benchmark import Request, Say, prepared, systems_of
+from quit.systems.benchmark.benchmark import Request, prepared, systems_of
+from quit.systems.experiment import write_table
 
 
-def run_grid(request: Request, settings: Settings, out: Path, say: Say = lambda _: None) -> pa.Table:
+def run_grid(request: Request, settings: Settings, out: Path) -> pa.Table:
     """Return the table ``grid`` of every system, reader and k above 1, and write it to ``out/grid.parquet``.
 
     Raises as :func:`quit.systems.benchmark.benchmark.run_benchmark`, and ``SettingsError`` without a reader or a k
@@ -34,7 +33,7 @@ def run_grid(request: Request, settings: Settings, out: Path, say: Say = lambda 
     points = [(k, alpha, beta) for k in sizes for alpha, beta in weights]
     kinds = [("freq", *point, settings.benchmark.freq_sentences) for point in points]
     rows: list[dict[str, Any]] = []
-    with prepared(request, settings, out, say) as (runner, task):
+    with prepared(request, settings, out) as (runner, task):
         for system in systems_of(runner, task, request):
             for reader in dict.fromkeys(request.readers):
                 for (k, alpha, beta), answers in zip(points, runner.read_contexts(system, reader, kinds), strict=True):
@@ -44,8 +43,7 @@ def run_grid(request: Request, settings: Settings, out: Path, say: Say = lambda 
                     value = {"value": float(np.mean(matches)), "questions": len(matches)}
                     rows.append({"corpus": task.name, **names, "k": k, "alpha": alpha, "beta": beta, **value})
         table = GRID.from_rows(rows)
-        with writing(out / "grid.parquet"), replacing(out / "grid.parquet") as temporary:
-            pq.write_table(table, temporary, compression="zstd")
+        write_table(out / "grid.parquet", table)
     return table
 
 

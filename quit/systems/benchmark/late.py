@@ -42,20 +42,20 @@ class LateRetriever:
     def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
         """Return at most ``depth`` passages a query."""
         passages = self._passages
-        asked = self._tokens.queries(queries)
+        query_tokens = self._tokens.queries(queries)
         best = [(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32)) for _ in queries]
         for start in range(0, passages.groups, self._step):
             groups = range(start, min(start + self._step, passages.groups))
             vectors, ends = self._vectors(groups)
             parts = len(ends) // len(groups)
-            for number, query in enumerate(asked):
+            for number, query in enumerate(query_tokens):
                 matches = self._matches(query @ vectors.T, ends).reshape(len(query), len(groups), parts)
                 sums = [matches[:, :, list(subset)].max(axis=2).sum(axis=0) for subset in passages.subsets]
                 first = start * len(passages.subsets)
                 units = np.concatenate([best[number][0], first + np.arange(len(groups) * len(passages.subsets))])
                 scores = np.concatenate([best[number][1], np.stack(sums, axis=1).ravel()])
-                kept = best_with_ties(scores, depth)
-                best[number] = units[kept], scores[kept]
+                order = best_with_ties(scores, depth)
+                best[number] = units[order], scores[order]
         return [expand(passages, *of_query, depth) for of_query in best]
 
     def _vectors(self, groups: range) -> tuple[np.ndarray, np.ndarray]:
@@ -104,8 +104,8 @@ class LateReranker:
         return scores
 
     def _scored(self, query: str, texts: Sequence[str]) -> np.ndarray:
-        [asked] = self._tokens.queries([query])
-        return np.array([row.sum(dtype=np.float64) for row in maxsim(asked, self._tokens.documents(texts))])
+        [query_tokens] = self._tokens.queries([query])
+        return np.array([row.sum(dtype=np.float64) for row in maxsim(query_tokens, self._tokens.documents(texts))])
 
 
 def token_encoder(context: Context) -> LateEncoder:

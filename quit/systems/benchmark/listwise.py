@@ -44,13 +44,15 @@ class ListwiseReranker:
                 f"benchmark.stride is {self._stride}, more than benchmark.window ({self._window}): "
                 "passages would be left out."
             )
-        known = settings.language_models
-        if context.argument not in known:
-            listed = did_you_mean(context.argument, list(known)) if known else " This profile has none."
+        language_models = settings.language_models
+        if context.argument not in language_models:
+            listed = (
+                did_you_mean(context.argument, list(language_models)) if language_models else " This profile has none."
+            )
             raise SettingsError(
                 f"listwise:NAME needs a language model of the profile, not {context.argument!r}.{listed}"
             )
-        spec = known[context.argument]
+        spec = language_models[context.argument]
         self._prompt = load_prompt(settings.benchmark.rank_prompt, FIELDS)
         self._tokens = settings.benchmark.rank_tokens
         self._models, self._spec = context.models, spec

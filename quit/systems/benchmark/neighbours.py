@@ -36,14 +36,14 @@ class Selected:
 
     def __init__(self, passages: Passages, hints: int = 0, *, first_order: bool = False) -> None:
         pairs = zip(passages.subsets, passages.members, strict=True)
-        kept = [
+        selection = [
             (subset, places[:1] if first_order else places) for subset, places in pairs if hints in (0, len(subset))
         ]
         self._passages, self.groups = passages, passages.groups
-        self.subsets = tuple(subset for subset, _ in kept)
-        self.places = np.concatenate([places for _, places in kept])
+        self.subsets = tuple(subset for subset, _ in selection)
+        self.places = np.concatenate([places for _, places in selection])
         self.size = len(self.places)
-        self.members = tuple(np.split(np.arange(self.size), np.cumsum([len(places) for _, places in kept])[:-1]))
+        self.members = tuple(np.split(np.arange(self.size), np.cumsum([len(places) for _, places in selection])[:-1]))
         self.identity = f"{passages.identity}/{content_hash(self.places.tolist())}"
 
     def __len__(self) -> int:
@@ -112,8 +112,8 @@ class NarRetriever:
 
     def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
         """Return at most ``depth`` passages of the scored subsets a query."""
-        found = self._first.search(queries, self._settings.first)
-        return [self._walked(query, ranking, depth) for query, ranking in zip(queries, found, strict=True)]
+        rankings = self._first.search(queries, self._settings.first)
+        return [self._walked(query, ranking, depth) for query, ranking in zip(queries, rankings, strict=True)]
 
     def _walked(self, query: str, ranking: Ranking, depth: int) -> Ranking:
         def score(rows: Sequence[int]) -> np.ndarray:

@@ -37,7 +37,7 @@ ORACLE = "oracle"
 
 _OURS = {
     "quit.retrievers": {
-        "bm25": "sparse:Bm25",
+        "bm25": "sparse:Bm25Retriever",
         "minilm": "dense:MiniLMRetriever",
         "dense": "dense:SentenceRetriever",
         "late": "late:LateRetriever",
@@ -131,29 +131,29 @@ def collection_of(tables: Any) -> dict[str, pa.Table]:
 
 def _make(group: str, text: str, context: Context, protocol: Any, more: list[str] | None = None) -> Any:
     name, argument = split_name(text)
-    known = available(group)
+    plugins = available(group)
     kind = group.removeprefix("quit.").rstrip("s")
-    if name not in known:
-        raise SettingsError(f"There is no {kind} {name!r}.{did_you_mean(name, [*known, *(more or ())])}")
+    if name not in plugins:
+        raise SettingsError(f"There is no {kind} {name!r}.{did_you_mean(name, [*plugins, *(more or ())])}")
     try:
-        factory = known[name].load()
+        factory = plugins[name].load()
     except (ImportError, AttributeError) as error:
-        raise SettingsError(f"The {kind} {name!r} ({known[name].value}) cannot be loaded: {error}.") from error
+        raise SettingsError(f"The {kind} {name!r} ({plugins[name].value}) cannot be loaded: {error}.") from error
     plugin = factory(replace(context, argument=argument))
     if not isinstance(plugin, protocol):
-        wanted = ", ".join(
+        members = ", ".join(
             sorted(member for member in dir(protocol) if not member.startswith("_")) + list(protocol.__annotations__)
         )
-        raise SettingsError(f"{known[name].value!r} makes no {kind}: it has to have {wanted}.")
+        raise SettingsError(f"{plugins[name].value!r} makes no {kind}: it has to have {members}.")
     return plugin
 
 
-def checked(name: str, given: Ranking, passages: int, depth: int) -> Ranking:
+def checked(name: str, returned: Ranking, passages: int, depth: int) -> Ranking:
     """Return what a retriever gave for a query, in order and cut at ``depth``.
 
     Raises ``InputError`` for rows out of range, a row twice, or a score that is no number.
     """
-    rows, scores = np.asarray(given.rows), np.asarray(given.scores, dtype=np.float64)
+    rows, scores = np.asarray(returned.rows), np.asarray(returned.scores, dtype=np.float64)
     if rows.shape != scores.shape or rows.ndim != 1:
         raise InputError(f"The retriever {name!r} returned {rows.shape} rows and {scores.shape} scores.")
     if len(rows) and (rows.min() < 0 or rows.max() >= passages):

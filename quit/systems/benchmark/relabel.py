@@ -24,14 +24,14 @@ VERSION = 1
 
 
 @dataclass(frozen=True)
-class Retrieved:
+class RetrievedLabels:
     """Labels of the passages that some systems retrieved: for each question row -> label."""
 
-    known: Sequence[Mapping[int, int]]
+    labels_of: Sequence[Mapping[int, int]]
 
     def labels(self, query: int, rows: np.ndarray) -> np.ndarray:
         """Return the labels, int8, 0 for a passage that nobody judged."""
-        return np.array([self.known[query].get(int(row), 0) for row in rows], dtype=np.int8)
+        return np.array([self.labels_of[query].get(int(row), 0) for row in rows], dtype=np.int8)
 
     def judged(self, query: int) -> None:
         """Return None: what was not retrieved is not judged."""
@@ -50,27 +50,27 @@ def relabel(
     passages: Passages,
     labelers: Sequence[Reader],
     judge: Judge,
-    known: Mapping[tuple[str, str], bool],
+    verdicts: Mapping[tuple[str, str], bool],
 ) -> list[dict[int, int]]:
     """Return row -> label (2 or 0) for each question's ``rows``.
 
     Each distinct (question, normalised answer) is judged once, in its most frequent form, with the question's gold
-    answers; a verdict that the release has (``known``) stands. A verdict that could not be read is no yes.
+    answers; a verdict that the release has (``verdicts``) stands. A verdict that could not be read is no yes.
     """
     prompts, owners = [], []
-    for query_number, (query, mine) in enumerate(zip(queries, rows, strict=True)):
-        for row, sentences in zip(mine.tolist(), passages.sentences(mine.tolist()), strict=True):
+    for query_number, (query, rows_of_query) in enumerate(zip(queries, rows, strict=True)):
+        for row, sentences in zip(rows_of_query.tolist(), passages.sentences(rows_of_query.tolist()), strict=True):
             prompts.append(Prompt(query.question_id, query.question, sentences, query.coarse, query.fine))
             owners.append((query_number, row))
-    given = [[reply.answer for reply in labeler.answer(prompts)] for labeler in labelers] if prompts else []
+    replies = [[reply.answer for reply in labeler.answer(prompts)] for labeler in labelers] if prompts else []
     forms: dict[tuple[int, str], Counter[str]] = {}
-    for answers in given:
+    for answers in replies:
         for (query_number, _), answer in zip(owners, answers, strict=True):
             forms.setdefault((query_number, normalize_answer(answer)), Counter())[answer] += 1
-    right = _verdicts(queries, forms, judge, known)
+    right = _verdicts(queries, forms, judge, verdicts)
     labels: list[dict[int, int]] = [{} for _ in queries]
     for number, (query_number, row) in enumerate(owners):
-        hit = any(right[query_number, normalize_answer(answers[number])] for answers in given)
+        hit = any(right[query_number, normalize_answer(answers[number])] for answers in replies)
         labels[query_number][row] = FULLY if hit else 0
     return labels
 
@@ -79,17 +79,17 @@ def _verdicts(
     queries: Sequence[Query],
     forms: Mapping[tuple[int, str], Counter[str]],
     judge: Judge,
-    known: Mapping[tuple[str, str], bool],
+    release_verdicts: Mapping[tuple[str, str], bool],
 ) -> dict[tuple[int, str], bool]:
-    verdicts, asked, items = {}, [], []
+    verdicts, pairs, items = {}, [], []
     for (query_number, key), counts in sorted(forms.items()):
         query = queries[query_number]
-        if (query.question_id, key) in known:
-            verdicts[query_number, key] = known[query.question_id, key]
+        if (query.question_id, key) in release_verdicts:
+            verdicts[query_number, key] = release_verdicts[query.question_id, key]
         else:
             form, _ = min(counts.items(), key=lambda item: (-item[1], item[0]))
-            asked.append((query_number, key))
+            pairs.append((query_number, key))
             items.append(JudgeItem(query.question_id, query.question, query.gold, form))
-    for pair, ruling in zip(asked, rule(items, judge), strict=True):
+    for pair, ruling in zip(pairs, rule(items, judge), strict=True):
         verdicts[pair] = ruling.verdict.correct is True
     return verdicts

@@ -141,24 +141,24 @@ class Upr(_LanguageModel):
         import torch
 
         model, tokenizer = self._loaded
-        asked = tokenizer(query, add_special_tokens=False)["input_ids"]
+        question_ids = tokenizer(query, add_special_tokens=False)["input_ids"]
         if tokenizer.eos_token_id is not None:
-            asked = [*asked, tokenizer.eos_token_id]
+            question_ids = [*question_ids, tokenizer.eos_token_id]
         read = [self._prompt.replace("{passage}", text) for text in texts]
         sources = tokenizer(read, truncation=True, max_length=self._max_length)["input_ids"]
-        question = torch.tensor([asked] * len(texts), device=self._device)
+        question = torch.tensor([question_ids] * len(texts), device=self._device)
         if model.config.is_encoder_decoder:
             inputs, mask = _padded(sources, self._device)
             logits = model(input_ids=inputs, attention_mask=mask, labels=question).logits
         else:
-            inputs, mask = _padded([[*source, *asked] for source in sources], self._device)
+            inputs, mask = _padded([[*source, *question_ids] for source in sources], self._device)
             # The logits of a place are those of the token after it.
             before = torch.tensor([len(source) - 1 for source in sources], device=self._device)
-            places = before[:, None] + torch.arange(len(asked), device=self._device)
+            places = before[:, None] + torch.arange(len(question_ids), device=self._device)
             logits = model(input_ids=inputs, attention_mask=mask).logits
             logits = logits[torch.arange(len(texts), device=self._device)[:, None], places]
-        given = torch.log_softmax(logits.double(), dim=-1).gather(2, question[:, :, None])
-        return given.mean(dim=(1, 2))
+        likelihoods = torch.log_softmax(logits.double(), dim=-1).gather(2, question[:, :, None])
+        return likelihoods.mean(dim=(1, 2))
 
     @cached_property
     def _loaded(self) -> tuple[Any, Any]:
@@ -166,9 +166,9 @@ class Upr(_LanguageModel):
 
         config = load(self._name, AutoConfig.from_pretrained)
         kind = "AutoModelForSeq2SeqLM" if config.is_encoder_decoder else "AutoModelForCausalLM"
-        made = " ".join(config.architectures or ["CausalLM"])
-        if not (config.is_encoder_decoder or "CausalLM" in made or "LMHead" in made):
-            raise InputError(f"{self._name!r} is not a language model ({made}): its scores would be noise.")
+        architectures = " ".join(config.architectures or ["CausalLM"])
+        if not (config.is_encoder_decoder or "CausalLM" in architectures or "LMHead" in architectures):
+            raise InputError(f"{self._name!r} is not a language model ({architectures}): its scores would be noise.")
         return load_pretrained(kind, self._name, device=self._device)
 
 

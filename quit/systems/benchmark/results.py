@@ -52,8 +52,8 @@ class Scores:
                         break
                     values.append(measure.value(labels, labels))
                 else:
-                    known = everything.max(initial=0) >= measure.least
-                    values.append(measure.value(labels, everything) if known else np.nan)
+                    has_relevant = everything.max(initial=0) >= measure.least
+                    values.append(measure.value(labels, everything) if has_relevant else np.nan)
             else:
                 self.values[key, text] = np.array(values, dtype=np.float64)
 
@@ -74,14 +74,14 @@ class Scores:
         key = (self.task.name, "oracle", "oracle", reader, "any", 1)
         for name in READING:
             values = [
-                max((answer_value(name, answer, query.answers) for answer in set(given)), default=0.0)
-                for given, query in zip(answers, self.task.queries, strict=True)
+                max((answer_value(name, answer, query.answers) for answer in set(replies)), default=0.0)
+                for replies, query in zip(answers, self.task.queries, strict=True)
             ]
             self.values[key, name] = np.array(values)
         places: list[int] = []
-        for given, query in zip(answers, self.task.queries, strict=True):
-            correct = {answer for answer in set(given) if answer_value("EM", answer, query.answers)}
-            places += [place for place, answer in enumerate(given) if answer in correct]
+        for replies, query in zip(answers, self.task.queries, strict=True):
+            correct = {answer for answer in set(replies) if answer_value("EM", answer, query.answers)}
+            places += [place for place, answer in enumerate(replies) if answer in correct]
         self.right[key] = self._by_hints(places)
 
     def _by_hints(self, rows: Sequence[int]) -> np.ndarray:
@@ -101,16 +101,16 @@ class Scores:
             columns.setdefault(np.isnan(values).tobytes(), []).append(name)
         bounds: dict[tuple[Key, str], list[float]] = {}
         for names in columns.values():
-            kept = np.stack([under(self.values[name], settings.without_relevant) for name in names], axis=1)
-            interval = intervals(kept, settings.resamples, settings.seed)
+            counted = np.stack([under(self.values[name], settings.without_relevant) for name in names], axis=1)
+            interval = intervals(counted, settings.resamples, settings.seed)
             bounds |= dict(zip(names, interval.tolist(), strict=True))
         rows: list[dict[str, Any]] = []
         for (key, metric), values in self.values.items():
-            kept = under(values, settings.without_relevant)
+            counted = under(values, settings.without_relevant)
             low, high = bounds[key, metric]
-            mean = float(kept.mean()) if len(kept) else 0.0
+            mean = float(counted.mean()) if len(counted) else 0.0
             rows.append(
-                {**named(key), "metric": metric, "value": mean, "low": low, "high": high, "questions": len(kept)}
+                {**named(key), "metric": metric, "value": mean, "low": low, "high": high, "questions": len(counted)}
             )
         return RESULTS.from_rows(rows)
 
@@ -142,8 +142,8 @@ class Scores:
             families: dict[tuple[str, str, int], list[tuple[str, np.ndarray]]] = {}
             for (key, name), values in self.values.items():
                 _, retriever, reranker, reader, strategy, k = key
-                wanted = not reader or (strategy == settings.strategies[0] and k == max(settings.k))
-                if name == metric and wanted and "oracle" not in (retriever, reranker):
+                compared = not reader or (strategy == settings.strategies[0] and k == max(settings.k))
+                if name == metric and compared and "oracle" not in (retriever, reranker):
                     system = f"{retriever} + {reranker}" if reranker else retriever
                     families.setdefault((reader, strategy, k), []).append((system, values))
             for (reader, strategy, k), systems in families.items():
@@ -210,10 +210,10 @@ def qrels_lines(task: Task) -> Iterator[str]:
 def file_name(task: str, system: str, used: Iterable[str]) -> str:
     """Return a new name for a run file: letters, digits, dots and dashes; of a path its last part."""
     parts = [part.rstrip("/").rpartition("/")[2] for part in system.split(" + ")]
-    kept = "".join(
+    stem = "".join(
         char if char.isalnum() or char in ".-" else "_" for char in "+".join([task, *parts]).replace("+", "-")
     )
-    name, number = kept, 2
+    name, number = stem, 2
     while f"{name}.run" in set(used):
-        name, number = f"{kept}-{number}", number + 1
+        name, number = f"{stem}-{number}", number + 1
     return f"{name}.run"

@@ -72,13 +72,16 @@ class Reading:
 
 @dataclass
 class Runner:
-    """Carries out the steps for one release. ``context``: what plugins are made from (each task's get its passages);
-    ``known``: the release's verdicts; ``replies``: what listwise rerankers got, by system (see their ``counts``)."""
+    """Carries out the steps for one release.
+
+    ``context``: what plugins are made from; each task's plugins get its passages. ``replies``: the ``counts`` of
+    listwise rerankers, by system.
+    """
 
     context: Context
     stages: Stages
     dataset: Dataset
-    known: dict[tuple[str, str], bool]
+    release_verdicts: dict[tuple[str, str], bool]
     replies: dict[str, Counter[str]] = field(default_factory=dict)
     _made: dict[tuple[Any, ...], Any] = field(default_factory=dict, repr=False)
 
@@ -96,13 +99,13 @@ class Runner:
     def retrieve(self, task: Task, name: str) -> System:
         """Return what a retriever finds for every question."""
         depth = self.settings.depth
-        asked = [query.question for query in task.queries]
+        texts = [query.question for query in task.queries]
         key: dict[str, Any]
         if name == ORACLE:
             relevance = task.relevance
             assert isinstance(relevance, ReleaseRelevance)
             key = {"retriever": ORACLE_IDENTITY, "passages": task.passages.identity}
-            rankings = [relevance.oracle(position) for position in range(len(asked))]
+            rankings = [relevance.oracle(position) for position in range(len(texts))]
             return System(task, name, "", ORACLE_IDENTITY, repr(sorted(key.items())), rankings)
         retriever = self._plugin(make_retriever, name, task.passages)
         key = {
@@ -110,12 +113,12 @@ class Runner:
             "retriever": retriever.identity,
             "passages": task.passages.identity,
             "depth": depth,
-            "questions": asked,
+            "questions": texts,
         }
 
         def ranked(places: range) -> list[Ranking]:
-            given = retriever.search([asked[position] for position in places], depth)
-            return [checked(name, ranking, len(task.passages), depth) for ranking in given]
+            found = retriever.search([texts[position] for position in places], depth)
+            return [checked(name, ranking, len(task.passages), depth) for ranking in found]
 
         fingerprint, rankings = self._rankings("retrieve", f"{task.name}: {name}", key, task, ranked)
         return System(task, name, "", retriever.identity, fingerprint, rankings)
@@ -192,26 +195,31 @@ class Runner:
             "judge": judge.identity,
             "gold": [query.gold for query in task.queries],
             "known": sorted(
-                [*pair, correct] for pair, correct in self.known.items() if pair[0] in set(task.question_ids)
+                [*pair, correct] for pair, correct in self.release_verdicts.items() if pair[0] in set(task.question_ids)
             ),
         }
 
         def make(places: range) -> list[dict[str, Any]]:
             some = [task.queries[query_number] for query_number in places]
             labels = relabel.relabel(
-                some, [rows[query_number] for query_number in places], task.passages, labelers, judge, self.known
+                some,
+                [rows[query_number] for query_number in places],
+                task.passages,
+                labelers,
+                judge,
+                self.release_verdicts,
             )
             return [
                 {"question_id": query.question_id, "row": row, "label": label}
-                for query, mine in zip(some, labels, strict=True)
-                for row, label in mine.items()
+                for query, labels_of_query in zip(some, labels, strict=True)
+                for row, label in labels_of_query.items()
             ]
 
         _, table = self.stages.table("relabel", task.name, key, task.question_ids, RELABELLED, make)
-        known: dict[str, dict[int, int]] = {question_id: {} for question_id in task.question_ids}
+        labels_of: dict[str, dict[int, int]] = {question_id: {} for question_id in task.question_ids}
         for row in table.to_pylist():
-            known[row["question_id"]][row["row"]] = row["label"]
-        return relabel.Retrieved([known[question_id] for question_id in task.question_ids])
+            labels_of[row["question_id"]][row["row"]] = row["label"]
+        return relabel.RetrievedLabels([labels_of[question_id] for question_id in task.question_ids])
 
     def read(self, system: System, name: str) -> list[Reading]:
         """Return a reader's answers to the contexts of a system: every strategy at every k.
@@ -223,7 +231,7 @@ class Runner:
         numbers = (settings.alpha, settings.beta, settings.freq_sentences)
         kinds = [(strategy, k) for k in settings.k for strategy in settings.strategies]
         answers = self.read_contexts(system, name, [(strategy, k, *numbers) for strategy, k in kinds])
-        return [Reading(system, name, *kind, given) for kind, given in zip(kinds, answers, strict=True)]
+        return [Reading(system, name, *kind, replies) for kind, replies in zip(kinds, answers, strict=True)]
 
     def read_contexts(self, system: System, name: str, kinds: Sequence[ContextKind]) -> list[list[str]]:
         """Return a reader's answers to some kinds of context of a system: of each kind one a question."""
@@ -237,7 +245,7 @@ class Runner:
         ]
         answers_of = self._answers(f"{task.name}: {system.name}: {name}", reader, task.queries, contexts)
         return [
-            [answers_of[query].get(mine[number], NO_ANSWER) for query, mine in enumerate(contexts)]
+            [answers_of[query].get(contexts_of[number], NO_ANSWER) for query, contexts_of in enumerate(contexts)]
             for number in range(len(kinds))
         ]
 
@@ -261,7 +269,10 @@ class Runner:
         contexts = [task.passages.sentences(range(group * size, (group + 1) * size)) for group in groups.tolist()]
         label = f"{task.name}: every passage: {name}"
         answers_of = self._answers(label, reader, task.queries, contexts, task.passages.identity)
-        return [[mine[context] for context in given] for mine, given in zip(answers_of, contexts, strict=True)]
+        return [
+            [by_context[context] for context in contexts_of]
+            for by_context, contexts_of in zip(answers_of, contexts, strict=True)
+        ]
 
     def _answers(
         self,
@@ -276,7 +287,7 @@ class Runner:
 
         ``source``: identity of what the contexts follow from, where they are too many to be hashed.
         """
-        distinct = [[context for context in dict.fromkeys(mine) if context] for mine in contexts]
+        distinct = [[context for context in dict.fromkeys(contexts_of) if context] for contexts_of in contexts]
         key = {
             "reader": reader.identity,
             "questions": [[query.question, query.coarse, query.fine] for query in queries],
@@ -298,7 +309,7 @@ class Runner:
         names = [query.question_id for query in queries]
         _, table = self.stages.table("read", label, key, names, ANSWERS, make)
         answers = iter(table["answer"].to_pylist())  # rows are in the order of questions and their contexts
-        return [{context: next(answers) for context in mine} for mine in distinct]
+        return [{context: next(answers) for context in contexts_of} for contexts_of in distinct]
 
 
 def reordered(ranking: Ranking, scores: np.ndarray) -> Ranking:
@@ -329,4 +340,7 @@ def rankings_of(table: pa.Table, questions: Sequence[str]) -> list[Ranking]:
     for question, row, score in zip(*columns, strict=True):
         rows[question][0].append(row)
         rows[question][1].append(score)
-    return [Ranking(np.array(mine, dtype=np.int64), np.array(scores)) for mine, scores in rows.values()]
+    return [
+        Ranking(np.array(rows_of_question, dtype=np.int64), np.array(scores))
+        for rows_of_question, scores in rows.values()
+    ]

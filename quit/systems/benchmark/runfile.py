@@ -60,29 +60,29 @@ def score_run(path: Path, tables: ExportTables, split: str, settings: Benchmark)
     task = release_task(Dataset(tables), tables.fingerprint, split)
     passages, relevance = task.passages, task.relevance
     assert isinstance(passages, ReleasePassages) and isinstance(relevance, ReleaseRelevance)
-    asked = [safe_id(question_id) for question_id in task.question_ids]
-    if not lines.keys() & {*asked}:
+    question_ids = [safe_id(question_id) for question_id in task.question_ids]
+    if not lines.keys() & {*question_ids}:
         raise InputError(
             f"{path} ranks no question of the split {split!r}: it has {quote(next(iter(lines)))}, the split "
-            f"{quote(asked[0])}. Ids are those of quit export; another split: --split."
+            f"{quote(question_ids[0])}. Ids are those of quit export; another split: --split."
         )
-    rankings = [_ranking(lines.get(question, {}), passages) for question in asked]
+    rankings = [_ranking(lines.get(question, {}), passages) for question in question_ids]
     unknown = sum(int((ranking.rows < 0).sum()) for ranking in rankings)
     if unknown == sum(map(len, rankings)):
-        example = next(iter(next(lines[question] for question in asked if question in lines)))
+        example = next(iter(next(lines[question] for question in question_ids if question in lines)))
         raise InputError(
             f"{path} ranks no passage of the release: it has {quote(example)}, the release "
             f"{quote(passages.ids([0])[0])}. Ids are those of quit export."
         )
     scores = Scores(task)
     scores.add_system(System(task, name, "", "", "", rankings), settings.metrics)
-    missing = sum(question not in lines for question in asked)
+    missing = sum(question not in lines for question in question_ids)
     return RunScores(
         name=name,
         results=scores.results(settings),
-        split=len(asked),
+        split=len(question_ids),
         missing=missing,
-        others=len(lines) - len(asked) + missing,
+        others=len(lines) - len(question_ids) + missing,
         without_full=int((relevance.own < FULLY).all(axis=1).sum()),
         unknown=unknown,
     )
@@ -105,9 +105,9 @@ def read_run(path: Path) -> tuple[str, dict[str, dict[str, float]]]:
             if not columns:
                 continue
             if len(columns) != 6:
-                shown = quote(" ".join(columns))
+                line_text = quote(" ".join(columns))
                 raise InputError(
-                    f"{path}, line {number} has {counted(len(columns), 'column')} ({shown}); expected {EXPECTED}."
+                    f"{path}, line {number} has {counted(len(columns), 'column')} ({line_text}); expected {EXPECTED}."
                 )
             question, _, passage, _, score, name = columns
             ranked = lines.setdefault(question, {})
@@ -135,6 +135,6 @@ def _score(text: str, path: Path, number: int) -> float:
 def _ranking(scores: dict[str, float], passages: ReleasePassages) -> Ranking:
     """Return a question's passages in trec_eval's order, which keeps scores as float32; -1 for unknown ones."""
     with np.errstate(over="ignore"):
-        given = {name: float(np.float32(score)) for name, score in scores.items()}
-    names = sorted(given, key=lambda name: (given[name], name.encode()), reverse=True)
-    return Ranking(passages.rows(names), np.array([given[name] for name in names], dtype=np.float32))
+        by_name = {name: float(np.float32(score)) for name, score in scores.items()}
+    names = sorted(by_name, key=lambda name: (by_name[name], name.encode()), reverse=True)
+    return Ranking(passages.rows(names), np.array([by_name[name] for name in names], dtype=np.float32))

@@ -22,7 +22,7 @@ from quit.systems.benchmark.task import Passages, expand
 VERSION = 1
 
 
-class Bm25:
+class Bm25Retriever:
     """Okapi BM25, Lucene's form: idf = ln(1 + (N - n + 0.5) / (n + 0.5)), k1 and b from the settings; Snowball stems,
     without our stop words (:func:`quit.retrieval.lexical.terms`).
 
@@ -40,9 +40,9 @@ class Bm25:
         vocabulary, weights = self._index
         rankings = []
         for query in queries:
-            asked = [vocabulary[term] for term in terms(query) if term in vocabulary]
+            term_ids = [vocabulary[term] for term in terms(query) if term in vocabulary]
             # A term asked twice counts twice, as in Lucene.
-            scores = np.asarray(weights[asked].sum(axis=0)).ravel() if asked else np.zeros(0)
+            scores = np.asarray(weights[term_ids].sum(axis=0)).ravel() if term_ids else np.zeros(0)
             units = best_with_ties(scores, depth)
             units = units[scores[units] > 0]
             rankings.append(expand(self._passages, units, scores[units], depth))
@@ -78,8 +78,8 @@ def term_counts(passages: Passages) -> tuple[dict[str, int], sparse.csr_array]:
         parts = [
             [vocabulary.setdefault(term, len(vocabulary)) for term in terms(text)] for text in passages.parts(group)
         ]
-        for subset, chosen in enumerate(passages.subsets):
-            for part in chosen:
+        for subset, members in enumerate(passages.subsets):
+            for part in members:
                 rows.extend(parts[part])
                 columns.extend([group * width + subset] * len(parts[part]))
     shape = (max(1, len(vocabulary)), passages.groups * width)

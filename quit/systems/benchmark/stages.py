@@ -12,20 +12,25 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from quit.common.files import read_json, replacing, write_json, writing
+from quit.common.files import read_json, write_json
 from quit.common.ids import content_hash
-from quit.contracts.tables import Table
+from quit.common.progress import note
+from quit.contracts.tables import TableContract
 from quit.errors import WorkspaceError
+from quit.systems.experiment import write_table
+
+PART = 64
+"""Questions after which work is on disk."""
 
 
 class Stages:
-    """The tables of the steps, below ``folder``. ``part``: questions a part. ``say``: called with what is being done.
+    """The tables of the steps, below ``folder``.
 
     ``seconds``: what each step's present parts took when they were made; ``counts``: what was counted then.
     """
 
-    def __init__(self, folder: Path, part: int, say: Callable[[str], None] = lambda _: None) -> None:
-        self._folder, self._part, self._say = folder, part, say
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self.seconds: dict[str, float] = {}
         self.counts: dict[str, Counter[str]] = {}
 
@@ -35,7 +40,7 @@ class Stages:
         label: str,
         key: Mapping[str, Any],
         questions: Sequence[str],
-        contract: Table,
+        contract: TableContract,
         make: Callable[[range], list[dict[str, Any]]],
         counter: Counter[str] | None = None,
     ) -> tuple[str, pa.Table]:
@@ -44,26 +49,25 @@ class Stages:
 
         Raises :class:`WorkspaceError` for a part that cannot be read or written.
         """
-        fingerprint = content_hash(stage, dict(key), list(questions), self._part)
+        fingerprint = content_hash(stage, dict(key), list(questions), PART)
         folder = self._folder / stage / fingerprint
-        starts = range(0, len(questions), self._part)
+        starts = range(0, len(questions), PART)
         pieces = []
         spent = read_json(folder / "seconds.json") or {}
         counts = read_json(folder / "counts.json") or {}
         for number, start in enumerate(starts):
             target = folder / f"part-{number:05d}-of-{len(starts):05d}.parquet"
             if not target.is_file():
-                self._say(f"{stage} {label}: questions {start + 1} to {min(start + self._part, len(questions))}")
+                note(f"{stage} {label}: questions {start + 1} to {min(start + PART, len(questions))}")
                 began, before = time.monotonic(), Counter(counter)
-                rows = contract.from_rows(make(range(start, min(start + self._part, len(questions)))))
+                rows = contract.from_rows(make(range(start, min(start + PART, len(questions)))))
                 spent[str(number)] = round(time.monotonic() - began, 3)
                 write_json(folder / "seconds.json", spent)
                 write_json(folder / "key.json", dict(key))
                 if counter is not None:
                     counts[str(number)] = counter - before
                     write_json(folder / "counts.json", counts)
-                with writing(target), replacing(target) as temporary:  # last: a part that is there has its counts
-                    pq.write_table(rows, temporary, compression="zstd")
+                write_table(target, rows)  # last: a part that is there has its counts
             try:
                 pieces.append(pq.read_table(target, partitioning=None).cast(contract.schema))
             except (OSError, pa.ArrowException) as error:

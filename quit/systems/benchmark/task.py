@@ -98,8 +98,8 @@ class ReleasePassages:
         for name in ids:
             question, _, permutation = name.rsplit("_", 2) if name.count("_") > 1 else ("", "", "")
             group, place = self._groups.get(question, -1), self._places.get(permutation, -1)
-            known = min(group, place) >= 0 and passage_id(question, permutation) == name
-            rows.append(group * self.size + place if known else -1)
+            exists = min(group, place) >= 0 and passage_id(question, permutation) == name
+            rows.append(group * self.size + place if exists else -1)
         return np.array(rows, dtype=np.int64)
 
     @cached_property
@@ -221,8 +221,8 @@ def release_task(dataset: Dataset, content_id: str, split: str) -> Task:
 
     Raises ``InputError`` when the split has no question, saying how many the others have.
     """
-    chosen = np.arange(len(dataset.ids)) if split == "all" else dataset.positions(split)
-    if not len(chosen):
+    positions = np.arange(len(dataset.ids)) if split == "all" else dataset.positions(split)
+    if not len(positions):
         counts = ", ".join(f"{name} {len(dataset.positions(name))}" for name in ("train", "dev", "test"))
         raise InputError(f"The split {split!r} of the release has no question ({counts}). Name another with --split.")
     gold = dataset.aligned("questions")["answers"].to_pylist()
@@ -236,10 +236,10 @@ def release_task(dataset: Dataset, content_id: str, split: str) -> Task:
             types[position]["coarse"],
             types[position]["fine"],
         )
-        for position in chosen.tolist()
+        for position in positions.tolist()
     )
-    relevance = ReleaseRelevance(chosen.astype(np.int64), dataset.labels(chosen))
-    dataset.warn_of_predictions(chosen)
+    relevance = ReleaseRelevance(positions.astype(np.int64), dataset.labels(positions))
+    dataset.warn_of_predictions(positions)
     return Task("release", ReleasePassages(dataset, content_id), queries, relevance)
 
 

@@ -103,8 +103,7 @@ class Assembly:
         if not self._sunar.language_model:
             raise SettingsError(f"The planner {name!r} {_NEEDS}")
         kind = _PLANNERS[name]
-        asker = self._asker(kind.prompt, kind.fields)
-        return IRCoT(asker, self._sunar.ircot_step, self._sunar.ircot_most) if kind is IRCoT else kind(asker)
+        return kind(self._asker(kind.prompt, kind.fields))
 
     def _reasoner(self, reader: AnswerModel) -> mer.MetaReasoner:
         if self._sunar.language_model:
@@ -128,6 +127,6 @@ def prompt_name(how: Sunar, part: str) -> str:
     """Return the name or file of a part's prompt: the one that the settings give, else that of the set for a dataset,
     else the one for both."""
     name = part.replace("-", "_")
-    given: str = getattr(how, f"{name}_prompt")
+    file = how.prompt_files.get(name)
     of_set = f"{name}_{how.prompts}"
-    return given or (of_set if (PROMPTS / f"{of_set}.txt").is_file() else name)
+    return file or (of_set if (PROMPTS / f"{of_set}.txt").is_file() else name)

@@ -34,10 +34,10 @@ def semantic_sets(question: str, answers: Sequence[str], entailment: Entailment)
     """
     sets: list[list[int]] = []
     for number, answer in enumerate(answers):
-        for known in sets:
-            first = answers[known[0]]
+        for members in sets:
+            first = answers[members[0]]
             if normalize_answer(first) == normalize_answer(answer) or entailment.mutual(question, first, answer):
-                known.append(number)
+                members.append(number)
                 break
         else:
             sets.append([number])

@@ -92,8 +92,8 @@ def compare_runs(before: Path, after: Path, top: int = 10, *, resamples: int, se
 
     Raises :class:`InputError` where they have none in common, or differ in ``sunar.cover_em``.
     """
-    known = set(trace_ids(before))
-    common = [name for name in trace_ids(after) if name in known]
+    earlier_ids = set(trace_ids(before))
+    common = [name for name in trace_ids(after) if name in earlier_ids]
     if not common:
         raise InputError(f"{before} and {after} have answered no question in common.")
     if by_substring(before) != by_substring(after):

@@ -11,6 +11,7 @@ from typing import Any
 
 from quit.common.estimate import Estimate
 from quit.common.files import read_json
+from quit.common.progress import note
 from quit.corpora.graph import NeighbourhoodGraph
 from quit.errors import SettingsError
 from quit.models.factory import Models
@@ -49,7 +50,7 @@ def open_place(
     queries: Path | None = None,
     source: str | None = None,
     kind: str | None = None,
-    limit: int | None = None,
+    count: int | None = None,
 ) -> Place:
     """Open a corpus and what belongs to it; ``indexes`` are fused, without any BM25 is made in memory.
 
@@ -57,60 +58,61 @@ def open_place(
     :class:`SettingsError` for an index or graph of another encoder than the settings name.
     """
     collection = open_collection(corpus, indexes, models, settings)
-    opened = collection.corpus
-    known = questions(opened) if queries and source is None and kind is None else chosen(opened, source, kind)
-    asked = of_corpus(opened, known)
+    documents = collection.corpus
+    selection = questions(documents) if queries and source is None and kind is None else chosen(documents, source, kind)
+    selected_queries = of_corpus(documents, selection)
     if queries:
-        asked = of_file(queries, asked)
-    walked = NeighbourhoodGraph.open(graph, opened) if graph else None
-    _check_encoders(settings, indexes, walked)
-    if walked and settings.sunar.neighbours > walked.k:
+        selected_queries = of_file(queries, selected_queries)
+    neighbour_graph = NeighbourhoodGraph.open(graph, documents) if graph else None
+    _check_encoders(settings, indexes, neighbour_graph)
+    if neighbour_graph and settings.sunar.neighbours > neighbour_graph.k:
         raise SettingsError(
-            f"sunar.neighbours is {settings.sunar.neighbours}, and the graph {graph} stores {walked.k} a document."
+            f"sunar.neighbours is {settings.sunar.neighbours}, and the graph {graph} stores {neighbour_graph.k} "
+            "per document."
         )
-    return Place(opened, collection.first_stage, walked, asked[:limit])
+    return Place(documents, collection.first_stage, neighbour_graph, selected_queries[:count])
 
 
 def run_variants(
-    settings: Settings, models: Models, opened: Place, names: Sequence[str], out: Path, say: Callable[[str], None]
+    settings: Settings, models: Models, place: Place, names: Sequence[str], out: Path
 ) -> dict[str, dict[str, Any]]:
     """Run variants over the questions of a place, each in a folder of its name below ``out``; returns their figures."""
-    chosen = {name: effective(settings.sunar, name) for name in names}  # a wrong name before any work
+    settings_of = {name: effective(settings.sunar, name) for name in names}  # a wrong name before any work
     assembly = Assembly(settings, models)
-    library = assembly.library(opened.corpus, opened.first_stage, opened.graph)
-    systems = {name: (how, *assembly.system(library, how)) for name, how in chosen.items()}
+    library = assembly.library(place.corpus, place.first_stage, place.graph)
+    systems = {name: (how, *assembly.system(library, how)) for name, how in settings_of.items()}
     figures = {}
     for name, (how, system, identity) in systems.items():
         described = {"settings": how.model_dump(mode="json", exclude=set(_SAME)), "identity": identity.splitlines()}
         run = Run(out / name, described)
-        missing = len(run.missing(opened.queries))
-        say(f"{name}: {missing} of {len(opened.queries)} questions to answer")
+        missing = len(run.missing(place.queries))
+        note(f"{name}: {missing} of {len(place.queries)} questions to answer")
         started = time.monotonic()
-        run.work(system, opened.queries, how.workers, _progress(name, missing, say))
+        run.work(system, place.queries, how.workers, _progress(name, missing))
         if missing:
-            say(f"{name}: {missing} questions in {time.monotonic() - started:.1f} s")
-        figures[name] = run.finish(opened.queries, name)
+            note(f"{name}: {missing} questions in {time.monotonic() - started:.1f} s")
+        figures[name] = run.finish(place.queries, name)
     return figures
 
 
 def _check_encoders(settings: Settings, indexes: Sequence[Path], graph: NeighbourhoodGraph | None) -> None:
-    wanted = settings.sunar.first_encoder
+    encoder = settings.sunar.first_encoder
     encoders = [(read_json(index / MANIFEST) or {}).get("encoder") for index in indexes] or ["bm25"]
-    if wanted and wanted not in encoders:
+    if encoder and encoder not in encoders:
         raise SettingsError(
-            f"sunar.first_encoder is {wanted!r}, and the index is of {', '.join(map(str, encoders))}. Make it: "
-            f"quit index build --corpus CORPUS --encoder {wanted} --out INDEX, then --index INDEX; or --set "
+            f"sunar.first_encoder is {encoder!r}, and the index is of {', '.join(map(str, encoders))}. Make it: "
+            f"quit index build --corpus CORPUS --encoder {encoder} --out INDEX, then --index INDEX; or --set "
             "sunar.first_encoder="
         )
-    wanted = settings.sunar.graph_encoder
-    if wanted and graph and graph.facts["plan"]["encoder"] != wanted:
+    encoder = settings.sunar.graph_encoder
+    if encoder and graph and graph.facts["plan"]["encoder"] != encoder:
         raise SettingsError(
-            f"sunar.graph_encoder is {wanted!r}, and the graph {graph.path} is of {graph.facts['plan']['encoder']}. "
-            f"Make it: quit graph build --encoder {wanted}; or --set sunar.graph_encoder="
+            f"sunar.graph_encoder is {encoder!r}, and the graph {graph.path} is of {graph.facts['plan']['encoder']}. "
+            f"Make it: quit graph build --encoder {encoder}; or --set sunar.graph_encoder="
         )
 
 
-def _progress(name: str, total: int, say: Callable[[str], None]) -> Callable[[Query], None]:
+def _progress(name: str, total: int) -> Callable[[Query], None]:
     """Return what counts finished questions and says now and then how far it is; called from any thread."""
     estimate, lock = Estimate(total), Lock()
     count, said_at = 0, time.monotonic()
@@ -121,6 +123,6 @@ def _progress(name: str, total: int, say: Callable[[str], None]) -> Callable[[Qu
             count += 1
             if time.monotonic() - said_at >= _EVERY:
                 said_at = time.monotonic()
-                say(f"{name}: {estimate.at(count)}")
+                note(f"{name}: {estimate.at(count)}")
 
     return done

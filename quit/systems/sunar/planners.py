@@ -21,6 +21,8 @@ _RETRIEVE = re.compile(r"\[retrieve[^\]\n]*\]\s*([^\n]*\S)", re.IGNORECASE)
 _QUERY = re.compile(r"\[(?:unsolved )?query(?: ?\d+)?\]\s*:\s*([^\n]*)", re.IGNORECASE)
 
 
+IRCOT_STEP, IRCOT_MOST = 4, 15
+"""Documents that each sentence of IRCoT adds, and documents that it reads at most (Trivedi et al. 2023)."""
 UNREAD = "in the reply"
 """How the reasons end for which a plan stops at a reply that could not be read."""
 
@@ -194,11 +196,11 @@ class ReAct(LanguageModelPlanner):
     def _looked_up(self, what: str, path: Sequence[Hop]) -> str:
         """Return the next sentence that contains ``what``: as often as it was looked up since the last search, further
         down."""
-        found = [text for document in self.collected(path) for text in sentences(document)]
-        found = [text for text in found if what.casefold() in text.casefold()]
+        matches = [text for document in self.collected(path) for text in sentences(document)]
+        matches = [text for text in matches if what.casefold() in text.casefold()]
         since = takewhile(_is_lookup, reversed(path))
         seen = sum(hop.sub_question.casefold() == f"lookup[{what}]".casefold() for hop in since)
-        return f"(Result {seen + 1} / {len(found)}) {found[seen]}" if seen < len(found) else "No more results."
+        return f"(Result {seen + 1} / {len(matches)}) {matches[seen]}" if seen < len(matches) else "No more results."
 
 
 def _is_lookup(hop: Hop) -> bool:
@@ -225,11 +227,11 @@ class SearChain(LanguageModelPlanner):
 
     def read(self, reply: str, path: Sequence[Hop]) -> Ask | Stop:
         """See :class:`LanguageModelPlanner`."""
-        asked = {normalize_question(hop.sub_question) for hop in path}
+        earlier = {normalize_question(hop.sub_question) for hop in path}
         for match in _QUERY.finditer(reply):
-            wanted = match[1].strip()
-            if wanted and normalize_question(wanted) not in asked:
-                return Ask(wanted)
+            question = match[1].strip()
+            if question and normalize_question(question) not in earlier:
+                return Ask(question)
         answer = final_answer(reply)
         return Stop("final answer" if answer else "no new query in the reply", answer)
 
@@ -266,17 +268,16 @@ class IRCoT(LanguageModelPlanner):
     the question is answered in the end from all that was collected.
 
     The question itself is retrieved for first. The first sentence of a reply counts; one with ``answer is`` ends.
-    ``step``: documents that a sentence adds. ``most``: documents at most.
+    It adds :data:`IRCOT_STEP` documents; :data:`IRCOT_MOST` are read at most.
     """
 
     name = prompt = "ircot"
     fields = frozenset({"question", "path", "evidence"})
     reads_last = True
 
-    def __init__(self, asker: Asker, step: int, most: int) -> None:
+    def __init__(self, asker: Asker) -> None:
         super().__init__(asker)
-        self._step, self._most = step, most
-        self.identity += f"/{step} of {most}"
+        self.identity += f"/{IRCOT_STEP} of {IRCOT_MOST}"
 
     def next(self, query: Query, path: Sequence[Hop]) -> Ask | Stop:
         """See :class:`Planner`."""
@@ -288,7 +289,7 @@ class IRCoT(LanguageModelPlanner):
 
     def collected(self, path: Sequence[Hop]) -> list[str]:
         """Return the first documents of every step, each once."""
-        return super().collected([replace(hop, texts=hop.texts[: self._step]) for hop in path])[: self._most]
+        return super().collected([replace(hop, texts=hop.texts[:IRCOT_STEP]) for hop in path])[:IRCOT_MOST]
 
     def read(self, reply: str, path: Sequence[Hop]) -> Ask | Stop:
         """See :class:`LanguageModelPlanner`."""

@@ -32,10 +32,10 @@ class Query:
 
 def of_corpus(collection: BuiltCorpus, questions: Sequence[Question]) -> list[Query]:
     """Return whole questions of a corpus with their decompositions and relevant documents."""
-    known = collection.relevant_rows()
+    qrels = collection.relevant_rows()
     queries = []
     for question in questions:
-        relevance = {row: grade for row, grade in known.get(question.query_id, {}).items() if grade > 0}
+        relevance = {row: grade for row, grade in qrels.get(question.query_id, {}).items() if grade > 0}
         relevant = dict(zip(collection.ids(list(relevance)), relevance.values(), strict=True))
         steps = tuple(step.text for step in question.steps)
         rows = tuple(sorted(relevance))
@@ -43,14 +43,14 @@ def of_corpus(collection: BuiltCorpus, questions: Sequence[Question]) -> list[Qu
     return queries
 
 
-def of_file(path: Path, known: Sequence[Query] = ()) -> list[Query]:
+def of_file(path: Path, corpus_queries: Sequence[Query] = ()) -> list[Query]:
     """Return the questions of a JSONL file: {query_id | id | _id, text | question, answers? | answer?, sub_questions?}
     a line.
 
-    A line may name a question of the corpus by its id alone; what it leaves out is then the corpus's (``known``).
+    A line may name a question of the corpus by its id alone; what it leaves out is that of ``corpus_queries``.
     Raises :class:`InputError` for a file or line that cannot be used.
     """
-    by_id = {query.query_id: query for query in known}
+    by_id = {query.query_id: query for query in corpus_queries}
     queries: dict[str, Query] = {}
     for number, row in json_lines(path, "the queries"):
         where = f"{path}, line {number}"
@@ -63,11 +63,11 @@ def of_file(path: Path, known: Sequence[Query] = ()) -> list[Query]:
     return list(queries.values())
 
 
-def _query(row: dict[str, Any], known: Mapping[str, Query], where: str) -> Query:
+def _query(row: dict[str, Any], by_id: Mapping[str, Query], where: str) -> Query:
     identity = next((row[key] for key in ("query_id", "id", "_id") if row.get(key) not in (None, "")), None)
     if not isinstance(identity, str | int):
         raise InputError(f"{where}: the question has no id (query_id, id or _id).")
-    base = known.get(str(identity), Query(str(identity), ""))
+    base = by_id.get(str(identity), Query(str(identity), ""))
     text = next((row[key] for key in ("text", "question") if row.get(key)), base.text)
     if not isinstance(text, str) or not text.strip():
         raise InputError(f"{where}: the question {identity!r} has no text, and the corpus has no question of that id.")

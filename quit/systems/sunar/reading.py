@@ -15,6 +15,8 @@ from quit.models.prompting import PromptTemplate
 from quit.models.protocols import NO_ANSWER
 from quit.settings import Sunar
 
+TEMPERATURE, FREQUENCY_PENALTY, PRESENCE_PENALTY = 0.3, 0.8, 0.6
+"""Temperature of sampled answers, and both penalties of every reply (the SUNAR paper, section 4; else greedy)."""
 LONGEST = 300
 """Characters of an answer that is a sentence."""
 ANSWER_FIELDS = frozenset({"evidence", "question"})
@@ -70,8 +72,8 @@ class Asker:
     """A language model as SUNAR asks it: one prompt, the same sampling for every part, replies cached by number."""
 
     def __init__(self, generator: CachedGenerator, prompt: PromptTemplate, settings: Sunar) -> None:
-        penalties = f"penalties {settings.frequency_penalty:g}/{settings.presence_penalty:g}"
-        sampling = f"temperature {settings.temperature:g}, {penalties}"
+        penalties = f"penalties {FREQUENCY_PENALTY:g}/{PRESENCE_PENALTY:g}"
+        sampling = f"temperature {TEMPERATURE:g}, {penalties}"
         self.identity = f"{generator.identity}|{prompt.identity}|{sampling}, {settings.max_tokens} tokens"
         self._generator = generator
         self._prompt = prompt
@@ -83,20 +85,19 @@ class Asker:
 
     def sample(self, fields: Mapping[str, str], m: int) -> list[str]:
         """Return m sampled replies; the i-th is the same whenever it is asked for."""
-        return self._complete(fields, self._settings.temperature, m, ())
+        return self._complete(fields, TEMPERATURE, m, ())
 
     def _complete(self, fields: Mapping[str, str], temperature: float, m: int, stop: tuple[str, ...]) -> list[str]:
-        how = self._settings
         requests = [
             ChatRequest(
                 self._prompt,
                 fields,
-                how.max_tokens,
+                self._settings.max_tokens,
                 temperature,
                 sample,
                 group=fields.get("question", ""),
-                frequency_penalty=how.frequency_penalty,
-                presence_penalty=how.presence_penalty,
+                frequency_penalty=FREQUENCY_PENALTY,
+                presence_penalty=PRESENCE_PENALTY,
                 stop=stop,
             )
             for sample in range(m)

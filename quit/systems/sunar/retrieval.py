@@ -63,11 +63,11 @@ class Retrieval:
                 Scored(row, score, score, 0, "R") for row, score in zip(R.rows.tolist(), R.scores.tolist(), strict=True)
             ]
             return Evidence(scored, {"first_stage": len(R)})
-        asked = self._expanded(query, sub_question, R) if how.retrieval == "prf" else sub_question
+        scored_query = self._expanded(query, sub_question, R) if how.retrieval == "prf" else sub_question
         pool = nar(
             R,
             library.graph if how.retrieval == "nar" else None,
-            lambda rows: library.scorer.score(asked, library.documents.texts(rows)),
+            lambda rows: library.scorer.score(scored_query, library.documents.texts(rows)),
             rescore,
             b=how.b,
             c=how.c,

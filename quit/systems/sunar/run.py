@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
@@ -12,6 +11,7 @@ from typing import Any
 
 from quit.common.files import read_json, remove_leftovers, write_json, write_lines, writing
 from quit.errors import InputError, WorkspaceError
+from quit.systems.experiment import write_rows
 from quit.systems.sunar.queries import Query
 from quit.systems.sunar.scores import scores
 from quit.systems.sunar.system import System
@@ -32,16 +32,16 @@ class Run:
     def __init__(self, path: Path, described: dict[str, Any]) -> None:
         self.path = path
         described = {"version": VERSION, **described}
-        known = _read(path / "run.json") if (path / "run.json").is_file() else None
-        if known is not None and known != described:
+        earlier = _read(path / "run.json") if (path / "run.json").is_file() else None
+        if earlier is not None and earlier != described:
             raise WorkspaceError(
-                f"{path} holds a run that differs in {_differences(known, described)}. "
+                f"{path} holds a run that differs in {_differences(earlier, described)}. "
                 "Give another --out, or delete that folder."
             )
         with writing(path):
             path.mkdir(parents=True, exist_ok=True)
         remove_leftovers(path)
-        if known is None:
+        if earlier is None:
             write_json(path / "run.json", described)
 
     def missing(self, queries: Sequence[Query]) -> list[Query]:
@@ -68,18 +68,14 @@ class Run:
     def finish(self, queries: Sequence[Query], name: str) -> dict[str, Any]:
         """Write ``run.trec``, ``answers.jsonl`` and ``scores.json`` of these questions; return the figures."""
         traces = [read_trace(self.path, query.query_id) for query in queries]
-        lines, answers = [], []
-        for trace in traces:
-            ranked = trace["evidence"]
-            lines += [
-                f"{trace['query_id']} Q0 {document} {rank} {len(ranked) - rank + 1} {name}\n"
-                for rank, document in enumerate(ranked, start=1)
-            ]
-            answers.append(
-                json.dumps({key: trace[key] for key in ("query_id", "prediction")}, ensure_ascii=False) + "\n"
-            )
+        lines = (
+            f"{trace['query_id']} Q0 {document} {rank} {len(trace['evidence']) - rank + 1} {name}\n"
+            for trace in traces
+            for rank, document in enumerate(trace["evidence"], start=1)
+        )
         write_lines(self.path / "run.trec", lines)
-        write_lines(self.path / "answers.jsonl", answers)
+        answers = ({key: trace[key] for key in ("query_id", "prediction")} for trace in traces)
+        write_rows(self.path / "answers.jsonl", answers)
         figures = scores(traces, queries, by_substring(self.path))
         write_json(self.path / "scores.json", figures)
         return figures
@@ -126,11 +122,11 @@ def _known(path: Path) -> str:
     return f" It has {len(files)}: {some}{', ...' if len(files) > 3 else ''}" if files else " It has none yet."
 
 
-def _differences(known: dict[str, Any], described: dict[str, Any]) -> str:
+def _differences(earlier: dict[str, Any], described: dict[str, Any]) -> str:
     """Return which settings differ, by name and value; where something else does too, what that is."""
-    changed = sorted(key for key in {*known, *described} if known.get(key) != described.get(key))
+    changed = sorted(key for key in {*earlier, *described} if earlier.get(key) != described.get(key))
     if changed == ["settings"]:
-        before, after = known["settings"], described["settings"]
+        before, after = earlier["settings"], described["settings"]
         keys = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
         changed = [f"sunar.{key} ({before.get(key)!r}, now {after.get(key)!r})" for key in keys]
     return ", ".join(changed)

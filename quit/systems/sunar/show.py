@@ -11,30 +11,30 @@ _SHOWN = 5
 def lines(trace: Mapping[str, Any]) -> list[str]:
     """Return a trace as text. ``*`` marks relevant documents, ``< id`` the one that a neighbour came from."""
     relevant = set(trace["relevant"])
-    shown = [f"question: {trace['question']}"]
+    text_lines = [f"question: {trace['question']}"]
     if trace["answers"]:
-        shown.append(f"gold: {'; '.join(trace['answers'])}")
-    shown.append(f"planner: {trace['planner']}")
+        text_lines.append(f"gold: {'; '.join(trace['answers'])}")
+    text_lines.append(f"planner: {trace['planner']}")
     for number, step in enumerate(trace["steps"], start=1):
-        shown += ["", f"{number}. {step['sub_question']}", f"   answer: {step['answer']}"]
-        shown.append(f"   first stage: {step['first_stage']} documents; read: {_named(step['read'], relevant)}")
+        text_lines += ["", f"{number}. {step['sub_question']}", f"   answer: {step['answer']}"]
+        text_lines.append(f"   first stage: {step['first_stage']} documents; read: {_named(step['read'], relevant)}")
         for batch_number, batch in enumerate(step.get("batches", ())):
-            shown += [f"   batch {batch_number} from {batch['pool']}{_uncertainty(batch)}"]
-            shown += [f"      {row}" for row in _documents(batch, relevant)]
+            text_lines += [f"   batch {batch_number} from {batch['pool']}{_uncertainty(batch)}"]
+            text_lines += [f"      {row}" for row in _documents(batch, relevant)]
     ended = trace["ended"]
-    shown += ["", f"ended: {ended['reason']}" + (f" ({ended['answer']})" if ended["answer"] else "")]
+    text_lines += ["", f"ended: {ended['reason']}" + (f" ({ended['answer']})" if ended["answer"] else "")]
     relevant_scored = sum(document in relevant for document in trace["pool"])
-    shown.append(
+    text_lines.append(
         f"relevant documents in the pool: {relevant_scored} of {len(relevant)}; "
         f"evidence: {_named(trace['evidence'][:10], relevant)}"
     )
     if trace["mer"]:
-        shown.append(f"meta reasoner: {trace['mer']['answer'] or '(no answer)'}")
+        text_lines.append(f"meta reasoner: {trace['mer']['answer'] or '(no answer)'}")
     replies = trace["replies"]
     if replies.get("calls"):
         counts = ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in replies.items())
-        shown.append(f"language model: {counts}")
-    return [*shown, f"prediction: {trace['prediction']} (from {trace['prediction_from']})"]
+        text_lines.append(f"language model: {counts}")
+    return [*text_lines, f"prediction: {trace['prediction']} (from {trace['prediction_from']})"]
 
 
 def _uncertainty(batch: Mapping[str, Any]) -> str:

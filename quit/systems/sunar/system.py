@@ -81,15 +81,15 @@ class System:
         path: list[Hop] = []
         steps: list[dict[str, Any]] = []
         evidences: list[Evidence] = []
-        asked: set[str] = set()
+        keys: set[str] = set()
         while len(path) < self.settings.max_hops:
             move = self.planner.next(query, path)
             if isinstance(move, Stop):
                 return path, steps, evidences, move
             key = normalize_question(move.sub_question)
-            if key in asked and move.answer is None:
+            if key in keys and move.answer is None:
                 return path, steps, evidences, Stop("a sub-question was repeated", raw=move.raw)
-            asked.add(key)
+            keys.add(key)
             texts: list[str] = []
             if move.answer is None:
                 evidence, step = self._step(query, move.sub_question, answered=not self.planner.reads_last)

@@ -1,4 +1,4 @@
-"""A clock for tests of limits and pauses."""
+"""Short pauses, and a clock for tests of limits."""
 
 import asyncio
 from types import SimpleNamespace
@@ -6,6 +6,12 @@ from types import SimpleNamespace
 import pytest
 
 from quit.models.generation import replica
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replica, "BACKOFF_SECONDS", 0.02)
+    monkeypatch.setattr(replica, "BACKOFF_CAP_SECONDS", 0.1)
 
 
 @pytest.fixture

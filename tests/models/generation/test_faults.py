@@ -37,7 +37,7 @@ def _complete(url: str, folder: Path, count: int = 1, **more) -> list[Completion
         name="s",
         base_urls=(url,),
         api_key_env=ACCESS,
-        **{"attempts": 2, "backoff_seconds": 0.001, "timeout_seconds": 0.4, "patience_seconds": 0.0, **more},
+        **{"attempts": 2, "timeout_seconds": 0.4, "patience_seconds": 0.0, **more},
     )
     requests = [ChatRequest(PROMPT, {"question": f"Q{n}?"}, 32, group=f"q{n}") for n in range(count)]
     with GenerationCache(folder / "g.sqlite") as cache:
@@ -93,7 +93,7 @@ def test_attempts_count_although_the_server_is_there_in_between(tmp_path: Path) 
     """It answers /models, and each completion's connection breaks half way: four requests, no end of them."""
     with RudeServer(lambda number, payload: rude.CLOSES_MID_BODY) as server:
         with pytest.raises(ServerError, match="failed 3 times"):
-            _complete(server.base_url, tmp_path, count=4, attempts=3, circuit_failures=2, patience_seconds=30)
+            _complete(server.base_url, tmp_path, count=4, attempts=3, patience_seconds=30)
         assert len(server.requests) <= 4 * 3
 
 
@@ -111,8 +111,9 @@ def test_attempts_count_over_the_times_a_server_is_gone(tmp_path: Path) -> None:
 
     with RudeServer(lambda number, payload: rude.CLOSES_AT_ONCE) as server, pytest.MonkeyPatch.context() as patch:
         patch.setattr(replica.Replica, "_ask", ask)
+        patch.setattr(replica, "CIRCUIT_FAILURES", 1)
         with pytest.raises(ServerError, match="failed 2 times"):
-            _complete(server.base_url, tmp_path, circuit_failures=1, patience_seconds=0.2)
+            _complete(server.base_url, tmp_path, patience_seconds=0.2)
     assert len(server.requests) == 2
 
 
@@ -124,6 +125,7 @@ def test_a_server_that_is_only_ever_about_to_come_back_is_not_waited_for_twice(t
 
     with RudeServer() as server, pytest.MonkeyPatch.context() as patch:
         patch.setattr(replica.Replica, "_ask", refused)
+        patch.setattr(replica, "CIRCUIT_FAILURES", 1)
         with pytest.raises(ServerError, match="did not answer"):
-            _complete(server.base_url, tmp_path, circuit_failures=1, patience_seconds=0.2)
+            _complete(server.base_url, tmp_path, patience_seconds=0.2)
     assert server.requests == []

@@ -2,7 +2,9 @@
 cache."""
 
 import itertools
+import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,12 +70,42 @@ def test_replies_are_those_of_a_model_asked_for_each_prompt_alone(model: Path) -
     assert generator.computed_tokens < whole / 5, "depth first, all but the last hint and the question is reused"
 
 
-def test_a_reply_does_not_depend_on_what_was_asked_before(model: Path) -> None:
-    requests = _requests()
-    forwards = _generate(TransformersGenerator("t", ModelOptions(str(model))), requests)
-    other = TransformersGenerator("t", ModelOptions(str(model)))
-    backwards = _generate(other, requests[::-1])[::-1]
-    assert [reply.text for reply in forwards] == [reply.text for reply in backwards]
+class _Recording(TransformersGenerator):
+    """Keeps the logits of every token, per request."""
+
+    def __init__(self, model: Path, dtype: Any) -> None:
+        super().__init__("t", ModelOptions(str(model)))
+        self._loaded[0].to(dtype)
+        self.logits: dict[tuple[str, int], list[Any]] = {}
+
+    def _add_token(self, reply: Any, logits: Any) -> None:
+        key = (reply.request.fields["context"], reply.request.sample)
+        self.logits.setdefault(key, []).append(logits.clone())
+        super()._add_token(reply, logits)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_token_has_the_same_bits_in_any_company_and_order(model: Path, dtype: str) -> None:
+    import torch
+
+    requests = [*_requests(), *_requests(1.0, 1), *_requests(1.0, 2), *_requests(1.0, 3)]  # more than one wave
+    whole = _Recording(model, getattr(torch, dtype))
+    _generate(whole, requests)
+    draw = random.Random(7)
+    other = _Recording(model, getattr(torch, dtype))
+    for size in (1, 2, 7, len(requests)):
+        other.generate(draw.sample(requests, size), lambda *_: None)
+        for key, rows in other.logits.items():
+            assert len(rows) == len(whole.logits[key])
+            assert all(map(torch.equal, rows, whole.logits[key])), key
+        other.logits.clear()
+
+
+def test_a_model_with_layers_without_attention_is_refused() -> None:
+    generator = TransformersGenerator("t", ModelOptions(str(checkpoint("llama", 3))))
+    generator._loaded[0].config.num_hidden_layers += 1  # as if one computed no keys
+    with pytest.raises(InputError, match="1 of the 3 layers of .* have no attention"):
+        _generate(generator, _requests()[:1])
 
 
 def test_samples_follow_their_number() -> None:

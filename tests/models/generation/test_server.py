@@ -16,11 +16,12 @@ from quit.models.generation.server import ServerGenerator
 from quit.models.prompting import load_prompt
 from quit.settings import ServerSettings
 from tests.servers import rude
+from tests.servers.keys import ACCESS, KEY
 from tests.servers.rude import RudeServer
 
 PROMPT = load_prompt("probe")
 RUDE = ModelOptions("rude")
-QUICK = {"backoff_seconds": 0.02, "backoff_cap_seconds": 0.1, "patience_seconds": 0.0, "timeout_seconds": 5.0}
+QUICK = {"patience_seconds": 0.0, "timeout_seconds": 5.0}
 
 
 def _settings(*urls: str, **more) -> ServerSettings:
@@ -194,7 +195,7 @@ def test_a_replica_that_fails_leaves_its_questions_to_the_others(others: str) ->
                 with pytest.raises(
                     ServerError, match="did not answer" if others == "gone" else "failed 2 times.*broken"
                 ):
-                    _ask(_requests(30), *urls, concurrency=3, attempts=2, circuit_failures=2)
+                    _ask(_requests(30), *urls, concurrency=3, attempts=2)
         assert len(bad.requests) <= 3 * 2, "left out for the rest of the call"
         moved = [line for line in heard.lines if "left out for now (HTTP 500: broken)" in line and bad.base_url in line]
         if others != "bad":  # of two, either may be the first
@@ -241,7 +242,7 @@ def test_a_server_that_is_gone_opens_the_circuit_with_a_clear_message() -> None:
     gone = RudeServer()
     gone._server.server_close()
     meter = Meter()
-    generator = ServerGenerator("r", RUDE, _settings(gone.base_url, concurrency=8, circuit_failures=5), meter)
+    generator = ServerGenerator("r", RUDE, _settings(gone.base_url, concurrency=8), meter)
     with pytest.raises(ServerError, match="did not answer: .*Start it .* Then run the same command again"):
         generator.generate(_requests(500), lambda position, reply: None)
     assert 5 <= meter.snapshot()["r"]["retries"] < 5 + 8, "those in flight, not five hundred requests eight times each"
@@ -250,9 +251,11 @@ def test_a_server_that_is_gone_opens_the_circuit_with_a_clear_message() -> None:
 def test_what_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     request = ChatRequest(PROMPT, {"question": "Q?"}, 8, sample=3, choices=("Yes", "No"))
     options = ModelOptions("rude", template_options={"enable_thinking": False}, extra={"user": "quit"})
+    monkeypatch.setenv(ACCESS, KEY)
     with RudeServer() as server:
         _ask([request], server.base_url, options=options)
-        _ask([request], server.base_url, options=options, flavour="openai")
+        _ask([request], server.base_url, options=options, flavour="openai", api_key_env=ACCESS)
+    assert [each.authorization for each in server.requests] == ["", f"Bearer {KEY}"]
     vllm, openai = (each.payload for each in server.requests)
     assert vllm["messages"] == request.messages()
     assert (vllm["max_tokens"], vllm["temperature"], vllm["top_p"], vllm["seed"]) == (8, 0.0, 1, 3)

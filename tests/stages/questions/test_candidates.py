@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from quit.models.protocols import Pair
-from quit.models.question_type import QuestionType as Guess
-from quit.settings import Convergence, QuestionType
+from quit.models.question_type import PredictedType as Guess
+from quit.settings import Convergence, QuestionTypeSettings
 from quit.stages.questions.candidates import CandidatePool
 from tests.rows import table_of
 
@@ -52,7 +52,9 @@ def _questions() -> pa.Table:
 
 
 def _pool(encoder, **settings) -> CandidatePool:
-    return CandidatePool(_questions(), CityGuesser(), encoder, Aliases(), QuestionType(), Convergence(**settings))
+    return CandidatePool(
+        _questions(), CityGuesser(), encoder, Aliases(), QuestionTypeSettings(), Convergence(**settings)
+    )
 
 
 def _asked(question_id: str, question: str, answer: str) -> dict[str, object]:

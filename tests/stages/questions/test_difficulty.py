@@ -9,7 +9,7 @@ import pytest
 from quit import contracts
 from quit.errors import InputError
 from quit.models.question_type import QuestionTypeClassifier
-from quit.settings import Difficulty, QuestionType, Settings
+from quit.settings import Difficulty, QuestionTypeSettings, Settings
 from quit.stages.describe import describe
 from quit.stages.identities import difficulty_identity
 from quit.stages.questions.difficulty import RetrievalComplexity
@@ -79,7 +79,7 @@ def _tables():
 
 
 def _describe(encoder, settings: Difficulty):
-    return describe(*_tables(), QuestionTypeClassifier(encoder), encoder, QuestionType(), settings)
+    return describe(*_tables(), QuestionTypeClassifier(encoder), encoder, QuestionTypeSettings(), settings)
 
 
 def test_a_question_that_the_classifier_cannot_read_has_a_note(encoder) -> None:
@@ -91,7 +91,7 @@ def test_a_question_that_the_classifier_cannot_read_has_a_note(encoder) -> None:
     hints = [row | {"hint": hint} for row, hint in zip(ranked.to_pylist(), german, strict=True)]
     asked = questions.to_pylist()[0] | {"question": "Welches Land " * 40}
     tables = (contracts.table("questions").from_rows([asked]), contracts.table("ranked_hints").from_rows(hints))
-    made = describe(*tables, QuestionTypeClassifier(encoder), encoder, QuestionType(), Difficulty())
+    made = describe(*tables, QuestionTypeClassifier(encoder), encoder, QuestionTypeSettings(), Difficulty())
     assert made["descriptions"]["note"].to_pylist() == ["not English; question cut to 62 word pieces"]
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from quit.settings import QuestionType
+from quit.settings import QuestionTypeSettings
 from quit.stages.questions.question_type import question_types
 from tests.rows import table_of
 
@@ -33,8 +33,8 @@ def _questions(*types: tuple[str | None, str | None]):
 )
 def test_the_source_counts_where_it_names_both_levels(prefer_source: bool, first: tuple[str, str]) -> None:
     table = _questions(("LOC:LOCATION", "city:City"), ("LOC:LOCATION", None), (None, None))
-    typed = question_types(table, AlwaysDate(), QuestionType(prefer_source=prefer_source))
+    typed = question_types(table, AlwaysDate(), QuestionTypeSettings(prefer_source=prefer_source))
     assert (typed[0].coarse, typed[0].producer) == first
     assert [one.producer for one in typed[1:]] == ["always-date"] * 2
     assert {(one.classifier_coarse, one.classifier_fine) for one in typed} == {("NUM:NUMERIC", "date:Date")}
-    assert question_types(_questions(), AlwaysDate(), QuestionType()) == []
+    assert question_types(_questions(), AlwaysDate(), QuestionTypeSettings()) == []

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from quit.errors import SettingsError
 from quit.stages.labelling.passages import passage_count, permutation_table
-from quit.stages.selection import Options, Reason, select
+from quit.stages.selection import Promise, Reason, select
 from quit.stages.selection.rounds import Answered, drawn, look, predictions
 
 HINTS = 4
@@ -54,17 +53,17 @@ def test_a_look_by_hand() -> None:
     audit = np.array([[True] * 5 + [False] * 5, [True] * 10])
     label_2 = np.array([[False] * 10, [True] * 9 + [False]])
     evidence = np.zeros((2, 10), dtype=bool)
-    options = Options(error=0.15, confidence=0.9, looks=(0.5,))  # two bounds at one look: 5% each
+    options = Promise(error=0.15, confidence=0.9, looks=(0.5,))  # two bounds at one look: 5% each
     seen = look(evidence, probability, audit, label_2, options)
     assert (seen.asked, seen.audit, seen.missed, seen.false) == (15, 15, 0, 1)
     assert (seen.missed_bound, seen.false_bound, seen.stopped) == (0.15, 0.0, True)
-    assert not look(evidence, probability, audit, label_2, Options(error=0.149, confidence=0.9, looks=(0.5,))).stopped
+    assert not look(evidence, probability, audit, label_2, Promise(error=0.149, confidence=0.9, looks=(0.5,))).stopped
 
 
 def test_evidence_leaves_the_audit() -> None:
     evidence = np.array([[True] * 5 + [False] * 5])
     audit = np.array([[True, False] * 5])
-    seen = look(evidence, np.zeros((1, 10)), audit, np.zeros((1, 10), dtype=bool), Options(looks=(0.5,)))
+    seen = look(evidence, np.zeros((1, 10)), audit, np.zeros((1, 10), dtype=bool), Promise(looks=(0.5,)))
     assert (seen.asked, seen.audit) == (7, 2)
 
 
@@ -74,7 +73,7 @@ def test_the_audit_has_the_smallest_draws() -> None:
 
 def test_a_collection_with_one_label_needs_the_audit_and_the_first_look() -> None:
     labels = np.zeros((40, PASSAGES), dtype=bool)
-    selection = select(_ids(40), HINTS, Labelers(labels), Options(), draw=_draw(labels, 1))
+    selection = select(_ids(40), HINTS, Labelers(labels), Promise(), draw=_draw(labels, 1))
     assert len(selection.rounds) == 1
     assert selection.rounds[0].stopped
     assert selection.rounds[0].asked < 0.25 * labels.size
@@ -84,7 +83,7 @@ def test_a_collection_with_one_label_needs_the_audit_and_the_first_look() -> Non
 def test_coin_flips_are_all_asked() -> None:
     labels = np.random.default_rng(5).random((30, PASSAGES)) < 0.5
     labelers = Labelers(labels)
-    selection = select(_ids(30), HINTS, labelers, Options(), draw=_draw(labels, 2))
+    selection = select(_ids(30), HINTS, labelers, Promise(), draw=_draw(labels, 2))
     assert labelers.asked.all()
     last = selection.rounds[-1]
     assert (last.asked, last.missed_bound, last.false_bound, last.stopped) == (labels.size, 0, 0, True)
@@ -96,7 +95,7 @@ def test_coin_flips_are_all_asked() -> None:
 def test_what_is_asked_has_a_reason_and_the_rest_a_probability() -> None:
     labels = _usual(60)
     labelers = Labelers(labels)
-    options = Options(error=0.1)
+    options = Promise(error=0.1)
     selection = select(_ids(60), HINTS, labelers, options, draw=_draw(labels, 3))
     assert ((selection.reason != Reason.NOT_ASKED) == labelers.asked).all()
     assert (np.isnan(selection.probability) == labelers.asked).all()
@@ -108,7 +107,7 @@ def test_the_same_twice_and_evidence_that_does_not_depend_on_the_audit() -> None
     labels = _usual(20)
     tokens = np.random.default_rng(1).integers(8, 30, (20, HINTS + 1)).astype(float)
     first, second = (
-        select(_ids(20), HINTS, Labelers(labels), Options(), draw=_draw(labels, 4), prompt_tokens=tokens)
+        select(_ids(20), HINTS, Labelers(labels), Promise(), draw=_draw(labels, 4), prompt_tokens=tokens)
         for _ in range(2)
     )
     assert first.probability.tobytes() == second.probability.tobytes()
@@ -128,7 +127,7 @@ def test_the_promise_over_repetitions() -> None:
     labels = _usual(60, seed=7)
     kept = early = 0
     for seed in range(20):
-        selection = select(_ids(60), HINTS, Labelers(labels), Options(error=0.08), draw=_draw(labels, seed))
+        selection = select(_ids(60), HINTS, Labelers(labels), Promise(error=0.08), draw=_draw(labels, seed))
         last, rest = selection.rounds[-1], selection.reason == Reason.NOT_ASKED
         predicted = selection.probability >= 0.5
         missed, false = (rest & labels & ~predicted).mean(), (rest & ~labels & predicted).mean()
@@ -143,15 +142,13 @@ def test_the_promise_over_repetitions() -> None:
 def test_few_questions_and_hints(questions: int, hints: int) -> None:
     labels = np.zeros((questions, passage_count(hints)), dtype=bool)
     labels[0] = True
-    selection = select(_ids(questions), hints, Labelers(labels), Options(), draw=_draw(labels, 1))
+    selection = select(_ids(questions), hints, Labelers(labels), Promise(), draw=_draw(labels, 1))
     assert selection.rounds[-1].stopped
 
 
 def test_what_cannot_be_selected() -> None:
     labels = np.zeros((2, PASSAGES), dtype=bool)
     with pytest.raises(ValueError, match="ascending"):
-        select(["b", "a"], HINTS, Labelers(labels), Options(), draw=_draw(labels, 1))
+        select(["b", "a"], HINTS, Labelers(labels), Promise(), draw=_draw(labels, 1))
     with pytest.raises(ValueError, match="shape"):
-        select(_ids(2), HINTS, Labelers(labels), Options(), draw=np.zeros((2, 3)))
-    with pytest.raises(SettingsError, match="up to 6 hints"):
-        select(_ids(2), 7, Labelers(labels), Options(), draw=np.zeros((2, 3)))
+        select(_ids(2), HINTS, Labelers(labels), Promise(), draw=np.zeros((2, 3)))

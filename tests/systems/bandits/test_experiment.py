@@ -15,7 +15,7 @@ from quit.systems.bandits.experiment import evaluate
 from quit.systems.bandits.policies import policies
 from tests.systems.bandits.requests import drawn, request_of
 
-SETTINGS = Bandits(runs=150, top_k=(3,))
+SETTINGS = Bandits(runs=150)
 TREE = (-1, -1, 0, 1)
 
 

@@ -41,13 +41,13 @@ def test_gaussian_posterior_is_a_precision_weighted_mean() -> None:
 
 
 def test_gaussian_ing_is_the_posterior_of_all_rewards_at_once() -> None:
-    belief = GaussianIngBelief(Bandits(prior_shape=2.0, prior_rate=3.0))
+    belief = GaussianIngBelief(Bandits())
     rewards = np.array([0.1, 0.9, 0.4, 0.4])
     kappa, mu, alpha, beta = _after(belief, rewards)
-    # The textbook's closed form (Murphy 2007, section 6): kappa_0 = 1, mu_0 = 0, n = 4.
+    # The textbook's closed form (Murphy 2007, section 6): kappa_0 = 1, mu_0 = 0, alpha_0 = beta_0 = 1, n = 4.
     mean, spread = rewards.mean(), ((rewards - rewards.mean()) ** 2).sum()
-    assert (kappa, alpha) == (5.0, 4.0) and mu == pytest.approx(4 * mean / 5)
-    assert beta == pytest.approx(3.0 + spread / 2 + 1 * 4 * mean**2 / (2 * 5))
+    assert (kappa, alpha) == (5.0, 3.0) and mu == pytest.approx(4 * mean / 5)
+    assert beta == pytest.approx(1.0 + spread / 2 + 1 * 4 * mean**2 / (2 * 5))
 
 
 @pytest.mark.parametrize("belief", [BETA, GaussianBelief(Bandits()), GaussianIngBelief(Bandits())])

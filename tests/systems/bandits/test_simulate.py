@@ -178,7 +178,7 @@ def test_every_run_observes_every_document_once_each_list_from_the_top(
             for arm in range(5):
                 mine = [cell % ranks for cell in each if cell // ranks == arm]
                 assert mine == list(range(len(mine)))
-    made, _ = measure(request, order, [request.size], 1, 0.5)
+    made, _ = measure(request, order, [request.size], 1)
     assert np.allclose(made["precision"], request.relevant_share)  # with the whole budget all policies are alike
     again = run(request, name, runs=20, seed=seed, hierarchical=hierarchical)
     assert (again == order).all()

@@ -82,26 +82,28 @@ def test_scores_of_run_files_fall_strictly() -> None:
     assert made[0] == 2.0 and made[3] == 1.0 and falling(np.array([])) == []
 
 
-def test_a_second_run_asks_nothing_and_writes_the_same_bytes(release: Path, tmp_path: Path, reader: Reads) -> None:
+def test_a_second_run_asks_nothing_and_writes_the_same_bytes(
+    release: Path, tmp_path: Path, reader: Reads, notes: list[str]
+) -> None:
     out = tmp_path / "out"
     request = Request(release, "all", ("bm25",), (), ("scripted",))
-    said: list[str] = []
-    run_benchmark(request, load("embedded", QUICK).settings, out, said.append)
-    assert any(text.startswith("retrieve") for text in said)
+    run_benchmark(request, load("embedded", QUICK).settings, out)
+    assert any(text.startswith("retrieve") for text in notes)
     tables = [f"{name}.parquet" for name in ("results", "values", "comparisons", "figures")]
     names = (*tables, "leaderboard.html", "run.json", "qrels.txt")
     before = {name: (out / name).read_bytes() for name in names}
     asked = len(reader.asked)
-    said.clear()
-    run_benchmark(request, load("embedded", QUICK).settings, out, said.append)
-    assert said == ["evaluate"] and len(reader.asked) == asked
+    notes.clear()
+    run_benchmark(request, load("embedded", QUICK).settings, out)
+    assert notes == ["evaluate"] and len(reader.asked) == asked
     assert {name: (out / name).read_bytes() for name in names} == before
     # Another k reads only what it adds; retrieval stays.
-    run_benchmark(request, load("embedded", [*QUICK, "benchmark.k=[1,2]"]).settings, out, said.append)
-    assert not any(text.startswith("retrieve") for text in said)
+    run_benchmark(request, load("embedded", [*QUICK, "benchmark.k=[1,2]"]).settings, out)
+    assert not any(text.startswith("retrieve") for text in notes)
 
 
-def test_a_killed_step_goes_on_at_its_first_missing_part(tmp_path: Path) -> None:
+def test_a_killed_step_goes_on_at_its_first_missing_part(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(module_stages, "PART", 2)
     done: list[list[int]] = []
 
     def make(places: range) -> list[dict]:
@@ -112,25 +114,26 @@ def test_a_killed_step_goes_on_at_its_first_missing_part(tmp_path: Path) -> None
         return [{"question_id": str(place), "row": place, "label": 2} for place in places]
 
     questions = [str(place) for place in range(5)]
-    stages = Stages(tmp_path, 2)
+    stages = Stages(tmp_path)
     with pytest.raises(KeyboardInterrupt):
         stages.table("relabel", "x", {"a": 1}, questions, RELABELLED, make)
-    _, table = Stages(tmp_path, 2).table("relabel", "x", {"a": 1}, questions, RELABELLED, make)
+    _, table = Stages(tmp_path).table("relabel", "x", {"a": 1}, questions, RELABELLED, make)
     assert done == [[0, 1], [2, 3], [], [4]] and table["row"].to_pylist() == [0, 1, 2, 3, 4]
-    other, _ = Stages(tmp_path, 2).table("relabel", "x", {"a": 2}, questions, RELABELLED, make)
+    other, _ = Stages(tmp_path).table("relabel", "x", {"a": 2}, questions, RELABELLED, make)
     assert len(done) == 7 and other
     next(tmp_path.rglob("part-00001*")).write_bytes(b"broken")
     with pytest.raises(WorkspaceError, match="Delete it"):
         for key in ({"a": 1}, {"a": 2}):
-            Stages(tmp_path, 2).table("relabel", "x", key, questions, RELABELLED, make)
+            Stages(tmp_path).table("relabel", "x", key, questions, RELABELLED, make)
 
 
 @pytest.mark.parametrize("file", [1, 2, 3])
 def test_a_part_on_disk_has_its_counts_after_a_kill(file: int, tmp_path: Path, monkeypatch) -> None:
     """Killed at each of the files that are written beside the first part."""
+    monkeypatch.setattr(module_stages, "PART", 1)
 
     def table() -> Counter[str]:
-        stages, counter = Stages(tmp_path, 1), Counter()
+        stages, counter = Stages(tmp_path), Counter()
 
         def make(places: range) -> list[dict]:
             counter.update(windows=len(places))
@@ -212,9 +215,9 @@ def test_known_verdicts_leave_out_what_could_not_be_read(world) -> None:
 def test_other_corpora_have_hit_and_mrr_at_label_2_only(world) -> None:
     from dataclasses import replace
 
-    from quit.systems.benchmark.relabel import Retrieved
+    from quit.systems.benchmark.relabel import RetrievedLabels
 
-    task = replace(world.task, name="beside", relevance=Retrieved([{7: 2, 3: 0}, {3: 0}, {}]))
+    task = replace(world.task, name="beside", relevance=RetrievedLabels([{7: 2, 3: 0}, {3: 0}, {}]))
     rankings = [Ranking(np.array(rows, dtype=np.int64), np.zeros(len(rows))) for rows in ([3, 7], [3], [])]
     scores = Scores(task)
     scores.add_system(System(task, "x", "", "", "", rankings), [str(one) for one in map(Measure.parse, _METRICS)])

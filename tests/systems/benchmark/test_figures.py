@@ -12,7 +12,7 @@ from quit.render import plots
 from quit.retrieval.protocols import Ranking
 from quit.systems.benchmark.figures import OPTIMAL, RERANKED, RETRIEVER, figures
 from quit.systems.benchmark.leaderboard import page
-from quit.systems.benchmark.relabel import Retrieved
+from quit.systems.benchmark.relabel import RetrievedLabels
 from quit.systems.benchmark.results import Scores
 from quit.systems.benchmark.run import Reading, System
 
@@ -34,7 +34,7 @@ def test_figure_4_has_each_corpus_by_its_best_retriever(world) -> None:
     b = system(world.task, "b", "", [3], [5], [9])  # q2 and q3 at rank 1
     reranked = system(world.task, "a", "x", [0, 1], [4, 5], [8, 9])
     oracle = system(world.task, "oracle", "", [0, 1], [4, 5], [8, 9])
-    beside = replace(world.task, name="wiki", relevance=Retrieved([{7: 2, 3: 2}, {3: 0}, {2: 2}]))
+    beside = replace(world.task, name="wiki", relevance=RetrievedLabels([{7: 2, 3: 2}, {3: 0}, {2: 2}]))
     wiki = system(beside, "b", "", [7, 3], [3], [2])
     scores = [Scores(world.task), Scores(beside)]
     every = [a, b, reranked, oracle, wiki]

@@ -128,7 +128,7 @@ def test_tuned_models_have_their_rows_beside_the_base(release: Path, tmp_path: P
 
 
 @pytest.mark.slow
-def test_a_cross_encoder_is_made_once_and_has_its_rows(release: Path, tmp_path: Path) -> None:
+def test_a_cross_encoder_is_made_once_and_has_its_rows(release: Path, tmp_path: Path, notes: list[str]) -> None:
     settings = load("embedded", ["finetune.max_steps=2", "benchmark.resamples=100"]).settings
     request = TuningRequest(release, "cross-encoder", positives=(1, 2), split="all")
     out = tmp_path / "out"
@@ -142,9 +142,9 @@ def test_a_cross_encoder_is_made_once_and_has_its_rows(release: Path, tmp_path: 
     assert {("oracle", f"cross-encoder:{one.folder}") for one in tuned} <= rows
     assert "cross-encoder:minilm" not in {reranker for _, reranker in rows}
     changed = (tuned[0].folder / "model.safetensors").stat().st_mtime_ns
-    said: list[str] = []
-    again, _ = run_finetune(request, settings, out, said.append)
-    assert said == ["evaluate"] and again.results.equals(outcome.results)
+    notes.clear()
+    again, _ = run_finetune(request, settings, out)
+    assert notes == ["evaluate"] and again.results.equals(outcome.results)
     assert (tuned[0].folder / "model.safetensors").stat().st_mtime_ns == changed
     # A model whose training was broken off has no such file and is made again, the same.
     weights = (tuned[0].folder / "model.safetensors").read_bytes()
@@ -152,7 +152,7 @@ def test_a_cross_encoder_is_made_once_and_has_its_rows(release: Path, tmp_path: 
     dataset = Dataset(export_tables_of_release(release))
     made = finetune(
         "cross-encoder", "minilm", 1, dataset, dataset.tables.provenance["content_id"],
-        settings, out / "models", said.append,
+        settings, out / "models",
     )  # fmt: skip
-    assert made.folder == tuned[0].folder and said[-1].startswith("finetune")
+    assert made.folder == tuned[0].folder and notes[-1].startswith("finetune")
     assert (made.folder / "model.safetensors").read_bytes() == weights

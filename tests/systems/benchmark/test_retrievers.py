@@ -13,7 +13,7 @@ from quit.stages.labelling.passages import permutations
 from quit.systems.benchmark.dense import DenseRetriever, SentenceRetriever
 from quit.systems.benchmark.late import LateRetriever
 from quit.systems.benchmark.plugins import make_retriever
-from quit.systems.benchmark.sparse import Bm25
+from quit.systems.benchmark.sparse import Bm25Retriever
 
 
 class FakePassages:
@@ -57,7 +57,7 @@ def test_bm25_has_the_scores_of_an_index_of_every_permutation(world) -> None:
     ids = [[vocabulary.setdefault(term, len(vocabulary)) for term in text.split()] for text in texts]
     index = bm25s.BM25(k1=0.9, b=0.4, method="lucene", backend="numpy")
     index.index((ids, vocabulary), show_progress=False)
-    found = Bm25(world.context(passages=passages)).search(QUERIES, 1000)
+    found = Bm25Retriever(world.context(passages=passages)).search(QUERIES, 1000)
     for query, one in zip(QUERIES, found, strict=True):
         asked = [vocabulary[term] for term in query.split() if term in vocabulary]
         theirs = index.get_scores_from_ids(asked) if asked else np.zeros(len(texts))
@@ -69,7 +69,7 @@ def test_bm25_has_the_scores_of_an_index_of_every_permutation(world) -> None:
 
 
 def test_bm25_cut_is_the_head_of_the_whole_ranking(world) -> None:
-    retriever = Bm25(world.context(passages=FakePassages(3)))
+    retriever = Bm25Retriever(world.context(passages=FakePassages(3)))
     [whole], [cut] = retriever.search(QUERIES[:1], 1000), retriever.search(QUERIES[:1], 7)
     assert cut.rows.tolist() == whole.rows[:7].tolist()
 
@@ -77,7 +77,7 @@ def test_bm25_cut_is_the_head_of_the_whole_ranking(world) -> None:
 def test_bm25_over_texts_without_any_term(world) -> None:
     passages = FakePassages()
     passages._parts = [("the", "of", "a")] * 4
-    assert [len(one) for one in Bm25(world.context(passages=passages)).search(["the of"], 5)] == [0]
+    assert [len(one) for one in Bm25Retriever(world.context(passages=passages)).search(["the of"], 5)] == [0]
 
 
 class BagOfLetters:

@@ -11,7 +11,7 @@ from quit.settings import Sunar
 from quit.systems.sunar.reading import Asker
 from tests.systems.scripted import Scripted
 
-SETTINGS = Sunar(temperature=0.3, frequency_penalty=0.8, presence_penalty=0.6, max_tokens=50)
+SETTINGS = Sunar(max_tokens=50)
 
 
 class Edges:

@@ -1,9 +1,8 @@
 """Planners read what a scripted language model says, however badly it says it."""
 
-from functools import partial
-
 import pytest
 
+from quit.systems.sunar import planners
 from quit.systems.sunar.planners import Ask, Decomp, GoldPlan, Hop, IRCoT, NoPlan, ReAct, SearChain, SelfAsk, Stop
 from quit.systems.sunar.queries import Query
 from tests.systems.sunar.small import asker
@@ -17,7 +16,6 @@ def _move(planner, prompt: str, reply: str, path=()):
     return planner(made).next(QUERY, list(path)), model
 
 
-IRCOT = partial(IRCoT, step=4, most=15)
 ASKS = {
     SelfAsk: [
         ("Yes.\nFollow up: Who founded X?", "Who founded X?"),
@@ -60,13 +58,13 @@ ENDS = {
     ],
     SearChain: [("no idea", "no new query in the reply", None)],
     Decomp: [(reply, UNREAD, None) for reply in ("(select) [multihop titleqa] Where?", "[retrieve odqa]\n", "Well.")],
-    IRCOT: [
+    IRCoT: [
         ("So the answer is: Leith.", "final answer", "Leith"),
         ("So the answer is", "final answer", None),
         ("  ", "no thought in the reply", None),
     ],
 }  # fmt: skip
-PROMPTS = {SelfAsk: "self_ask_musique", ReAct: "react", SearChain: "searchain", Decomp: "decomp", IRCOT: "ircot_2wiki"}
+PROMPTS = {SelfAsk: "self_ask_musique", ReAct: "react", SearChain: "searchain", Decomp: "decomp", IRCoT: "ircot_2wiki"}
 
 
 @pytest.mark.parametrize(("planner", "reply", "asks"), [(key, *case) for key in ASKS for case in ASKS[key]])
@@ -129,9 +127,11 @@ def test_react_keeps_thoughts_and_look_ups_and_shows_the_documents_of_the_last_s
     )
 
 
-def test_ircot_retrieves_for_the_question_and_then_for_each_sentence() -> None:
+def test_ircot_retrieves_for_the_question_and_then_for_each_sentence(monkeypatch) -> None:
+    monkeypatch.setattr(planners, "IRCOT_STEP", 1)
+    monkeypatch.setattr(planners, "IRCOT_MOST", 2)
     made, model = asker("ircot_musique", lambda request: "X was founded by Ada Byron. She was born in Leith.")
-    planner = IRCoT(made, step=1, most=2)
+    planner = IRCoT(made)
     assert planner.next(QUERY, []) == Ask(QUERY.text) and not model.requests
     path = [Hop(QUERY.text, "", texts=("one", "left out")), Hop("X is a club.", "", texts=("one",))]
     path.append(Hop("X is old.", "", texts=("two",)))

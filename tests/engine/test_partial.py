@@ -1,4 +1,4 @@
-"""``labels.economy = "exact"``: the labels of a full build from fewer answers, for every order and number of shards."""
+"""``labels.partial = "exact"``: the labels of a full build from fewer answers, for every order and number of shards."""
 
 import itertools
 import json
@@ -10,11 +10,12 @@ import pytest
 
 from quit import contracts
 from quit.engine.workspace import Workspace
-from tests.comparing import tables_of
+from tests.comparing import bytes_of, tables_of
 from tests.conftest import call_quit
 from tests.partly import EXACT, LABELERS, PROFILE, asked_of, build, planned
 
 pytestmark = pytest.mark.slow
+READERS = (*LABELERS, "minilm-names")
 
 
 @pytest.fixture(scope="module")
@@ -59,37 +60,51 @@ def test_a_row_that_was_not_asked_is_no_answer(exact: Path) -> None:
         assert answers.select(["question_id", "permutation"]).equals(passages.select(["question_id", "permutation"]))
 
 
-def test_neither_shards_nor_a_stop_after_every_step_change_a_row(exact: Path, tmp_path: Path) -> None:
-    """A new plan for each shard and for each stage that is finished, as after a kill."""
+@pytest.mark.parametrize("shards", [1, 2])
+def test_neither_shards_nor_a_stop_after_every_step_change_a_row(exact: Path, tmp_path: Path, shards: int) -> None:
+    """A new plan for each shard and for each stage that is finished, as after a kill. One shard: the same bytes."""
     models, steps = None, 0
     while True:
-        pipeline = planned(tmp_path / "W", EXACT, "run.shards=2", models=models)
+        pipeline = planned(tmp_path / "W", EXACT, f"run.shards={shards}", models=models)
         models = pipeline.models
         run = next((run for run in pipeline.runs if not pipeline.is_done(run)), None)
         if run is None:
             break
-        if shards := pipeline.pending(run):
-            pipeline.work_on(run, shards[0])
+        if pending := pipeline.pending(run):
+            pipeline.work_on(run, pending[0])
         else:
             pipeline.finish(run)
         steps += 1
     assert steps > 2 * len(LABELERS)
     assert pipeline.workspace.state == Workspace.open(exact).state
+    assert (bytes_of(tmp_path / "W") == bytes_of(exact)) is (shards == 1)
     ours, others = tables_of(tmp_path / "W"), tables_of(exact)
     assert [name for name in contracts.TABLES if not ours[name].equals(others[name])] == []
 
 
-def test_switching_runs_only_what_partial_labelling_changes(full: Path, tmp_path: Path) -> None:
-    """The first labeler and the other readers are asked the same either way: their tables are shared."""
+@pytest.mark.parametrize(
+    ("setting", "changed"),
+    [
+        (EXACT, {"read:minilm-late", "read:minilm-evidence"}),
+        (
+            "judge.threshold=0.9",
+            {*(f"probe:{name}" for name in READERS), "split", "enumerate", *(f"read:{name}" for name in READERS)},
+        ),
+    ],
+)
+def test_new_settings_run_only_what_they_change_and_going_back_runs_nothing(
+    full: Path, tmp_path: Path, setting: str, changed: set[str]
+) -> None:
+    """With partial labelling the first labeler and the other readers are asked the same: their tables are shared."""
     folder = shutil.copytree(full, tmp_path / "W")
     before = Workspace.open(folder).state
-    pipeline, ran = build(folder, EXACT)
-    assert ran == {"read:minilm-late", "read:minilm-evidence", "judge", "label", "update"}
+    pipeline, ran = build(folder, setting)
+    assert ran == {*changed, "judge", "label", "update"}
     same = {key for key, fingerprint in pipeline.fingerprints.items() if before[key] == fingerprint}
     assert {*before} - same == ran
     back, ran = build(folder)
     assert ran == set() and back.workspace.state == before
-    again, ran = build(folder, EXACT)
+    again, ran = build(folder, setting)
     assert ran == set() and again.workspace.state == pipeline.fingerprints
 
 
@@ -114,7 +129,7 @@ def test_answers_are_counted_where_they_were_asked(exact: Path) -> None:
     from quit.status.summary import readers_table
 
     workspace = Workspace.open(exact)
-    counts = {reader: len(asked_of(workspace, reader)) for reader in (*LABELERS, "minilm-names")}
+    counts = {reader: len(asked_of(workspace, reader)) for reader in READERS}
     assert {name: passages for name, passages, *_ in readers_table(workspace)} == counts
     facts = asked(workspace)
     assert facts is not None and {row["reader"]: row["asked"] for row in facts["readers"]} == counts
@@ -141,7 +156,7 @@ def test_a_plan_expects_what_a_full_build_shows(full: Path, exact: Path) -> None
         assert [entry.most for entry in costs.ranges] == [240, 240, 240, 720]
         assert bool(costs.order) is (folder is full)
     assert plan(planned(full)).economy is None
-    estimated = plan(planned(full, "labels.economy=estimated", "labels.audit=30", "labels.exact_splits=[]")).economy
+    estimated = plan(planned(full, "labels.partial=estimated", "labels.audit=30", "labels.exact_splits=[]")).economy
     assert estimated is not None and [(entry.least, entry.expected) for entry in estimated.ranges] == [
         *((30, None), (0, None), (0, None), (30, None))
     ]

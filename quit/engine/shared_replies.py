@@ -42,7 +42,7 @@ CREATE TABLE IF NOT EXISTS remote_replies (place TEXT, key BLOB, PRIMARY KEY (pl
 UNDER = "replies"
 
 
-class Replies:
+class SharedReplies:
     """Copies the replies of one generation cache to a store, and remembers in the cache's file what is there."""
 
     def __init__(self, objects: Objects, cache: GenerationCache) -> None:

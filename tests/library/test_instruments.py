@@ -1,50 +1,14 @@
-"""The library: tables as they count now, and each instrument on its own, against hand-made cases and other tools."""
+"""Each instrument on its own, against hand-made cases and other tools."""
 
 from pathlib import Path
 
 import pytest
 
 import quit
-from flows.review import label_update
-from quit.engine.workspace import Workspace
-from quit.errors import InputError, WorkspaceError
+from quit.errors import InputError
 from quit.models.protocols import NO_ANSWER
-from quit.review.items import review_items
-from quit.review.store import ReviewStore
-from quit.settings import Review
-from tests.conftest import call_quit
-from tests.stages.labelling.test_verdicts import said
 
 QUESTION = "Which country is meant?"
-
-
-@pytest.mark.slow
-def test_a_reviewed_workspace_has_no_row_twice(workspace: Workspace, prefect_home: Path) -> None:
-    item = review_items(workspace, Review(), 0.5)[0]
-    rejected = {answer.key: not answer.verdict for answer in item.answers}
-    ReviewStore(workspace).append(said("ada", 1, question=item.question_id, **rejected))
-    before = quit.open(workspace.path).arrow("labels")
-    assert label_update(str(workspace.path))["update"]["ran"]
-    tables = quit.open(workspace.path)
-    passages = "count(DISTINCT question_id || permutation) AS passages"
-    counted = tables.sql(f"SELECT count(*) AS labels, {passages} FROM labels")
-    assert len(set(counted.to_pylist()[0].values())) == 1
-    assert not tables.arrow("labels").equals(before)
-    assert len(tables.pandas("labels")) == tables.dataset("labels").num_rows == counted["labels"][0].as_py()
-    shell = call_quit("query", "-w", str(workspace.path), "--csv", "SELECT count(*) AS labels FROM labels")
-    assert shell.stdout.split() == ['"labels"', str(counted["labels"][0])]
-
-
-def test_what_is_no_workspace_and_no_table_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(WorkspaceError, match="is not a workspace"):
-        quit.open(tmp_path)
-    tables = quit.open(Workspace.create(tmp_path / "W").path)
-    with pytest.raises(InputError, match="'label'.*Did you mean 'labels'"):
-        tables.arrow("label")
-    with pytest.raises(InputError, match="DuckDB refuses the query"):
-        tables.sql("SELECT nothing FROM labels")
-    with pytest.raises(AttributeError, match="no attribute 'opne'"):
-        quit.opne  # noqa: B018
 
 
 def test_instruments_on_their_own() -> None:

@@ -1,66 +1,13 @@
-"""``quit check``: read sources and say what is wrong with them, before anything is built."""
+"""Read sources as a build would and say what is wrong with them."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from quit.commands.options import JsonOption, NamedProfileOption, SetOption, load_settings, show
 from quit.common.progress import advance
-from quit.text.words import counted
-
-
-def check(
-    source: Annotated[
-        list[str], typer.Argument(help="KIND:PATH, or a path that ends in .jsonl, .parquet, .csv or .tsv.")
-    ],
-    profile: NamedProfileOption = "embedded",
-    set_: SetOption = None,
-    limit: Annotated[int, typer.Option("--limit", min=0, help="Faults and notes to print; 0 for all.")] = 50,
-    no_models: Annotated[
-        bool, typer.Option("--no-models", help="Look for hints that give the answer away by rules alone: quicker.")
-    ] = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Read sources and look for leaks as a build would; say what would be left out and why, and what looks odd. Writes
-    nothing.
-
-    Exits with 1 when something would be left out. Duplicates between files are found when all are named together.
-
-    Example: `quit check mine.jsonl triviahg:Copilot.json`
-    """
-    from quit.commands.progress import working
-    from quit.models.factory import Models
-    from quit.sources import parse_source
-
-    refs, settings = [parse_source(text) for text in source], load_settings(profile, set_)
-    with working("check"):
-        findings = examine(refs, settings, None if no_models else Models(settings))
-    show(findings, as_json, _lines(findings, limit))
-    if findings["faults"]:
-        raise typer.Exit(1)
-
-
-def _lines(findings: dict[str, Any], limit: int) -> list[str]:
-    lines = []
-    for name, mark in (("faults", "left out"), ("notes", "note")):
-        for row in findings[name][: limit or None]:
-            why = f"{mark}: {row['reason']}" if row.get("reason") else mark
-            lines.append(f"{row['file']}, {row['detail']}  ({why})")
-        if limit and len(findings[name]) > limit:
-            lines.append(f"... {len(findings[name]) - limit:,} more (--limit 0 shows all)")
-    if findings["skipped"]:
-        lines.append(f"Skipped: {findings['skipped']}.")
-    faults = len(findings["faults"])
-    counts = (
-        f"{counted(findings['records'], 'record')}: {counted(findings['questions'], 'usable question')} with "
-        f"{counted(findings['hints'], 'hint')}"
-    )
-    return [*lines, f"{counts}; {counted(faults, 'fault') if faults else 'no faults'}"]
 
 
 def examine(refs: Any, settings: Any, models: Any = None) -> dict[str, Any]:

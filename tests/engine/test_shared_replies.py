@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from quit.engine.pipeline import Pipeline
-from quit.engine.replies import UNDER, Replies
+from quit.engine.shared_replies import UNDER, SharedReplies
 from quit.engine.workspace import Workspace
 from quit.errors import ServerError, WorkspaceError
 from quit.models.factory import Models
@@ -32,14 +32,14 @@ def test_what_one_machine_was_given_another_finds(place: str, tmp_path: Path) ->
     store = open_objects(place)
     with GenerationCache(tmp_path / "a.sqlite") as here, GenerationCache(tmp_path / "b.sqlite") as there:
         here.add(_entry(1)).result()  # before the workspace was: not what it rests on, until it is asked for
-        replies = Replies(store, here)
+        replies = SharedReplies(store, here)
         for number in (2, 3):
             here.add(_entry(number)).result()
         assert replies.flush() == 2 and replies.flush() == 0 and len(store.listing(UNDER)) == 1
         here.find(_keys(1, 2, 9))
         assert replies.flush() == 1 and len(store.listing(UNDER)) == 2
         there.add(_entry(2, "their own")).result()
-        brought = Replies(store, there)
+        brought = SharedReplies(store, there)
         replies = there.find(_keys(1, 2, 3, 4))
         assert {int.from_bytes(key, "big"): reply.text for key, reply in replies.items()} == {
             1: "reply 1",
@@ -54,7 +54,7 @@ def test_what_one_machine_was_given_another_finds(place: str, tmp_path: Path) ->
 def test_a_copy_that_fails_is_made_later(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = open_objects(place)
     with GenerationCache(tmp_path / "a.sqlite") as here:
-        replies = Replies(store, here)
+        replies = SharedReplies(store, here)
         here.add(_entry(1)).result()
 
         def refuse(key: str, value: bytes) -> None:
@@ -70,7 +70,7 @@ def test_a_copy_that_fails_is_made_later(place: str, tmp_path: Path, monkeypatch
 def test_new_replies_are_copied_while_a_run_goes_on(place: str, tmp_path: Path) -> None:
     store = open_objects(place, Remote(replies_seconds=0.1))
     with GenerationCache(tmp_path / "a.sqlite") as here:
-        Replies(store, here)
+        SharedReplies(store, here)
         here.add(_entry(1)).result()
         deadline = time.monotonic() + 120
         while not store.listing(UNDER) and time.monotonic() < deadline:
@@ -86,7 +86,7 @@ def test_the_next_machine_pays_only_for_what_was_never_answered(place: str, tmp_
     for number, fail_after in enumerate((5, None)):
         model = Counting(fail_after=fail_after)
         with GenerationCache(tmp_path / f"{number}.sqlite") as cache:
-            replies = Replies(store, cache)
+            replies = SharedReplies(store, cache)
             requests = [ChatRequest(load_prompt("probe"), {"question": text}, 32) for text in "abcdefgh"]
             if fail_after:
                 with pytest.raises(ServerError):
@@ -103,7 +103,7 @@ def test_a_damaged_copy_is_named(place: str, tmp_path: Path) -> None:
     store = open_objects(place)
     store.write(f"{UNDER}/1-x.parquet", b"PAR1")
     with GenerationCache(tmp_path / "a.sqlite") as here, pytest.raises(WorkspaceError, match="1-x.parquet cannot be"):
-        Replies(store, here)
+        SharedReplies(store, here)
 
 
 def test_the_models_of_a_pipeline_keep_their_replies_in_its_workspace(place, tmp_path, monkeypatch, machine) -> None:

@@ -35,7 +35,7 @@ def exact(full: Path, tmp_path_factory: pytest.TempPathFactory, prefect_home: Pa
 def test_formats_of_all_answers_say_how_to_have_them(exact: Path, tmp_path: Path, format: str) -> None:
     done = call_quit("export", "-w", str(exact), "-f", format, "--out", str(tmp_path / "x"))
     assert done.returncode != 0 and done.stderr.count("\n") == 1 and not (tmp_path / "x" / format).exists()
-    assert done.stderr.strip().endswith(f"quit build -w {exact} --set collect.questions=18 --set labels.economy=off")
+    assert done.stderr.strip().endswith(f"quit build -w {exact} --set collect.questions=18 --set labels.partial=off")
 
 
 def test_filling_in_gives_the_bytes_of_a_full_run(exact: Path, full: Path, tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_a_release_and_its_dataset_say_what_was_asked(exact: Path, full: Path, t
     gates = {row["gate"]: row["state"] for row in json.loads((tmp_path / "v1" / "release.json").read_text())["gates"]}
     assert gates["label-mismatch"] == gates["missing-passage"] == gates["predicted-label"] == "passed"
     refused = call_quit("export", "--release", str(tmp_path / "v1"), "-f", "release-json", "--out", str(tmp_path / "x"))
-    assert refused.returncode != 0 and "labels.economy=off" in refused.stderr
+    assert refused.returncode != 0 and "labels.partial=off" in refused.stderr
     done = call_quit(
         "export", "--release", str(tmp_path / "v1"), "-f", "huggingface,trec", "--out", str(tmp_path / "x")
     )
@@ -139,7 +139,7 @@ def test_a_rejected_answer_is_asked_of_the_labelers_that_were_skipped(exact: Pat
 @pytest.fixture(scope="module")
 def estimated(full: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = shutil.copytree(full, tmp_path_factory.mktemp("estimated") / "W")
-    build(folder, "labels.economy=estimated", "labels.error=0.5", 'labels.exact_splits=["dev"]')
+    build(folder, "labels.partial=estimated", "labels.error=0.5", 'labels.exact_splits=["dev"]')
     return folder
 
 
@@ -150,7 +150,7 @@ def test_predicted_labels_are_no_asked_ones(estimated: Path, tmp_path: Path) -> 
     predicted = {passage for passage, row in selection.items() if row["reason"] is None}
     assert predicted and {passage for passage in selection} - predicted == asked_of(workspace, LABELERS[0])
     refused = call_quit("export", "-w", str(estimated), "-f", "trec", "--out", str(tmp_path / "x"))
-    assert refused.returncode != 0 and "some labels are predicted" in refused.stderr and "economy=off" in refused.stderr
+    assert refused.returncode != 0 and "some labels are predicted" in refused.stderr and "partial=off" in refused.stderr
     done = call_quit("export", "-w", str(estimated), "-f", "huggingface", "--out", str(tmp_path / "x"))
     assert done.returncode == 0, done.stderr
     labels = {(row["question_id"], row["permutation"]): row for row in workspace.read("labels").to_pylist()}

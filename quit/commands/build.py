@@ -1,0 +1,175 @@
+"""``quit build``, ``plan`` and ``check``: from sources to labels, and a look before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from quit.commands.options import (
+    JsonOption,
+    NamedProfileOption,
+    ProfileOption,
+    QuietOption,
+    SetOption,
+    WorkspaceOption,
+    complete_sources,
+    open_workspace,
+    print_json,
+    show,
+)
+from quit.text.words import counted
+
+SourceOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--source",
+        "-s",
+        help="KIND:PATH; repeat for several; those of the workspace's last build if not given. `starter` is the "
+        "bundled collection.",
+        autocompletion=complete_sources,
+    ),
+]
+
+FirstQuestionsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--questions",
+        min=0,
+        help="Only the first so many questions of all sources together, before the filter (collect.questions); 0: all "
+        "again.",
+    ),
+]
+
+
+def build(
+    workspace: WorkspaceOption = Path("workspace"),
+    source: SourceOption = None,
+    profile: ProfileOption = None,
+    set_: SetOption = None,
+    shards: Annotated[
+        int | None, typer.Option("--shards", min=1, help="Parts per table; changes nothing in the result.")
+    ] = None,
+    runner: Annotated[
+        str | None,
+        typer.Option("--runner", help="Where: threads, processes, ray, ray://HOST:10001; same result."),
+    ] = None,
+    questions: FirstQuestionsOption = None,
+    add: Annotated[bool, typer.Option("--add", help="Keep the sources of the last build and add --source.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Let questions leave that people reviewed.")] = False,
+    fresh_replies: Annotated[
+        bool,
+        typer.Option(
+            "--fresh-replies",
+            help="Delete all kept replies of this build's language models, also those of other workspaces, and ask "
+            "again. To resume such a build, leave it out.",
+        ),
+    ] = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Run the pipeline: from source files to labelled passages.
+
+    What is up to date is not run again; a killed run resumes where it stopped. The workspace remembers sources,
+    profile and settings (--questions, --runner and --shards too); the next build uses them again. --source replaces all
+    remembered sources, --set all remembered settings, except those of reviews. The build says how many questions leave
+    and come; where reviewed ones would leave, nothing is built without --replace.
+
+    Example: `quit build --source triviahg:Copilot.json --source wikihint:test.json`
+    """
+    from quit.commands.console import print_summary
+    from quit.library.building import build as build_workspace
+
+    build_workspace(
+        workspace,
+        source,
+        profile,
+        set_,
+        questions=questions,
+        shards=shards,
+        runner=runner,
+        add=add,
+        replace=replace,
+        fresh_replies=fresh_replies,
+        progress=not quiet,
+    )
+    if not quiet:
+        print_summary(open_workspace(workspace))
+
+
+def plan(
+    workspace: WorkspaceOption = Path("workspace"),
+    source: SourceOption = None,
+    profile: ProfileOption = None,
+    set_: SetOption = None,
+    throughput: Annotated[float | None, typer.Option("--throughput", min=0.001, help="Replies per second.")] = None,
+    block: Annotated[int, typer.Option("--block", min=1, help="Tokens per block of the server's prefix cache.")] = 16,
+    sample: Annotated[int, typer.Option("--sample", min=1, help="Questions whose prompts are counted.")] = 200,
+    questions: FirstQuestionsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what a build will ask of language models before anything is spent: requests, tokens, hours, money.
+
+    Example: `quit plan --profile server --throughput 200`
+    """
+    from dataclasses import asdict
+
+    from quit.commands.console import print_plan
+    from quit.library.building import plan as plan_build
+
+    costs = plan_build(
+        workspace, source, profile, set_, questions=questions, throughput=throughput, block=block, sample=sample
+    )
+    if as_json:
+        print_json(asdict(costs))
+    else:
+        print_plan(costs)
+
+
+def check(
+    source: Annotated[
+        list[str],
+        typer.Argument(
+            help="KIND:PATH, a path that ends in .jsonl, .parquet, .csv or .tsv, or `starter`.",
+            autocompletion=complete_sources,
+        ),
+    ],
+    profile: NamedProfileOption = "embedded",
+    set_: SetOption = None,
+    limit: Annotated[int, typer.Option("--limit", min=0, help="Faults and notes to print; 0 for all.")] = 50,
+    no_models: Annotated[
+        bool, typer.Option("--no-models", help="Look for hints that give the answer away by rules alone: quicker.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Read sources and look for leaks as a build would; say what would be left out and why, and what looks odd. Writes
+    nothing.
+
+    Exits with 1 when something would be left out. Duplicates between files are found when all are named together.
+
+    Example: `quit check mine.jsonl triviahg:Copilot.json`
+    """
+    from quit.library.building import check as check_sources
+
+    findings = check_sources(source, profile, set_, models=not no_models)
+    show(findings, as_json, _lines(findings, limit))
+    if findings["faults"]:
+        raise typer.Exit(1)
+
+
+def _lines(findings: dict[str, Any], limit: int) -> list[str]:
+    lines = []
+    for name, mark in (("faults", "left out"), ("notes", "note")):
+        for row in findings[name][: limit or None]:
+            why = f"{mark}: {row['reason']}" if row.get("reason") else mark
+            lines.append(f"{row['file']}, {row['detail']}  ({why})")
+        if limit and len(findings[name]) > limit:
+            lines.append(f"... {len(findings[name]) - limit:,} more (--limit 0 shows all)")
+    if findings["skipped"]:
+        lines.append(f"Skipped: {findings['skipped']}.")
+    faults = len(findings["faults"])
+    counts = (
+        f"{counted(findings['records'], 'record')}: {counted(findings['questions'], 'usable question')} with "
+        f"{counted(findings['hints'], 'hint')}"
+    )
+    return [*lines, f"{counts}; {counted(faults, 'fault') if faults else 'no faults'}"]

@@ -1,0 +1,60 @@
+"""``quit settings`` and ``quit doctor``: what is in force, and what is missing on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quit.commands.options import JsonOption, NamedProfileOption, SetOption, place, print_json
+from quit.errors import SettingsError
+
+
+def settings(
+    profile: NamedProfileOption = "embedded",
+    set_: SetOption = None,
+    toml: Annotated[bool, typer.Option("--toml", help="Print the profile itself, to copy and change.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the effective settings, each with where it comes from.
+
+    Examples: `quit settings --profile paper --set labels.max_new_tokens=16`, `quit settings --profile embedded --toml >
+    mine.toml`
+    """
+    from quit.commands.console import print_settings
+    from quit.settings import load, profile_file
+
+    if toml:
+        if set_ or as_json:
+            raise SettingsError("--toml prints the profile as it is: leave out --set and --json.")
+        typer.echo(profile_file(profile).read_bytes(), nl=False)
+        return
+    loaded = load(profile, set_ or ())
+    if as_json:
+        print_json([{"key": key, "value": value, "origin": origin} for key, value, origin in loaded.rows()])
+    else:
+        print_settings(loaded)
+
+
+def doctor(
+    workspace: Annotated[
+        Path | None, typer.Option("--workspace", "-w", **place, help="Also check this workspace.")
+    ] = None,
+    profile: NamedProfileOption = "embedded",
+    as_json: JsonOption = False,
+) -> None:
+    """Check the installation, models, servers and settings, and say what to do about each fault.
+
+    Example: `quit doctor -w workspace --profile paper`
+    """
+    from quit.commands.console import print_checks
+    from quit.operations.doctor import examine
+
+    checks = examine(profile, workspace)
+    if as_json:
+        print_json([{"what": check.what, "ok": check.ok, "found": check.found, "do": check.remedy} for check in checks])
+    else:
+        print_checks(checks)
+    if not all(check.ok for check in checks):
+        raise typer.Exit(1)

@@ -1,0 +1,90 @@
+"""What callers may write in place of files and overrides: records, data frames, mappings of settings."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+
+from quit.errors import InputError, SettingsError
+from quit.settings import flatten
+
+STARTER = Path(__file__).parents[1] / "starter" / "questions.jsonl"
+
+Overrides = Mapping[str, Any] | Sequence[str]
+"""``{"judge.threshold": 0.6}``, ``{"judge": {"threshold": 0.6}}`` or ``["judge.threshold=0.6"]``."""
+Put = Callable[[str, bytes], Path]
+"""Writes a file of that name and returns its path."""
+
+
+def override_texts(settings: Overrides | None) -> list[str]:
+    """Return settings as ``key=value``, the value in TOML; those that are None are left out."""
+    if not isinstance(settings, Mapping):
+        return list(settings or ())
+    values = [(key, value) for key, value in flatten(settings) if value is not None]
+    return [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in values]
+
+
+def source_texts(sources: Any, put: Put) -> list[str]:
+    """Return sources as ``KIND:PATH``. ``put`` writes records, under a name that follows from their content.
+
+    ``sources``: one or a list of texts and paths, a list of records, or a table (pandas, polars, Arrow,
+    ``datasets.Dataset``). Raises ``InputError`` for anything else.
+    """
+    several = isinstance(sources, list | tuple) and not any(isinstance(source, Mapping) for source in sources)
+    return [_source_text(source, put) for source in (sources if several else [sources])]
+
+
+def _source_text(source: Any, put: Put) -> str:
+    if isinstance(source, str | Path):
+        return f"jsonl:{STARTER}" if source == "starter" else str(source)
+    lines = [json.dumps(row, ensure_ascii=False, default=_plain) + "\n" for row in _rows(source)]
+    data = "".join(lines).encode()
+    return f"jsonl:{put(f'records-{hashlib.sha256(data).hexdigest()[:16]}.jsonl', data)}"
+
+
+def _rows(source: Any) -> list[Any]:
+    if isinstance(source, list | tuple):
+        return list(source)
+    try:
+        # A dataset's own table ignores which of its rows are selected.
+        return pa.table(source.with_format("arrow")[:] if hasattr(source, "with_format") else source).to_pylist()
+    except (TypeError, ValueError, pa.ArrowException) as error:
+        raise InputError(
+            f"A {type(source).__name__} is no source ({error}). Name 'starter', a file or KIND:PATH, or give records: "
+            "a list of dictionaries, a data frame or a datasets.Dataset."
+        ) from None
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
+@contextmanager
+def temporary_sources(sources: Any) -> Iterator[list[str]]:
+    """Return what :func:`source_texts` does, with records in a folder that is removed afterwards."""
+    with TemporaryDirectory(prefix="quit-") as folder:
+
+        def put(name: str, data: bytes) -> Path:
+            path = Path(folder, name)
+            path.write_bytes(data)
+            return path
+
+        yield source_texts(sources, put)
+
+
+def only(section: str, settings: Overrides | None) -> list[str]:
+    """Return overrides of one section. Raises ``SettingsError`` for those of another."""
+    texts = override_texts(settings)
+    for text in texts:
+        if not text.strip().startswith(f"{section}."):
+            raise SettingsError(
+                f"--set {text!r}: only settings of {section} can change here; for others run quit build again."
+            )
+    return texts

@@ -1,0 +1,195 @@
+"""From sources to labels: build a workspace, and before that look at its sources and costs."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from quit.library.arguments import Overrides, override_texts, source_texts, temporary_sources
+from quit.library.tables import Tables, open_tables
+
+if TYPE_CHECKING:
+    from quit.operations.plan import Plan
+
+
+def build(
+    workspace: str | Path,
+    sources: Any = None,
+    profile: str | None = None,
+    settings: Overrides | None = None,
+    *,
+    questions: int | None = None,
+    shards: int | None = None,
+    runner: str | None = None,
+    add: bool = False,
+    replace: bool = False,
+    fresh_replies: bool = False,
+    progress: bool = True,
+) -> Tables:
+    """Build a workspace: run every stage that is not up to date, from sources to labels.
+
+    Args:
+        workspace: Folder or URL; it is created where there is none.
+        sources: ``"starter"``, a file, ``"KIND:PATH"``, or a list of these; records as a list of dictionaries, a data
+            frame (pandas, polars, Arrow) or a ``datasets.Dataset`` with the columns id, question, answers and hints
+            (docs/reference/formats.md, jsonl). Records are kept in the workspace's folder ``sources`` under a name that
+            follows from their content. None: the sources of the last build.
+        profile: Name of a profile, or the path of a TOML file; that of the last build, else ``embedded``.
+        settings: Over the profile, as ``{"judge.threshold": 0.6}``; those of the last build if not given.
+        questions: Only the first so many questions; 0 for all again.
+        shards: Parts per table; the result is the same.
+        runner: ``threads``, ``processes`` or ``ray``; the result is the same.
+        add: Keep the sources of the last build before these.
+        replace: Let questions leave that people reviewed.
+        fresh_replies: Delete the kept replies of this build's language models and ask again.
+        progress: Show how far it is: a bar in a terminal or notebook, elsewhere a line per stage.
+
+    Returns:
+        The tables of the workspace.
+
+    Raises:
+        InputError: A source cannot be read, or nothing is left of it.
+        SettingsError: A profile or setting is wrong.
+        ServerError: A model's server does not answer; the same call resumes.
+        WorkspaceError: The folder holds something else, another run holds it, or reviewed questions would leave.
+    """
+    from flows.calling import call_flow
+    from quit.common.progress import listening, note
+    from quit.common.stopping import on_stop
+    from quit.engine.planning import held_build
+    from quit.engine.workspace import Workspace
+    from quit.library.progress import BuildConsole, Notes
+    from quit.operations.replies import ask_again
+    from quit.settings import load
+
+    changes = {"run.shards": shards, "run.runner": runner, "collect.questions": questions}
+    _, profile, texts = _as_built(workspace, profile, settings, changes)
+
+    def keep(name: str, data: bytes) -> Path:
+        load(profile, texts)  # a mistake in them shows before anything is written
+        opened = Workspace.create(workspace)
+        path = opened.path / "sources" / name
+        opened.store.add(path, lambda temporary: temporary.write_bytes(data))
+        return path
+
+    with ExitStack() as stack:
+        stack.enter_context(listening(Notes(not progress)))
+        named = [] if sources is None else source_texts(sources, keep)
+        pipeline = stack.enter_context(held_build(workspace, named, profile, texts, add=add, replace=replace))
+        if fresh_replies:
+            ask_again(pipeline)
+        if pipeline.up_to_date:
+            pipeline.begin()  # the sources may lie elsewhere now
+            note(f"{workspace} is up to date: nothing to run.")
+        else:
+            console = BuildConsole(pipeline, not progress)
+            on_stop(console.stop)
+            with console:
+                call_flow("build.build_held", pipeline)
+    return open_tables(workspace)
+
+
+def plan(
+    workspace: str | Path,
+    sources: Any = None,
+    profile: str | None = None,
+    settings: Overrides | None = None,
+    *,
+    questions: int | None = None,
+    throughput: float | None = None,
+    block: int = 16,
+    sample: int = 200,
+    progress: bool = True,
+) -> Plan:
+    """Count what a build will ask of language models, before anything is spent.
+
+    Args:
+        workspace: Folder or URL, which need not exist yet.
+        sources: As :func:`build` takes them.
+        profile: As :func:`build` takes it.
+        settings: As :func:`build` takes them.
+        questions: Only the first so many questions; 0 for all again.
+        throughput: Replies per second.
+        block: Tokens per block of the server's prefix cache.
+        sample: Questions whose prompts are counted.
+        progress: Show how far it is.
+
+    Returns:
+        ``questions``, ``passages``, ``lines`` (requests, tokens, seconds and cost per model and role), ``total`` and
+        ``notes``.
+
+    Raises:
+        InputError: A source cannot be read.
+        SettingsError: A profile or setting is wrong.
+    """
+    from quit.engine.pipeline import Pipeline
+    from quit.engine.planning import checked_build
+    from quit.engine.workspace import Workspace
+    from quit.library.progress import working
+    from quit.operations.plan import plan as plan_costs
+
+    last, profile, texts = _as_built(workspace, profile, settings, {"collect.questions": questions})
+    with temporary_sources(last if sources is None else sources) as named:
+        effective, refs = checked_build(named, profile, texts)
+        pipeline = Pipeline(Workspace(workspace), effective, refs)
+        with working("plan", not progress):
+            return plan_costs(pipeline, sample=sample, block=block, throughput=throughput)
+
+
+def check(
+    sources: Any,
+    profile: str = "embedded",
+    settings: Overrides | None = None,
+    *,
+    models: bool = True,
+    progress: bool = True,
+) -> dict[str, Any]:
+    """Read sources and look for leaks as a build would. Writes nothing.
+
+    Args:
+        sources: As :func:`build` takes them.
+        profile: Name of a profile, or the path of a TOML file.
+        settings: Over the profile, as :func:`build` takes them.
+        models: Look for leaks with the profile's models too, not by rules alone.
+        progress: Show how far it is.
+
+    Returns:
+        ``records``, ``questions`` and ``hints`` (usable ones), counted; ``faults`` (what would be left out) and
+        ``notes`` (what looks odd), each with file, reason (of faults) and detail; ``skipped``: what was not looked for.
+
+    Raises:
+        InputError: A source cannot be read.
+        SettingsError: A profile or setting is wrong.
+    """
+    from quit.library.checking import examine
+    from quit.library.progress import working
+    from quit.models.factory import Models
+    from quit.settings import load
+    from quit.sources import parse_source
+
+    with temporary_sources(sources) as named:
+        refs, effective = [parse_source(text) for text in named], load(profile, override_texts(settings)).settings
+        with working("check", not progress):
+            return examine(refs, effective, Models(effective) if models else None)
+
+
+def _as_built(
+    place: str | Path, profile: str | None, settings: Overrides | None, changes: dict[str, Any]
+) -> tuple[list[str], str, list[str]]:
+    """Return the sources of a workspace's last build, and profile and overrides: as given, else those of that build.
+
+    ``changes``: one setting each, over these; None changes nothing, 0 takes the setting back.
+    """
+    from quit.engine.workspace import Workspace
+
+    workspace, last = Workspace(place), dict[str, Any]()
+    if workspace.exists:
+        workspace.check_format()
+        last = workspace.build or {}
+    texts = override_texts(last.get("overrides") if settings is None else settings)
+    for key, value in changes.items():
+        if value is not None:
+            others = [text for text in texts if not text.startswith(f"{key}=")]
+            texts = [*others, f"{key}={value}"] if value else others
+    return last.get("sources", []), profile or last.get("profile", "embedded"), texts

@@ -1,0 +1,219 @@
+"""Each instrument of the pipeline on its own.
+
+Functions that ask a model take ``profile``, a profile's name or the path of a TOML file. The models of the last four
+profiles stay loaded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from quit import contracts
+from quit.errors import InputError
+from quit.evaluate.metrics import Measure, mean, run_values
+from quit.models.factory import Models
+from quit.models.judges import rule
+from quit.models.judges.base import Ruling
+from quit.models.protocols import HintSet, JudgeItem
+from quit.settings import load, parse
+from quit.stages.judge import judge_answers
+from quit.stages.label import label_passages
+from quit.stages.labelling.answers import Answers
+from quit.stages.labelling.passages import enumerate_passages, passage_texts, permutation_table
+from quit.stages.leaks.find import Finding
+from quit.stages.leaks.find import find_leaks as find_leaks_in_hints
+
+
+def _models(profile: str) -> Models:
+    return _models_of(load(profile).settings.model_dump_json())
+
+
+@lru_cache(maxsize=4)
+def _models_of(settings: str) -> Models:
+    return Models(parse(json.loads(settings)))
+
+
+def find_leaks(
+    question: str, answers: Sequence[str], hints: Sequence[str], *, profile: str = "embedded"
+) -> list[list[Finding]]:
+    """Find what gives an answer away in each hint (section 3.1.2 of the QUIT paper).
+
+    Args:
+        question: The question.
+        answers: All its valid answers.
+        hints: The texts to look at.
+        profile: Name of a profile, or the path of a TOML file, whose models and rules are used.
+
+    Returns:
+        Per hint its findings, most certain first: ``span``, ``answer``, ``probability`` and ``method``.
+
+    Raises:
+        SettingsError: There is no such profile, or it is wrong.
+    """
+    models = _models(profile)
+    settings = load(profile).settings.leakage
+    return find_leaks_in_hints(question, answers, hints, models.equivalence, models.encoder, settings)
+
+
+def convergence(
+    question: str, answer: str, hints: Sequence[str], candidates: Sequence[str], *, profile: str = "embedded"
+) -> list[float]:
+    """Score how far each hint narrows the candidate answers (section 3.1.2 of the QUIT paper).
+
+    Args:
+        question: The question.
+        answer: Its answer.
+        hints: The texts to score.
+        candidates: Wrong answers that the hints have to rule out, best known first.
+        profile: Name of a profile, or the path of a TOML file.
+
+    Returns:
+        A score per hint, 0 to 1.
+
+    Raises:
+        SettingsError: There is no such profile, or it is wrong.
+    """
+    cap = load(profile).settings.convergence.candidate_cap
+    item = HintSet(question, tuple(hints), answer, tuple(candidates[: cap - 1]))
+    return _models(profile).convergence.values([item])[0]
+
+
+def passages(hints: Sequence[str]) -> dict[str, str]:
+    """Make the passages of up to nine hints: every ordered selection (section 3.2.1 of the QUIT paper).
+
+    Args:
+        hints: Texts of the hints, in rank order.
+
+    Returns:
+        Permutation -> text, in the pipeline's order. Five hints make 325 passages; ``"402"`` is the fifth hint, then
+        the first, then the third.
+    """
+    table = permutation_table(len(hints))
+    texts = passage_texts([list(hints)], table)
+    return dict(zip(table.permutation.to_pylist(), texts.to_pylist(), strict=True))
+
+
+def judge(question: str, gold_answers: Sequence[str], answer: str, *, profile: str = "embedded") -> Ruling:
+    """Judge whether an answer is right (GPT-Eval, section 3.2.2 of the QUIT paper).
+
+    Args:
+        question: The question.
+        gold_answers: Its published answers.
+        answer: The answer to judge.
+        profile: Name of a profile, or the path of a TOML file.
+
+    Returns:
+        ``verdict`` (``correct``, ``probability``) and ``basis``: ``exact``, ``no_answer`` or ``model``.
+
+    Raises:
+        SettingsError: There is no such profile, or it is wrong.
+        ServerError: The judge's server does not answer.
+    """
+    item = JudgeItem("question", question, tuple(gold_answers), answer)
+    return rule([item], _models(profile).judge)[0]
+
+
+def labels(
+    question: str,
+    gold_answers: Sequence[str],
+    answers: Mapping[str, Sequence[str]],
+    *,
+    hints: int = 5,
+    profile: str = "embedded",
+) -> pa.Table:
+    """Label the passages of one question by what labelers answered (section 3.2.2 of the QUIT paper).
+
+    Args:
+        question: The question.
+        gold_answers: Its published answers.
+        answers: Labeler -> its answers, one per passage in the order of :func:`passages`.
+        hints: Hints that make the passages.
+        profile: Name of a profile, or the path of a TOML file, whose judge is asked.
+
+    Returns:
+        A row per passage: ``permutation``, ``label`` (2 fully, 1 partially relevant), ``labelers`` that are right.
+
+    Raises:
+        InputError: A labeler has another number of answers, or there is none.
+        ServerError: The judge's server does not answer.
+    """
+    if not answers:
+        raise InputError("Labels need the answers of at least one labeler.")
+    rows = enumerate_passages(["question"], hints)
+    for name, replies in answers.items():
+        if len(replies) != len(rows):
+            raise InputError(f"{name} has {len(replies)} answers; {hints} hints make {len(rows)} passages.")
+    by_labeler = {
+        name: Answers.of(rows.append_column("answer", pa.array(replies, pa.string())))
+        for name, replies in answers.items()
+    }
+    one = contracts.table("questions").from_rows(
+        [
+            {
+                "question_id": "question",
+                "question": question,
+                "answers": list(gold_answers),
+                "source": "",
+                "content_key": "",
+            }
+        ]
+    )
+    verdicts = judge_answers(one, list(by_labeler.values()), _models(profile).judge)
+    return label_passages(one, rows, by_labeler, verdicts)["labels"].drop_columns(["question_id"])
+
+
+def evaluate_run(
+    run: Mapping[str, Sequence[str] | Mapping[str, float]] | str | Path,
+    qrels: Mapping[str, Mapping[str, int]] | str | Path,
+    metrics: Iterable[str] = ("Hit@1", "MRR@100", "nDCG@10"),
+) -> dict[str, float]:
+    """Score a run against qrels.
+
+    Args:
+        run: Question -> passage ids, best first (or id -> score), or a TREC run file.
+        qrels: Question -> passage id -> label, or a TREC qrels file.
+        metrics: ``Hit@k``, ``Recall@k``, ``MRR@k``, ``nDCG@k`` (gain: the label), ``nDCG(exp)@k`` (gain: 2^label - 1,
+            as in the QUIT paper), with a lowest label as in ``Hit(rel=2)@1``.
+
+    Returns:
+        Metric -> mean over the questions of ``qrels``.
+
+    Raises:
+        InputError: A file cannot be read.
+        SettingsError: A metric is unknown.
+    """
+    relevance = _read_trec(Path(qrels), 4, int) if isinstance(qrels, str | Path) else qrels
+    scores = _read_trec(Path(run), 6, float) if isinstance(run, str | Path) else run
+    rankings = {
+        query: sorted(ranked, key=lambda document: -ranked[document]) if isinstance(ranked, Mapping) else list(ranked)
+        for query, ranked in scores.items()
+    }
+    return {text: mean(list(run_values(rankings, relevance, Measure.parse(text)).values())) for text in metrics}
+
+
+def _read_trec(path: Path, columns: int, number: type) -> dict[str, dict[str, Any]]:
+    """Return query -> document -> value of a TREC file: a run has six columns (the fifth is the score), qrels four."""
+    values: dict[str, dict[str, Any]] = {}
+    try:
+        for line_number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            fields = line.split()
+            if not fields:
+                continue
+            try:
+                if len(fields) != columns:
+                    raise ValueError
+                values.setdefault(fields[0], {})[fields[2]] = number(fields[4 if columns == 6 else 3])
+            except ValueError:
+                raise InputError(
+                    f"{path}, line {line_number}: expected {columns} columns of TREC's format, such as "
+                    + ("`q1 Q0 d1 1 7.5 name`." if columns == 6 else "`q1 0 d1 2`.")
+                ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {error}.") from None
+    return values

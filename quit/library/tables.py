@@ -1,0 +1,393 @@
+"""The tables of a workspace or a release, and the jobs that start from them."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow as pa
+
+from quit import contracts
+from quit.dataset.files import current_files
+from quit.dataset.release import Release, open_release, releases_of
+from quit.engine.workspace import Workspace
+from quit.errors import InputError, SettingsError, did_you_mean
+from quit.library.arguments import Overrides, only, override_texts
+from quit.release.view import FrozenWorkspace, open_to_read, release_of
+
+if TYPE_CHECKING:
+    import datasets
+    import pandas as pd
+    import polars as pl
+
+    from quit.settings import Settings
+
+_COUNTS = """
+    SELECT split, count(DISTINCT question_id) AS questions, count(*) AS passages, count(*) FILTER (label = 2) AS fully
+    FROM labels JOIN splits USING (question_id) GROUP BY split ORDER BY list_position(['train', 'dev', 'test'], split)
+"""
+_LABELLED_PASSAGES = """
+    CREATE VIEW labelled_passages AS
+    SELECT question_id, permutation, question,
+        array_to_string([hints[digit::INT + 1] FOR digit IN string_split(permutation, '')], ' ') AS text,
+        label, valid AS answers, split
+    FROM labels JOIN splits USING (question_id) JOIN questions USING (question_id)
+        JOIN (SELECT question_id, list(hint ORDER BY rank) AS hints FROM ranked_hints WHERE selected GROUP BY 1)
+            USING (question_id)
+        JOIN (SELECT question_id, list(answer ORDER BY answer) AS valid FROM valid_answers GROUP BY 1)
+            USING (question_id)
+"""
+
+
+class Tables:
+    """The tables of a workspace or a release: ``quit.open(place)`` and ``quit.build(...)`` return them.
+
+    They are current: after a review, labels and verdicts are those of the update. Their columns:
+    docs/reference/tables.md.
+
+    Attributes:
+        facts: Of a release ``path``, ``name`` and ``content_id``; from :meth:`release` also ``new`` (whether it was
+            frozen now) and ``note`` (how the release that was there differs).
+    """
+
+    def __init__(self, opened: Workspace, facts: Mapping[str, Any] | None = None) -> None:
+        self._opened = opened
+        self.facts = dict(facts or {})
+
+    def __repr__(self) -> str:
+        kind, rows = "release" if self.facts else "workspace", self.sql(_COUNTS).to_pylist()
+        sums = {name: sum(row[name] for row in rows) for name in ("questions", "passages", "fully")}
+        counts = "{questions:,} questions, {passages:,} passages, {fully:,} with label 2".format(**sums)
+        return f"<{kind} {self._opened}: {counts}>"
+
+    def _repr_html_(self) -> str:
+        rows = [("split", "questions", "passages", "label 2")]
+        rows += [(row["split"], *(f"{row[name]:,}" for name in list(row)[1:])) for row in self.sql(_COUNTS).to_pylist()]
+        cells = ("".join(f"<td>{cell}</td>" for cell in row) for row in rows)
+        table = "".join(f"<tr>{row}</tr>" for row in cells)
+        return f"<b>{html.escape(str(self._opened))}</b><table>{table}</table>"
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the tables."""
+        if release := release_of(self._opened):
+            return list(dict.fromkeys(name.partition("/")[0] for name in release.files.parts))
+        return list(contracts.TABLES)
+
+    def arrow(self, name: str) -> pa.Table:
+        """Return a table as Arrow, empty if no stage has written rows. The same: ``tables["labels"]``.
+
+        Raises:
+            InputError: There is no table of this name.
+        """
+        if name not in self.names:
+            raise InputError(f"{self._opened} has no table {name!r}.{did_you_mean(name, self.names)}")
+        if release := release_of(self._opened):  # an imported one has nulls where a workspace has none
+            parts = [part for part in release.files.parts if part.partition("/")[0] == name]
+            return pa.concat_tables(release.files.read(part) for part in parts)
+        return self._opened.read(name)
+
+    __getitem__ = arrow
+
+    def pandas(self, name: str) -> pd.DataFrame:
+        """Return a table as a pandas data frame. Raises as :meth:`arrow`."""
+        return self.arrow(name).to_pandas()
+
+    def polars(self, name: str) -> pl.DataFrame:
+        """Return a table as a polars data frame. Raises as :meth:`arrow`; needs the package polars."""
+        import polars
+
+        return polars.from_arrow(self.arrow(name))
+
+    def dataset(self, name: str) -> datasets.Dataset:
+        """Return a table as a Hugging Face dataset, in memory. Raises as :meth:`arrow`."""
+        import datasets
+
+        return datasets.Dataset(self.arrow(name))
+
+    def passages(self, split: str | None = None) -> pa.RecordBatchReader:
+        """Return the labelled passages with their texts, batch by batch: ``question_id``, ``permutation``,
+        ``question``, ``text``, ``label``, ``answers`` (valid ones) and ``split``.
+
+        ``.read_pandas()`` makes a data frame, ``.read_all()`` an Arrow table; a loop over it gets batches of at most
+        131,072 passages.
+
+        Args:
+            split: ``train``, ``dev`` or ``test``; all if not given.
+
+        Raises:
+            InputError: The split is unknown, or nothing is labelled yet.
+        """
+        release = release_of(self._opened)
+        return (release.files if release else current_files(self._opened)).passages(split)
+
+    def duckdb(self) -> duckdb.DuckDBPyConnection:
+        """Return an in-memory DuckDB connection with a view per table, which reads what a query needs. The view
+        ``labelled_passages`` has what :meth:`passages` gives."""
+        connection = self._opened.connect(tables=self.names)
+        connection.execute(_LABELLED_PASSAGES)
+        return connection
+
+    def sql(self, query: str) -> pa.Table:
+        """Return the rows of a query over the tables as Arrow; ``.to_pandas()`` makes a data frame of them.
+
+        Raises:
+            InputError: DuckDB refuses the query.
+        """
+        try:
+            result = self.duckdb().sql(query)
+            return pa.table({}) if result is None else result.to_arrow_table()
+        except duckdb.Error as error:
+            raise InputError(f"DuckDB refuses the query: {error}") from None
+
+    def question(self, question_id: str) -> dict[str, Any]:
+        """Return everything about one question: ``question``, ``hints``, ``passages`` (text, label, answers),
+        ``verdicts``, ``reviews``, ``rejects`` and more.
+
+        Args:
+            question_id: Its id, or its source's id where only one question has it.
+
+        Raises:
+            InputError: No question, or more than one, has this id.
+        """
+        from quit.status.story import story
+
+        return story(self._opened, question_id)
+
+    def export(
+        self,
+        formats: str | Sequence[str] = ("huggingface", "release-json"),
+        out: str | Path = "exports",
+        *,
+        card: str | Path | None = None,
+        benchmark: str | Path | None = None,
+        paper_keys: bool = False,
+        push: str | None = None,
+        public: bool = False,
+        dry_run: bool = False,
+        overwrite: bool = False,
+        progress: bool = True,
+        **fine_tuning: Any,
+    ) -> dict[str, Any]:
+        """Write the labelled dataset in formats that other tools read, and publish it.
+
+        Args:
+            formats: One format or several (docs/reference/formats.md).
+            out: Folder to write into; one subfolder per format.
+            card: TOML file with a block ``[card]``; that of the build's profile or of the release if not given.
+            benchmark: Folder of ``quit benchmark run``, for baselines in the card.
+            paper_keys: Put answers under the paper's six names (release-json, paper-index).
+            push: ``ORG/NAME``: publish huggingface on the hub, with the token in ``HF_TOKEN``; private.
+            public: Let everyone see what is pushed.
+            dry_run: List what would be pushed; needs no token.
+            overwrite: Replace an earlier export.
+            progress: Show how far it is.
+            **fine_tuning: Of tevatron, colbert and monot5: ``positives``, ``negatives`` (passages per question, at
+                most), ``kind`` of negatives, ``miner``, ``seed``.
+
+        Returns:
+            ``out``; ``formats``: ``format``, ``files`` and ``bytes`` of each; with ``push`` also ``published``:
+            ``repository``, ``visibility``, ``dry_run``, ``files`` (``path``, ``bytes``) and, if pushed, ``url``.
+
+        Raises:
+            InputError: A format needs answers or labels that are missing.
+            SettingsError: A format or option is wrong, or the folder holds another export.
+            ServerError: The hub does not answer or refuses.
+            WorkspaceError: The build is not finished, or the disk refuses.
+        """
+        from quit.export import FineTuning
+        from quit.export import export as export_tables
+        from quit.export.push import Target, token
+        from quit.library.progress import working
+        from quit.models.factory import Models
+
+        formats, choices = [formats] if isinstance(formats, str) else list(formats), FineTuning(**fine_tuning)
+        if push is None and (public or dry_run):
+            raise SettingsError(f"{'--public' if public else '--dry-run'} goes with --push ORG/NAME.")
+        if push is not None and "huggingface" not in formats:
+            raise SettingsError("--push publishes the format huggingface: name it in --format.")
+        target = Target(push, public) if push is not None else None
+        if target and not dry_run:
+            token()
+        encoding = "huggingface" in formats or (choices.kind, choices.miner) == ("hard", "encoder")
+        with working("export", not progress):
+            labelled, settings, about = self._labelled(Path(card) if card else None)
+            manifests = export_tables(
+                labelled,
+                formats,
+                Path(out),
+                overwrite=overwrite,
+                renew=target is not None,
+                paper_keys=paper_keys,
+                encoder=Models(settings).encoder if encoding else None,
+                fine_tuning=choices,
+                card=about.model_copy(update={"repository": target.repository}) if target else about,
+                benchmark=Path(benchmark) if benchmark else None,
+            )
+        written = [
+            {"format": each.format, "files": len(each.files), "bytes": sum(entry.bytes for entry in each.files)}
+            for each in manifests
+        ]
+        facts = {"out": str(out), "formats": written}
+        return {**facts, "published": _published(Path(out, "huggingface"), target, dry_run)} if target else facts
+
+    def _labelled(self, card: Path | None) -> tuple[Any, Settings, Any]:
+        """Return the labelled tables, the settings of their models, and the card's."""
+        from quit.dataset.release_tables import card_of_release, export_tables_of_release
+        from quit.dataset.workspace import export_tables_of
+        from quit.engine.planning import last_build
+        from quit.settings import Settings, load_card
+
+        about = load_card(card) if card else None
+        if release := release_of(self._opened):
+            return export_tables_of_release(release.path), Settings(), about or card_of_release(release.path)
+        pipeline = last_build(self._opened)
+        return export_tables_of(self._opened, pipeline), pipeline.settings, about or pipeline.settings.card
+
+    def release(
+        self,
+        name: str,
+        *,
+        waive: Mapping[str, str] | Iterable[str] = (),
+        settings: Overrides | None = None,
+        out: str | Path | None = None,
+        progress: bool = True,
+    ) -> Tables:
+        """Freeze the current tables as a release, if every gate is passed or waived. Of a workspace only.
+
+        Args:
+            name: Name of the version, such as ``v1``.
+            waive: Gate -> reason, published with the data.
+            settings: Of the section ``release``, for this call.
+            out: Folder of the release; ``WORKSPACE/releases/NAME`` if not given.
+            progress: Show how far it is.
+
+        Returns:
+            The tables of the release; ``facts`` says whether it is new.
+
+        Raises:
+            GateError: A gate failed and is not waived.
+            WorkspaceError: The build is not finished, or the name is taken by other content.
+        """
+        from flows.calling import call_flow
+        from quit.library.progress import working
+
+        waivers = [f"{gate}={why}" for gate, why in waive.items()] if isinstance(waive, Mapping) else list(waive)
+        texts, folder = override_texts(settings), str(out) if out else None
+        with working("release", not progress):
+            created = call_flow(
+                "release.release", str(self._opened), name, waive=waivers, folder=folder, settings=texts
+            )
+        inside = {release.name: release for release in releases_of(self._opened)} if out is None else {}
+        return Tables(FrozenWorkspace(inside.get(created["name"]) or open_release(created["path"])), created)
+
+    def report(
+        self,
+        out: str | Path | None = None,
+        *,
+        releases: Sequence[str | Path] = (),
+        settings: Overrides | None = None,
+        progress: bool = True,
+    ) -> Path:
+        """Write one HTML page about the dataset.
+
+        Args:
+            out: The file; ``WORKSPACE/report.html`` if not given, ``RELEASE.html`` beside a release.
+            releases: Folders of two releases, the earlier first: show their differences.
+            settings: Of the section ``pages``.
+            progress: Show how far it is.
+
+        Returns:
+            The path of the page.
+
+        Raises:
+            InputError: Nothing was built, or a release cannot be read.
+            SettingsError: A setting is of another section.
+        """
+        from quit.library.progress import working
+        from quit.report.page import render, write
+
+        opened = self._opened
+        frozen = release_of(opened) is not None  # nothing is ever written into a release
+        target = Path(out or (opened.path.with_name(f"{opened.name}.html") if frozen else opened.path / "report.html"))
+        with working("report", not progress):
+            rows = self._page_settings(settings).pages.rows
+            facts = self.figures(releases=releases, settings=settings)
+            with opened.changing("report.html") if out is None and not frozen else nullcontext():
+                write(render(facts, rows), target)
+        return target
+
+    def figures(self, *, releases: Sequence[str | Path] = (), settings: Overrides | None = None) -> dict[str, Any]:
+        """Return what the report shows as JSON-like values. Arguments and errors: as of :meth:`report`."""
+        from quit.report.data import gather
+
+        return gather(self._opened, self._page_settings(settings), [Path(release) for release in releases])
+
+    def _page_settings(self, settings: Overrides | None) -> Settings:
+        from quit.status.stages import settings_of
+
+        return settings_of(self._opened, only("pages", settings))
+
+    def review_apply(
+        self, *, withdraw: bool = False, settings: Overrides | None = None, progress: bool = True
+    ) -> dict[str, Any]:
+        """Update labels and valid answers with the reviews pulled so far. Of a workspace only; twice changes nothing.
+
+        Args:
+            withdraw: Take every review off the labels again.
+            settings: Of the section ``review``, remembered from now on.
+            progress: Show how far it is.
+
+        Returns:
+            ``ran``, ``applied``, ``decided``, ``open``, ``labels_up``, ``labels_down``, ``answers_added``,
+            ``answers_removed``, ``questions_removed`` (reason -> count).
+
+        Raises:
+            SettingsError: A setting is of another section.
+            WorkspaceError: Another run holds the workspace.
+        """
+        from flows.calling import call_flow
+        from quit.engine.planning import held_last_build
+        from quit.library.progress import working
+        from quit.review.apply import nothing_to_update
+        from quit.review.apply import report as update_report
+
+        held = held_last_build(str(self._opened), override_texts(settings))
+        with working("labels", not progress), held as pipeline:
+            if nothing_to_update(pipeline, withdraw):
+                return asdict(update_report(pipeline, ran=False))
+            return call_flow("review.update_held", pipeline, withdraw)["update"]
+
+
+def open_tables(place: str | Path) -> Tables:
+    """Open the tables of a workspace or a release: a folder, or the URL of a workspace.
+
+    Raises:
+        WorkspaceError: The folder is neither.
+        InputError: A file of the release is not what was frozen.
+    """
+    opened = open_to_read(place)
+    release = release_of(opened)
+    return Tables(opened, _facts(release) if release else None)
+
+
+def _facts(release: Release) -> dict[str, Any]:
+    return {"path": str(release.path), "name": release.name, "content_id": release.content_id}
+
+
+def _published(folder: Path, target: Any, dry_run: bool) -> dict[str, Any]:
+    """Publish an export, or list its files; return what was done."""
+    from quit.export.push import published_files, push
+
+    files = [{"path": name, "bytes": size} for name, size in published_files(folder)]
+    visibility = "public" if target.public else "private"
+    facts = {"repository": target.repository, "visibility": visibility, "dry_run": dry_run, "files": files}
+    if not dry_run:
+        published = push(folder, target)
+        facts |= {"url": published.url, "visibility": "public" if published.public else "private"}
+    return facts

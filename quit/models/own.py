@@ -1,0 +1,272 @@
+"""A user's own models: a class that a profile names, or an object that :func:`quit.build` was given.
+
+A reader has ``answer(prompts)``, which returns a string (cleaned as a language model's reply is) or a
+:class:`quit.models.protocols.Reply` per prompt. A judge has ``verdicts(items)``, which returns True, False, None or a
+:class:`quit.models.protocols.Verdict` per item. Either may take ``sample``, the number of a repetition. One thread at
+a time calls it, with at most :data:`AT_ONCE` items; their replies are on disk before the next call.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import inspect
+import json
+import os
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from typing import Any
+
+from quit.errors import InputError, QuitError, ServerError, SettingsError
+from quit.models import cleaning
+from quit.models.generation.base import ChatRequest, Completing, Completion, Done, canonical, free_memory
+from quit.models.loading import once
+from quit.models.prompting import PromptTemplate
+from quit.models.protocols import NO_ANSWER, JudgeItem, Prompt, Reply, Verdict
+from quit.settings import JudgeSettings, ReaderSettings, load
+
+AT_ONCE = 64
+"""Items per call: what a killed run has to ask again, at most."""
+_OBJECT = "object:"
+_OBJECTS: dict[str, object] = {}
+"""Value of ``class`` in the settings -> the object that this process was given."""
+_ITEM = PromptTemplate("python", "", (("user", "{item}"),))
+
+
+def register_models(
+    models: Mapping[str, object], profile: str = "embedded", overrides: Sequence[str] = ()
+) -> list[str]:
+    """Return the overrides that put objects into a profile with its ``overrides``: as readers, or as the judge.
+
+    ``models``: name -> object. A reader takes the place of the profile's reader of that name; a new one is a labeler,
+    unless its attribute ``role`` is ``reader``. Raises :class:`SettingsError` for an object without one of the two
+    methods, and where shards run in other processes, which do not have it.
+    """
+    settings = load(profile, overrides).settings
+    if models and settings.run.runner != "threads":
+        raise SettingsError(f"Models that are objects work with run.runner=threads only. {_BY_NAME}")
+    rows = {reader.name: row for row, reader in enumerate(settings.readers)}
+    texts = []
+    for name, model in models.items():
+        methods = [method for method in ("answer", "verdicts") if callable(getattr(model, method, None))]
+        if len(methods) != 1:
+            raise SettingsError(
+                f"The model {name!r} ({type(model).__name__}) needs one of the methods answer(prompts), as a reader, "
+                "and verdicts(items), as a judge."
+            )
+        place = "judge"
+        if methods == ["answer"]:
+            row = rows.setdefault(name, len(rows))
+            place = f"readers.{row}"
+            if row >= len(settings.readers):
+                texts.append(f"{place}.role={getattr(model, 'role', 'labeler')}")
+        text = _OBJECT + _identity(type(model), _settings_of(model))
+        _OBJECTS[text] = model
+        texts += [
+            f"{place}.{key}={json.dumps(value)}" for key, value in zip(_KEYS, (name, "python", text), strict=True)
+        ]
+    return texts
+
+
+_KEYS = ("name", "kind", "class")
+_BY_NAME = 'Put the class into a module and name it in a profile: kind = "python", class = "package.module:Name".'
+
+
+def own_identity(spec: ReaderSettings | JudgeSettings) -> str:
+    """Return what the replies of a user's model depend on: its name, version, settings and the source of its module.
+
+    Raises :class:`SettingsError` where the class cannot be imported.
+    """
+    name = spec.class_ or ""
+    return f"python/{name.removeprefix(_OBJECT) if name.startswith(_OBJECT) else _identity(_class(spec), spec.extra)}"
+
+
+def _identity(own: type, settings: Mapping[str, Any]) -> str:
+    digest = hashlib.sha256(canonical(settings) + b"\0" + _source(own).encode()).hexdigest()[:12]
+    return f"{own.__module__}:{own.__qualname__}@{getattr(own, 'version', '')}+{digest}"
+
+
+def _settings_of(model: object) -> dict[str, Any]:
+    """Return an object's ``settings``; without them, its attributes, each as far as JSON can hold it."""
+    settings = {}
+    for name, value in (getattr(model, "settings", None) or getattr(model, "__dict__", {})).items():
+        try:
+            settings[name] = json.loads(json.dumps(os.fspath(value) if isinstance(value, os.PathLike) else value))
+        except (TypeError, ValueError):
+            continue  # a client, a lock, weights
+    return settings
+
+
+def _source(own: type) -> str:
+    """Return the source of a class's module; of a script or notebook, that of the class."""
+    try:
+        return inspect.getsource(own if own.__module__ == "__main__" else sys.modules[own.__module__])
+    except (OSError, TypeError, KeyError):
+        functions = [value for value in vars(own).values() if inspect.isfunction(value)]
+    try:
+        return "\n".join(inspect.getsource(function) for function in functions)  # a cell of a notebook
+    except (OSError, TypeError) as error:
+        raise SettingsError(f"The source of {own.__qualname__} cannot be read ({error}). {_BY_NAME}") from None
+
+
+def _class(spec: ReaderSettings | JudgeSettings) -> type:
+    """Return the class that a profile names, from the environment or the current folder."""
+    text = spec.class_ or ""
+    module, _, name = text.partition(":")
+    sys.path.append(os.getcwd())
+    try:
+        own = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise SettingsError(
+            f"{spec.name}: the class {text!r} cannot be imported ({error}). Write it as package.module:Name; the "
+            "module is in this folder or installed."
+        ) from error
+    finally:
+        sys.path.pop()
+    if not isinstance(own, type):
+        raise SettingsError(f"{spec.name}: {text!r} is not a class.")
+    return own
+
+
+class OwnGenerator:
+    """A user's model behind the generation cache: an item goes in and a reply or verdict comes out, both as JSON."""
+
+    def __init__(self, spec: ReaderSettings | JudgeSettings) -> None:
+        self.name = spec.name
+        self.identity = own_identity(spec)
+        self._spec = spec
+        self._lock = threading.Lock()
+
+    def generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
+        """See :class:`quit.models.generation.base.Generator`. One caller at a time."""
+        for sample, positions in groupby(range(len(requests)), lambda position: requests[position].sample):
+            of_sample = list(positions)
+            for start in range(0, len(of_sample), AT_ONCE):
+                part = of_sample[start : start + AT_ONCE]
+                with self._lock:
+                    completions = self._ask(
+                        [json.loads(requests[position].fields["item"]) for position in part], sample
+                    )
+                commits = [done(*pair) for pair in zip(part, completions, strict=True)]
+                for commit in commits:
+                    if commit is not None:
+                        commit.result()
+
+    def release(self) -> None:
+        """See :class:`quit.models.generation.base.Generator`."""
+        with self._lock:
+            if self.__dict__.pop("_model", None) is not None:
+                free_memory()
+
+    def _ask(self, items: list[dict[str, Any]], sample: int) -> list[Completion]:
+        reads = isinstance(self._spec, ReaderSettings)
+        method = getattr(self._model, "answer" if reads else "verdicts")
+        numbered = {"sample": sample} if "sample" in inspect.signature(method).parameters else {}
+        kind = Prompt if reads else JudgeItem
+        try:
+            replies = list(method([kind(**_with_tuples(item)) for item in items], **numbered))
+        except (QuitError, MemoryError):
+            raise
+        except Exception as error:
+            fault = ServerError if isinstance(error, OSError) else InputError
+            raise fault(
+                f"{self.name}: {method.__qualname__} raised {type(error).__name__}: {error}. What it answered before "
+                "is kept; --debug shows where."
+            ) from error
+        if len(replies) != len(items):
+            raise InputError(
+                f"{self.name}: {method.__qualname__} returned {len(replies)} replies to {len(items)} items."
+            )
+        try:
+            return [Completion(canonical(_as_fields(reply, reads)).decode(), "stop") for reply in replies]
+        except (TypeError, ValueError) as error:
+            raise InputError(f"{self.name}: {method.__qualname__} returned what is no reply: {error}.") from None
+
+    @once
+    def _model(self) -> Any:
+        name = self._spec.class_ or ""
+        if name.startswith(_OBJECT):
+            if name not in _OBJECTS:
+                raise SettingsError(
+                    f"{self.name} was given to quit.build as an object, which only that Python process has, in its "
+                    f"threads. {_BY_NAME}"
+                )
+            return _OBJECTS[name]
+        own, method = _class(self._spec), "answer" if isinstance(self._spec, ReaderSettings) else "verdicts"
+        if not callable(getattr(own, method, None)):
+            raise SettingsError(f"{self.name}: {name} has no method {method}.")
+        try:
+            return own(**self._spec.extra)
+        except TypeError as error:
+            raise SettingsError(f"{self.name}: {name} does not accept its `extra`: {error}.") from error
+
+
+def _with_tuples(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in item.items()}
+
+
+def _as_fields(reply: Any, reads: bool) -> dict[str, Any]:
+    """Return a reply or verdict as JSON values. Raises ``TypeError`` for anything else."""
+    if isinstance(reply, Reply if reads else Verdict):
+        return asdict(reply)
+    if reads and isinstance(reply, str):
+        return {"raw": reply}
+    if not reads and (reply is None or isinstance(reply, bool)):
+        return {"correct": reply, "probability": None, "raw": ""}
+    expected = "str or Reply" if reads else "True, False, None or Verdict"
+    raise TypeError(f"{type(reply).__name__}, expected {expected}")
+
+
+def _request(item: Prompt | JudgeItem, sample: int) -> ChatRequest:
+    fields = {"item": canonical(asdict(item)).decode()}
+    return ChatRequest(_ITEM, fields, 0, sample=sample, group=item.question_id)
+
+
+@dataclass(eq=False)
+class OwnReader:
+    """A reader whose class is the user's. ``sentences``: what becomes of strings that are sentences
+    (:func:`quit.models.cleaning.clean_answer`)."""
+
+    name: str
+    generator: Completing
+    sentences: cleaning.Sentences = "drop"
+
+    def __post_init__(self) -> None:
+        self.generator_identity = self.generator.identity
+        self.identity = (
+            f"{self.generator.identity}|clean-{cleaning.VERSION}{'+sentences' * (self.sentences == 'judge')}"
+        )
+
+    def answer(self, prompts: Sequence[Prompt], sample: int = 0) -> list[Reply]:
+        """Return one reply per prompt, in order."""
+        completions = self.generator.complete([self.request(prompt, sample) for prompt in prompts])
+        return [self._reply(json.loads(completion.text)) for completion in completions]
+
+    def request(self, prompt: Prompt, sample: int = 0) -> ChatRequest:
+        """Return what the model is asked for a prompt."""
+        return _request(prompt, sample)
+
+    def _reply(self, fields: Mapping[str, str]) -> Reply:
+        raw, ended = cleaning.without_controls(fields["raw"]), fields.get("ended", "stop")
+        if "answer" not in fields:
+            return Reply(raw, cleaning.clean_answer(raw, ended, self.sentences), ended)
+        return Reply(raw, cleaning.without_controls(fields["answer"]).strip() or NO_ANSWER, ended)
+
+
+@dataclass(eq=False)
+class OwnJudge:
+    """A judge whose class is the user's."""
+
+    name: str
+    generator: Completing
+
+    def __post_init__(self) -> None:
+        self.identity = self.generator.identity
+
+    def verdicts(self, items: Sequence[JudgeItem], sample: int = 0) -> list[Verdict]:
+        """Return one verdict per item, in order."""
+        completions = self.generator.complete([_request(item, sample) for item in items])
+        return [Verdict(**json.loads(completion.text)) for completion in completions]

@@ -1,0 +1,130 @@
+"""Partial labelling: about which passages the labelers are asked, and what follows from that for stages and plans.
+
+Nothing else reads ``labels.partial``. A table that results says so itself (``answers.asked``, ``selection``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quit.errors import SettingsError
+from quit.models.factory import reader_identity
+from quit.settings import ReaderSettings, Settings
+from quit.stages.identities import identities
+from quit.stages.selection.rounds import MAX_HINTS, Promise
+
+
+class AllPassages:
+    """Every labeler is asked about every passage (``off``, the paper).
+
+    ``in_turn``: whether labelers are asked one after the other, each about the passages that earlier ones leave open.
+    ``predicts``: whether some labels are predicted; then the stage ``select`` chooses the passages to ask about.
+    """
+
+    in_turn = predicts = False
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    @property
+    def labelers(self) -> list[ReaderSettings]:
+        """The labelers in the order of ``labels.order``, else that of the profile."""
+        by_name = {labeler.name: labeler for labeler in self.settings.labelers}
+        return [by_name[name] for name in self.settings.labels.order or by_name]
+
+    @property
+    def readers(self) -> list[str]:
+        """The names of all readers in the order in which they read."""
+        return [reader.name for reader in self.settings.readers]
+
+    def check(self) -> None:
+        """Raise ``SettingsError`` for settings with which it cannot label."""
+
+    def earlier_labelers(self, reader: str | None) -> list[str]:
+        """Return the labelers whose correct answers spare a reader passages."""
+        return []
+
+    def deciding_runs(self, reader: str | None) -> list[str]:
+        """Return the keys of the stage runs that decide about which passages a reader is asked."""
+        return [f"read:{name}" for name in self.earlier_labelers(reader)]
+
+    def fingerprint_parts(self, stage: str, reader: str | None) -> list[Any]:
+        """Return the parts of a stage run's fingerprint that this strategy adds."""
+        return []
+
+
+class Exact(AllPassages):
+    """Each labeler is asked only about passages at label 1 so far; the labels are those of :class:`AllPassages`."""
+
+    in_turn = True
+
+    @property
+    def readers(self) -> list[str]:
+        """The names of the labelers in their order, then of the other readers."""
+        return list(dict.fromkeys([*self._names, *super().readers]))
+
+    @property
+    def _names(self) -> list[str]:
+        return [labeler.name for labeler in self.labelers]
+
+    def check(self) -> None:
+        """Raise ``SettingsError`` where replies of language models are not kept."""
+        if self.settings.language_models and not self.settings.run.generation_cache:
+            raise SettingsError(
+                f"labels.partial = {self.settings.labels.partial!r} asks language models in several steps and needs "
+                "run.generation_cache = true, so that no reply is paid for twice."
+            )
+
+    def earlier_labelers(self, reader: str | None) -> list[str]:
+        """Return the labelers before a labeler."""
+        return self._names[: self._names.index(reader)] if reader in self._names else []
+
+    def fingerprint_parts(self, stage: str, reader: str | None) -> list[Any]:
+        """Return the order of the labelers for the judge, and the judge for labelers that depend on its verdicts."""
+        if stage == "judge":
+            return ["partial", self._names]
+        depends = stage == "read" and self.earlier_labelers(reader)
+        return ["partial", identities(self.settings, ["judge"])] if depends else []
+
+
+class Estimated(Exact):
+    """Labelers are asked about a part of the passages; the labels of the others are predicted within bounds."""
+
+    predicts = True
+
+    @property
+    def options(self) -> Promise:
+        """The promise on wrong labels."""
+        labels = self.settings.labels
+        return Promise(error=labels.error, confidence=labels.confidence, audit=labels.audit)
+
+    def check(self) -> None:
+        """Raise ``SettingsError`` where replies are not kept, and for too many hints."""
+        super().check()
+        if self.settings.convergence.hints > MAX_HINTS:
+            raise SettingsError(
+                f"labels.partial = 'estimated' takes up to {MAX_HINTS} hints, not {self.settings.convergence.hints}: "
+                "the passages of a question are compared in pairs. Set convergence.hints lower, or labels.partial = "
+                "'exact'."
+            )
+
+    def deciding_runs(self, reader: str | None) -> list[str]:
+        """Return the selection and the labelers before, for a labeler."""
+        return ["select", *super().deciding_runs(reader)] if reader in self._names else []
+
+    def fingerprint_parts(self, stage: str, reader: str | None) -> list[Any]:
+        """Return for the selection all settings and models that it depends on."""
+        if stage != "select":
+            return super().fingerprint_parts(stage, reader)
+        labels = self.settings.labels
+        options = [labels.error, labels.confidence, labels.audit, sorted(labels.exact_splits)]
+        specs = [reader_identity(labeler, self.settings) for labeler in self.labelers]
+        return ["partial", options, self._names, specs, identities(self.settings, ["judge"])]
+
+
+_STRATEGIES = {"off": AllPassages, "exact": Exact, "estimated": Estimated}
+
+
+def labelling_strategy(settings: Settings) -> AllPassages:
+    """Return the strategy that ``labels.partial`` names."""
+    return _STRATEGIES[settings.labels.partial](settings)

@@ -1,0 +1,33 @@
+"""What the four systems write into the folder of an experiment: tables, rows and runs. A summary is written last."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from quit.common.files import replacing, write_lines, writing
+
+
+def write_table(path: Path, table: pa.Table) -> None:
+    """Write a table as Parquet. Raises :class:`quit.errors.WorkspaceError` where the disk refuses."""
+    with writing(path), replacing(path) as temporary:
+        pq.write_table(table, temporary, compression="zstd")
+
+
+def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write rows as JSON Lines. Raises as :func:`write_table`."""
+    write_lines(path, (json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+
+
+def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write rows with the same keys as CSV. Raises as :func:`write_table`."""
+    with writing(path), replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+        table = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        table.writeheader()
+        table.writerows(rows)

@@ -1,0 +1,50 @@
+"""What callers may write in place of files and overrides."""
+
+import json
+from pathlib import Path
+
+import datasets
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from quit.errors import InputError
+from quit.library.arguments import STARTER, override_texts, source_texts, temporary_sources
+from quit.settings import load
+
+ROWS = [
+    {"id": "1", "question": "Wer?", "answers": ["Ödön"], "hints": ["a", "b"]},
+    {"id": "2", "question": "Who?", "answers": ["Ada"], "hints": ["c"]},
+]
+
+
+def test_settings_may_be_nested_and_of_any_kind() -> None:
+    settings = {"labels": {"max_new_tokens": 9}, "judge.threshold": 0.25, "split.method": "share", "run.runner": None}
+    texts = override_texts(settings)
+    assert len(texts) == 3
+    effective = load("embedded", texts).settings
+    assert (effective.labels.max_new_tokens, effective.judge.threshold, effective.split.method) == (9, 0.25, "share")
+    assert override_texts(["judge.threshold=0.25"]) == ["judge.threshold=0.25"] and override_texts(None) == []
+
+
+DATASET = datasets.Dataset.from_list([*ROWS, *ROWS]).select([0, 1])
+
+
+@pytest.mark.parametrize(
+    "records",
+    [ROWS, tuple(ROWS), pd.DataFrame(ROWS), pa.Table.from_pylist(ROWS), DATASET],
+    ids=["list", "tuple", "pandas", "arrow", "datasets"],
+)
+def test_records_of_any_kind_are_the_same_file(records) -> None:
+    with temporary_sources(ROWS) as [expected], temporary_sources(records) as [text]:
+        path = Path(text.removeprefix("jsonl:"))
+        assert path.name == Path(expected).name
+        assert [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] == ROWS
+    assert not path.exists()
+
+
+def test_names_are_taken_as_they_are() -> None:
+    assert source_texts(["starter", "a.csv", Path("b.jsonl")], None) == [f"jsonl:{STARTER}", "a.csv", "b.jsonl"]
+    assert source_texts("triviahg:x.json", None) == ["triviahg:x.json"]
+    with pytest.raises(InputError, match="A int is no source"):
+        source_texts(7, None)

@@ -1,0 +1,97 @@
+"""Builds from Python: of records, in a notebook, and twice in a row in a process of its own."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pandas as pd
+import pytest
+
+import quit
+from quit.engine.planning import last_build
+from quit.engine.workspace import Workspace
+from quit.errors import SettingsError
+from quit.library import progress
+from tests.conftest import FEW, ROOT, call_quit
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def records(few_source: Path) -> list[dict]:
+    return [json.loads(line) for line in few_source.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture
+def notebook(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What a notebook would show: every text of its display."""
+    shown: list[str] = []
+
+    class Display(ModuleType):
+        def display(self, data: object, **options: bool) -> "Display":
+            shown.append(data["text/plain"] if isinstance(data, dict) else str(data))
+            return self
+
+        update = display
+
+    monkeypatch.setitem(sys.modules, "IPython.display", Display("IPython.display"))
+    monkeypatch.setattr(progress._ERR, "is_jupyter", True)
+    return shown
+
+
+def test_records_are_built_once_in_a_notebook_with_one_bar(
+    records, few_built: Path, tmp_path: Path, notebook: list[str], capsys
+) -> None:
+    tables = quit.build(tmp_path / "W", records, profile=str(FEW))
+    assert tables["labels"].equals(quit.open(few_built)["labels"])
+    assert "100%  done" in notebook and any("░" in line for line in notebook)
+    notebook.clear()
+    again = quit.build(tmp_path / "W", pd.DataFrame(records))
+    assert "100%  done" not in notebook and again["labels"].equals(tables["labels"])
+    assert [path.suffix for path in (tmp_path / "W" / "sources").iterdir()] == [".jsonl"]
+    assert "prefect" not in capsys.readouterr().err.lower()
+
+
+def test_check_and_plan_say_what_their_commands_say(records, few_source: Path, tmp_path: Path) -> None:
+    ours, theirs = quit.check(records, models=False), call_quit("check", few_source, "--no-models", "--json")
+    counts = ("records", "questions", "hints", "skipped")
+    assert {name: ours[name] for name in counts} == {name: json.loads(theirs.stdout)[name] for name in counts}
+    costs = quit.plan(tmp_path / "W", records, str(FEW), {"collect.questions": 3})
+    printed = call_quit("plan", "-w", tmp_path / "W", "-s", few_source, "-p", FEW, "--questions", 3, "--json")
+    assert (costs.questions, costs.passages) == (3, json.loads(printed.stdout)["passages"])
+    assert not (tmp_path / "W").exists()
+    with pytest.raises(SettingsError, match="no setting 'judge.treshold'. Did you mean 'judge.threshold'"):
+        quit.build(tmp_path / "W", records, settings={"judge.treshold": 0.5})
+    assert not (tmp_path / "W").exists()
+
+
+def test_the_bar_of_a_build_goes_on_where_it_was(few_built: Path, tmp_path: Path) -> None:
+    workspace = Workspace.open(shutil.copytree(few_built, tmp_path / "W"))
+    assert progress._share_done(last_build(workspace)) == 1
+    pipeline = last_build(workspace)
+    other = {**(workspace.build or {}), "overrides": ["collect.questions=5"]}
+    assert progress._share_done(last_build(workspace, other)) == 0  # none of these tables is its own
+    for key in ("read:minilm-vector", "read:minilm-late", "judge", "label", "update"):
+        workspace.discard(pipeline.folder(pipeline.stage_run(key)))
+    assert progress._share_done(pipeline) == pytest.approx(20.7 / 23.9)  # 2 * 1.4 + 0.2 + 0.1 + 0.1 are to do
+
+
+SCRIPT = """
+import json, sys, quit
+rows = [json.loads(line) for line in open(sys.argv[1], encoding="utf-8")]
+for time in range(2):
+    print(quit.build(sys.argv[2], rows, profile=sys.argv[3])["labels"].num_rows)
+"""
+
+
+def test_a_script_builds_twice_in_a_row(few_source: Path, prefect_home: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", SCRIPT, few_source, tmp_path / "W", FEW]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    count = len(Workspace.open(tmp_path / "W").read("labels"))
+    assert done.stdout.split() == [str(count)] * 2
+    lines = done.stderr.splitlines()  # one per stage run, and one that says that nothing is left to do
+    assert len(lines) == len(Workspace.open(tmp_path / "W").current()) + 1 and lines[-1].endswith("nothing to run.")

@@ -1,0 +1,93 @@
+"""The tables of a workspace and a release, and the jobs that start from them: the commands and the library agree."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import quit
+from flows.review import label_update
+from quit.engine.workspace import Workspace
+from quit.errors import InputError, SettingsError, WorkspaceError
+from quit.review.items import review_items
+from quit.review.store import ReviewStore
+from quit.settings import Review
+from tests.conftest import call_quit
+from tests.release import small
+from tests.stages.labelling.test_verdicts import said
+
+
+@pytest.mark.slow
+def test_a_reviewed_workspace_has_no_row_twice(workspace: Workspace, prefect_home: Path) -> None:
+    item = review_items(workspace, Review(), 0.5)[0]
+    rejected = {answer.key: not answer.verdict for answer in item.answers}
+    ReviewStore(workspace).append(said("ada", 1, question=item.question_id, **rejected))
+    before = quit.open(workspace.path).arrow("labels")
+    assert label_update(str(workspace.path))["update"]["ran"]
+    tables = quit.open(workspace.path)
+    passages = "count(DISTINCT question_id || permutation) AS passages"
+    counted = tables.sql(f"SELECT count(*) AS labels, {passages} FROM labels")
+    assert len(set(counted.to_pylist()[0].values())) == 1
+    assert not tables.arrow("labels").equals(before)
+    assert len(tables.pandas("labels")) == tables.dataset("labels").num_rows == counted["labels"][0].as_py()
+    shell = call_quit("query", "-w", str(workspace.path), "--csv", "SELECT count(*) AS labels FROM labels")
+    assert shell.stdout.split() == ['"labels"', str(counted["labels"][0])]
+
+
+def test_what_is_no_workspace_and_no_table_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(WorkspaceError, match="is not a workspace"):
+        quit.open(tmp_path)
+    tables = quit.open(Workspace.create(tmp_path / "W").path)
+    with pytest.raises(InputError, match="'label'.*Did you mean 'labels'"):
+        tables["label"]
+    with pytest.raises(InputError, match="DuckDB refuses the query"):
+        tables.sql("SELECT nothing FROM labels")
+    with pytest.raises(SettingsError, match="only settings of pages can change here"):
+        tables.report(settings={"judge.threshold": 0.6})
+    with pytest.raises(AttributeError, match="no attribute 'opne'"):
+        quit.opne  # noqa: B018
+
+
+def test_the_interface_is_all_that_is_listed() -> None:
+    names = {"build", "check", "plan", "open", "Tables", "find_leaks", "convergence", "passages", "judge", "labels"}
+    assert {*dir(quit)} == {*quit.__all__, "__version__"} == names | {"evaluate_run", "__version__"}
+    assert all(getattr(quit, name).__doc__ for name in quit.__all__)
+
+
+def _sorted_passages(table) -> list[dict]:
+    rows = [{**row, "answers": sorted(row["answers"])} for row in table.to_pylist()]
+    return sorted(rows, key=lambda row: (row["question_id"], row["permutation"]))
+
+
+def test_the_view_of_passages_has_what_passages_gives(tmp_path: Path) -> None:
+    release = quit.open(small.freeze(tmp_path / "v1", small.rows()).path)
+    for split in ("train", "dev", "test"):
+        rows = _sorted_passages(release.passages(split).read_all())
+        assert rows and rows == _sorted_passages(
+            release.sql(f"SELECT * FROM labelled_passages WHERE split = '{split}'")
+        )
+    one = release.passages().read_all().to_pylist()[-1]
+    told = release.question(one["question_id"])
+    assert one["question"] == told["question"]["question"]
+    assert one["text"] in {passage["text"] for passage in told["passages"]}
+    count = call_quit("query", "-w", tmp_path / "v1", "--csv", "SELECT count(text) AS texts FROM labelled_passages")
+    assert count.stdout.split() == ['"texts"', str(len(release.arrow("labels")))]
+
+
+@pytest.mark.slow
+def test_jobs_do_what_their_commands_do(workspace: Workspace, tmp_path: Path) -> None:
+    tables = quit.open(workspace.path)
+    assert "questions" in repr(tables) and "<td>test</td>" in tables._repr_html_()
+    release = tables.release("v1", progress=False)
+    again = json.loads(call_quit("release", "create", "-w", workspace.path, "--name", "v1", "--json").stdout)
+    assert again == {"path": release.facts["path"], "content_id": release.facts["content_id"], "new": False}
+    assert release.facts["new"] and release["labels"].num_rows == tables["labels"].num_rows
+    ours = release.export("csv", tmp_path / "ours", progress=False)
+    theirs = call_quit(
+        "export", "--release", release.facts["path"], "-f", "csv", "--out", tmp_path / "theirs", "--json"
+    )
+    assert ours["formats"] == json.loads(theirs.stdout)["formats"] and ours["formats"][0]["files"]
+    page = tables.report(progress=False).read_bytes()
+    assert call_quit("report", "-w", workspace.path, "--quiet").returncode == 0
+    assert page == (workspace.path / "report.html").read_bytes()
+    assert tables.review_apply(progress=False)["applied"] == 0

@@ -1,0 +1,256 @@
+"""A user's own models: a reader of twenty lines against a scripted server, objects, and what they can do wrong."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from quit.errors import InputError, QuitError, ServerError, SettingsError
+from quit.models import own
+from quit.models.generation import CachedGenerator, GenerationCache
+from quit.models.language import language_judge, language_reader, make_generator
+from quit.models.own import AT_ONCE, register_models
+from quit.models.protocols import JudgeItem, Prompt, Reply, Verdict
+from quit.settings import Settings, load
+from tests.conftest import FEW, call_quit
+from tests.servers.builds import table_bytes
+from tests.servers.rude import RudeServer
+
+
+class ServerReader:
+    """A reader of twenty lines: the first word of what a server replies."""
+
+    version = "1"
+
+    def __init__(self, url: str, model: str = "rude") -> None:
+        self.url, self.model = url, model
+
+    def answer(self, prompts: Sequence[Prompt]) -> list[str]:
+        return [self._complete(prompt) for prompt in prompts]
+
+    def _complete(self, prompt: Prompt) -> str:
+        text = " ".join([*prompt.hints, prompt.question])
+        body = {"model": self.model, "messages": [{"role": "user", "content": text}]}
+        request = urllib.request.Request(
+            f"{self.url}/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=60) as response:
+            reply: str = json.load(response)["choices"][0]["message"]["content"]
+        return reply.split(",")[0]
+
+
+class Scripted:
+    """Gives what a function makes of each item, and remembers the calls."""
+
+    def __init__(self, reply: Callable[[object], object], settings: object = None) -> None:
+        self.reply, self.settings = reply, {"settings": settings}
+        self.calls: list[tuple[int, int]] = []
+
+    def _all(self, items: Sequence[object], sample: int) -> list[object]:
+        self.calls.append((len(items), sample))
+        return [self.reply(item) for item in items]
+
+
+class ScriptedReader(Scripted):
+    def answer(self, prompts: Sequence[Prompt], sample: int = 0) -> list[object]:
+        return self._all(prompts, sample)
+
+
+class ScriptedJudge(Scripted):
+    def verdicts(self, items: Sequence[JudgeItem], sample: int = 0) -> list[object]:
+        return self._all(items, sample)
+
+
+class Mute:
+    """Neither a reader nor a judge."""
+
+
+def _settings(model: object, name: str = "mine") -> Settings:
+    return load("embedded", register_models({name: model})).settings
+
+
+def _reader(settings: Settings, cache: GenerationCache | None = None):
+    spec = next(spec for spec in settings.readers if spec.name == "mine")
+    return language_reader(spec, settings, CachedGenerator(make_generator(spec, settings, None), cache))
+
+
+def _prompts(count: int) -> list[Prompt]:
+    return [Prompt(f"q{row}", f"Question {row}?", ("A hint.",)) for row in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("reply", "raw", "answer"),
+    [
+        ("Lesotho", "Lesotho", "Lesotho"),
+        ("Answer: Lesotho", "Answer: Lesotho", "Lesotho"),
+        ("It is Lesotho, I think.", "It is Lesotho, I think.", "NO ANSWER"),
+        ("\x1b[31mLesotho", "Lesotho", "Lesotho"),
+        ("", "", "NO ANSWER"),
+        (Reply("so: Lesotho", "It is Lesotho, I think."), "so: Lesotho", "It is Lesotho, I think."),
+        (Reply("nothing", ""), "nothing", "NO ANSWER"),
+    ],
+)
+def test_a_string_is_cleaned_and_a_reply_is_taken_as_it_is(reply: object, raw: str, answer: str, tmp_path) -> None:
+    with GenerationCache(tmp_path / "replies.sqlite") as cache:
+        reader = _reader(_settings(ScriptedReader(lambda _: reply)), cache)
+        first = reader.answer(_prompts(1))
+        assert (first[0].raw, first[0].answer) == (raw, answer)
+        assert reader.answer(_prompts(1)) == first
+
+
+@pytest.mark.parametrize(
+    ("verdict", "expected"),
+    [
+        (True, Verdict(True, None, "")),
+        (False, Verdict(False, None, "")),
+        (None, Verdict(None, None, "")),
+        (Verdict(True, 0.75, "yes", "far away"), Verdict(True, 0.75, "yes", "far away")),
+    ],
+)
+def test_a_judge_gives_verdicts_or_truth_values(verdict: object, expected: Verdict, tmp_path) -> None:
+    model = ScriptedJudge(lambda item: verdict if item.gold_answers == ("Rome", "Roma") else "?")
+    settings = _settings(model)
+    assert (settings.judge.name, settings.judge.kind) == ("mine", "python")
+    with GenerationCache(tmp_path / "replies.sqlite") as cache:
+        judge = language_judge(settings.judge, CachedGenerator(make_generator(settings.judge, settings, None), cache))
+        for _ in range(2):
+            assert judge.verdicts([JudgeItem("q", "Where?", ("Rome", "Roma"), "In Rome")], 3) == [expected]
+    assert model.calls == [(1, 3)]
+
+
+def test_replies_are_kept_in_portions_and_nothing_is_asked_twice(tmp_path: Path) -> None:
+    broken = [True]
+
+    def reply(prompt: Prompt) -> str:
+        if broken[0] and prompt.question_id == "q100":
+            raise TimeoutError("nobody there")
+        return prompt.question_id
+
+    model = ScriptedReader(reply)
+    settings = _settings(model)
+    with GenerationCache(tmp_path / "replies.sqlite") as cache:
+        with pytest.raises(ServerError, match="mine: ScriptedReader.answer raised TimeoutError: nobody there"):
+            _reader(settings, cache).answer(_prompts(150))
+        broken[0] = False
+        replies = _reader(settings, cache).answer(_prompts(150))
+        assert [reply.answer for reply in replies] == [f"q{row}" for row in range(150)]
+        assert model.calls == [(AT_ONCE, 0), (AT_ONCE, 0), (AT_ONCE, 0), (150 - 2 * AT_ONCE, 0)]
+        _reader(settings, cache).answer(_prompts(2), sample=1)
+    assert model.calls[-1] == (2, 1)
+
+
+def test_the_identity_follows_name_version_settings_and_source(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = (
+        "class Reader:\n    version = '1'\n    def __init__(self, **more): pass\n    def answer(self, prompts): pass\n"
+    )
+    identities = set()
+    for number, (text, extra) in enumerate(
+        [(source, 1), (source, 1), (source, 2), (source.replace("'1'", "'2'"), 1), (source + "HELPS = 1\n", 1)]
+    ):
+        (tmp_path / f"own_{number}.py").write_text(text)
+        overrides = ["readers.0.kind=python", f"readers.0.class=own_{number}:Reader", f"readers.0.extra.x={extra}"]
+        settings = load("embedded", overrides).settings
+        identities.add(own.own_identity(settings.readers[0]).replace(f"own_{number}", "own"))
+    assert len(identities) == 4 and all(identity.startswith("python/own:Reader@") for identity in identities)
+    of_objects = {_settings(ScriptedReader(str, settings)).readers[-1].class_ for settings in (1, 1, 2)}
+    assert len(of_objects) == 2
+
+
+@pytest.mark.parametrize(
+    ("model", "error", "message"),
+    [
+        (ScriptedReader(lambda prompt: 1 / 0), InputError, "mine: ScriptedReader.answer raised ZeroDivisionError"),
+        (ScriptedReader(lambda prompt: 7), InputError, "returned what is no reply: int, expected str or Reply"),
+        (ScriptedReader(lambda prompt: "Leso\ud83d"), InputError, "returned what is no reply.*surrogates"),
+        (type("Few", (ScriptedReader,), {"answer": lambda self, prompts: []})(str), InputError, "0 replies to 1 items"),
+    ],
+)
+def test_what_a_class_does_wrong_is_named(model: object, error: type[QuitError], message: str) -> None:
+    with pytest.raises(error, match=message):
+        _reader(_settings(model)).answer(_prompts(1))
+
+
+@pytest.mark.parametrize(
+    ("name", "extra", "message"),
+    [
+        ("no_such_module:Reader", "{}", "cannot be imported .No module named 'no_such_module'.*package.module:Name"),
+        ("tests.models.test_own:Reader", "{}", "cannot be imported .*has no attribute 'Reader'"),
+        ("tests.models.test_own:FEW", "{}", "is not a class"),
+        ("tests.models.test_own:Mute", "{}", "has no method answer"),
+        ("tests.models.test_own:ServerReader", "{x = 1}", "does not accept its `extra`: .*'x'"),
+        ("object:gone", "{}", 'only that Python process has.*in its threads.*class = "package.module:Name"'),
+    ],
+)
+def test_a_class_that_cannot_be_used_is_named(name: str, extra: str, message: str) -> None:
+    overrides = [
+        "readers.0.name=mine",
+        "readers.0.kind=python",
+        f'readers.0.class="{name}"',
+        f"readers.0.extra={extra}",
+    ]
+    with pytest.raises(SettingsError, match=message):
+        _reader(load("embedded", overrides).settings).answer(_prompts(1))
+
+
+def test_an_object_without_a_method_or_in_other_processes_is_refused() -> None:
+    with pytest.raises(SettingsError, match="'mine' .Mute. needs one of the methods"):
+        register_models({"mine": Mute()})
+    with pytest.raises(SettingsError, match=r"run.runner=threads only. .*package.module:Name"):
+        register_models({"mine": ScriptedReader(str)}, overrides=["run.runner=processes"])
+
+
+def test_an_object_takes_the_place_of_a_reader_or_is_one_more() -> None:
+    second = ScriptedReader(str)
+    second.role = "reader"
+    settings = load("embedded", register_models({"minilm-late": ScriptedReader(str), "b": second})).settings
+    assert len(settings.readers) == 7
+    by_name = {reader.name: (reader.kind, reader.role) for reader in settings.readers}
+    assert (by_name["minilm-late"], by_name["b"]) == (("python", "labeler"), ("python", "reader"))
+
+
+@pytest.mark.slow
+def test_a_build_asks_a_class_once_whoever_asks(few_source: Path, tmp_path: Path, monkeypatch, prefect_home) -> None:
+    """By name in a profile, then from the cache in worker processes, then as an object; later commands need neither."""
+    monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
+    gold = {row["question"]: row["answers"][0] for row in map(json.loads, few_source.read_text("utf-8").splitlines())}
+
+    def reply(payload: object) -> str:
+        text = payload["messages"][0]["content"]
+        return next(answer for question, answer in gold.items() if text.endswith(question)) + ", of course"
+
+    def build(folder: str, *more: str) -> None:
+        done = call_quit("build", "-w", tmp_path / folder, "-s", f"jsonl:{few_source}", "-p", FEW, *more)
+        assert done.returncode == 0, done.stderr
+
+    with RudeServer(reply=reply) as server:
+        named = [
+            *("readers.2.name=mine", "readers.2.role=labeler", "readers.2.kind=python"),
+            *("readers.2.class=tests.models.test_own:ServerReader", f'readers.2.extra.url="{server.base_url}"'),
+        ]
+        sets = [part for text in named for part in ("--set", text)]
+        build("A", *sets)
+        requests = len(server.requests)
+        rows = call_quit("query", "-w", tmp_path / "A", "--json", "SELECT label, count(*) AS n FROM labels GROUP BY 1")
+        assert json.loads(rows.stdout) == [{"label": 2, "n": 4 * len(gold)}]
+        # Two hints make four passages; the probe asks three times.
+        assert requests == len(gold) * (4 + 3)
+        build("B", *sets, "--set", "run.runner=processes")
+        assert len(server.requests) == requests
+        assert table_bytes(tmp_path / "A") == table_bytes(tmp_path / "B")
+        overrides = register_models({"mine": ServerReader(server.base_url, "other")}, str(FEW))
+        build("C", *(part for text in overrides for part in ("--set", text)))
+        assert len(server.requests) == 2 * requests
+        monkeypatch.setattr(own, "_OBJECTS", {})
+        build("C", *(part for text in overrides for part in ("--set", text)))
+        answers = "SELECT DISTINCT producer FROM answers WHERE reader = 'mine'"
+        [row] = json.loads(call_quit("query", "-w", tmp_path / "C", "--json", answers).stdout)
+        assert row["producer"].startswith("python/tests.models.test_own:ServerReader@1+")
+        again = call_quit("build", "-w", tmp_path / "C", "--fresh-replies")
+        assert (
+            again.returncode == SettingsError.exit_code and "mine was given to quit.build as an object" in again.stderr
+        )

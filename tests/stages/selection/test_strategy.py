@@ -1,0 +1,56 @@
+"""What the labelling strategies tell stages and plans, against the table in docs/economy.md."""
+
+import itertools
+
+import pytest
+
+from quit.errors import SettingsError
+from quit.settings import Settings
+from quit.stages.selection.strategy import labelling_strategy
+
+FIRST, SECOND, READER = "minilm-vector", "minilm-late", "minilm-names"
+READERS = [{"name": READER, "role": "reader"}, *({"name": name, "role": "labeler"} for name in (FIRST, SECOND))]
+
+
+def _settings(hints: int = 5, **labels: object) -> Settings:
+    return Settings.model_validate({"readers": READERS, "labels": labels, "convergence": {"hints": hints}})
+
+
+@pytest.mark.parametrize(
+    ("partial", "readers", "in_turn", "predicts", "deciding"),
+    [
+        ("off", [READER, FIRST, SECOND], False, False, {}),
+        ("exact", [SECOND, FIRST, READER], True, False, {FIRST: [f"read:{SECOND}"]}),
+        ("estimated", [SECOND, FIRST, READER], True, True, {SECOND: ["select"], FIRST: ["select", f"read:{SECOND}"]}),
+    ],
+)
+def test_a_strategy_says_who_reads_when_and_which_tables_decide_about_what(
+    partial: str, readers: list[str], in_turn: bool, predicts: bool, deciding: dict[str, list[str]]
+) -> None:
+    strategy = labelling_strategy(_settings(partial=partial, order=[SECOND, FIRST]))
+    strategy.check()
+    assert strategy.readers == readers and (strategy.in_turn, strategy.predicts) == (in_turn, predicts)
+    assert {name: runs for name in readers if (runs := strategy.deciding_runs(name))} == deciding
+
+
+def test_a_fingerprint_names_only_what_partial_labelling_changes() -> None:
+    """The judge depends on the order of the labelers, later labelers on the judge, the selection on its options."""
+
+    def changed(one: dict[str, object], other: dict[str, object]) -> set[tuple[str, str | None]]:
+        ours, theirs = (labelling_strategy(_settings(**labels)) for labels in (one, other))
+        readers = itertools.product(("probe", "read"), (READER, FIRST, SECOND))
+        runs = [("select", None), ("judge", None), ("label", None), *readers]
+        return {run for run in runs if ours.fingerprint_parts(*run) != theirs.fingerprint_parts(*run)}
+
+    exact, estimated = {"partial": "exact"}, {"partial": "estimated"}
+    assert changed({"partial": "off"}, exact) == {("judge", None), ("read", SECOND)}
+    assert changed(exact, estimated) == {("select", None)}
+    assert changed({**exact, "error": 0.1}, exact) == set()
+    assert changed({**estimated, "error": 0.1}, estimated) == {("select", None)}
+    both = {("read", FIRST), ("read", SECOND)}
+    assert changed({**exact, "order": [SECOND, FIRST]}, exact) == {("judge", None), *both}
+
+
+def test_estimated_labels_need_few_hints() -> None:
+    with pytest.raises(SettingsError, match="up to 6 hints, not 7"):
+        labelling_strategy(_settings(7, partial="estimated")).check()
