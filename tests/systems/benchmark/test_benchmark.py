@@ -27,6 +27,7 @@ from quit.systems.benchmark.run import System, reordered
 from quit.systems.benchmark.stages import Stages
 from quit.systems.benchmark.task import DocumentPassages, Query
 from tests.answers import Rules
+from tests.rows import write_lines
 from tests.systems.scripted import Reads
 
 QUICK = ["benchmark.resamples=200"]
@@ -187,7 +188,7 @@ def test_reranked_passages_stay_in_front_of_the_rest() -> None:
 def test_passages_of_another_corpus_are_relabelled(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     texts = ["Lima it is.", "A capital.", "La Lima.", "Unsure.", "Known as right.", "Silent."]
-    path.write_text("".join(json.dumps({"id": str(i), "text": text}) + "\n" for i, text in enumerate(texts)))
+    write_lines(path, ({"id": str(i), "text": text} for i, text in enumerate(texts)))
     passages = DocumentPassages(Corpus(path))
     queries = [Query("q3", "Capital of Peru?", ("Lima",), ("Lima",)), Query("q4", "Other?", ("x",), ("x",))]
     said = {0: "LIMA", 2: "La Lima", 3: "Perhaps", 4: "Reviewed", 5: NO_ANSWER}
