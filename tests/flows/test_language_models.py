@@ -8,8 +8,9 @@ import pytest
 
 from quit.engine.workspace import Workspace
 from quit.models.generation import GenerationCache
+from tests.comparing import bytes_of
 from tests.conftest import call_quit
-from tests.servers.builds import STARTER, kill_when, start_build, table_bytes, write_profile
+from tests.servers.builds import STARTER, kill_when, start_build, write_profile
 from tests.servers.vllm import VllmServer
 
 pytestmark = pytest.mark.slow
@@ -90,7 +91,7 @@ def test_every_passage_is_answered_exactly_once_and_nothing_is_paid_for_twice(in
 
 def test_a_disturbed_build_has_the_bytes_of_an_undisturbed_one(interrupted, profile, source, tmp_path, monkeypatch):
     _build(tmp_path / "W", profile, source, tmp_path / "cache", monkeypatch)
-    assert table_bytes(tmp_path / "W") == table_bytes(interrupted[0])
+    assert bytes_of(tmp_path / "W", "*.parquet") == bytes_of(interrupted[0], "*.parquet")
 
 
 def test_usage_and_plan_tell_what_it_took(interrupted, monkeypatch) -> None:
