@@ -10,7 +10,8 @@ from quit.corpora import report
 from quit.corpora.graph import NeighbourhoodGraph
 from quit.corpora.reach import hops, reach, reach_table
 from quit.corpora.report import write_report
-from tests.corpora.worlds import Fixed, built, musique_record, write_lines
+from tests.corpora.worlds import Fixed, built, musique_record
+from tests.rows import write_lines
 
 # 0 -> 1, 2; 1 -> 3, 0; 2 -> 0, 1; 3 -> 4, 1; 4 has no neighbour (padding); 5 -> 4, 3
 EDGES = np.array([[1, 2], [3, 0], [0, 1], [4, 1], [4, 4], [4, 3]], dtype=np.uint32)

@@ -16,6 +16,7 @@ from quit.review.overrides import Decision, add, listed, read_decisions, withdra
 from quit.status.story import story
 from tests.conftest import call_quit
 from tests.partly import plan_build
+from tests.rows import write_lines
 
 RECORDS = [
     {
@@ -62,7 +63,7 @@ def _run(folder: Path, source: Path, stages: tuple[str, ...] = ("collect", "filt
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     path = tmp_path / "two.jsonl"
-    path.write_text("".join(json.dumps(record) + "\n" for record in RECORDS), encoding="utf-8")
+    write_lines(path, RECORDS)
     return path
 
 
@@ -162,7 +163,7 @@ def test_the_same_decision_is_not_written_twice(workspace: Workspace, tmp_path: 
         {"hint_id": LEAKY, "decision": "no_leak", "by": "ada", "reason": "Fine."},
         {"hint_id": CLEAN, "decision": "leak", "by": "ada", "reason": "Known.", "span": "Bath", "answer": "Uranus"},
     ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(path, rows)
     assert len(add(workspace, read_decisions(path))) == 2
     assert add(workspace, read_decisions(path)) == []
     assert len(listed(workspace)) == 2

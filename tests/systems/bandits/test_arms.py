@@ -14,6 +14,7 @@ from quit.settings.bandits import Bandits
 from quit.systems.bandits import arms
 from quit.systems.bandits.decompose import FIELDS, DecompositionRequest, LLMDecomposition, parse_queries, together
 from quit.systems.collection import questions
+from tests.rows import write_lines
 from tests.systems.scripted import SmallCollection, WordOverlap, scripted
 
 DOCUMENTS = [
@@ -197,7 +198,7 @@ def test_arms_of_a_file_are_any_tree(collection: SmallCollection, tmp_path: Path
         {"query_id": "elsewhere", "arms": ["x"]},
         {"query_id": "q", "arms": ["Lesotho"]},
     ]
-    path.write_text("\n".join(map(json.dumps, lines)))
+    write_lines(path, lines)
     made = arms.of_file(path, questions(collection))
     found = [(part.arms, part.parents, part.number) for part in made]
     assert found == [(("country", "king", "king of Lesotho"), (-1, -1, 1), 0), (("Lesotho",), (-1,), 1)]

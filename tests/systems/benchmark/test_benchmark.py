@@ -27,6 +27,7 @@ from quit.systems.benchmark.run import System, reordered
 from quit.systems.benchmark.stages import Stages
 from quit.systems.benchmark.task import BenchmarkQuery, DocumentPassages
 from tests.answers import Rules
+from tests.rows import write_lines
 from tests.systems.scripted import Reads
 
 QUICK = ["benchmark.resamples=200"]
@@ -190,7 +191,7 @@ def test_reranked_passages_stay_in_front_of_the_rest() -> None:
 def test_passages_of_another_corpus_are_relabelled(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     texts = ["Lima it is.", "A capital.", "La Lima.", "Unsure.", "Known as right.", "Silent."]
-    path.write_text("".join(json.dumps({"id": str(i), "text": text}) + "\n" for i, text in enumerate(texts)))
+    write_lines(path, ({"id": str(i), "text": text} for i, text in enumerate(texts)))
     passages = DocumentPassages(Corpus(path))
     queries = [
         BenchmarkQuery("q3", "Capital of Peru?", ("Lima",), ("Lima",)),

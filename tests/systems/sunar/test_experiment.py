@@ -24,7 +24,7 @@ from quit.systems.sunar.retrieval import Library
 from quit.systems.sunar.show import lines
 from quit.systems.sunar.variants import VARIANTS, effective
 from tests.conftest import call_quit
-from tests.corpora.worlds import write_lines
+from tests.rows import write_lines
 from tests.systems.scripted import Talks
 from tests.systems.scripted import settings as talking
 
