@@ -94,6 +94,7 @@ def test_the_readmes_record_gets_label_2(tmp_path: Path, prefect_home: Path) -> 
         ("llama.cpp", {"gemma-3-1b"}),
         ("OpenAI", {"gpt-4o-mini-2024-07-18"}),
         ("vLLM", {"Qwen/Qwen3-4B"}),
+        ("Your own class", set()),
     ],
 )
 def test_the_recipe_for_a_server_builds(
@@ -110,19 +111,23 @@ def test_the_recipe_for_a_server_builds(
         scripted.models = Fault(body=json.dumps({"data": [{"id": model} for model in models]}).encode())
         monkeypatch.setenv("QUIT_BASE_URL", scripted.base_url)
         monkeypatch.setenv("OPENAI_API_KEY", "none")
+        monkeypatch.syspath_prepend(tmp_path)
+        commands = "".join(block.text for block in blocks(section) if block.kind == "sh")
         for block in blocks(section):
-            if block.kind == "toml":
-                profile = re.sub(r"https?://[\w.:]+/v1", scripted.base_url, block.text)
-                (tmp_path / f"{re.sub('[^a-z]', '', server.lower())}.toml").write_text(profile, encoding="utf-8")
-        for line in "".join(block.text for block in blocks(section) if block.kind == "sh").splitlines():
+            if block.kind in ("toml", "python"):
+                suffix = "toml" if block.kind == "toml" else "py"
+                [name] = set(re.findall(rf"\b\w+\.{suffix}\b", commands))
+                text = re.sub(r"https?://[\w.:]+/v1", scripted.base_url, block.text)
+                (tmp_path / name).write_text(text, encoding="utf-8")
+        for line in commands.splitlines():
             words = shlex.split(line, comments=True)
             if words and words[0] == "quit":
                 smaller = ("--set", "convergence.hints=3") if words[1] in ("plan", "build") else ()
                 done = call_quit(*words[1:], *smaller)
                 assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
                 ran.append(words[1])
-    assert ran[-1] == "build" and len(ran) == 2
+    assert ran[-1] == "build" and len(ran) == (2 if models else 1)
     texts = {request["messages"][-1]["content"] for request in scripted.answered}
-    assert {request["model"] for request in scripted.answered} == models and len(texts) >= 2 * 15
+    assert {request["model"] for request in scripted.answered} == models and (len(texts) >= 2 * 15 or not models)
     labels = Workspace.open(tmp_path / "workspace").read("labels").to_pylist()
     assert {(row["question_id"], row["label"]) for row in labels} == {("jsonl-baikal", 2), ("jsonl-venus", 1)}
