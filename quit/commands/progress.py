@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
 from rich.markup import escape
@@ -23,9 +23,11 @@ from rich.text import Text
 from quit.common.progress import Listener, listening
 from quit.common.stopping import on_stop
 from quit.common.terminal import SafeConsole
-from quit.engine.pipeline import Pipeline
 from quit.status.forecast import Forecast, span
 from quit.text.words import counted
+
+if TYPE_CHECKING:  # it imports every stage: for seconds no Prefect server would start
+    from quit.engine.pipeline import Pipeline
 
 _ERR = SafeConsole(stderr=True, highlight=False)
 _TICK = 0.5  # seconds between looks at the forecast and the language models' meter

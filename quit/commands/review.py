@@ -158,7 +158,10 @@ def apply(
     """
     from dataclasses import asdict
 
+    from flows.calling import call_flow, own_server
     from quit.commands.progress import working
+
+    server = own_server()
     from quit.engine.planning import held_last_build
     from quit.review.apply import nothing_to_update
     from quit.review.apply import report as update_report
@@ -168,9 +171,7 @@ def apply(
         if nothing_to_update(pipeline, withdraw):
             report = asdict(update_report(pipeline, ran=False))
         else:
-            from flows.calling import call_flow
-
-            report = call_flow("review.update_held", pipeline, withdraw)["update"]
+            report = call_flow("review.update_held", pipeline, withdraw, server=server)["update"]
     removed = ", ".join(f"{count} {reason}" for reason, count in report["questions_removed"].items()) or "none"
     lines = [
         "Applied." if report["ran"] else nothing_new,
