@@ -9,19 +9,23 @@ table's bytes.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pyarrow.compute as pc
 
 from quit.engine.workspace import Workspace
 from quit.models.generation import GenerationCache
+from quit.models.prompting import load_prompt
 from quit.sources import parse_source, read_source
 from tests.comparing import bytes_of
-from tests.servers.builds import judging_lessons, kill_when, reading_lessons, start_build, write_profile
-from tests.servers.checkpoints import Shape, checkpoint
+from tests.servers.builds import kill_when, start_build, write_profile
+from tests.servers.checkpoints import Lesson, Shape, checkpoint
 from tests.servers.vllm import VllmServer
 
 MODELS = {
@@ -29,6 +33,36 @@ MODELS = {
     "llama-wide": ("llama", 12, Shape(hidden=384, heads=6)),
     "qwen-small": ("qwen3", 13, Shape()),
 }
+
+
+def reading_lessons(questions: Sequence[Mapping[str, Any]], reader: int) -> list[Lesson]:
+    """Return lessons for a reader: three passages a question, told to be right, wrong or NO ANSWER by a hash.
+
+    ``questions``: mappings with ``question``, ``answers`` and ``hints``. Other readers get other replies.
+    """
+    template = load_prompt("reader")
+    lessons: list[Lesson] = []
+    for place, row in enumerate(questions):
+        other = questions[(place + 1) % len(questions)]
+        for hints in (row["hints"][:1], row["hints"][:3], row["hints"][4::-1]):
+            draw = hashlib.sha256(f"{reader} {len(hints)} {row['question']}".encode()).digest()[0] % 4
+            reply = (row["answers"][0], row["answers"][0], other["answers"][0], "NO ANSWER")[draw]
+            lessons.append((template.messages({"context": " ".join(hints), "question": row["question"]}), reply))
+    return lessons
+
+
+def judging_lessons(questions: Sequence[Mapping[str, Any]]) -> list[Lesson]:
+    """Return lessons for a judge: each question's neighbour's answer is wrong, its own answer written out longer is
+    right."""
+    template = load_prompt("judge")
+    lessons: list[Lesson] = []
+    for place, row in enumerate(questions):
+        gold, other = row["answers"][0], questions[(place + 1) % len(questions)]["answers"][0]
+        for candidate, reply in ((f"the {gold} itself", "Yes"), (other, "No")):
+            lessons.append(
+                (template.messages({"question": row["question"], "answer": gold, "candidate": candidate}), reply)
+            )
+    return lessons
 
 
 def main() -> None:

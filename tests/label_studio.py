@@ -110,8 +110,8 @@ def page_result(
 
 def annotate(server: Server, task: int, result: list[dict[str, Any]], **more: Any) -> int:
     """Submit an annotation as the page does; returns its number."""
-    given = {"lead_time": 3.0, **more}
-    return server.ask(lambda studio: studio.annotations.create(task, result=result, **given)).id
+    facts = {"lead_time": 3.0, **more}
+    return server.ask(lambda studio: studio.annotations.create(task, result=result, **facts)).id
 
 
 def wrong_answers(workspace: Workspace, question: str) -> dict[str, set[str]]:

@@ -42,10 +42,10 @@ def plan_build(folder: Path, sources: Sequence[str], profile: str, overrides: Se
 
 def planned(folder: Path, *overrides: str, models: Models | None = None) -> Pipeline:
     """Return a build in a workspace, which is created where there is none."""
-    given = ["collect.questions=18", *overrides]
-    settings, sources = checked_build([f"jsonl:{STARTER}"], str(PROFILE), given)
+    texts = ["collect.questions=18", *overrides]
+    settings, sources = checked_build([f"jsonl:{STARTER}"], str(PROFILE), texts)
     workspace = Workspace.open(folder) if folder.exists() else Workspace.create(folder)
-    requested = {"profile": str(PROFILE), "overrides": given}
+    requested = {"profile": str(PROFILE), "overrides": texts}
     return Pipeline(workspace, settings, sources, requested=requested, models=models)
 
 

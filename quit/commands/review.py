@@ -45,6 +45,8 @@ def serve(
     """
     from annotation.client import connect
     from annotation.server import LocalServer
+    from quit.commands.progress import working
+    from quit.common.progress import note
     from quit.review.store import ReviewStore
     from quit.status.stages import settings_of
 
@@ -58,8 +60,9 @@ def serve(
         )
     server = LocalServer(opened.path, review.port if port is None else port)
     try:
-        account = server.start(lambda line: echo(line, err=True))
-        invite = connect(opened.path, review).ask(lambda studio: studio.organizations.invites.get_invite_link())
+        with working("Label Studio"):
+            account = server.start(note)
+            invite = connect(opened.path, review).ask(lambda studio: studio.organizations.invites.get_invite_link())
         project = ReviewStore(opened).project
         start, last = "", f"  next             quit review push -w {workspace}"
         if project.get("url") == account.url:  # a new annotator comes to the first task

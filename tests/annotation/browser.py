@@ -83,12 +83,17 @@ class Annotator:
         """Give the page a screen of this size (a window has a least width)."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        self._settle()
 
-    def switch_colours(self) -> None:
-        """Press the switch between light and dark, and wait until every colour has changed."""
-        self._css("[class*=themeToggle]").click()
+    def _settle(self) -> None:
+        """Wait until nothing changes its size or colour any more."""
         moving = "return document.getAnimations().some(animation => animation instanceof CSSTransition)"
         self.until(lambda: not self.driver.execute_script(moving))
+
+    def switch_colours(self) -> None:
+        """Press the switch between light and dark."""
+        self._css("[class*=themeToggle]").click()
+        self._settle()
 
     def boxes(self, selector: str) -> list[tuple[float, float, float, float]]:
         """Return (left, top, right, bottom) of every visible element, in the order of the document."""

@@ -23,14 +23,14 @@ def _without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 @contextmanager
 def answering(code: int, body: bytes) -> Iterator[tuple[str, list[str]]]:
     """A server that says the same to everyone; yields its address and the list of what it was asked."""
-    asked: list[str] = []
+    paths: list[str] = []
 
     def answer(method: str, path: str, *_: object) -> tuple[int, bytes, dict[str, str]]:
-        asked.append(path)
+        paths.append(path)
         return code, body, {"Content-Type": "application/json"}
 
     with serving(answer) as url:
-        yield url, asked
+        yield url, paths
 
 
 @pytest.mark.parametrize(
@@ -44,10 +44,10 @@ def answering(code: int, body: bytes) -> Iterator[tuple[str, list[str]]]:
     ],
 )
 def test_only_a_server_in_trouble_is_tried_again_and_then_said(code, body, kind, message) -> None:
-    with answering(code, body) as (url, asked):
+    with answering(code, body) as (url, paths):
         with pytest.raises(kind, match=message) as error:
             connect(Path("nowhere"), QUICK, url, "t" * 40)
-        assert len(asked) == (3 if kind is ServerError else 1) and "t" * 40 not in str(error.value)
+        assert len(paths) == (3 if kind is ServerError else 1) and "t" * 40 not in str(error.value)
 
 
 def test_what_is_missing_is_named(tmp_path, monkeypatch) -> None:

@@ -46,6 +46,7 @@ def _annotate(server: Server, task: Any, accepted: Iterable[str], **more: list[s
 
 def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, review_settings, quit_review) -> None:
     workspace, settings = review_workspace, review_settings
+    assert "Nothing has been pushed yet" in quit_review("status", "-w", str(workspace)).stdout
     ended = quit_review("push", "-w", str(workspace), "--url", live.account.url, "--set", "review.overlap=2", "--set",
                         "review.blind=0.5", "--json")  # fmt: skip
     assert ended.returncode == 0, ended.stderr
@@ -54,8 +55,8 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, re
     questions = opened.read("splits").to_pylist()
     reviewed = {row["question_id"] for row in questions if row["split"] in ("dev", "test")}
     assert pushed["new"] == len(reviewed) >= 8 and pushed["created"]
-    told = quit_review("status", "-w", str(workspace)).stdout
-    assert f"0 of {len(reviewed)} tasks done, {len(reviewed)} open" in told
+    progress = quit_review("status", "-w", str(workspace)).stdout
+    assert f"0 of {len(reviewed)} tasks done, {len(reviewed)} open" in progress
     server = live.client(settings)
     project = pushed["project"]
     tasks = list(server.tasks(project, ["id", "meta", "data"]))

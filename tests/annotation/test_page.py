@@ -97,7 +97,7 @@ def test_the_page_fits_every_width_and_can_be_read_in_both_colours(store, server
             page.press(Keys.CONTROL, Keys.ENTER)
     grounds = []
     for dark in (False, True):
-        for width, height in ((390, 844), (768, 1024), (1280, 757)):
+        for width, height in ((390, 844), (768, 1024), (910, 700), (1280, 757)):
             page.resize(width, height)
             where = f"{width} pixels, {'dark' if dark else 'light'}"
             assert page.driver.execute_script("return document.documentElement.scrollWidth") <= width, where
@@ -116,7 +116,7 @@ def test_the_page_fits_every_width_and_can_be_read_in_both_colours(store, server
             grounds.append({_luminance(ground) > 0.4 for text, _, ground in colours if text not in ("Skip", "Submit")})
         page.switch_colours()
         page.until(lambda dark=dark: (_luminance(page.colours(".quit")[0][1]) > 0.5) is not dark)
-    assert grounds == [{True}] * 3 + [{False}] * 3, "a panel is of the other colours"
+    assert grounds == [{True}] * 4 + [{False}] * 4, "a panel is of the other colours"
     keys, ends = page.boxes(".cands .lsf-hint"), page.boxes(".cands .lsf-choice__checkbox > span > span > span")
     assert len(keys) == len(ends) == 5
     assert all(key[0] - end[2] >= 6 for key, end in zip(keys, ends, strict=True)), (

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 def item(number: int, *answers: ReviewAnswer, split: str = "dev") -> ReviewItem:
     """A question with two answers, the first the gold one, or with those given."""
-    given = answers or (
+    answers = answers or (
         ReviewAnswer("gold", ("Gold", "gold"), 9, ("one",), True, None, True),
         ReviewAnswer("tin", ("Tin <script>alert(1)</script>",), 3, ("one", "two"), False, 0.4, False),
     )
@@ -30,7 +30,7 @@ def item(number: int, *answers: ReviewAnswer, split: str = "dev") -> ReviewItem:
         f"Which metal is <b>{number}</b>?",
         ("Gold",),
         ("It shines.", "It is soft."),
-        given,
+        answers,
     )
 
 

@@ -17,8 +17,8 @@ from quit.models.language import language_judge, language_reader, make_generator
 from quit.models.own import AT_ONCE, register_models
 from quit.models.protocols import JudgeItem, Prompt, Reply, Verdict
 from quit.settings import Settings, load
+from tests.comparing import bytes_of
 from tests.conftest import FEW, call_quit
-from tests.servers.builds import table_bytes
 from tests.servers.rude import RudeServer
 
 
@@ -242,7 +242,7 @@ def test_a_build_asks_a_class_once_whoever_asks(few_source: Path, tmp_path: Path
         assert requests == len(gold) * (4 + 3)
         build("B", *sets, "--set", "run.runner=processes")
         assert len(server.requests) == requests
-        assert table_bytes(tmp_path / "A") == table_bytes(tmp_path / "B")
+        assert bytes_of(tmp_path / "A", "*.parquet") == bytes_of(tmp_path / "B", "*.parquet")
         model = ServerReader(server.base_url, "other")
         tables = quit.build(tmp_path / "C", few_source, str(FEW), models={"mine": model}, progress=False)
         assert len(server.requests) == 2 * requests

@@ -1,17 +1,13 @@
-"""Builds whose readers and judge are tiny models on real servers: lessons, a profile, and a build that is killed on its
-way."""
+"""Builds whose readers and judge are models on real servers: a profile, and a build that is killed on its way."""
 
-import hashlib
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
-from quit.models.prompting import load_prompt
 from tests.processes import started, until
-from tests.servers.checkpoints import STARTER, Lesson
+from tests.servers.checkpoints import STARTER
 
 ROOT = Path(__file__).parents[2]
 
@@ -20,36 +16,6 @@ def three_questions() -> list[str]:
     """Return the lines of the questions whose builds a taught model reads and judges: every other of the starter's
     first."""
     return STARTER.read_text(encoding="utf-8").splitlines()[1:7:2]
-
-
-def reading_lessons(questions: Sequence[Mapping[str, Any]], reader: int) -> list[Lesson]:
-    """Return lessons for a reader: three passages a question, told to be right, wrong or NO ANSWER by a hash.
-
-    ``questions``: mappings with ``question``, ``answers`` and ``hints``. Other readers get other replies.
-    """
-    template = load_prompt("reader")
-    lessons: list[Lesson] = []
-    for place, row in enumerate(questions):
-        other = questions[(place + 1) % len(questions)]
-        for hints in (row["hints"][:1], row["hints"][:3], row["hints"][4::-1]):
-            draw = hashlib.sha256(f"{reader} {len(hints)} {row['question']}".encode()).digest()[0] % 4
-            reply = (row["answers"][0], row["answers"][0], other["answers"][0], "NO ANSWER")[draw]
-            lessons.append((template.messages({"context": " ".join(hints), "question": row["question"]}), reply))
-    return lessons
-
-
-def judging_lessons(questions: Sequence[Mapping[str, Any]]) -> list[Lesson]:
-    """Return lessons for a judge: each question's neighbour's answer is wrong, its own answer written out longer is
-    right."""
-    template = load_prompt("judge")
-    lessons: list[Lesson] = []
-    for place, row in enumerate(questions):
-        gold, other = row["answers"][0], questions[(place + 1) % len(questions)]["answers"][0]
-        for candidate, reply in ((f"the {gold} itself", "Yes"), (other, "No")):
-            lessons.append(
-                (template.messages({"question": row["question"], "answer": gold, "candidate": candidate}), reply)
-            )
-    return lessons
 
 
 def write_profile(

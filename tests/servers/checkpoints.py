@@ -105,8 +105,8 @@ def checkpoint(
         *([] if thoughts else ["no thoughts"]),
     ]
     digest = hashlib.sha256(json.dumps(key, default=dict).encode()).hexdigest()[:16]
-    kept = Path(os.environ.get("QUIT_TEST_CACHE") or cache_folder("tests"))
-    folder = kept / "checkpoints" / f"{style}-{seed}-{digest}"
+    cache = Path(os.environ.get("QUIT_TEST_CACHE") or cache_folder("tests"))
+    folder = cache / "checkpoints" / f"{style}-{seed}-{digest}"
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(dir=folder.parent))

@@ -7,7 +7,7 @@ import socket
 FIRST, EACH = 20_000, 1_500
 """Below the ports that the system gives away itself; every worker has some of its own."""
 
-_given: set[int] = set()
+_taken: set[int] = set()
 
 
 def free_port() -> int:
@@ -17,6 +17,6 @@ def free_port() -> int:
     while True:
         port = random.SystemRandom().randrange(start, start + EACH)
         with socket.socket() as probe:
-            if port not in _given and probe.connect_ex(("127.0.0.1", port)) != 0:
-                _given.add(port)
+            if port not in _taken and probe.connect_ex(("127.0.0.1", port)) != 0:
+                _taken.add(port)
                 return port

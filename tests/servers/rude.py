@@ -99,7 +99,6 @@ CONTENT_NULL = Fault(
     b"null}}]}"
 )
 WRONG_MODEL = failure(404, "The model `other` does not exist.")
-UNAUTHORISED = failure(401, "Incorrect API key provided.")
 
 
 def redirect(location: str, status: int = 307) -> Fault:
@@ -226,9 +225,9 @@ class RudeServer:
                 if outer.models is not None and self.path == "/v1/models":
                     self._answer(outer.models, outer.models.body or b"")
                     return
-                known = {"/health": {}, "/v1/models": {"object": "list", "data": [{"id": "rude", "object": "model"}]}}
-                found = self.path in known
-                self._send(200 if found else 404, {}, json.dumps(known.get(self.path, {})).encode())
+                pages = {"/health": {}, "/v1/models": {"object": "list", "data": [{"id": "rude", "object": "model"}]}}
+                page = pages.get(self.path, {})
+                self._send(200 if self.path in pages else 404, {}, json.dumps(page).encode())
 
             def do_POST(self) -> None:
                 raw = self.rfile.read(int(self.headers.get("Content-Length", 0)))
