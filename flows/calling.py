@@ -11,28 +11,44 @@ from flows.server import OwnServer
 from quit.errors import missing_extra
 
 
-def call_flow(name: str, *arguments: Any, **parameters: Any) -> Any:
-    """Call the flow ``name`` (``build.build_held``: module and function below ``flows``) and return its result.
+def own_server() -> OwnServer | None:
+    """Start a server for this process, unless one is named: it starts while the caller plans.
 
-    Where no Prefect server is named, one is started for this process. Raises ``MissingDependency`` without Prefect.
+    Raises ``MissingDependency`` without Prefect.
     """
     if find_spec("prefect") is None:
         raise missing_extra(ModuleNotFoundError(name="prefect")) or AssertionError
+    return None if os.environ.get("PREFECT_API_URL") else OwnServer()
+
+
+def call_flow(name: str, *arguments: Any, server: OwnServer | None = None, **parameters: Any) -> Any:
+    """Call the flow ``name`` (``build.build_held``: module and function below ``flows``) and return its result.
+
+    ``server``: that of this process (None: :func:`own_server` starts it here). Raises as :func:`own_server`.
+    """
     # Prefect's log stays off the terminal, which shows progress by itself; its server still gets every line.
     for variable in ("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "PREFECT_LOGGING_SERVER_LEVEL"):
         os.environ.setdefault(variable, "CRITICAL")
     # Started before Prefect is imported, so that both happen at once; stopped if Prefect's settings name a server.
-    own = None if os.environ.get("PREFECT_API_URL") else OwnServer()
+    own = server or own_server()
     from prefect.context import refresh_global_settings_context
-    from prefect.settings import PREFECT_API_URL, PREFECT_SERVER_EPHEMERAL_ENABLED
+    from prefect.settings import (
+        PREFECT_API_URL,
+        PREFECT_FLOWS_HEARTBEAT_FREQUENCY,
+        PREFECT_SERVER_EPHEMERAL_ENABLED,
+        temporary_settings,
+    )
 
     if own is not None and (PREFECT_API_URL.value() or not PREFECT_SERVER_EPHEMERAL_ENABLED.value()):
         own.stop()
         own = None
     module, _, function = name.rpartition(".")
     flow = getattr(import_module(f"flows.{module}"), function)
-    if own is not None:
-        own.wait()
-        os.environ["PREFECT_API_URL"] = own.url
-        refresh_global_settings_context()
-    return flow(*arguments, **parameters)
+    if own is None:
+        return flow(*arguments, **parameters)
+    own.wait()
+    os.environ["PREFECT_API_URL"] = own.url
+    refresh_global_settings_context()
+    # Nobody waits for heartbeats here, and to end them takes up to a second.
+    with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
+        return flow(*arguments, **parameters)

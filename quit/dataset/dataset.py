@@ -18,13 +18,16 @@ import pyarrow.compute as pc
 from quit.common.columns import is_in, one_array, plain, runs
 from quit.common.ids import content_hash
 from quit.common.progress import advance, note
+from quit.dataset.files import TableFiles, aligned
 from quit.errors import InputError
+from quit.evaluate.labels import SPLITS
 from quit.models.protocols import NO_ANSWER
 from quit.stages.label import PREDICTED_FROM
-from quit.stages.labelling.answers import Answers, matching_rows
+from quit.stages.labelling.answers import Answers, cut_replies, matching_rows
 from quit.stages.labelling.passages import PermutationTable, permutation_table
+from quit.stages.select import SELECTION
 
-SPLITS = ("train", "dev", "test")
+_SMALL = ("questions", "hints", "ranked_hints", "descriptions", "splits", "verdicts", "valid_answers")
 FULLY, PARTIALLY = 2, 1  # relevance labels (paper, section 3.2.2); 0, another question's passage, is never stored
 
 
@@ -39,9 +42,11 @@ class ReaderInfo:
 
 
 def fingerprint_of(provenance: Mapping[str, Any], readers: Sequence[ReaderInfo]) -> str:
-    """Return the fingerprint of what an export is made from: inputs, settings and models, not the moment, nor what the
-    card says of annotators (``verification``), which rests on files outside the workspace, and of servers
-    (``replies``)."""
+    """Return the fingerprint of an export's origin: inputs, settings and models, without the time.
+
+    What the card says of annotators (``verification``) and of servers (``replies``) does not count: it rests on files
+    outside the workspace.
+    """
     content = {key: value for key, value in provenance.items() if key not in ("verification", "replies")}
     return content_hash("release", content, [info.identity for info in readers])
 
@@ -50,11 +55,11 @@ def fingerprint_of(provenance: Mapping[str, Any], readers: Sequence[ReaderInfo])
 class ExportTables:
     """The tables of a release (see ``quit.contracts.tables``) and where they come from.
 
-    All but ``answers`` (reader -> its answers) are tables of that name. ``splits`` decides which questions are exported
-    and in which order; the other tables may hold more. ``passages``, ``labels`` and the rows of ``answers`` keep a
-    question together, permutations depth first. Of these only question_id, permutation and label or number are read;
-    question ids and permutations may be dictionary-encoded, which at full size keeps the answers in 0.2 GB.
-    ``verdicts`` holds one row a question and answer_key: the verdict in force. ``readers`` is in profile order.
+    All except ``answers`` (reader -> its answers) are tables of that name. ``splits`` decides which questions are
+    exported and in which order; the other tables may hold more. ``passages``, ``labels`` and the rows of ``answers``
+    keep a question together, permutations depth first. Of these only question_id, permutation and label or number are
+    read; question ids and permutations may be dictionary-encoded, which at full size keeps the answers in 0.2 GB.
+    ``verdicts`` holds one row per question and answer_key: the verdict in force. ``readers`` is in profile order.
 
     ``provenance`` may have: ``settings``, ``fingerprints``, ``program_version``, ``release`` (its name), ``reviews``
     (how people checked it, in words), ``replies`` (of language models: :func:`quit.engine.usage.origins`),
@@ -85,6 +90,24 @@ class ExportTables:
     selection: pa.Table | None = None
     selection_rounds: pa.Table | None = None
     fill_in: str = "build its workspace with labels.partial=off and release that"
+
+    @classmethod
+    def read(cls, files: TableFiles, readers: Sequence[ReaderInfo], provenance: Mapping[str, Any]) -> ExportTables:
+        """Return the tables of ``files``; of the large ones only the columns that exports read, with question ids and
+        permutations dictionary-encoded. Raises ``InputError`` for a file that cannot be read."""
+        keys = ["question_id", "permutation"]
+        return cls(
+            **{name: files.read(name) for name in (*_SMALL, *SELECTION) if name in _SMALL or name in files.parts},
+            passages=files.read("passages", keys, keys).unify_dictionaries(),
+            labels=files.read("labels", [*keys, "label"], keys).unify_dictionaries(),
+            answers={info.name: files.answers(info.name) for info in readers},
+            readers=tuple(readers),
+            provenance=dict(provenance),
+            embedded=any(info.kind == "embedded" for info in readers),
+            cut={
+                info.name: sum(map(cut_replies, files.batches(f"answers/{info.name}", ["ended"]))) for info in readers
+            },
+        )
 
     @property
     def partly_asked(self) -> bool:
@@ -178,13 +201,8 @@ class Dataset:
     # Small tables, in memory as a whole.
 
     def aligned(self, name: str) -> pa.Table:
-        """Return ``questions``, ``descriptions`` or ``splits`` with one row a question, in the order of ``ids``."""
-        table = getattr(self.tables, name)
-        rows = pc.index_in(pa.array(self.ids), plain(table["question_id"]))
-        if rows.null_count:
-            missing = self.ids[rows.is_null().index(True).as_py()]
-            raise InputError(f"The table {name!r} has no row for the question {missing!r}.")
-        return table.take(rows)
+        """Return ``questions``, ``descriptions`` or ``splits`` with one row per question, in the order of ``ids``."""
+        return aligned(name, getattr(self.tables, name), self.ids)
 
     @cached_property
     def questions(self) -> list[str]:
@@ -250,13 +268,13 @@ class Dataset:
         Raises ``InputError`` when rows are out of order, or when a label does not follow from the labelers' answers and
         the valid answers: a release must allow everyone to recompute its labels.
         """
-        labels, given = self._given(positions, self.tables.ordered_readers)
-        values = sorted({text for replies in given for text in replies.texts})
+        labels, replies_of = self._given(positions, self.tables.ordered_readers)
+        values = sorted({text for replies in replies_of for text in replies.texts})
         code_of = {value: code for code, value in enumerate(values)}
-        codes = np.empty((*labels.shape, len(given)), dtype=np.int32)
+        codes = np.empty((*labels.shape, len(replies_of)), dtype=np.int32)
         asked = np.ones(codes.shape, dtype=bool)
         correct = np.full((len(positions), len(values)), -1, dtype=np.int8)
-        for reader, replies in enumerate(given):
+        for reader, replies in enumerate(replies_of):
             of_text = np.array([code_of[text] for text in replies.texts], dtype=np.int32)
             codes[:, :, reader] = of_text[replies.index]
             correct[replies.owner, of_text] = replies.correct
@@ -273,7 +291,7 @@ class Dataset:
         return self._column("selection", positions, "probability")
 
     def warn_of_predictions(self, positions: np.ndarray) -> None:
-        """Tell people, where labels of these questions that something is measured by are predicted."""
+        """Warn where labels of these questions are predicted: they are about to be used to measure something."""
         if (probability := self.predictions(positions)) is not None and (count := int((~np.isnan(probability)).sum())):
             note(f"{count:,} of {probability.size:,} labels are predicted, not asked (labels.partial).", loud=True)
 
@@ -315,11 +333,11 @@ class Dataset:
     def _given(self, positions: np.ndarray, readers: Sequence[ReaderInfo]) -> tuple[np.ndarray, list[_BlockReplies]]:
         """Return the labels of some questions and what these readers, first the labelers, answered; checked."""
         labels = self.labels(positions)
-        given = []
+        replies_of = []
         for info in readers:
             numbers = self._column(f"answers of {info.name}", positions, "number")
-            given.append(self._replies[info.name].block(positions, numbers))
-        hit = np.any([replies.valid for replies in given[: len(self.tables.labelers)]], axis=0)
+            replies_of.append(self._replies[info.name].block(positions, numbers))
+        hit = np.any([replies.valid for replies in replies_of[: len(self.tables.labelers)]], axis=0)
         if (probability := self.predictions(positions)) is not None:
             hit |= probability >= PREDICTED_FROM
         wrong = np.argwhere(np.where(hit, FULLY, PARTIALLY) != labels)
@@ -330,14 +348,14 @@ class Dataset:
                 f"question {self.ids[positions[row]]!r}, permutation "
                 f"{self.permutations.permutation[int(passage)].as_py()!r}: run the label stage again."
             )
-        return labels, given
+        return labels, replies_of
 
 
 @dataclass(frozen=True, slots=True)
 class _BlockReplies:
     """One reader's distinct replies to the questions of a block, and which passage got which.
 
-    ``texts``, ``owner`` (the question's row in the block) and ``correct`` (as in ``Block``): one a distinct reply.
+    ``texts``, ``owner`` (the question's row in the block) and ``correct`` (as in ``Block``): one per distinct reply.
     ``index`` (into these) and ``valid`` (whether the reply is a valid answer): shape (questions, passages).
     """
 
@@ -411,12 +429,12 @@ class _Rows:
         """Return a column of the rows of some questions, after checking that they are in depth-first order."""
         starts = self.starts[positions]
         low, high = int(starts.min()), int(starts.max()) + self.size
-        wanted = ((starts - low)[:, None] + np.arange(self.size)[None, :]).ravel()
-        whole = len(wanted) == high - low and bool((np.diff(starts) > 0).all())
+        rows = ((starts - low)[:, None] + np.arange(self.size)[None, :]).ravel()
+        whole = len(rows) == high - low and bool((np.diff(starts) > 0).all())
 
         def take(column: str) -> pa.Array:
             piece = one_array(self.table[column].slice(low, high - low))
-            return piece if whole else piece.take(pa.array(wanted))
+            return piece if whole else piece.take(pa.array(rows))
 
         expected = permutation.take(np.tile(np.arange(self.size, dtype=np.int32), len(positions)))
         same = pc.fill_null(pc.equal(plain(take("permutation")), expected), False)

@@ -14,11 +14,9 @@ import pyarrow.parquet as pq
 
 from quit import contracts
 from quit.common.columns import is_in, plain, positions_in
-from quit.dataset.dataset import SPLITS
-from quit.dataset.workspace import check_finished
-from quit.engine.pipeline import Pipeline
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
+from quit.evaluate.labels import SPLITS
 from quit.stages.labelling.answers import Answers
 from quit.stages.select import SELECTION
 from quit.store.parts import KEYS
@@ -37,7 +35,7 @@ TABLES = (
     "changes",
     "rejects",
 )
-"""Tables of a release beside those of its readers. All but the last two hold only questions that are in ``splits``."""
+"""Tables of a release, without those of its readers. All except the last two hold only questions in ``splits``."""
 _BEHIND_PASSAGES = ("splits", "questions", "ranked_hints", "valid_answers", "labels")
 HISTORY = ("changes", "rejects")
 """Tables that also hold questions which left the dataset."""
@@ -78,7 +76,7 @@ def names_of(readers: Iterable[str]) -> tuple[str, ...]:
 class TableFiles:
     """Table -> its Parquet files, in row order. ``ids``: the questions that count, where the files hold more.
 
-    ``imported``: made from published files, so that every column but a table's key may be null (unknown).
+    ``imported``: made from published files, so that every column except a table's key may be null (unknown).
     """
 
     parts: Mapping[str, Sequence[Path]]
@@ -96,17 +94,17 @@ class TableFiles:
         Raises ``InputError`` for a file that cannot be read.
         """
         schema = self.schema(name)
-        wanted = list(columns or schema.names)
+        names = list(columns or schema.names)
         pieces = []
         for path in self.parts.get(name, ()):
-            read = set(wanted) | ({"question_id"} if self._filters(name) else set())
+            read = set(names) | ({"question_id"} if self._filters(name) else set())
             try:
                 with pq.ParquetFile(path, read_dictionary=[c for c in dictionary if c in read]) as file:
                     rows = file.read(sorted(read))
             except (OSError, pa.ArrowException) as error:
                 raise InputError(f"{path} cannot be read: {error}") from error
-            pieces.append(self._ours(name, rows).select(wanted))
-        return pa.concat_tables(pieces) if pieces else pa.schema([schema.field(c) for c in wanted]).empty_table()
+            pieces.append(self._ours(name, rows).select(names))
+        return pa.concat_tables(pieces) if pieces else pa.schema([schema.field(c) for c in names]).empty_table()
 
     def schema(self, name: str) -> pa.Schema:
         """Return a table's Arrow schema."""
@@ -131,13 +129,13 @@ class TableFiles:
 
         A table without rows yields nothing. Raises ``InputError`` for a file that cannot be read.
         """
-        wanted = list(columns or self.schema(name).names)
-        read = wanted if not self._filters(name) or "question_id" in wanted else [*wanted, "question_id"]
+        names = list(columns or self.schema(name).names)
+        read = names if not self._filters(name) or "question_id" in names else [*names, "question_id"]
         for path in self.parts.get(name, ()):
             try:
                 with pq.ParquetFile(path, read_dictionary=[key for key in KEYS if key in read]) as file:
                     for batch in file.iter_batches(ROWS_A_GROUP, columns=read):
-                        rows = self._ours(name, pa.Table.from_batches([batch])).select(wanted)
+                        rows = self._ours(name, pa.Table.from_batches([batch])).select(names)
                         if len(rows):
                             yield rows
             except (OSError, pa.ArrowException) as error:
@@ -164,7 +162,7 @@ class TableFiles:
         text_of = plain(questions["question"]).take(pc.index_in(ids, plain(questions["question_id"])))
         ranked = self.read("ranked_hints", ["question_id", "rank", "hint", "selected"])
         ranked = ranked.filter(ranked["selected"]).sort_by("rank")
-        hints, answers = _lists(ranked, "hint", ids), _lists(self.read("valid_answers"), "answer", ids)
+        hints, answers = lists(ranked, "hint", ids), lists(self.read("valid_answers"), "answer", ids)
 
         def batches() -> Iterator[pa.RecordBatch]:
             for table in rows:
@@ -179,8 +177,8 @@ class TableFiles:
 
     def sql(self, name: str) -> str:
         """Return the table as DuckDB reads it (all rows of its files), for a FROM clause."""
-        listed = ", ".join("'" + str(path).replace("'", "''") + "'" for path in self.parts[name])
-        return f"read_parquet([{listed}])"
+        paths = ", ".join("'" + str(path).replace("'", "''") + "'" for path in self.parts[name])
+        return f"read_parquet([{paths}])"
 
     def rows(self, name: str) -> int:
         """Return the number of rows in a table's files."""
@@ -196,13 +194,22 @@ class TableFiles:
         return rows if pc.all(ours).as_py() else rows.filter(ours)
 
 
-def _lists(table: pa.Table, column: str, ids: pa.Array) -> pa.ListArray:
+def lists(table: pa.Table, column: str, ids: pa.Array) -> pa.ListArray:
     """Return the values of each question in ``ids``, in the order of the table."""
     owner = positions_in(table["question_id"], ids)
     rows = np.argsort(owner, kind="stable")[np.count_nonzero(owner < 0) :]
     ends = np.cumsum(np.bincount(owner[rows], minlength=len(ids)))
     values = plain(table[column]).take(pa.array(rows))
     return pa.ListArray.from_arrays(pa.array(np.concatenate([[0], ends]), pa.int32()), values)
+
+
+def aligned(name: str, table: pa.Table, ids: Sequence[str]) -> pa.Table:
+    """Return one row of a table per question, in the order of ``ids``. Raises ``InputError`` for one without a row."""
+    rows = pc.index_in(pa.array(ids), plain(table["question_id"]))
+    if rows.null_count:
+        missing = ids[rows.is_null().index(True).as_py()]
+        raise InputError(f"The table {name!r} has no row for the question {missing!r}.")
+    return table.take(rows)
 
 
 def _texts(hints: pa.ListArray, owner: np.ndarray, permutation: pa.StringArray) -> pa.StringArray:
@@ -234,12 +241,6 @@ def current_files(workspace: Workspace, readers: Iterable[str] | None = None) ->
     return TableFiles(parts, plain(workspace.read("splits")["question_id"]))
 
 
-def workspace_tables(workspace: Workspace, pipeline: Pipeline) -> TableFiles:
-    """Return :func:`current_files` of a finished build. Raises :class:`WorkspaceError` when a stage is not finished."""
-    check_finished(workspace, pipeline)
-    return current_files(workspace, [reader.name for reader in pipeline.settings.readers])
-
-
 def write_table(target: Path, name: str, pieces: Iterable[pa.Table]) -> int:
     """Write a table and return its number of rows."""
     with TableWriter(target, contract(name).schema) as writer:
@@ -249,7 +250,7 @@ def write_table(target: Path, name: str, pieces: Iterable[pa.Table]) -> int:
 
 
 class TableWriter:
-    """Writes a table piece by piece. The bytes depend on the rows alone, not on how they come in pieces."""
+    """Writes a table piece by piece. The bytes depend only on the rows, not on the pieces."""
 
     def __init__(self, target: Path, schema: pa.Schema) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)

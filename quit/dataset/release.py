@@ -84,7 +84,7 @@ def content_id_of(content: Mapping[str, Any]) -> str:
 
 
 def checksum_of(facts: Mapping[str, Any]) -> str:
-    """Return the hash of everything in ``release.json`` but this hash."""
+    """Return the hash of everything in ``release.json`` except this hash."""
     return content_hash({key: value for key, value in facts.items() if key != "checksum"})
 
 
@@ -140,12 +140,12 @@ def verify(path: str | Path) -> Release:
         if fault := _fault(files, name, entry):
             faults.append(f"{entry['file']}: {fault}")
     faults += [f"tables/{name}.parquet: is not listed" for name in TABLES if name not in entries]
-    known = {DESCRIPTION, *(entry["file"] for entry in entries.values())}
+    listed_files = {DESCRIPTION, *(entry["file"] for entry in entries.values())}
     present = (file for file in sorted(release.path.rglob("*")) if not file.is_dir())
     faults += [
         f"{name}: is not part of the release"
         for file in present
-        if (name := file.relative_to(release.path).as_posix()) not in known
+        if (name := file.relative_to(release.path).as_posix()) not in listed_files
     ]
     if faults:
         raise InputError(f"The release {path} is not what was frozen. " + "; ".join(faults) + ".")

@@ -1,7 +1,7 @@
 """Statistics of a release (paper, table 1), and labels by number of hints, difficulty and type.
 
-All figures but one are exact over all passages and need no passage text: words of a passage are those of its hints,
-and its word set is the union of theirs. Semantic similarity alone is estimated, from a seeded sample of at most 500
+All figures except one are exact over all passages and need no passage text: words of a passage are those of its hints,
+and its word set is the union of theirs. Only semantic similarity is estimated, from a seeded sample of at most 500
 passages.
 """
 
@@ -16,9 +16,9 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from bm25s.stopwords import STOPWORDS_EN_PLUS  # NLTK's 179, whose own list is a download
 
+from quit.dataset.files import TableFiles, aligned, lists
 from quit.errors import InputError
 from quit.models.protocols import Encoder
 from quit.stages.labelling.passages import passage_texts, permutation_table
@@ -61,7 +61,7 @@ class Summary:
 class Statistics:
     """What a release reports about itself.
 
-    ``summary``: one ``Summary`` a split with questions, then ``all``. ``by_hints``, ``by_type``, ``by_difficulty``:
+    ``summary``: one ``Summary`` per split with questions, then ``all``. ``by_hints``, ``by_type``, ``by_difficulty``:
     Arrow tables with split, the group (n_hints int16; coarse or difficulty_bin string), label (int8), passages
     (int64) and share (float64, of the group's passages in that split), ordered by these. ``contained``: ids of
     questions with a passage that contains a valid answer. ``encoder``: identity of the encoder behind the similarity,
@@ -130,6 +130,14 @@ def statistics(
     )
 
 
+def statistics_of(files: TableFiles, encoder: Encoder | None = None) -> Statistics:
+    """Return the statistics of a workspace's or a release's files. Raises as :func:`statistics` does."""
+    names = ("questions", "ranked_hints", "descriptions", "splits", "valid_answers")
+    keys = ["question_id", "permutation"]  # dictionary-encoded: 2.4 million texts at full size
+    labels = files.read("labels", [*keys, "label"], keys)
+    return statistics(**{name: files.read(name) for name in names}, labels=labels, encoder=encoder)
+
+
 class _Facts:
     """The small tables as lists in the order of ``splits``."""
 
@@ -138,34 +146,21 @@ class _Facts:
         if not self.ids:
             raise InputError("There is nothing to count: the table 'splits' holds no question.")
         self.splits: list[str] = splits["split"].to_pylist()
-        questions = self._aligned("questions", questions)
+        questions = aligned("questions", questions, self.ids)
         self.questions: list[str] = questions["question"].to_pylist()
         self.gold: list[list[str]] = questions["answers"].to_pylist()
-        descriptions = self._aligned("descriptions", descriptions)
+        descriptions = aligned("descriptions", descriptions, self.ids)
         self.coarse: list[str] = descriptions["coarse"].to_pylist()
         self.bins: list[str] = descriptions["difficulty_bin"].to_pylist()
-        self.valid = self._grouped(valid_answers, "answer")
+        ids = pa.array(self.ids)
+        self.valid: list[list[str]] = lists(valid_answers, "answer", ids).to_pylist()
         selected = ranked_hints.filter(ranked_hints["selected"])
-        self.hints = self._grouped(selected.sort_by([("rank", "ascending")]), "hint")
+        self.hints: list[list[str]] = lists(selected.sort_by("rank"), "hint", ids).to_pylist()
         for question_id, hints in zip(self.ids, self.hints):
             if not hints or len(hints) != len(self.hints[0]):
                 raise InputError(
                     f"The question {question_id!r} has {len(hints)} selected hints, {self.ids[0]!r} has others."
                 )
-
-    def _aligned(self, name: str, table: pa.Table) -> pa.Table:
-        rows = pc.index_in(pa.array(self.ids), table["question_id"].cast(pa.string()).combine_chunks())
-        if rows.null_count:
-            missing = self.ids[rows.is_null().index(True).as_py()]
-            raise InputError(f"The table {name!r} has no row for the question {missing!r}.")
-        return table.take(rows)
-
-    def _grouped(self, table: pa.Table, column: str) -> list[list[str]]:
-        values: dict[str, list[str]] = {question_id: [] for question_id in self.ids}
-        for question_id, value in zip(table["question_id"].to_pylist(), table[column].to_pylist()):
-            if question_id in values:
-                values[question_id].append(value)
-        return list(values.values())
 
     def mask(self, split: str) -> np.ndarray:
         if split == ALL:
@@ -194,7 +189,7 @@ def _summary(facts: _Facts, split: str, per_question: dict, similarity: tuple | 
 
 
 def _answer_words(answers: Sequence[Sequence[str]], mask: np.ndarray) -> float | None:
-    lengths = [len(text.split(" ")) for some, kept in zip(answers, mask) if kept for text in some]
+    lengths = [len(text.split(" ")) for some, inside in zip(answers, mask) if inside for text in some]
     return float(np.mean(lengths)) if lengths else None
 
 
@@ -208,16 +203,16 @@ def _passage_words(hints: Sequence[Sequence[str]]) -> np.ndarray:
 def _overlap(questions: Sequence[str], hints: Sequence[Sequence[str]]) -> np.ndarray:
     """Return the mean Jaccard index of a question's words and its passages' words, exact: float64, shape (questions,).
 
-    The word set of a passage depends on its subset alone. Words are counted by the set of hints that hold them (a bit
+    The word set of a passage depends only on its subset. Words are counted by the set of hints that hold them (a bit
     mask), once all and once those of the question; a matrix product then sums them up for every subset.
     """
     n = len(hints[0])
     masks = np.arange(2**n)
     held, shared = np.zeros((len(hints), 2**n)), np.zeros((len(hints), 2**n))
-    asked = np.zeros(len(hints))
+    question_words = np.zeros(len(hints))
     for row, (question, some) in enumerate(zip(questions, hints)):
         of_question = _word_set(question)
-        asked[row] = len(of_question)
+        question_words[row] = len(of_question)
         bits: dict[str, int] = {}
         for index, hint in enumerate(some):
             for word in _word_set(hint):
@@ -228,7 +223,7 @@ def _overlap(questions: Sequence[str], hints: Sequence[Sequence[str]]) -> np.nda
                 shared[row, mask] += 1
     meets = ((masks[:, None] & masks[None, 1:]) > 0).astype(float)  # (mask of a word, subset)
     both = shared @ meets
-    either = asked[:, None] + held @ meets - both
+    either = question_words[:, None] + held @ meets - both
     jaccard = np.divide(both, either, out=np.zeros_like(both), where=either > 0)
     return jaccard @ _share_of_subsets(n)
 
@@ -258,14 +253,16 @@ def _similarity(facts: _Facts, encoder: Encoder, sample: int) -> tuple[np.ndarra
     """Return for each passage of the sample its question's position and its cosine with the question."""
     passages = permutation_table(len(facts.hints[0]))
     total = len(facts.ids) * len(passages)
-    chosen = np.array(sorted(random.Random("statistics").sample(range(total), min(sample, total))), dtype=np.int64)
-    owner, row = chosen // len(passages), chosen % len(passages)
+    passage_numbers = np.array(
+        sorted(random.Random("statistics").sample(range(total), min(sample, total))), dtype=np.int64
+    )
+    owner, row = passage_numbers // len(passages), passage_numbers % len(passages)
     texts = []
     for question, passage in zip(owner.tolist(), row.tolist()):
         indices = passages.indices[passages.offsets[passage] : passages.offsets[passage + 1]].tolist()
         texts.append(" ".join(facts.hints[question][index] for index in indices))
-    asked, row_of = np.unique(owner, return_inverse=True)
-    of_questions = encoder.encode([facts.questions[position] for position in asked.tolist()])
+    positions, row_of = np.unique(owner, return_inverse=True)
+    of_questions = encoder.encode([facts.questions[position] for position in positions.tolist()])
     cosine = (of_questions[row_of] * encoder.encode(texts)).sum(axis=1, dtype=np.float64)
     return owner, cosine
 
@@ -291,13 +288,13 @@ def _grouped(facts: _Facts, splits: Sequence[str], counts: np.ndarray, name: str
     """Return passages and share by split, group and label. ``of``: each question's group; None: number of hints."""
     rows = []
     for split in splits:
-        kept = facts.mask(split)
+        in_split = facts.mask(split)
         if of is None:
-            groups = {size: counts[kept, size].sum(axis=0) for size in range(1, counts.shape[1])}
+            groups = {size: counts[in_split, size].sum(axis=0) for size in range(1, counts.shape[1])}
         else:
             keys = np.array(of, dtype=object)
-            known = sorted(set(keys[kept]) - {None})
-            groups = {key: counts[kept & (keys == key)].sum(axis=(0, 1)) for key in known}
+            names = sorted(set(keys[in_split]) - {None})
+            groups = {key: counts[in_split & (keys == key)].sum(axis=(0, 1)) for key in names}
         for group, by_label in groups.items():
             for label in (1, 2):
                 share = by_label[label] / max(1, by_label.sum())

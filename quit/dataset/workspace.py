@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from quit.dataset.dataset import ExportTables, ReaderInfo
+from quit.dataset.files import TableFiles, current_files
 from quit.engine.pipeline import Pipeline
 from quit.engine.usage import origins
 from quit.engine.workspace import Workspace
@@ -16,57 +18,32 @@ from quit.review.report import verification
 from quit.review.store import ReviewStore
 from quit.settings import PARTIAL_LABELLING
 from quit.sources import SOURCES
-from quit.stages.labelling.answers import Answers, cut_replies
 from quit.stages.labelling.verdicts import live_reviews
-from quit.stages.select import SELECTION
 from quit.version import __version__
 
-_NEEDED = (
-    "questions",
-    "hints",
-    "ranked_hints",
-    "descriptions",
-    "splits",
-    "passages",
-    "verdicts",
-    "labels",
-    "valid_answers",
-)
+
+def workspace_tables(workspace: Workspace, pipeline: Pipeline) -> TableFiles:
+    """Return the current tables of a finished build, labels with applied reviews. Raises :class:`WorkspaceError` as
+    :func:`check_finished` does."""
+    check_finished(workspace, pipeline)
+    return current_files(workspace, [reader.name for reader in pipeline.settings.readers])
 
 
 def export_tables_of(workspace: Workspace, pipeline: Pipeline) -> ExportTables:
-    """Return the tables of a finished build.
-
-    Raises :class:`WorkspaceError` when a stage is not complete or belongs to other sources or settings.
-    """
-    check_finished(workspace, pipeline)
-    columns = ["question_id", "permutation", "number", "asked"]
-    answers, cut = {}, {}
-    for reader in pipeline.settings.readers:
-        runs = [f"read:{reader.name}"]
-        rows = workspace.read("answers", runs=runs, columns=columns)
-        answers[reader.name] = Answers(rows, workspace.read("distinct_answers", runs=runs))
-        cut[reader.name] = cut_replies(workspace.read("answers", runs=runs, columns=["ended"]))
-    verified = verification_of(workspace, pipeline)
-    return ExportTables(
-        **{name: workspace.read(name) for name in _NEEDED},
-        answers=answers,
-        readers=readers_of(pipeline),
-        provenance=provenance_of(workspace, pipeline)
-        | {key: value for key, value in (("verification", verified), ("replies", origins(workspace.path))) if value},
-        embedded=any(reader.kind == "embedded" for reader in pipeline.settings.readers),
-        cut=cut,
-        fill_in=filling_in(workspace),
-        **{name: workspace.read(name) for name in SELECTION if "select" in workspace.current()},
-    )
+    """Return what an export of a finished build is made from. Raises as :func:`workspace_tables` does."""
+    files = workspace_tables(workspace, pipeline)
+    people, replies = verification_of(workspace, pipeline), origins(workspace.path)
+    provenance = provenance_of(workspace, pipeline)
+    provenance |= {key: value for key, value in (("verification", people), ("replies", replies)) if value}
+    return replace(ExportTables.read(files, readers_of(pipeline), provenance), fill_in=filling_in(workspace))
 
 
 def filling_in(workspace: Workspace) -> str:
     """Return the command that has every labeler asked about every passage. Replies that are in the cache of replies are
     not asked for again."""
-    given = (workspace.build or {}).get("overrides", [])
-    kept = [text for text in given if text.partition("=")[0].strip() not in PARTIAL_LABELLING]
-    settings = "".join(f" --set {shlex.quote(text)}" for text in [*kept, "labels.partial=off"])
+    overrides = (workspace.build or {}).get("overrides", [])
+    others = [text for text in overrides if text.partition("=")[0].strip() not in PARTIAL_LABELLING]
+    settings = "".join(f" --set {shlex.quote(text)}" for text in [*others, "labels.partial=off"])
     return f"quit build -w {shlex.quote(str(workspace))}{settings}"
 
 

@@ -42,19 +42,19 @@ _TEMPLATES.filters |= {
 
 def card(facts: CardFacts) -> str:
     """Return README.md."""
-    tables, given = facts.tables, facts.tables.provenance
+    tables, provenance = facts.tables, facts.tables.provenance
     rounds = [] if tables.selection_rounds is None else tables.selection_rounds.to_pylist()
     text = filled(
         "card.md",
         facts=facts,
         title=title(tables, facts.card),
         tables=tables,
-        given=given,
+        given=provenance,
         card=facts.card,
         figures=facts.figures,
         everyone=facts.agreement,
-        imported=given.get("imported"),
-        settings=given.get("settings") or {},
+        imported=provenance.get("imported"),
+        settings=provenance.get("settings") or {},
         sources=source_list(tables),
         selected=tables.ranked_hints.filter(tables.ranked_hints["selected"]),
         models=facts.models,
@@ -63,7 +63,7 @@ def card(facts: CardFacts) -> str:
         replies=[
             f"{code(model)}: {counted(number, 'reply', 'replies')} from "
             f"{cell(origin.partition(' ')[0] or 'this program')}"
-            for model, origins in (given.get("replies") or {}).items()
+            for model, origins in (provenance.get("replies") or {}).items()
             for origin, number in origins.items()
         ],
         citations=_citations(facts),

@@ -61,7 +61,7 @@ class Example:
 class CardFacts:
     """What a card is made from.
 
-    ``contracts``: the columns of each config. ``agreement``: of all readers; ``labelers``: of the labelers alone.
+    ``contracts``: the columns of each config. ``agreement``: of all readers; ``labelers``: of the labelers only.
     ``unjudged``: answers without a verdict. ``baselines``: None where no benchmark was named.
     """
 
@@ -108,8 +108,8 @@ def hub_licence(licence: str) -> str:
 def licence_header(tables: ExportTables, card: Card) -> dict[str, Any]:
     """Return the card's fields on licences: that of the settings, else those of the sources."""
     if not card.licence:
-        known = sorted({hub_licence(str(source.get("licence") or "")) for source in source_list(tables)})
-        return {"license": known[0] if len(known) == 1 else known or "unknown"}
+        licences = sorted({hub_licence(str(source.get("licence") or "")) for source in source_list(tables)})
+        return {"license": licences[0] if len(licences) == 1 else licences or "unknown"}
     licence = hub_licence(card.licence)
     if licence != "other":
         return {"license": licence}

@@ -132,41 +132,41 @@ def export(
     very bytes already, such as the first of two formats after a kill in the second, is left as it is. ``overwrite``:
     replace any earlier export of ours; ``renew``: one of this release only (with another card, say). Raises
     ``SettingsError`` for an unknown format, none at all, a target that is not an earlier export of ours, or another one
-    when neither allows it; ``InputError`` when a format needs answers or labels that nobody gave
+    when neither allows it; ``InputError`` when a format needs answers or labels that are missing
     (``labels.partial``), when the tables do not fit together or an equal target is damaged;
     ``WorkspaceError`` when the disk refuses (full, not writable).
     """
-    chosen = [_format(name) for name in dict.fromkeys(formats)]
-    if not chosen:
+    requested = [_format(name) for name in dict.fromkeys(formats)]
+    if not requested:
         raise SettingsError(f"No export format was named. Known: {', '.join(FORMATS)}.")
-    for wanted in chosen:
-        _check_asked(tables, wanted)
-        _restore(Path(out) / wanted.name)
-        check_target(Path(out) / wanted.name, overwrite, tables.fingerprint)
+    for form in requested:
+        _check_asked(tables, form)
+        _restore(Path(out) / form.name)
+        check_target(Path(out) / form.name, overwrite, tables.fingerprint)
     dataset, options = Dataset(tables), Options(**asked)
     manifests = []
-    for wanted in chosen:
+    for form in requested:
         try:
-            manifests.append(_export_one(dataset, wanted, Path(out), options, overwrite, renew))
+            manifests.append(_export_one(dataset, form, Path(out), options, overwrite, renew))
         except OSError as error:
             done = f" Finished before: {', '.join(manifest.format for manifest in manifests)}." if manifests else ""
             raise WorkspaceError(
-                f"The export {wanted.name} could not be written to {out}: {error.strerror or error}. What was there "
+                f"The export {form.name} could not be written to {out}: {error.strerror or error}. What was there "
                 f"before is unchanged.{done} Make room or choose another folder, then run the export again."
             ) from error
     return manifests
 
 
-def _check_asked(tables: ExportTables, wanted: Format) -> None:
+def _check_asked(tables: ExportTables, form: Format) -> None:
     """Raise ``InputError`` where a format would pass off as asked what was not."""
-    if wanted.has and tables.predicted:
+    if form.has and tables.predicted:
         missing = "some labels are predicted"
-    elif wanted.has == "answers" and tables.partly_asked:
+    elif form.has == "answers" and tables.partly_asked:
         missing = "not every reader was asked about every passage"
     else:
         return
     raise InputError(
-        f"The format {wanted.name} cannot say that {missing} (labels.partial); huggingface can. To have all of them "
+        f"The format {form.name} cannot say that {missing} (labels.partial); huggingface can. To have all of them "
         f"asked: {tables.fill_in}"
     )
 
@@ -177,19 +177,17 @@ def _format(name: str) -> Format:
     return FORMATS[name]
 
 
-def _export_one(
-    dataset: Dataset, wanted: Format, out: Path, options: Options, overwrite: bool, renew: bool
-) -> Manifest:
+def _export_one(dataset: Dataset, form: Format, out: Path, options: Options, overwrite: bool, renew: bool) -> Manifest:
     out.mkdir(parents=True, exist_ok=True)
-    dataset.writing = wanted.name
-    with _partial(out, wanted.name) as path:
+    dataset.writing = form.name
+    with _partial(out, form.name) as path:
         with ExportFolder(path) as folder:
-            facts = importlib.import_module(wanted.module).write(dataset, folder, options)
+            facts = importlib.import_module(form.module).write(dataset, folder, options)
             entries = folder.entries()
         tables = dataset.tables
         manifest = Manifest(
-            format=wanted.name,
-            format_version=wanted.version,
+            format=form.name,
+            format_version=form.version,
             program_version=__version__,
             release_fingerprint=tables.fingerprint,
             embedded=tables.embedded,
@@ -199,8 +197,8 @@ def _export_one(
         (path / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
         sync(path / MANIFEST)
         path.chmod(0o755)  # mkdtemp's 0700 is for temporary folders
-        if overwrite or not _is_there(out / wanted.name, manifest):
-            _move_into_place(path, out / wanted.name, overwrite, renew, tables.fingerprint)
+        if overwrite or not _is_there(out / form.name, manifest):
+            _move_into_place(path, out / form.name, overwrite, renew, tables.fingerprint)
     return manifest
 
 
@@ -327,7 +325,7 @@ def _partial(out: Path, name: str):
     """A locked, hidden folder beside the target. Those of killed runs, whose locks are gone, are removed first."""
     prefix, suffix = f".{name}.", ".partial"
     with ExitStack() as held:
-        with _lock(out):  # so that nobody takes our folder for a ruin before it is locked
+        with _lock(out):  # so that no other process removes our folder before it is locked
             for left in sorted(out.glob(f"{prefix}*{suffix}")):
                 with _lock(left, wait=False) as locked:
                     if locked:

@@ -298,9 +298,9 @@ def _plain_size(column: pa.Array) -> int:
     return int(lengths[column.indices.drop_null().to_numpy()].sum(dtype=np.int64)) + 4 * len(column)
 
 
-def _as_given(wanted: pa.Schema, given: pa.Schema) -> pa.Schema:
+def _as_given(schema: pa.Schema, present: pa.Schema) -> pa.Schema:
     """Return ``wanted``, with dictionaries left where they are given."""
-    fields = [new if pa.types.is_dictionary(new.type) else old for old, new in zip(wanted, given, strict=True)]
+    fields = [new if pa.types.is_dictionary(new.type) else old for old, new in zip(schema, present, strict=True)]
     return pa.schema(fields)
 
 

@@ -135,11 +135,11 @@ def _refusals(endpoint: str, target: Target) -> Iterator[None]:
         yield
     except HfHubHTTPError as error:
         status = error.response.status_code if error.response is not None else 0
-        told = f"{endpoint} did not take {target.repository} ({status})"
+        refusal = f"{endpoint} did not take {target.repository} ({status})"
         if status in _REFUSED:
-            raise SettingsError(f"{told}: {_REFUSED[status]}.") from None
+            raise SettingsError(f"{refusal}: {_REFUSED[status]}.") from None
         kind = ServerError if status == 429 or status >= 500 else QuitError
-        raise kind(f"{told}: {shown(str(error))}. What was there before is unchanged; run it again.") from None
+        raise kind(f"{refusal}: {shown(str(error))}. What was there before is unchanged; run it again.") from None
     except OfflineModeIsEnabled:
         raise SettingsError("HF_HUB_OFFLINE is set, so nothing can be published: unset it.") from None
     except (HTTPError, OSError) as error:

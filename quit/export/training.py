@@ -1,4 +1,4 @@
-"""Which passages a fine-tuning export takes as positives and negatives of a question.
+"""Which passages a fine-tuning export takes as positives and negatives per question.
 
 Positives have label 2. Negatives are of one kind: ``other`` (positives of other questions, as in the paper's footnote
 11), ``any`` (passages of other questions, whatever their label), ``partial`` (label 1, the same question) or ``hard``
@@ -27,7 +27,7 @@ from quit.text.normalize import normalize_answer
 KINDS = ("other", "any", "partial", "hard")
 MINERS = ("bm25", "encoder")
 MOST = 200
-"""Positives or negatives a question at most: the largest number that fine-tuning runs compare (1, 5, ... 200)."""
+"""Positives or negatives per question at most: the largest number that fine-tuning runs compare (1, 5, ... 200)."""
 SPLITS = ("train", "dev")
 """Splits that models are tuned on."""
 PAIRS = "line i of a question pairs its positive i mod P with its negative i mod N, for i below max(P, N)"
@@ -35,7 +35,7 @@ PAIRS = "line i of a question pairs its positive i mod P with its negative i mod
 
 @dataclass(frozen=True, slots=True)
 class FineTuning:
-    """What a fine-tuning export takes: ``positives`` and ``negatives`` a question (at most), of which ``kind``.
+    """What a fine-tuning export takes: ``positives`` and ``negatives`` per question (at most), of which ``kind``.
 
     ``miner``: what finds hard negatives. ``seed``: key of all choices. Raises ``SettingsError`` for other values.
     """
@@ -50,14 +50,14 @@ class FineTuning:
         for name in ("positives", "negatives"):
             if not 1 <= getattr(self, name) <= MOST:
                 raise SettingsError(f"--{name} must be 1 to {MOST}, not {getattr(self, name)}.")
-        for option, value, known in (("--negative-kind", self.kind, KINDS), ("--miner", self.miner, MINERS)):
-            if value not in known:
-                raise SettingsError(f"{option} {value!r} is unknown.{did_you_mean(value, known)}")
+        for option, value, names in (("--negative-kind", self.kind, KINDS), ("--miner", self.miner, MINERS)):
+            if value not in names:
+                raise SettingsError(f"{option} {value!r} is unknown.{did_you_mean(value, names)}")
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A question with its passages: ``position * P + row``, P passages a question, best first or as drawn."""
+    """A question with its passages: ``position * P + row``, P passages per question, best first or as drawn."""
 
     position: int
     positives: list[int]
@@ -152,28 +152,28 @@ class Selection:
 
     def _drawn(self, position: int, pool: np.ndarray) -> list[int]:
         """Return negatives out of ``pool`` (passages, int64), without those of questions that share an answer."""
-        size, wanted = len(self.dataset.permutations), self.wanted.negatives
+        size, count = len(self.dataset.permutations), self.wanted.negatives
         barred = self._sharing(position)
         ranges = np.searchsorted(pool, [[question * size, (question + 1) * size] for question in barred])
         key, start = self._key("other", position), 0
         if len(pool) - np.diff(ranges).sum() <= MOST:  # few: all of them, shuffled, whatever is wanted
             allowed = np.array([passage for passage in pool.tolist() if passage // size not in barred], np.int64)
-            return allowed[np.argsort(keyed_draws(key, len(allowed)), kind="stable")][:wanted].tolist()
-        drawn: dict[int, None] = {}
-        while len(drawn) < wanted:
+            return allowed[np.argsort(keyed_draws(key, len(allowed)), kind="stable")][:count].tolist()
+        passages: dict[int, None] = {}
+        while len(passages) < count:
             places = (keyed_draws(key, 2 * MOST, start) % np.uint64(len(pool))).astype(np.int64)
             start += 2 * MOST
-            drawn |= dict.fromkeys(passage for passage in pool[places].tolist() if passage // size not in barred)
-        return list(drawn)[:wanted]
+            passages |= dict.fromkeys(passage for passage in pool[places].tolist() if passage // size not in barred)
+        return list(passages)[:count]
 
     def _hard(self, position: int, ranking: np.ndarray) -> list[int]:
-        size, wanted = len(self.dataset.permutations), self.wanted.negatives
+        size, count = len(self.dataset.permutations), self.wanted.negatives
         barred = self._sharing(position)
-        nearest = [question for question in ranking.tolist() if question not in barred][:wanted]
+        nearest = [question for question in ranking.tolist() if question not in barred][:count]
         rows = [question * size + self.full_row for question in nearest]
         turns = range(size - 1)
         further = (question * size + int(self._further(question)[turn]) for turn in turns for question in nearest)
-        return rows + list(islice(further, wanted - len(rows)))
+        return rows + list(islice(further, count - len(rows)))
 
     def _further(self, position: int) -> np.ndarray:
         """Return the rows of a question's other passages, in the order in which they become hard negatives."""
@@ -185,9 +185,9 @@ class Selection:
     def _rankings(self, positions: np.ndarray) -> Iterator[np.ndarray]:
         from quit.export.mining import nearest_questions
 
-        asked = [self.dataset.questions[position] for position in positions]
+        questions = [self.dataset.questions[position] for position in positions]
         documents = [" ".join(hints) for hints in self.dataset.hint_lists(positions)]
-        for rows in nearest_questions(self.wanted.miner, asked, documents, self.encoder):
+        for rows in nearest_questions(self.wanted.miner, questions, documents, self.encoder):
             yield positions[rows]
 
     @cached_property
@@ -227,7 +227,7 @@ def passages_of(chosen: np.ndarray, positions: np.ndarray) -> np.ndarray:
 def keyed_draws(key: int, count: int, start: int = 0) -> np.ndarray:
     """Return draws ``start`` to ``start + count`` of the stream of a key: uint64, shape (count,).
 
-    SplitMix64 (Steele, Lea and Flood 2014): each draw depends on key and place alone, on every machine.
+    SplitMix64 (Steele, Lea and Flood 2014): each draw depends only on key and place, on every machine.
     """
     counter = np.arange(start + 1, start + count + 1, dtype=np.uint64)
     value = np.uint64(key) + counter * np.uint64(0x9E3779B97F4A7C15)

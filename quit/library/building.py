@@ -39,8 +39,8 @@ def build(
             follows from their content. None: the sources of the last build.
         profile: Name of a profile, or the path of a TOML file; that of the last build, else ``embedded``.
         settings: Over the profile, as ``{"judge.threshold": 0.6}``; those of the last build if not given.
-        models: Name -> an object with ``answer(prompts)``, a reader, or with ``verdicts(items)``, the judge
-            (:mod:`quit.models.own`). It takes the place of the profile's reader of that name, or is one more labeler.
+        models: Objects by name: with ``answer(prompts)`` a reader, with ``verdicts(items)`` the judge
+            (docs/howto/language-models.md). They work with the runner ``threads`` only.
         questions: Only the first so many questions; 0 for all again.
         shards: Parts per table; the result is the same.
         runner: ``threads``, ``processes`` or ``ray``; the result is the same.

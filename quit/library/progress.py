@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
 from rich.markup import escape
@@ -23,10 +23,12 @@ from rich.text import Text
 from quit.common.progress import Listener, listening
 from quit.common.stopping import on_stop
 from quit.common.terminal import SafeConsole
-from quit.engine.pipeline import Pipeline
 from quit.render.terminal import sentence
 from quit.status.forecast import Forecast, span, time_of
 from quit.text.words import counted
+
+if TYPE_CHECKING:  # it imports every stage: for seconds no Prefect server would start
+    from quit.engine.pipeline import Pipeline
 
 _ERR = SafeConsole(stderr=True, highlight=False)
 _TICK = 0.5  # seconds between looks at the forecast and the language models' meter

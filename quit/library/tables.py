@@ -352,7 +352,9 @@ class Tables:
             SettingsError: A setting is of another section.
             WorkspaceError: Another run holds the workspace.
         """
-        from flows.calling import call_flow
+        from flows.calling import call_flow, own_server
+
+        server = own_server()  # it starts while the reviews are read
         from quit.engine.planning import held_last_build
         from quit.library.progress import working
         from quit.review.apply import nothing_to_update
@@ -362,7 +364,7 @@ class Tables:
         with working("labels", not progress), held as pipeline:
             if nothing_to_update(pipeline, withdraw):
                 return asdict(update_report(pipeline, ran=False))
-            return call_flow("review.update_held", pipeline, withdraw)["update"]
+            return call_flow("review.update_held", pipeline, withdraw, server=server)["update"]
 
 
 def open_tables(place: str | Path) -> Tables:

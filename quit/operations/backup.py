@@ -44,7 +44,7 @@ def backup(
     everything: bool = False,
     wait: float = 180.0,
 ) -> Backup:
-    """Write a workspace to the tar file ``target``, readable by its owner alone.
+    """Write a workspace to the tar file ``target``, readable only by its owner.
 
     Current tables, logs, reviews, releases and settings go in; with ``everything`` tables of older fingerprints too.
     Never in it: locks, what killed runs left, how far the last pull got, and accounts and secrets of a local annotation

@@ -48,22 +48,22 @@ def unused(workspace: Workspace, *, keep: int = 0, days: float = 0.0) -> list[Un
     for stage in sorted(path for path in (workspace.path / "tables").glob("*_*") if path.is_dir()):
         run = stage.name.partition("_")[2]
         name = run.partition("_")[0]
-        mine = [
+        tables_of_run = [
             _measure(run, folder) for folder in stage.iterdir() if folder.is_dir() and (name, folder.name) not in needed
         ]
-        mine = [tables for tables in mine if tables.complete or planned]
-        mine.sort(key=lambda tables: (-tables.changed, tables.fingerprint))
+        tables_of_run = [tables for tables in tables_of_run if tables.complete or planned]
+        tables_of_run.sort(key=lambda tables: (-tables.changed, tables.fingerprint))
         newest = time.time() - days * 86400 if days else float("inf")
-        unneeded += [tables for tables in mine[keep:] if tables.changed <= newest]
+        unneeded += [tables for tables in tables_of_run[keep:] if tables.changed <= newest]
     return unneeded
 
 
-def collect(workspace: Workspace, found: Sequence[Unused], wait: float = 180.0) -> int:
+def collect(workspace: Workspace, tables_of: Sequence[Unused], wait: float = 180.0) -> int:
     """Remove stage runs; returns the bytes freed. Raises :class:`WorkspaceError` where a run holds the workspace."""
     freed = 0
     with workspace.lock(wait):
         removable = {tables.folder for tables in unused(workspace)}  # a build may have begun meanwhile
-        for tables in found:
+        for tables in tables_of:
             if tables.folder not in removable:
                 raise WorkspaceError(f"{tables.folder} is in use again. Look again, then remove.")
             workspace.discard(tables.folder)

@@ -1,7 +1,7 @@
 """Before spending: how many requests, tokens, hours and how much money a build will take (``quit plan``).
 
 Token counts come from a sample of the questions, by each model's own tokenizer where it is on this machine, else four
-characters a token; what a chat template puts around the turns (some four tokens each) is not counted. With a prefix
+characters per token; what a chat template puts around the turns (some four tokens each) is not counted. With a prefix
 cache of blocks of B tokens a passage with all of its parent in the cache computes what comes after the last full block
 of that parent; the passages of a question are the nodes of a trie, each with its parent before it.
 """
@@ -25,7 +25,7 @@ from quit.models.own import OwnReader
 from quit.models.prompting import CHARACTERS_A_TOKEN
 from quit.models.protocols import Prompt
 from quit.models.readers.llm import LLMReader
-from quit.operations.economy import Economy, economy, sums
+from quit.operations.partial import PartialPlan, partial_plan, sums
 from quit.settings import JudgeSettings, ReaderSettings
 from quit.sources import read_sources
 from quit.stages.collect import collect
@@ -33,9 +33,9 @@ from quit.stages.labelling.passages import passage_count
 from quit.stages.read import selected_hints
 
 JUDGED_A_QUESTION = 20.0
-"""Distinct answers a question that a judge has to see, where no workspace tells: the paper does not say."""
+"""Distinct answers per question that a judge has to see, where no workspace tells: the paper does not say."""
 COMPLETION_TOKENS = 6.0
-"""Tokens a reply, where no workspace tells."""
+"""Tokens per reply, where no workspace tells."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Line:
 class Plan:
     """What a build will ask. ``total``: the sums of the lines; ``notes`` say what was measured and what was assumed.
 
-    ``economy``: ranges of what labelers are asked, with ``labels.partial``; the lines say the most.
+    ``partial``: ranges of what labelers are asked, with ``labels.partial``; the lines say the most.
     """
 
     questions: int
@@ -72,27 +72,27 @@ class Plan:
     lines: tuple[Line, ...]
     total: Line
     notes: tuple[str, ...]
-    economy: Economy | None = None
+    partial: PartialPlan | None = None
 
 
 def plan(pipeline: Pipeline, *, sample: int = 200, block: int = 16, throughput: float | None = None) -> Plan:
     """Return the plan of what is still to do.
 
-    ``sample``: questions whose prompts are counted. ``block``: tokens a block of the server's prefix cache.
-    ``throughput``: replies a second; the workspace's own measure where it is None.
+    ``sample``: questions whose prompts are counted. ``block``: tokens per block of the server's prefix cache.
+    ``throughput``: replies per second; the workspace's own measure where it is None.
     """
     questions, notes = planned_questions(pipeline)
     positions = np.unique(np.linspace(0, len(questions) - 1, sample, dtype=int)) if questions else ()
-    known = GenerationCache() if pipeline.settings.run.generation_cache else None
-    if known is not None:
-        pipeline.workspace.keep_replies(known)
+    cache = GenerationCache() if pipeline.settings.run.generation_cache else None
+    if cache is not None:
+        pipeline.workspace.keep_replies(cache)
     planner = _Planner(
         pipeline,
         len(questions),
         [questions[position] for position in positions],
         block,
         throughput,
-        known,
+        cache,
         totals(pipeline.workspace.path),
         notes,
     )
@@ -106,14 +106,16 @@ def plan(pipeline: Pipeline, *, sample: int = 200, block: int = 16, throughput: 
             else:
                 lines += planner.judge_lines()
     finally:
-        if known is not None:
-            known.close()
+        if cache is not None:
+            cache.close()
     if not pipeline.settings.replying_models:
         notes.append("This profile asks no language model: it costs nothing but this machine's time.")
     passages = len(questions) * passage_count(pipeline.settings.convergence.hints)
     costs = {line.model: line.cost for line in lines if line.role == "read"}
-    partly = economy(pipeline, passages, costs)
-    return Plan(len(questions), passages, tuple(lines), Line("total", "", **sums(Line, lines, 2)), tuple(notes), partly)
+    partial = partial_plan(pipeline, passages, costs)
+    return Plan(
+        len(questions), passages, tuple(lines), Line("total", "", **sums(Line, lines, 2)), tuple(notes), partial
+    )
 
 
 def is_current(pipeline: Pipeline, stage: str) -> bool:
@@ -126,8 +128,8 @@ def planned_questions(pipeline: Pipeline) -> tuple[list[Prompt], list[str]]:
     """Return the questions that a build will ask about, with their hints, and how they are known, in a sentence."""
     if is_current(pipeline, "rank"):
         table, hints = pipeline.workspace.read("questions"), selected_hints(pipeline.workspace.read("ranked_hints"))
-        drawn = is_current(pipeline, "split")  # near duplicates leave there
-        kept = set(pipeline.workspace.read("splits").column("question_id").to_pylist() if drawn else hints)
+        has_splits = is_current(pipeline, "split")  # near duplicates leave there
+        ids = set(pipeline.workspace.read("splits").column("question_id").to_pylist() if has_splits else hints)
         note = "Questions and hints: those the workspace's last build kept."
     else:
         tables = collect(
@@ -138,15 +140,15 @@ def planned_questions(pipeline: Pipeline) -> tuple[list[Prompt], list[str]]:
         )
         table, hints = tables["questions"], {}
         for row in tables["hints"].to_pylist():
-            mine = hints.setdefault(row["question_id"], [])
-            if len(mine) < pipeline.settings.convergence.hints:
-                mine.append(row["hint"])
-        kept = set(hints)
+            texts = hints.setdefault(row["question_id"], [])
+            if len(texts) < pipeline.settings.convergence.hints:
+                texts.append(row["hint"])
+        ids = set(hints)
         note = "Questions and hints: as collected; the leakage filter will take some of them away."
     questions = [
         Prompt(row["question_id"], row["question"], tuple(hints[row["question_id"]]))
         for row in table.to_pylist()
-        if row["question_id"] in kept and row["question_id"] in hints
+        if row["question_id"] in ids and row["question_id"] in hints
     ]
     return questions, [note]
 
@@ -170,8 +172,8 @@ class _Planner:
         prompt, probe = reader_prompts(spec)
         settings, scale = self.pipeline.settings, self.questions / len(self.sampled) if self.sampled else 0.0
         reader = language_reader(spec, settings, Unasked(generator_identity(spec)))
-        mine = self.measured.get(spec.name, {})
-        each = mine["completion_tokens"] / mine["requests"] if mine.get("requests") else COMPLETION_TOKENS
+        measured = self.measured.get(spec.name, {})
+        each = measured["completion_tokens"] / measured["requests"] if measured.get("requests") else COMPLETION_TOKENS
         lines = []
         for role, run, template, repetitions in (
             ("probe", f"probe:{spec.name}", probe, settings.probe.repetitions),
@@ -208,21 +210,21 @@ class _Planner:
         pipeline, spec = self.pipeline, self.pipeline.settings.judge
         if "judge" in pipeline.workspace.current():
             verdicts = pipeline.workspace.read("verdicts")
-            asked = pc.sum(pc.equal(verdicts.column("basis"), "model")).as_py() or 0
-            rate = asked / max(1, len(verdicts.column("question_id").unique()))
-            self.notes.append(f"{spec.name}: {rate:.1f} answers a question, as in the workspace's last build.")
+            judged = pc.sum(pc.equal(verdicts.column("basis"), "model")).as_py() or 0
+            rate = judged / max(1, len(verdicts.column("question_id").unique()))
+            self.notes.append(f"{spec.name}: {rate:.1f} answers per question, as in the workspace's last build.")
         else:
             rate = JUDGED_A_QUESTION
-            self.notes.append(f"{spec.name}: {rate:.0f} answers a question are assumed; nothing was read yet.")
+            self.notes.append(f"{spec.name}: {rate:.0f} answers per question are assumed; nothing was read yet.")
         count = self._counter(spec)
         frame = sum(count(text) for _, text in judge_prompt(spec).turns)
         mean = float(np.mean([count(question.question) for question in self.sampled])) if self.sampled else 0.0
         probed = self.questions * len(pipeline.settings.readers) * pipeline.settings.probe.repetitions
         lines = []
-        for role, wanted in (("probe", probed), ("judge", round(self.questions * rate))):
+        for role, expected in (("probe", probed), ("judge", round(self.questions * rate))):
             runs = [run for run in pipeline.runs if run.stage.name == role]
             left = sum(not pipeline.is_done(run) for run in runs)
-            replies = round(wanted * left / len(runs))
+            replies = round(expected * left / len(runs))
             prompts = round(replies * (frame + mean + 2 * COMPLETION_TOKENS))
             line = self._line(spec, role, replies=replies, prompt=prompts, computed=prompts, completion=2 * replies)
             lines.append(line)
@@ -244,10 +246,10 @@ class _Planner:
         left: float = 1.0,
     ) -> Line:
         """Return a line with hours and costs; ``left``: share of the replies that the cache does not have."""
-        mine = self.measured.get(spec.name, {})
+        measured = self.measured.get(spec.name, {})
         rate = self.throughput
-        if not rate and mine.get("seconds") and mine.get("requests"):
-            rate = mine["requests"] / mine["seconds"]
+        if not rate and measured.get("seconds") and measured.get("requests"):
+            rate = measured["requests"] / measured["seconds"]
         again = spec.price_prompt if spec.price_cached is None else spec.price_cached
         out = completion * spec.price_completion
         priced = not replies or bool({"price_prompt", "price_completion"} & spec.model_fields_set)

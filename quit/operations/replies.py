@@ -118,10 +118,10 @@ def _is_needed(pipeline: Pipeline, run: StageRun, spec: ReaderSettings | JudgeSe
         questions = questions[:: len(questions) // _SAMPLE + 1]
     reader = language_reader(spec, pipeline.settings, Unasked(generator_identity(spec)))
     repetitions = 1 if reads else pipeline.settings.probe.repetitions
-    wanted = kept = 0
+    needed = cached = 0
     for question in questions:
         paths = passage_paths(len(question.hints)) if reads else [()]
-        wanted += len(paths) * repetitions
-        kept += cached_replies(reader, question, paths, repetitions, cache)
+        needed += len(paths) * repetitions
+        cached += cached_replies(reader, question, paths, repetitions, cache)
     certain = is_current(pipeline, "rank") and not pipeline.strategy.in_turn
-    return kept < wanted if certain else not kept and wanted > 0
+    return cached < needed if certain else not cached and needed > 0

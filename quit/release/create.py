@@ -18,7 +18,7 @@ from quit import contracts
 from quit.common.files import file_checksum, write_json, writing
 from quit.common.ids import content_hash
 from quit.common.progress import advance
-from quit.dataset.files import TableFiles, workspace_tables, write_table
+from quit.dataset.files import TableFiles, write_table
 from quit.dataset.release import (
     DESCRIPTION,
     FOLDER,
@@ -30,8 +30,8 @@ from quit.dataset.release import (
     open_release,
     verify,
 )
-from quit.dataset.statistics import statistics
-from quit.dataset.workspace import provenance_of, readers_of, verification_of
+from quit.dataset.statistics import statistics_of
+from quit.dataset.workspace import provenance_of, readers_of, verification_of, workspace_tables
 from quit.engine.pipeline import Pipeline
 from quit.engine.usage import origins
 from quit.engine.workspace import Workspace
@@ -55,8 +55,8 @@ _SIMILARITY_DIGITS = 3  # an estimate with a standard error of about 0.01; furth
 
 @dataclass(frozen=True)
 class Created:
-    """What became of ``create``. ``new``: false where the same release was already there; ``note``: what of the new one
-    is not in it then, a sentence, or empty."""
+    """Result of ``create``. ``new``: false where the same release was already there; ``note``: how the existing release
+    differs from the requested one, in a sentence, or empty."""
 
     release: Release
     new: bool
@@ -64,7 +64,7 @@ class Created:
 
 
 def subject_of(pipeline: Pipeline, settings: Settings | None = None) -> Subject:
-    """Return a finished build as what gates check; ``settings``: others than the build's, for the gates alone.
+    """Return a finished build as what gates check; ``settings``: others than the build's, only for the gates.
 
     Raises :class:`WorkspaceError` when a stage is not finished.
     """
@@ -120,14 +120,14 @@ def put(target: Path, store: Store, make: Callable[[Path], Mapping[str, Any]]) -
 
 def subject_of_release(release: Release, settings: Mapping[str, Any] | None = None) -> Subject:
     """Return a release as what gates check; ``settings``: other values of the section ``release``."""
-    given = release.content["settings"]
+    content = release.content["settings"]
     parsed = parse(
         {
-            "convergence": {"hints": given["convergence"]["hints"]},
-            "leakage": given.get("leakage", {}),
-            "split": {"near_duplicate": given["split"]["near_duplicate"]},
-            "review": {"splits": given["review"]["splits"]},
-            "release": {**given["release"], **(settings or {})},
+            "convergence": {"hints": content["convergence"]["hints"]},
+            "leakage": content.get("leakage", {}),
+            "split": {"near_duplicate": content["split"]["near_duplicate"]},
+            "review": {"splits": content["review"]["splits"]},
+            "release": {**content["release"], **(settings or {})},
         }
     )
     return Subject(release.files, release.readers, parsed)
@@ -320,12 +320,7 @@ def _counts(files: TableFiles) -> dict[str, Any]:
 
 
 def _statistics(files: TableFiles, encoder: Encoder | None) -> dict[str, Any]:
-    keys = ["question_id", "permutation"]
-    figures = statistics(
-        **{name: files.read(name) for name in ("questions", "ranked_hints", "descriptions", "splits", "valid_answers")},
-        labels=files.read("labels", [*keys, "label"], keys),
-        encoder=encoder,
-    ).to_dict()
+    figures = statistics_of(files, encoder).to_dict()
     for row in figures["summary"]:
         for name in ("semantic_similarity", "similarity_error"):
             if row[name] is not None:
@@ -336,7 +331,7 @@ def _statistics(files: TableFiles, encoder: Encoder | None) -> dict[str, Any]:
 
 
 def list_rows(releases: Sequence[Release]) -> list[dict[str, Any]]:
-    """Return one row a release: name, content id, questions by split, passages, reviews, annotators, gates."""
+    """Return one row per release: name, content id, questions by split, passages, reviews, annotators, gates."""
     return [
         {
             "name": release.name,

@@ -15,9 +15,8 @@ import pyarrow.parquet as pq
 
 from quit.common.columns import positions_in
 from quit.common.progress import advance
-from quit.dataset.dataset import Dataset, ReaderInfo
+from quit.dataset.dataset import Dataset, ExportTables, ReaderInfo
 from quit.dataset.files import TableFiles, contract
-from quit.dataset.release_tables import frozen_tables
 from quit.errors import InputError, SettingsError, did_you_mean
 from quit.evaluate.labels import labels_by_split, predicted_sentence
 from quit.models.protocols import NO_ANSWER
@@ -179,18 +178,18 @@ def _missing_passage(subject: Subject) -> list[str]:
     violations = _short("ranked_hints", ids, [ranked.filter(ranked["selected"])], hints, "selected hints")
     count = len(permutations)
     for name in ("passages", "labels", *(f"answers/{info.name}" for info in subject.readers)):
-        seen = np.zeros(len(ids) * count, dtype=np.int16)
+        counted = np.zeros(len(ids) * count, dtype=np.int16)
         strange = np.zeros(len(ids), dtype=np.int64)  # rows of no permutation
         for rows in subject.files.batches(name, ["question_id", "permutation"]):
             question = positions_in(rows["question_id"], ids)
             passage = positions_in(rows["permutation"], permutations.permutation)
-            known = passage >= 0
-            cells = question[known] * count + passage[known]
+            valid = passage >= 0
+            cells = question[valid] * count + passage[valid]
             if len(cells):
                 counts = np.bincount(cells - cells.min())
-                seen[cells.min() : cells.min() + len(counts)] += counts.astype(np.int16)
-            strange += np.bincount(question[~known], minlength=len(ids))
-        each = seen.reshape(len(ids), count)
+                counted[cells.min() : cells.min() + len(counts)] += counts.astype(np.int16)
+            strange += np.bincount(question[~valid], minlength=len(ids))
+        each = counted.reshape(len(ids), count)
         for row in np.flatnonzero((each != 1).any(axis=1) | (strange > 0)):
             violations.append(
                 f"{name}: {ids[int(row)]} has {each[row].sum() + strange[row]} rows, expected its {count} passages, "
@@ -222,9 +221,9 @@ def _answer_in_passage(subject: Subject) -> list[str]:
         selected, gold = hints.get(row["question_id"], []), row["origin"] == "gold"
         where = contained_in(row["answer"], selected, gold, subject.settings.leakage)
         if where is not None:
-            shown = " ".join(selected[rank] for rank in where)
+            passage = " ".join(selected[rank] for rank in where)
             digits = "".join(map(str, where))
-            violations.append(f"{row['question_id']}: {row['answer']!r} is in the passage {digits}: {shown[:160]!r}")
+            violations.append(f"{row['question_id']}: {row['answer']!r} is in the passage {digits}: {passage[:160]!r}")
     return violations
 
 
@@ -266,7 +265,7 @@ def _unjudged_answer(subject: Subject) -> list[str]:
 
 def _label_mismatch(subject: Subject) -> list[str]:
     labelers = [info for info in subject.readers if info.role == "labeler"]
-    dataset = Dataset(frozen_tables(subject.files, labelers))
+    dataset = Dataset(ExportTables.read(subject.files, labelers, {}))
     violations = []
     for position in range(0, len(dataset.ids), QUESTIONS_AT_A_TIME):
         try:
@@ -297,7 +296,7 @@ def coverage(files: TableFiles, splits: Sequence[str]) -> dict[str, Any]:
         "judged": judged,
         "share": judged / answers if answers else 1.0,
         "questions": len(tally),
-        "reviewed": sum(whole == done for whole, done in tally.values()),
+        "reviewed": sum(whole == judged_answers for whole, judged_answers in tally.values()),
     }
 
 

@@ -84,14 +84,14 @@ class _AsPublished:
 
     def __init__(self, labelers: Iterable[Answers]) -> None:
         self._given: set[tuple[str, str]] = set()
-        for given in labelers:
-            columns = (given.distinct[name].to_pylist() for name in ("question_id", "answer_key"))
+        for answers in labelers:
+            columns = (answers.distinct[name].to_pylist() for name in ("question_id", "answer_key"))
             self._given.update(zip(*columns, strict=True))
 
     def verdicts(self, items: Sequence[JudgeItem], sample: int = 0) -> list[Verdict]:
-        """Return one verdict an item; null where no labeler gave the answer."""
-        given = ((item.question_id, normalize_answer(item.candidate)) in self._given for item in items)
-        return [Verdict(False if judged else None, None, "") for judged in given]
+        """Return one verdict per item; null where no labeler gave the answer."""
+        judged_before = ((item.question_id, normalize_answer(item.candidate)) in self._given for item in items)
+        return [Verdict(False if judged else None, None, "") for judged in judged_before]
 
 
 def import_release(folder: Path, out: Path, name: str | None = None, encoder: Encoder | None = None) -> Created:
@@ -182,7 +182,7 @@ def _splits(ids: Mapping[str, Sequence[str]]) -> pa.Table:
 
 
 def _tables_of(block: Sequence[Published], file: str, files: ReleaseFiles, differences: _Differences) -> Tables:
-    """Return the rows that some questions have in every table but ``splits``."""
+    """Return the rows that some questions have in every table except ``splits``."""
     passages = enumerate_passages([question.question_id for question in block], files.permutations.n)
     replies: dict[str, Tables] = {
         info.name: _numbered(block, passages, key, info.name)
@@ -215,9 +215,9 @@ def _tables_of(block: Sequence[Published], file: str, files: ReleaseFiles, diffe
 
 
 def _numbered(block: Sequence[Published], passages: pa.Table, key: str, reader: str) -> Tables:
-    given = pa.array(chain.from_iterable(question.answers[key] for question in block), pa.string())
+    answers = pa.array(chain.from_iterable(question.answers[key] for question in block), pa.string())
     rows = passages.select(["question_id", "permutation"])
-    return number_answers(rows.append_column("reader", pa.repeat(reader, len(rows))).append_column("answer", given))
+    return number_answers(rows.append_column("reader", pa.repeat(reader, len(rows))).append_column("answer", answers))
 
 
 def _with(table: pa.Table, **columns: pa.Array | None) -> pa.Table:

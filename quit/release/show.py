@@ -66,7 +66,7 @@ def _reviews(reviews: Mapping[str, Any]) -> str:
 
 
 def _figures(statistics: Mapping[str, Any]) -> Table:
-    """Return the paper's table 1 and the share of label 2 by hints, difficulty and type, a column a split."""
+    """Return the paper's table 1 and the share of label 2 by hints, difficulty and type, a column per split."""
     table = table_1(statistics["summary"])
     splits = table.heads[1:]
     rows = list(table.rows)
@@ -96,7 +96,7 @@ _LISTS = {
 
 
 def differences(changes: Mapping[str, Any], limit: int = 0) -> list[Table | str]:
-    """Return what a diff (:meth:`quit.release.diff.Diff.to_dict`) says, as sentences and tables; ``limit``: rows a
+    """Return what a diff (:meth:`quit.release.diff.Diff.to_dict`) says, as sentences and tables; ``limit``: rows per
     list, 0 for all."""
     if changes["same"]:
         return ["The content is the same."]
@@ -121,7 +121,7 @@ def differences(changes: Mapping[str, Any], limit: int = 0) -> list[Table | str]
 
 
 def changelog(made: Diff, limit: int = 50) -> str:
-    """Return a diff as Markdown for a changelog; ``limit``: rows a list, 0 for all."""
+    """Return a diff as Markdown for a changelog; ``limit``: rows per list, 0 for all."""
     before, after = made.before, made.after
     ids = f"Content id `{before['content_id']}` -> `{after['content_id']}`."
     return markdown([f"## {after['name']} (after {before['name']})", ids, *differences(made.to_dict(), limit)])

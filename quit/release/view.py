@@ -31,12 +31,12 @@ class FrozenWorkspace(Workspace):
 
     def part_files(self, name: str, shard: Range = WHOLE, runs: Sequence[str] | None = None) -> list[tuple[Path, bool]]:
         """Return the files of a table, of answers those of all readers or of the readers of some runs."""
-        found = []
+        files = []
         for table, paths in self.release.files.parts.items():
             base, _, reader = table.partition("/")
             if base == name and (not reader or runs is None or f"read:{reader}" in runs):
-                found += [(path, shard == WHOLE) for path in paths]
-        return found
+                files += [(path, shard == WHOLE) for path in paths]
+        return files
 
 
 def open_to_read(place: str | Path) -> Workspace:
@@ -66,5 +66,5 @@ def shown_readers(workspace: Workspace, settings: Settings) -> Sequence[ReaderIn
 def shown_judge(workspace: Workspace, settings: Settings) -> str:
     """Return the name of the judge; of imported files, whose judge is unknown, ``published``."""
     release = release_of(workspace)
-    given: Mapping[str, Any] = release.content["settings"].get("judge", {}) if release else {}
-    return given.get("name", "published") if release else settings.judge.name
+    judge: Mapping[str, Any] = release.content["settings"].get("judge", {}) if release else {}
+    return judge.get("name", "published") if release else settings.judge.name

@@ -40,14 +40,14 @@ def style() -> str:
     return (TEMPLATES / "style.css").read_text(encoding="utf-8")
 
 
-def spans(text: str, wanted: Sequence[str]) -> list[tuple[str, bool]]:
+def spans(text: str, words: Sequence[str]) -> list[tuple[str, bool]]:
     """Cut ``text`` where words of ``wanted`` stand; return pieces, each with whether it is one of them.
 
     >>> spans("It is in Rome.", ["Rome"])
     [('It is in ', False), ('Rome', True), ('.', False)]
     """
-    kept = sorted({span for span in wanted if span}, key=len, reverse=True)
-    if not kept:
+    ordered = sorted({span for span in words if span}, key=len, reverse=True)
+    if not ordered:
         return [(text, False)]
-    pieces = re.split("(" + "|".join(map(re.escape, kept)) + ")", text)
+    pieces = re.split("(" + "|".join(map(re.escape, ordered)) + ")", text)
     return [(piece, position % 2 == 1) for position, piece in enumerate(pieces) if piece]

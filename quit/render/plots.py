@@ -48,7 +48,7 @@ _STYLE: dict[Any, Any] = {
 def bars(
     name: str, labels: Sequence[str], series: Mapping[str, Sequence[float]], across: str = "", share: bool = False
 ) -> str:
-    """Draw horizontal bars, one a label, the first at the top, each with its value; several series are stacked.
+    """Draw horizontal bars, one per label, the first at the top, each with its value; several series are stacked.
 
     ``share``: values are shares of 1, written as percentages. The axis ends after the longest bar, at a round number.
     """
@@ -96,7 +96,7 @@ def histogram(name: str, rows: Sequence[Mapping[str, Any]], groups: Sequence[str
 
 
 def lines(name: str, series: Mapping[str, Mapping[Any, float]], across: str, up: str, most: float | None = None) -> str:
-    """Draw a line a series over whole numbers or names; values are shares of 1. ``most``: end of the axis (None: the
+    """Draw a line per series over whole numbers or names; values are shares of 1. ``most``: end of the axis (None: the
     round number above the highest value)."""
 
     def draw(axes: Any) -> None:

@@ -98,7 +98,7 @@ TABLE_1 = (
 
 
 def table_1(summary: Sequence[Mapping[str, Any]]) -> Table:
-    """Return the paper's table 1, a column a split; ``summary``: of :mod:`quit.dataset.statistics`."""
+    """Return the paper's table 1, a column per split; ``summary``: of :mod:`quit.dataset.statistics`."""
     rows = [
         (name, *(number(row[key], form) for row in summary))
         for key, name, form in TABLE_1

@@ -35,20 +35,20 @@ def sentence(text: str, out: SafeConsole | None = None) -> None:
 
 def _show(table: Table, out: SafeConsole) -> None:
     """Print a table as wide as the terminal, and where its names need more, as wide as it has to be."""
-    drawn = rich.Table(title=table.title or None, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    grid = rich.Table(title=table.title or None, title_justify="left", box=None, pad_edge=False, header_style="bold")
     for place, head in enumerate(table.heads):
         left, wraps = not place or place in table.text, place in table.text
-        drawn.add_column(head, justify="left" if left else "right", no_wrap=not wraps)
+        grid.add_column(head, justify="left" if left else "right", no_wrap=not wraps)
     for row in table.cells:
-        drawn.add_row(*map(escape, row))
+        grid.add_row(*map(escape, row))
     options = out.options.update(width=WIDEST)
-    for column in drawn.columns:
+    for column in grid.columns:
         cells = [out.measure(cell, options=options) for cell in (column.header, *column.cells)]
         column.min_width = max(cell.maximum if column.no_wrap else cell.minimum for cell in cells)
-    measured = out.measure(drawn, options=options)
-    drawn.width = min(max(out.width, measured.minimum), measured.maximum)
+    measured = out.measure(grid, options=options)
+    grid.width = min(max(out.width, measured.minimum), measured.maximum)
     with out.capture() as printed:
-        out.print(drawn, crop=False)
+        out.print(grid, crop=False)
     for line in printed.get().splitlines():
         out.file.write(line.rstrip() + "\n")
     for text in filter(None, (table.note, f"... {table.more:,} more" if table.more else "")):

@@ -1,4 +1,4 @@
-"""``quit browse``: a small server for this machine alone, to search questions and open one. It only reads, and sends no
+"""``quit browse``: a small server, for this machine only, to search questions and open one. It only reads, and sends no
 script.
 
 A page from elsewhere that a person has open can ask it nothing: another host name than this machine's is refused (so a
@@ -100,28 +100,28 @@ class _Pages:
 
     def search(self, request: Request) -> Response:
         """Return results. What narrows them is in the address, and nothing else is, so that it can be passed on."""
-        asked = request.query_params
-        given = [(name, value) for name, value in asked.multi_items() if value and (name, value) not in _DEFAULTS]
+        parameters = request.query_params
+        pairs = [(name, value) for name, value in parameters.multi_items() if value and (name, value) not in _DEFAULTS]
         search = _search(request)
-        if len(given) < len(asked.multi_items()):  # a form sends its empty fields too
-            return RedirectResponse("/?" + urlencode(given) if given else "/", 303, _headers("'self'"))
-        page, size = int(asked.get("page", "1")[:9]), _RESULTS
+        if len(pairs) < len(parameters.multi_items()):  # a form sends its empty fields too
+            return RedirectResponse("/?" + urlencode(pairs) if pairs else "/", 303, _headers("'self'"))
+        page, size = int(parameters.get("page", "1")[:9]), _RESULTS
         results = self._lookup.search(page=page, size=size, **search)
         pages = max(1, -(-results.total // size))
         page = min(max(page, 1), pages)
-        kept = [(name, value) for name, value in given if name != "page"]
+        search_pairs = [(name, value) for name, value in pairs if name != "page"]
         return self._html(
             "search.html",
             date=last_changed(self._workspace),
             results=results,
             search=search,
             columns={column: COLUMNS[column] for column in results.columns},
-            query="?" + urlencode(kept) if kept else "",
+            query="?" + urlencode(search_pairs) if search_pairs else "",
             page=page,
             pages=pages,
             first=(page - 1) * size,
             to=lambda **changed: (
-                "/?" + urlencode([*(pair for pair in kept if pair[0] not in changed), *changed.items()])
+                "/?" + urlencode([*(pair for pair in search_pairs if pair[0] not in changed), *changed.items()])
             ),
         )
 
@@ -164,17 +164,17 @@ class _Pages:
 
 def _search(request: Request) -> dict[str, Any]:
     """Return the arguments of ``Lookup.search`` in an address. Raises ``HTTPException`` (400) for another parameter."""
-    asked = request.query_params
+    parameters = request.query_params
     names = ("q", *FILTERS, "order", "check", "page")
-    if unknown := [name for name in asked if name not in names]:
+    if unknown := [name for name in parameters if name not in names]:
         raise HTTPException(400, f"There is no parameter {unknown[0]!r}. Known: {', '.join(names)}.")
-    if not asked.get("page", "1").isdecimal() and asked["page"]:
-        raise HTTPException(400, f"{asked['page'][:40]!r} is not the number of a page.")
+    if not parameters.get("page", "1").isdecimal() and parameters["page"]:
+        raise HTTPException(400, f"{parameters['page'][:40]!r} is not the number of a page.")
     return {
-        "text": asked.get("q", "")[:1000],
-        "filters": {name: asked.get(name, "") for name in FILTERS},
-        "order": asked.get("order") or "id",
-        "checks": list(filter(None, asked.getlist("check"))),
+        "text": parameters.get("q", "")[:1000],
+        "filters": {name: parameters.get(name, "") for name in FILTERS},
+        "order": parameters.get("order") or "id",
+        "checks": list(filter(None, parameters.getlist("check"))),
     }
 
 

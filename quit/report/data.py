@@ -11,12 +11,13 @@ from typing import Any
 import duckdb
 
 from quit.common.progress import advance
-from quit.dataset.files import TableFiles
+from quit.dataset.files import current_files
 from quit.dataset.release import Release, open_release
-from quit.dataset.statistics import statistics
+from quit.dataset.statistics import statistics_of
 from quit.engine.usage import totals
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
+from quit.evaluate.labels import SPLITS
 from quit.release.create import list_rows
 from quit.release.diff import diff
 from quit.release.show import imported_lines
@@ -35,7 +36,6 @@ from quit.status.summary import (
 )
 from quit.version import __version__
 
-SPLITS = ("train", "dev", "test")
 _FIGURES = 21  # steps of ``gather`` that progress is reported about
 
 
@@ -129,15 +129,15 @@ def _counts(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
 
 
 def _readers(workspace: Workspace, settings: Settings, connection: duckdb.DuckDBPyConnection) -> list[dict[str, str]]:
-    """The profile's (or a release's) readers, then those that have answers but are in no profile (any more)."""
+    """The profile's (or a release's) readers, then those that have answers and are in no profile."""
     readers = [
         {"name": reader.name, "role": reader.role, "kind": reader.kind} for reader in shown_readers(workspace, settings)
     ]
-    known = {reader["name"] for reader in readers}
+    names = {reader["name"] for reader in readers}
     answering = _rows(connection, "SELECT DISTINCT reader FROM distinct_answers ORDER BY 1")
     return [
         *readers,
-        *({"name": row["reader"], "role": "", "kind": ""} for row in answering if row["reader"] not in known),
+        *({"name": row["reader"], "role": "", "kind": ""} for row in answering if row["reader"] not in names),
     ]
 
 
@@ -152,17 +152,17 @@ def _histogram(
     connection: duckdb.DuckDBPyConnection, table: str, value: str, group: str, bins: int
 ) -> list[dict[str, Any]]:
     """Return ``low, high, <group value>: count`` for ``bins`` equal bars over 0 to 1; 1 itself is in the last one."""
-    known = f"FROM {table} WHERE {value} IS NOT NULL"
-    groups = [row["name"] for row in _rows(connection, f"SELECT DISTINCT {group} AS name {known} ORDER BY 1")]
+    valued = f"FROM {table} WHERE {value} IS NOT NULL"
+    groups = [row["name"] for row in _rows(connection, f"SELECT DISTINCT {group} AS name {valued} ORDER BY 1")]
     bars = [{"low": at / bins, "high": (at + 1) / bins, **{name: 0 for name in groups}} for at in range(bins)]
-    counted = _rows(
+    counts = _rows(
         connection,
         f"""SELECT least(greatest(floor({value} * $bins), 0), $bins - 1)::INTEGER AS bar, {group} AS name,
                    count(*) AS count
-            {known} GROUP BY 1, 2""",
+            {valued} GROUP BY 1, 2""",
         bins=bins,
     )
-    for row in counted:
+    for row in counts:
         bars[row["bar"]][row["name"]] = row["count"]
     return bars
 
@@ -209,23 +209,23 @@ def _leakage(connection: duckdb.DuckDBPyConnection, settings: Settings) -> dict[
 
 
 def _types(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
-    counted = ", ".join(f"count(*) FILTER (s.split = '{split}') AS {split}" for split in SPLITS)
+    counts = ", ".join(f"count(*) FILTER (s.split = '{split}') AS {split}" for split in SPLITS)
     return _rows(
         connection,
-        f"""SELECT d.coarse, count(*) AS questions, {counted}, count(DISTINCT d.fine) AS fine
+        f"""SELECT d.coarse, count(*) AS questions, {counts}, count(DISTINCT d.fine) AS fine
             FROM descriptions d JOIN splits s USING (question_id) WHERE d.coarse IS NOT NULL
             GROUP BY 1 ORDER BY 2 DESC, 1""",
     )
 
 
 def _difficulty(connection: duckdb.DuckDBPyConnection, bins: int) -> dict[str, Any]:
-    placed = "(SELECT d.*, s.split FROM descriptions d JOIN splits s USING (question_id))"
-    counted = ", ".join(f"count(*) FILTER (split = '{split}') AS {split}" for split in SPLITS)
+    described = "(SELECT d.*, s.split FROM descriptions d JOIN splits s USING (question_id))"
+    counts = ", ".join(f"count(*) FILTER (split = '{split}') AS {split}" for split in SPLITS)
     return {
-        "bars": _histogram(connection, placed, "difficulty", "difficulty_bin", bins),
+        "bars": _histogram(connection, described, "difficulty", "difficulty_bin", bins),
         "bins": _rows(
             connection,
-            f"""SELECT difficulty_bin AS bin, count(*) AS questions, {counted}, avg(difficulty) AS mean FROM {placed}
+            f"""SELECT difficulty_bin AS bin, count(*) AS questions, {counts}, avg(difficulty) AS mean FROM {described}
                 WHERE difficulty_bin IS NOT NULL GROUP BY 1 ORDER BY mean""",
         ),
     }
@@ -234,15 +234,10 @@ def _difficulty(connection: duckdb.DuckDBPyConnection, bins: int) -> dict[str, A
 def _statistics(workspace: Workspace) -> dict[str, Any] | None:
     """The paper's table 1, and labels by hints, difficulty and type; without semantic similarity (that one is measured
     when a release is frozen)."""
-    tables = {
-        name: workspace.read(name) for name in ("questions", "ranked_hints", "descriptions", "splits", "valid_answers")
-    }
-    files = TableFiles({"labels": [path for path, _ in workspace.part_files("labels")]})
-    keys = ["question_id", "permutation"]  # dictionary-encoded: 2.4 million texts at full size
-    tables["labels"] = files.read("labels", [*keys, "label"], keys)
-    if not all(len(table) for table in tables.values()):
+    files = current_files(workspace)
+    if not all(files.parts.get(name) for name in ("descriptions", "splits", "valid_answers", "labels")):
         return None
-    return statistics(**tables).to_dict()
+    return statistics_of(files).to_dict()
 
 
 def _usage(workspace: Workspace, settings: Settings) -> dict[str, Any]:

@@ -69,10 +69,10 @@ def example_passage(
     share of label 2; the passage has all its hints in order of convergence. ``readers``: name and role, in the order
     wanted.
     """
-    chosen = connection.execute(_PASSAGE).fetchone()
-    if chosen is None:
+    row = connection.execute(_PASSAGE).fetchone()
+    if row is None:
         return None
-    question = story(workspace, chosen[0])
+    question = story(workspace, row[0])
     passage = max(question["passages"], key=lambda row: len(row["permutation"]))  # the first such: by permutation
     verdicts = {normalize_answer(row["answer"]): row["correct"] for row in question["verdicts"]}
     return {
@@ -92,18 +92,18 @@ def example_passage(
 
 def examples(workspace: Workspace, connection: duckdb.DuckDBPyConnection, settings: Settings) -> list[dict[str, Any]]:
     """Return ``kind, title, rule, questions`` for each kind that has any; no question appears twice."""
-    chosen: list[dict[str, Any]] = []
-    seen: set[str] = set()
+    kinds: list[dict[str, Any]] = []
+    earlier: set[str] = set()
     for kind, title, rule, sql in KINDS:
         # A question may be taken by an earlier kind: ask for as many more.
-        wanted = settings.pages.examples + len(seen)
-        ids = [row[0] for row in connection.execute(sql, {"examples": wanted}).fetchall()]
-        fresh = [question_id for question_id in ids if question_id not in seen][: settings.pages.examples]
-        seen |= set(fresh)
+        enough = settings.pages.examples + len(earlier)
+        ids = [row[0] for row in connection.execute(sql, {"examples": enough}).fetchall()]
+        fresh = [question_id for question_id in ids if question_id not in earlier][: settings.pages.examples]
+        earlier |= set(fresh)
         if fresh:
             questions = [example(story(workspace, question_id), _ANSWERS) for question_id in fresh]
-            chosen.append({"kind": kind, "title": title, "rule": rule, "questions": questions})
-    return chosen
+            kinds.append({"kind": kind, "title": title, "rule": rule, "questions": questions})
+    return kinds
 
 
 def example(question: dict[str, Any], most: int) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def example(question: dict[str, Any], most: int) -> dict[str, Any]:
     for passage in passages:
         for reader, answer in passage["answers"].items():
             readers.setdefault(normalize_answer(answer), set()).add(reader)
-    shown = [row for row in question["verdicts"] if row["passages"]]
+    verdicts = [row for row in question["verdicts"] if row["passages"]]
     labelled = [passage["label"] for passage in passages if passage["label"] is not None]
     return {
         "question_id": question["question_id"],
@@ -135,10 +135,10 @@ def example(question: dict[str, Any], most: int) -> dict[str, Any]:
             {"answer": row["answer"], "correct": row["correct"], "probability": row["probability"],
              "basis": row["basis"],
              "passages": row["passages"], "readers": sorted(readers.get(normalize_answer(row["answer"]), ()))}
-            for row in shown[:most]
+            for row in verdicts[:most]
         ],
         "readers": len({reader for passage in passages for reader in passage["answers"]}),
-        "more_answers": max(0, len(shown) - most),
+        "more_answers": max(0, len(verdicts) - most),
         "reasons": list(dict.fromkeys(
             f"{row['stage']}: {plain_name(row['reason'])} ({row['detail']})"
             for row in question["rejects"] if row["kind"] == "question"

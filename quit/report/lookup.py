@@ -132,9 +132,9 @@ class Lookup:
         rows = cursor.sql(query, params=[*values, size, (page - 1) * size]).to_arrow_table().to_pylist()
         conditions = [*CHECKS.values(), *(f"{column} > 0" for column in COLUMNS)]
         counts = ", ".join(f"count(*) FILTER ({condition})" for condition in conditions)
-        [counted] = cursor.execute(f"SELECT {counts} FROM overview").fetchall()
-        columns = [column for column, count in zip(COLUMNS, counted[len(CHECKS) :], strict=True) if count]
-        return Results(rows, total, choices, dict(zip(CHECKS, counted, strict=False)), columns)
+        [totals] = cursor.execute(f"SELECT {counts} FROM overview").fetchall()
+        columns = [column for column, count in zip(COLUMNS, totals[len(CHECKS) :], strict=True) if count]
+        return Results(rows, total, choices, dict(zip(CHECKS, totals, strict=False)), columns)
 
     def neighbours(
         self, question_id: str, text: str, filters: Mapping[str, str], order: str, checks: Sequence[str]

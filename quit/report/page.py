@@ -19,15 +19,15 @@ def render(facts: dict[str, Any], rows: int, links: str = "") -> str:
     ``rows``: of a list at most. ``links``: where questions can be opened, before their ids; empty: nowhere. Raises
     ``MissingDependency`` without matplotlib.
     """
-    asked = facts["asked"] or {}
-    rows_asked = [SplitLabels(**row) for row in asked.get("labels", [])]
+    coverage = facts["asked"] or {}
+    rows_asked = [SplitLabels(**row) for row in coverage.get("labels", [])]
     return (
         environment()
         .get_template("report.html")
         .render(
             facts=facts,
             sections=sections(facts, rows),
-            predicted=predicted_sentence(rows_asked, asked.get("looks", [])),
+            predicted=predicted_sentence(rows_asked, coverage.get("looks", [])),
             embedded=[row["name"] for row in facts["readers"] if row["kind"] == "embedded"],
             style=Markup(style()),
             links=links,

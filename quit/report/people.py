@@ -29,17 +29,17 @@ def review_progress(workspace: Workspace, settings: Review) -> dict[str, Any] | 
     number = {name: f"annotator {position}" for position, name in enumerate(names, start=1)}
     with workspace.connect() as connection:
         connection.register("live", live_reviews(ReviewStore(workspace).read()))
-        asked = connection.execute(
+        counts = connection.execute(
             """
             SELECT split, count(*), count(*) FILTER (question_id IN (SELECT question_id FROM live))
             FROM splits WHERE list_contains($splits, split) GROUP BY 1 ORDER BY 1
             """,
             {"splits": list(settings.splits)},
         ).fetchall()
-    shown = ("reviews", "annotators", "kinds", "agreement", "controls", "decided", "open", "applied")
+    names_of_facts = ("reviews", "annotators", "kinds", "agreement", "controls", "decided", "open", "applied")
     return {
-        "splits": [{"split": split, "asked": count, "reviewed": done} for split, count, done in asked],
-        **_numbered({name: status[name] for name in shown}, number),
+        "splits": [{"split": split, "asked": count, "reviewed": reviewed} for split, count, reviewed in counts],
+        **_numbered({name: status[name] for name in names_of_facts}, number),
     }
 
 
@@ -57,8 +57,8 @@ def judge_against_people(workspace: Workspace, settings: Review) -> dict[str, An
 
     Only answers that the judge had to decide (basis ``model``) count. ``both_yes``, ``only_judge``, ``only_people``,
     ``both_no``: answers; ``unread``: settled answers whose verdict could not be read; ``agreement``: share alike;
-    ``kappa``: Cohen's, None where it is not defined. ``kinds``: the same of blind pages alone and of the others, a dict
-    each with ``blind``.
+    ``kappa``: Cohen's, None where it is not defined. ``kinds``: the same for blind pages and for the others, each a
+    dict with ``blind``.
     """
     live = live_reviews(ReviewStore(workspace).read())
     compared = _compared(workspace, settings, live)

@@ -48,11 +48,11 @@ def agreement_figures(connection: duckdb.DuckDBPyConnection, readers: Sequence[M
     patterns = reader_patterns(connection, names) if len(names) > 1 else Counter()
     if not patterns:
         return {"all": None, "labelers": None}
-    kept = [position for position, name in enumerate(names) if name in labelers]
-    of_labelers = of_readers(patterns, kept)
+    places = [position for position, name in enumerate(names) if name in labelers]
+    of_labelers = of_readers(patterns, places)
     return {
         "all": _agreement(names, patterns),
-        "labelers": _agreement([names[position] for position in kept], of_labelers) if len(kept) > 1 else None,
+        "labelers": _agreement([names[position] for position in places], of_labelers) if len(places) > 1 else None,
     }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from quit.evaluate.labels import SPLITS
 from quit.release.show import differences
 from quit.render import plots
 from quit.render.table import Plot, Table, number, percent, plain_name, share, short_identity, table_1
@@ -15,7 +16,6 @@ from quit.status.asked import asked_tables
 from quit.status.summary import JudgeAgreement, type_sentence
 from quit.text.words import counted
 
-SPLITS = ("train", "dev", "test")
 Facts = dict[str, Any]
 """What :func:`quit.report.data.gather` returns, or a part of it."""
 Pieces = Iterator[str | Table]
@@ -226,7 +226,7 @@ def _readers(facts: Facts, most: int) -> Pieces:
             (name, count, share(count, labelers["passages"]))
             for name, count in zip(names, labelers["right"], strict=True)
         ]
-        note = "A passage with label 2 that one labeler alone answers correctly rests on that one."
+        note = "A passage with label 2 that only one labeler answers correctly rests on that labeler."
         heads = ("labelers", "passages", "share")
         yield _bars("right", "How many labelers answer correctly", heads, rows, "passages", note=note)
     if everyone:

@@ -38,9 +38,9 @@ def tree(story: Mapping[str, Any], labelers: Sequence[str], readers: Sequence[st
     nodes: dict[str, Node] = {}
     for passage in sorted(story["passages"], key=lambda row: row["permutation"]):
         permutation = passage["permutation"]
-        given = sorted(passage["answers"].items(), key=lambda item: (order.get(item[0], len(order)), item[0]))
+        pairs = sorted(passage["answers"].items(), key=lambda item: (order.get(item[0], len(order)), item[0]))
         answers = [
-            (reader, answer, verdicts.get(normalize_answer(answer)), reader in labelers) for reader, answer in given
+            (reader, answer, verdicts.get(normalize_answer(answer)), reader in labelers) for reader, answer in pairs
         ]
         node = Node(
             permutation, hints[int(permutation[-1])], passage["label"], answers, predicted=passage.get("predicted")

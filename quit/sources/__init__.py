@@ -16,7 +16,7 @@ from quit.common.files import file_checksum, file_mark
 from quit.errors import InputError, SettingsError, did_you_mean
 from quit.sources import csv, hinteval, huggingface, jsonl, triviahg, wikihint
 from quit.sources.fields import plain
-from quit.sources.files import check_file, check_folder
+from quit.sources.files import check_file
 from quit.sources.records import SourceRecord
 
 __all__ = ["SOURCES", "Source", "SourceRef", "parse_source", "read_source", "read_sources", "source_checksum"]
@@ -133,7 +133,7 @@ def parse_source(text: str) -> SourceRef:
 
 def _check(ref: SourceRef) -> None:
     source = SOURCES[ref.kind]
-    (check_folder if source.folder else check_file)(ref.path, source.expected)
+    check_file(ref.path, source.expected, folder=source.folder)
 
 
 def source_checksum(ref: SourceRef) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
@@ -35,23 +35,23 @@ def judge_answers(questions: pa.Table, answers: Sequence[Answers], judge: Judge,
     alphabetical): of all readers, or of the first reader that gave the answer (``by_wave``), so that the verdict is the
     same whatever later readers say.
     """
-    forms: dict[tuple[str, str], Counter[str]] = {}
+    forms: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     passages: Counter[tuple[str, str]] = Counter()
-    for given in answers:
-        known = frozenset(forms) if by_wave else frozenset()
-        distinct = given.distinct.select(["question_id", "answer_key", "answer"])
-        for row in distinct.append_column("count", pa.array(given.counts)).to_pylist():
-            key = row["question_id"], row["answer_key"]
-            passages[key] += row["count"]
-            if row["count"] and key not in known:
-                forms.setdefault(key, Counter())[row["answer"]] += row["count"]
-    asked = {row["question_id"]: row for row in questions.to_pylist()}
+    for of_reader in answers:
+        fixed = frozenset(forms) if by_wave else frozenset()
+        columns = (of_reader.distinct.column(name).to_pylist() for name in ("question_id", "answer_key", "answer"))
+        for question_id, answer_key, answer, count in zip(*columns, of_reader.counts.tolist(), strict=True):
+            key = question_id, answer_key
+            passages[key] += count
+            if count and key not in fixed:
+                forms[key][answer] += count
+    row_of = {row["question_id"]: row for row in questions.to_pylist()}
     keys = sorted(forms)
     items = [
         JudgeItem(
             identity,
-            asked[identity]["question"],
-            tuple(asked[identity]["answers"]),
+            row_of[identity]["question"],
+            tuple(row_of[identity]["answers"]),
             _most_frequent(forms[identity, key]),
         )
         for identity, key in keys

@@ -40,7 +40,7 @@ class Forecast:
 
     ``runs``: stage run -> what it is like (``read, server``): a run that has not begun is taken to last as long as the
     finished ones that are like it. Where there is none, it takes its share of :data:`TIMES` of what finished runs took,
-    unless it is in ``unlike``: nobody knows how long a language model takes until it has answered.
+    except runs in ``unlike``, such as language models without a finished shard.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Forecast:
         return sum(seen.done == seen.count for seen in list(self._seen.values()))
 
     def left(self) -> float | None:
-        """Return the seconds that are left, None while nobody can know."""
+        """Return the seconds that are left, None while that cannot be known."""
         at_work, waiting = [0.0], 0.0
         for run in self._runs:
             seen = self._seen.get(run)
@@ -104,10 +104,10 @@ class Forecast:
         alike = [seconds for other, seconds in took.items() if self._runs.get(other) == self._runs[run]]
         if alike:
             return sum(alike) / len(alike)
-        known = [other for other in took if self._runs.get(other) not in self._unlike]
-        if self._runs[run] in self._unlike or not known:
+        others = [other for other in took if self._runs.get(other) not in self._unlike]
+        if self._runs[run] in self._unlike or not others:
             return None
-        return time_of(run) * sum(took[other] for other in known) / sum(map(time_of, known))
+        return time_of(run) * sum(took[other] for other in others) / sum(map(time_of, others))
 
 
 def time_of(run: str) -> float:

@@ -22,7 +22,7 @@ _PART = re.compile(r"part-(\d+)-of-(\d+)\.parquet")
 @dataclass(frozen=True)
 class StageStatus:
     """One stage run. ``state``: ``complete``, ``partial`` or ``to do``; ``rows``: of its tables, where it is complete;
-    ``rejects``: ``kind: reason`` -> count; ``shards_done`` of ``shards`` (0 where nobody knows yet)."""
+    ``rejects``: ``kind: reason`` -> count; ``shards_done`` of ``shards`` (0 where that is not known yet)."""
 
     number: int
     run: str
@@ -51,8 +51,8 @@ def settings_of(workspace: Workspace, overrides: Sequence[str] = ()) -> Settings
 
     Its sources need not be there any more. Raises ``SettingsError`` for an override or a profile that cannot be read.
     """
-    known = workspace.build or {"profile": "embedded", "overrides": []}
-    return load(known["profile"], [*known["overrides"], *overrides]).settings
+    build = workspace.build or {"profile": "embedded", "overrides": []}
+    return load(build["profile"], [*build["overrides"], *overrides]).settings
 
 
 def readable_settings(workspace: Workspace) -> Settings | None:
@@ -85,7 +85,7 @@ def status(workspace: Workspace, pipeline: Any = None, *, rejects: bool = True) 
         done = shards = 0
         if pipeline is None:
             done, shards = _begun(workspace, stage, key)
-        elif current or not stage.inputs:  # until the sources are collected, nobody knows how many shards there are
+        elif current or not stage.inputs:  # the number of shards is not known before the sources are collected
             run = pipeline.stage_run(key)
             shards = len(pipeline.shards(run))
             done = shards - len(pipeline.pending(run))

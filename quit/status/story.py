@@ -57,10 +57,10 @@ def story(workspace: Workspace, wanted: str) -> dict[str, Any]:
     with workspace.connect(identity) as connection:
         ask = _asker(connection)
         rows: dict[str, Any] = {name: ask(query, identity) for name, query in _QUERIES.items()}
-    given: dict[str, dict[str, str]] = {}
+    answers_of: dict[str, dict[str, str]] = {}
     order = {run.removeprefix("read:"): position for position, run in enumerate(workspace.state)}
     for row in sorted(rows.pop("answers"), key=lambda row: order[row["reader"]]):
-        given.setdefault(row["permutation"], {})[row["reader"]] = row["answer"]
+        answers_of.setdefault(row["permutation"], {})[row["reader"]] = row["answer"]
     text = [hint["hint"] for hint in rows["hints"] if hint["selected"]]
     rows["passages"] = [
         {
@@ -70,7 +70,7 @@ def story(workspace: Workspace, wanted: str) -> dict[str, Any]:
             "label": row["label"],
             "predicted": row["probability"],
             "correct_labelers": row["labelers"],
-            "answers": given.get(row["permutation"], {}),
+            "answers": answers_of.get(row["permutation"], {}),
         }
         for row in rows["passages"]
     ]
@@ -112,8 +112,8 @@ def _resolve(rows: Any, wanted: str) -> str:
     if len(matches) == 1:
         return matches[0]["question_id"]
     if matches:
-        listed = ", ".join(row["question_id"] for row in matches)
-        raise InputError(f"{len(matches)} questions have the source id {wanted!r}: {listed}. Name one of these.")
+        names = ", ".join(row["question_id"] for row in matches)
+        raise InputError(f"{len(matches)} questions have the source id {wanted!r}: {names}. Name one of these.")
     gone = rows("SELECT stage, reason, detail, file FROM rejects WHERE record_id = ? LIMIT 1", wanted)
     if gone:
         row = gone[0]
@@ -127,5 +127,5 @@ def _resolve(rows: Any, wanted: str) -> str:
         "GROUP BY 1 HAVING likeness > 0.9 ORDER BY 2 DESC, 1 LIMIT 3",
         wanted,
     )
-    listed = f" The nearest: {', '.join(row['question_id'] for row in near)}." if near else ""
-    raise InputError(f"There is no question {wanted!r}.{listed}")
+    names = f" The nearest: {', '.join(row['question_id'] for row in near)}." if near else ""
+    raise InputError(f"There is no question {wanted!r}.{names}")

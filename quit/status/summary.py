@@ -118,7 +118,7 @@ def readers_by_hints(workspace: Workspace) -> list[tuple[str, int, int, int, int
     and hints.
 
     ``passages``: those that the reader was asked about. ``cut``: replies that ran into the token limit. ``sentences``:
-    replies that are NO ANSWER and do not say so; all but a few are sentences
+    replies that are NO ANSWER and do not say so; nearly all are sentences
     (:func:`quit.models.cleaning.is_sentence`).
     """
     with workspace.connect() as connection:

@@ -25,20 +25,66 @@ def test_a_sound_release_passes_every_gate(tmp_path: Path) -> None:
     assert {one.state for one in results} == {"passed"}
 
 
-@pytest.mark.parametrize("hint", ["People say it is the NILE.", "Boats on the river Nile's water.", "Nile" * 50])
-def test_an_answer_inside_a_hint(tmp_path: Path, hint: str) -> None:
-    made = small.rows()
-    made["ranked_hints"][1]["hint"] = hint
-    [(gate, [example])] = _failed(tmp_path, made).items()
-    assert gate == "answer-in-passage" and example == f"q1: 'Nile' is in the passage 1: {hint[:160]!r}"
+def _long(text: str) -> str:
+    return f"q1: 'Nile' is in the passage 1: {text[:160]!r}"
 
 
-def test_an_answer_across_two_hints(tmp_path: Path) -> None:
-    made = small.rows()
+def _across(made: small.Rows) -> None:
     made["ranked_hints"][0]["hint"], made["ranked_hints"][1]["hint"] = "Blue Nile", "the White"
-    made["valid_answers"][0]["answer"] = "white blue"
-    made["valid_answers"][0]["answer_key"] = "white blue"
-    assert "10" in _failed(tmp_path, made)["answer-in-passage"][0]
+    made["valid_answers"][0] |= {"answer": "white blue", "answer_key": "white blue"}
+
+
+def _hint(text: str):
+    return lambda made: made["ranked_hints"][1].update(hint=text)
+
+
+_EXPECTED = "passages: {} has {} rows, expected its 4 passages, each once"
+VIOLATIONS = (
+    (_hint("People say it is the NILE."), "answer-in-passage", _long("People say it is the NILE.")),
+    (_hint("Boats on the river Nile's water."), "answer-in-passage", _long("Boats on the river Nile's water.")),
+    (_hint("Nile" * 50), "answer-in-passage", _long("Nile" * 50)),
+    (_across, "answer-in-passage", "q1: 'white blue' is in the passage 10: 'the White Blue Nile'"),
+    (lambda made: made["questions"][2].update(content_key="q1"), "question-on-two-sides", "q1 in train and q3 in test"),
+    (lambda made: made["verdicts"][3].update(correct=None), "unjudged-answer", "q2: 'Wrong' has no verdict"),
+    (lambda made: made["verdicts"].pop(3), "unjudged-answer", "q2: 'Wrong' has no verdict"),
+    *(
+        (lambda made, table=table: made[table].pop(5), "missing-passage", f"{table}: q2 has 3 rows")
+        for table in ("passages", "labels", "answers/one", "answers/two")
+    ),
+    (lambda made: made["passages"].__setitem__(5, made["passages"][4]), "missing-passage", _EXPECTED.format("q2", 4)),
+    (
+        lambda made: made["passages"].append({**made["passages"][5], "permutation": "7"}),
+        "missing-passage",
+        _EXPECTED.format("q2", 5),
+    ),
+    (
+        lambda made: [row.update(permutation="7") for row in made["passages"]],
+        "missing-passage",
+        *(_EXPECTED.format(f"q{number}", 4) for number in (1, 2, 3)),
+    ),
+    (lambda made: made["ranked_hints"][5].update(selected=False), "missing-passage", "ranked_hints: q3 has 1 selected"),
+    (lambda made: made["labels"][2].update(label=2), "label-mismatch", "1 labels do not follow"),
+    (lambda made: made["labels"][0].update(label=3), "schema", "labels: 1 labels are neither 1 nor 2"),
+    (lambda made: made["descriptions"].pop(), "schema", "descriptions: no row for the question q3"),
+    (
+        lambda made: made["verdicts"].append(made["verdicts"][0]),
+        "schema",
+        "verdicts: 2 rows with the key q1 / nile / rules",
+    ),
+    (lambda made: made["splits"][0].update(split="extra"), "schema", "splits: q1 is in 'extra'"),
+)
+
+
+@pytest.mark.parametrize(("change", "gate", "messages"), [(change, gate, rest) for change, gate, *rest in VIOLATIONS])
+def test_a_violation_is_named(tmp_path: Path, change, gate: str, messages: list[str]) -> None:
+    made = small.rows()
+    change(made)
+    failed = _failed(tmp_path, made)
+    assert len(failed[gate]) >= len(messages)
+    for said, message in zip(failed[gate], messages, strict=False):
+        assert said.startswith(message)
+    if gate in ("question-on-two-sides", "unjudged-answer", "label-mismatch"):
+        assert list(failed) == [gate]
 
 
 @pytest.mark.parametrize(("method", "passes"), [("full", False), ("bem", True)])
@@ -76,12 +122,6 @@ def test_answers_in_passages_are_those_of_a_search_through_every_passage() -> No
     assert min(seen.values()) > 500
 
 
-def test_the_same_question_on_two_sides(tmp_path: Path) -> None:
-    made = small.rows()
-    made["questions"][2]["content_key"] = "q1"
-    assert list(_failed(tmp_path, made)) == ["question-on-two-sides"]
-
-
 def test_a_near_identical_question_on_two_sides(tmp_path: Path) -> None:
     made = small.rows()
     made["questions"][1]["question"] = "Which river runs through Cairo, then?"
@@ -90,77 +130,16 @@ def test_a_near_identical_question_on_two_sides(tmp_path: Path) -> None:
     assert not _failed(tmp_path, made)
 
 
-@pytest.mark.parametrize("null", [True, False])
-def test_an_unjudged_answer(tmp_path: Path, null: bool) -> None:
-    made = small.rows()
-    if null:
-        made["verdicts"][3]["correct"] = None
-    else:
-        del made["verdicts"][3]
-    assert _failed(tmp_path, made) == {"unjudged-answer": ("q2: 'Wrong' has no verdict",)}
-
-
-@pytest.mark.parametrize("table", ["passages", "labels", "answers/one", "answers/two"])
-def test_a_missing_passage(tmp_path: Path, table: str) -> None:
-    made = small.rows()
-    del made[table][5]
-    assert f"{table}: q2 has 3 rows" in _failed(tmp_path, made)["missing-passage"][0]
-
-
-def test_a_passage_twice_in_the_place_of_another(tmp_path: Path) -> None:
-    made = small.rows()
-    made["passages"][5] = made["passages"][4]
-    assert "q2" in _failed(tmp_path, made)["missing-passage"][0]
-
-
-def test_rows_of_no_passage(tmp_path: Path) -> None:
-    made = small.rows()
-    made["passages"].append({**made["passages"][5], "permutation": "7"})
-    expected = "passages: {} has {} rows, expected its 4 passages, each once"
-    assert _failed(tmp_path, made)["missing-passage"] == (expected.format("q2", 5),)
-    for row in made["passages"]:
-        row["permutation"] = "7"
-    rows = {"q1": 4, "q2": 5, "q3": 4}
-    assert _failed(tmp_path, made)["missing-passage"] == tuple(expected.format(*one) for one in rows.items())
-
-
-def test_a_missing_hint(tmp_path: Path) -> None:
-    made = small.rows()
-    made["ranked_hints"][5]["selected"] = False
-    assert "q3 has 1 selected hints" in _failed(tmp_path, made)["missing-passage"][0]
-
-
-def test_schema_violations_are_named(tmp_path: Path) -> None:
-    made = small.rows()
-    made["labels"][0]["label"] = 3
-    assert "labels: 1 labels are neither 1 nor 2" in _failed(tmp_path, made)["schema"]
-    made = small.rows()
-    made["descriptions"].pop()
-    assert "descriptions: no row for the question q3" in _failed(tmp_path, made)["schema"]
-    made = small.rows()
-    made["verdicts"].append(made["verdicts"][0])
-    assert "verdicts: 2 rows with the key q1 / nile / rules" in _failed(tmp_path, made)["schema"]
-    made = small.rows()
-    made["splits"][0]["split"] = "extra"
-    assert "splits: q1 is in 'extra'" in _failed(tmp_path, made)["schema"]
-
-
-def test_a_column_of_another_type(tmp_path: Path) -> None:
-    subject = small.subject(tmp_path, small.rows())
-    small.nullable(tmp_path / "tables" / "labels.parquet", "label")
-    failed = {one.gate: one.examples for one in check(subject) if one.state == "failed"}
-    assert "labels: columns differ from the table's schema (label)" in failed["schema"]
-
-
 @pytest.mark.parametrize(
     ("change", "what"),
     [
+        (lambda table: table.set_column(2, "label", table["label"].cast("string")), "label"),
         (lambda table: table.drop_columns("labelers"), "labelers"),
         (lambda table: table.append_column("more", table["label"]), "more"),
         (lambda table: table.select(table.column_names[::-1]), "their order"),
     ],
 )
-def test_a_column_too_few_or_many_or_elsewhere(tmp_path: Path, change, what: str) -> None:
+def test_columns_that_differ_from_the_schema(tmp_path: Path, change, what: str) -> None:
     subject = small.subject(tmp_path, small.rows())
     path = tmp_path / "tables" / "labels.parquet"
     pq.write_table(change(pq.read_table(path)), path)
@@ -173,12 +152,6 @@ def test_a_table_without_a_file(tmp_path: Path) -> None:
     subject.files.parts["descriptions"].clear()
     [schema, *_] = check(subject)
     assert schema.examples == tuple(f"descriptions: no row for the question q{number}" for number in (1, 2, 3))
-
-
-def test_a_label_that_does_not_follow(tmp_path: Path) -> None:
-    made = small.rows()
-    made["labels"][2]["label"] = 2
-    assert list(_failed(tmp_path, made)) == ["label-mismatch"]
 
 
 def test_human_coverage_counts_answers_of_the_splits_under_review(tmp_path: Path) -> None:

@@ -1,19 +1,19 @@
 """Naming a source, its checksum, and reading several."""
 
-import json
 import os
 
 import pytest
 
 from quit.errors import InputError, SettingsError
 from quit.sources import SOURCES, SourceRef, parse_source, read_sources, source_checksum
+from tests.rows import write_lines
 
 LINE = {"id": "1", "question": "Who?", "answers": "X", "hints": ["He ran."]}
 
 
 def write(path, *records):
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(json.dumps(record) for record in records), encoding="utf-8")
+    write_lines(path, records)
     return path
 
 
