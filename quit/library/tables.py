@@ -283,7 +283,8 @@ class Tables:
             created = call_flow(
                 "release.release", str(self._opened), name, waive=waivers, folder=folder, settings=texts
             )
-        inside = {release.name: release for release in releases_of(self._opened)} if out is None else {}
+        opened = [] if out else releases_of(Workspace.open(str(self._opened)))  # opened again to see what is new
+        inside = {release.name: release for release in opened}
         return Tables(FrozenWorkspace(inside.get(created["name"]) or open_release(created["path"])), created)
 
     def report(
