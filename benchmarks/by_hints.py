@@ -32,8 +32,8 @@ from quit.systems.bandits.posteriors import QuantileTable
 from quit.systems.bandits.request import Request
 from quit.systems.bandits.simulate import simulate
 from quit.systems.benchmark.neighbours import Selected
-from quit.systems.benchmark.plugins import Context, collection_of, make_retriever
-from quit.systems.benchmark.task import Query, ReleaseRelevance, release_task
+from quit.systems.benchmark.plugins import PluginContext, collection_of, make_retriever
+from quit.systems.benchmark.task import BenchmarkQuery, ReleaseRelevance, release_task
 
 NAR, CONTROL = "nar:bm25", "nar:bm25,0"
 ARMS = ("bm25", "minilm", "late", NAR)
@@ -68,7 +68,7 @@ def spent(name: str, rankings: Sequence[Ranking], relevant: Sequence[np.ndarray]
 
 
 def columns(
-    context: Context, queries: Sequence[Query], relevance: ReleaseRelevance, hints: int
+    context: PluginContext, queries: Sequence[BenchmarkQuery], relevance: ReleaseRelevance, hints: int
 ) -> dict[str, np.ndarray]:
     """Return each column's values, float64, shape (questions,), over the passages of ``hints`` hints (0: of any).
 
@@ -141,7 +141,7 @@ def main() -> None:
     dataset = Dataset(export_tables_of_release(given.release))
     task = release_task(dataset, dataset.tables.provenance["content_id"], "all")
     assert isinstance(task.relevance, ReleaseRelevance)
-    context = Context(
+    context = PluginContext(
         task.passages, settings, Models(settings), cache_folder("benchmark"), collection_of(dataset.tables)
     )
     every = np.ones(len(task.queries), dtype=bool)

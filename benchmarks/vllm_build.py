@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 from quit.engine.workspace import Workspace
 from quit.models.generation import GenerationCache
 from quit.sources import parse_source, read_source
-from tests.servers.builds import judging_lessons, kill_when, reading_lessons, start_build, table_bytes, write_profile
+from tests.comparing import bytes_of
+from tests.servers.builds import judging_lessons, kill_when, reading_lessons, start_build, write_profile
 from tests.servers.checkpoints import Shape, checkpoint
 from tests.servers.vllm import VllmServer
 
@@ -117,7 +118,7 @@ def _compare(options: argparse.Namespace, profile: Path, servers: list[VllmServe
     process = start_build(workspace, profile, options.source, options.out / "cache-2", options.out / "prefect")
     if process.wait() != 0:
         raise SystemExit(workspace.with_name("undisturbed.log").read_text()[-2000:])
-    same = table_bytes(workspace) == table_bytes(options.out / "killed")
+    same = bytes_of(workspace, "*.parquet") == bytes_of(options.out / "killed", "*.parquet")
     return {"same_bytes": same, "undisturbed_seconds": round(time.monotonic() - began, 1)}
 
 

@@ -21,7 +21,7 @@ from quit.dataset.release import Release, is_release, newest_release, open_relea
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, without_secrets_in_errors
 from quit.settings import Limits, Settings, load
-from quit.systems.benchmark.benchmark import Request, check, run_benchmark
+from quit.systems.benchmark.benchmark import BenchmarkRequest, check, run_benchmark
 from quit.version import __version__
 
 _MARK = "scheduled.json"
@@ -29,7 +29,7 @@ _MARK = "scheduled.json"
 
 @task(name="benchmark", cache_policy=NO_CACHE)
 @without_secrets_in_errors
-def run(request: Request, settings: Settings, out: Path) -> dict[str, Any]:
+def run(request: BenchmarkRequest, settings: Settings, out: Path) -> dict[str, Any]:
     """Run the benchmark; returns the rows of its results and the seconds of its parts."""
     outcome = run_benchmark(request, settings, out)
     return {"results": outcome.results.to_pylist(), "seconds": outcome.seconds}
@@ -74,7 +74,7 @@ def benchmark(
     def work() -> FlowResult:
         settings = load(profile, overrides or []).settings
         systems = (tuple(retrievers or ("bm25",)), tuple(rerankers or ()), tuple(readers or ()))
-        request = Request(Path(release), split, *systems, tuple(map(Path, corpora or ())), bounds)
+        request = BenchmarkRequest(Path(release), split, *systems, tuple(map(Path, corpora or ())), bounds)
         check(request, settings)
         frozen = _release_of(release)
         return _benchmark(frozen, replace(request, release=frozen.path), Path(out), settings, anew)
@@ -93,7 +93,7 @@ def _release_of(folder: str) -> Release:
     return newest
 
 
-def _benchmark(release: Release, request: Request, out: Path, settings: Settings, anew: bool) -> FlowResult:
+def _benchmark(release: Release, request: BenchmarkRequest, out: Path, settings: Settings, anew: bool) -> FlowResult:
     values = settings.model_dump(mode="json")
     used = {section: values[section] for section in ("benchmark", "models", "readers", "judge", "labels")}
     systems = (request.retrievers, request.rerankers, request.readers)

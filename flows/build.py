@@ -69,7 +69,7 @@ def _build(pipeline: Pipeline) -> FlowResult:
             carry_out(stages.describe_stage)  # question type and difficulty (3.1.3)
             carry_out(stages.probe_stage)  # who answers without hints? (3.1.4)
             carry_out(stages.split_stage)  # train, dev, test (3.1.4)
-            carry_out(stages.enumerate_stage)  # 325 passages a question (3.2.1)
+            carry_out(stages.enumerate_stage)  # 325 passages per question (3.2.1)
             carry_out(stages.select_stage)  # which passages are asked, with labels.partial = "estimated"
             carry_out(stages.read_stage)  # three labelers, three readers (3.2.2)
             carry_out(stages.judge_stage)  # GPT-Eval: a verdict on each distinct answer (3.2.2)

@@ -38,7 +38,7 @@ class QuitMail(AbstractAppriseNotificationBlock):
 
 
 def notice(flow: Any, flow_run: Any, state: Any) -> dict[str, str]:
-    """Return what is said of a run that failed: every value a text without secrets."""
+    """Return the facts of a failed run: every value is a text without secrets."""
     parameters = flow_run.parameters or {}
     error = state.message or ""
     return {

@@ -48,8 +48,8 @@ def freeze(
 def export(encoder: Encoder, release: Release, formats: list[str], out: Path, overwrite: bool) -> list[str]:
     """Write the release in these formats; returns their folders."""
     tables, card = export_tables_of_release(release.path), card_of_release(release.path)
-    written = export_tables(tables, formats, out, overwrite=overwrite, encoder=encoder, card=card)
-    folders = [str(out / export.format) for export in written]
+    exports = export_tables(tables, formats, out, overwrite=overwrite, encoder=encoder, card=card)
+    folders = [str(out / export.format) for export in exports]
     get_run_logger().info("exported: %s", folders)
     return folders
 
@@ -96,14 +96,14 @@ def release(
             else:
                 gates = with_release_settings(pipeline.settings, settings or [])
                 created = freeze(pipeline, dated, target, waivers, gates, encoder)
-        missing = [
+        formats_to_write = [
             format_name
             for format_name in formats or []
             if created.new or not exported(created.release, format_name, out)
         ]
-        if missing:
-            export(encoder, created.release, list(missing), Path(out), overwrite)
-        return _ended(pipeline, created, bool(missing), target)
+        if formats_to_write:
+            export(encoder, created.release, list(formats_to_write), Path(out), overwrite)
+        return _ended(pipeline, created, bool(formats_to_write), target)
 
     return run_with_limits(limits, work)
 

@@ -1,4 +1,4 @@
-"""The review flows: push and pull, update the labels, and both. Meant to run on a schedule beside people's work; all
+"""The review flows: push and pull, update the labels, and both. They can run on a schedule during people's work; all
 are safe to repeat."""
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def push(pipeline: Pipeline, url: str | None, project: int | None, new_project: 
         splits = ", ".join(settings.review.splits)
         raise InputError(f"There is nothing to review: {workspace} has no labelled question in {splits}.")
     server = connect(workspace.path, settings.review, url)
-    done = push_items(
+    report = push_items(
         ReviewStore(workspace),
         server,
         settings,
@@ -59,7 +59,7 @@ def push(pipeline: Pipeline, url: str | None, project: int | None, new_project: 
         repair=repair,
         say=note,
     )
-    return asdict(done)
+    return asdict(report)
 
 
 @task(name="pull", cache_policy=NO_CACHE, retries=2, retry_delay_seconds=10, retry_condition_fn=may_help)
@@ -183,8 +183,8 @@ def _update(pipeline: Pipeline, withdraw: bool = False) -> dict[str, Any]:
 
 def _ended(pipeline: Pipeline, reports: Reports) -> FlowResult:
     workspace = pipeline.workspace
-    for step, done in reports.items():
-        get_run_logger().info("%s: %s", step, done)
+    for step, report in reports.items():
+        get_run_logger().info("%s: %s", step, report)
     summary = markdown_links(workspace) + markdown(review_status(workspace, pipeline.settings.review))
     create_markdown_artifact(summary, key="quit-review-summary", description="Done, open, agreement, label changes")
     project = ReviewStore(workspace).project

@@ -67,7 +67,7 @@ class ShardRunner(ExitStack):
 
     @property
     def is_remote(self) -> bool:
-        """Whether workers are processes of their own, which share nothing with this one but files."""
+        """Whether workers are other processes, which share only files with this one."""
         return self.kind != "threads"
 
     def submit(self, task: Task[..., Any], parameters: dict[str, Any], gpus: float = 0) -> PrefectFuture[Any]:
@@ -114,7 +114,7 @@ class ShardRunner(ExitStack):
             raise self._fault(error, runner) from error
 
     def check(self) -> None:
-        """Raise :class:`LostCluster` where the cluster has gone away and nobody would tell."""
+        """Raise :class:`LostCluster` where the cluster is gone: Ray itself does not report that."""
         if self._runner is not None and self.kind == "ray":
             import ray
 
@@ -203,7 +203,7 @@ class ShardRunner(ExitStack):
         return self._cluster_error(_last_line(error)) if names & _CLUSTER_LOST else error
 
     def _discard_pool(self, runner: Any) -> None:
-        """A pool of processes that has lost one is of no use any more: let the next task start another."""
+        """Close a pool of processes that has lost one; the next task starts another."""
         if self.kind == "processes" and self._runner is runner:
             self._runner = None
             self.close()

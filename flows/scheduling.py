@@ -66,14 +66,14 @@ def run_with_limits(limits: Limits, work: Callable[[], FlowResult]) -> Any:
         timeout(seconds=limits.timeout_seconds or None, timeout_exc_type=RunTimeout),
         listening(_RunLog(logger)),
     ):
-        done = _with_retries(limits, without_secrets_in_errors(work), logger)
+        outcome = _with_retries(limits, without_secrets_in_errors(work), logger)
     seconds = time.time() - started
-    if done.nothing_new is None:
+    if outcome.nothing_new is None:
         logger.info("done in %.1f s", seconds)
-        return done.result
-    message = f"{done.nothing_new} ({seconds:.1f} s)"
+        return outcome.result
+    message = f"{outcome.nothing_new} ({seconds:.1f} s)"
     logger.info(message)
-    return Completed(name=NOTHING_NEW, message=message, data=done.result)
+    return Completed(name=NOTHING_NEW, message=message, data=outcome.result)
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ FLOWS: dict[str, Flow[..., Any]] = {
     "release": release,
     "benchmark": benchmark,
 }
-"""What is offered, by the names that schedules use."""
+"""The flows by the names that schedules use."""
 
 
 @dataclass(frozen=True)
@@ -86,20 +86,20 @@ def plan(
     check_buildable(settings)
     scheduled = {schedule.flow for schedule in settings.schedules}
     schedules = [*settings.schedules, *(Schedule(flow=flow) for flow in FLOWS if flow not in scheduled)]  # type: ignore[arg-type]
-    opened = list({folder.address: folder for folder in map(Workspace, workspaces)}.values())
-    shared = len({folder.name for folder in opened}) < len(opened)
-    planned = []
-    for folder in opened:
+    folders = list({folder.address: folder for folder in map(Workspace, workspaces)}.values())
+    shared = len({folder.name for folder in folders}) < len(folders)
+    deployments = []
+    for folder in folders:
         label = f"{folder.name}-{content_hash(folder.address, size=3)}" if shared else folder.name
-        known = (folder.build or {}) if folder.exists else {}
-        given = [_absolute(text) for text in sources]
-        if not given and not known:
+        last_build = (folder.build or {}) if folder.exists else {}
+        source_texts = [_absolute(text) for text in sources]
+        if not source_texts and not last_build:
             raise InputError(f"{folder} has not been built yet: name what to build it from, --source KIND:PATH.")
         for schedule in schedules:
-            parameters = _parameters(schedule, folder, given, profile, overrides, settings.failure_hook)
+            parameters = _parameters(schedule, folder, source_texts, profile, overrides, settings.failure_hook)
             name = label if schedule.title == schedule.flow else f"{label}-{schedule.title}"
-            planned.append(Planned(name, folder.address, folder.name, schedule, parameters))
-    return planned
+            deployments.append(Planned(name, folder.address, folder.name, schedule, parameters))
+    return deployments
 
 
 def _absolute(source: str) -> str:
@@ -115,11 +115,11 @@ def _parameters(
     overrides: Sequence[str],
     hook: Notice,
 ) -> dict[str, Any]:
-    own = {name for name in Limits.model_fields if name in schedule.model_fields_set}
-    limits = {**hook.model_dump(), **{name: getattr(schedule, name) for name in Limits.model_fields if name in own}}
+    named = {name for name in Limits.model_fields if name in schedule.model_fields_set}
+    limits = {**hook.model_dump(), **{name: getattr(schedule, name) for name in Limits.model_fields if name in named}}
     profile = str(Path(profile).resolve()) if profile.endswith(".toml") else profile
     run = {"profile": profile, "overrides": list(overrides)}
-    # What is behind a URL has no folder to write to: it goes where this command runs.
+    # A workspace at a URL has no folder for outputs, so they go to the current folder.
     folder = Path.cwd() / workspace.name if is_url(workspace.address) else Path(workspace.address)
     defaults: dict[str, dict[str, Any]] = {
         "build": {"workspace": workspace.address, "sources": list(sources), **run},
@@ -129,10 +129,10 @@ def _parameters(
         "benchmark": {"release": workspace.address, "out": str(folder / "benchmark"), **run},
     }
     flow = FLOWS[schedule.flow]
-    known = [name for name in flow.parameters.properties if name != "limits"]
-    if unknown := [name for name in schedule.parameters if name not in known]:
+    accepted = [name for name in flow.parameters.properties if name != "limits"]
+    if unknown := [name for name in schedule.parameters if name not in accepted]:
         raise SettingsError(
-            f"Schedule {schedule.title!r}: {schedule.flow} takes no {unknown[0]!r}.{did_you_mean(unknown[0], known)}"
+            f"Schedule {schedule.title!r}: {schedule.flow} takes no {unknown[0]!r}.{did_you_mean(unknown[0], accepted)}"
         )
     parameters = {**defaults[schedule.flow], **schedule.parameters, "limits": Limits(**limits).model_dump()}
     try:

@@ -1,9 +1,8 @@
-"""Stages carried out: shards of questions as Prefect tasks, given to a runner, waited for, given again where a worker
-was lost.
+"""Carry out stages: submit shards of questions to a runner as Prefect tasks, wait, and resubmit shards of lost workers.
 
-Prefect's own retries repeat a shard for a fault of the system. A lost worker is ours to replace: the shard has to come
-out with the same bytes, so its worker must be gone, its half-written files ignored, and the build must still hold the
-workspace.
+Prefect's own retries repeat a shard after a fault of the system. A lost worker is replaced here, because the same
+bytes need three conditions: the worker is gone, its half-written files are ignored, and the build still holds
+the workspace.
 """
 
 from __future__ import annotations
@@ -84,29 +83,29 @@ class StageExecutor(ExitStack):
         for runs in pipeline.runs_of(stage):
             pipeline.check_ready(runs[0])
             before = pipeline.models.meter.snapshot()
-            waiting, working = self._waiting(runs), dict[PrefectFuture[Any], Shard]()
-            left, lost = Counter(run.key for run, _ in waiting), Counter[Shard]()
+            queue, in_flight = self._waiting(runs), dict[PrefectFuture[Any], Shard]()
+            remaining, losses = Counter(run.key for run, _ in queue), Counter[Shard]()
             try:
-                while waiting or working:
-                    while (given := self._next(waiting, working)) is not None:
-                        run, shard = given
+                while queue or in_flight:
+                    while (item := self._next(queue, in_flight)) is not None:
+                        run, shard = item
                         build = workers.remote_build(pipeline, run, pipeline.workers) if runner.is_remote else pipeline
                         future = runner.submit(self._task, {"build": build, "run": run.key, "shard": shard}, gpus)
-                        working[future] = given
+                        in_flight[future] = item
                     future = runner.next_finished()
-                    run, shard = working.pop(future)
+                    run, shard = in_flight.pop(future)
                     try:
                         self._accept(run, shard, runner.result(future))
                     except LostWorker as error:
-                        self._again(run, shard, lost, error)
-                        waiting.appendleft((run, shard))
+                        self._again(run, shard, losses, error)
+                        queue.appendleft((run, shard))
                         continue
-                    left[run.key] -= 1
-                    shards_done(stage.number, run.key, shard.count - left[run.key], shard.count)
+                    remaining[run.key] -= 1
+                    shards_done(stage.number, run.key, shard.count - remaining[run.key], shard.count)
             except LostCluster:
                 raise
             except (Exception, CancelledError):  # a fault, or the run's timeout, which Prefect raises as a cancellation
-                self._drain(working)
+                self._drain(in_flight)
                 raise
             finally:
                 pipeline.record_usage(runs[0].key if len(runs) == 1 else stage.name, before)
@@ -117,20 +116,20 @@ class StageExecutor(ExitStack):
 
     def _waiting(self, runs: list[StageRun]) -> deque[Shard]:
         """Return the shards to do; several runs take turns."""
-        waiting: list[Shard] = []
+        queue: list[Shard] = []
         for run in runs:
             shards = self.pipeline.pending(run, publish=True)
-            waiting += [(run, shard) for shard in shards]
+            queue += [(run, shard) for shard in shards]
             if shards:
                 self._logger.info("%s: %d of %d shards to do", run.key, len(shards), shards[0].count)
                 shards_done(run.stage.number, run.key, shards[0].count - len(shards), shards[0].count)
             else:
                 self._logger.info("%s: up to date", run.key)
-        return deque(sorted(waiting, key=lambda given: given[1].index))
+        return deque(sorted(queue, key=lambda item: item[1].index))
 
-    def _drain(self, working: dict[PrefectFuture[Any], Shard]) -> None:
-        """Wait for the shards in flight: they were paid for, and nobody may have the workspace while they write."""
-        for future, (run, shard) in working.items():
+    def _drain(self, in_flight: dict[PrefectFuture[Any], Shard]) -> None:
+        """Wait for the shards in flight: they are paid for, and no other run may hold the workspace meanwhile."""
+        for future, (run, shard) in in_flight.items():
             while not future.state.is_final():
                 self._runner.check()
                 with suppress(TimeoutError):
@@ -138,12 +137,12 @@ class StageExecutor(ExitStack):
             with suppress(Exception):  # the first fault is the one to report
                 self._accept(run, shard, self._runner.result(future))
 
-    def _next(self, waiting: deque[Shard], working: dict[PrefectFuture[Any], Shard]) -> Shard | None:
+    def _next(self, queue: deque[Shard], in_flight: dict[PrefectFuture[Any], Shard]) -> Shard | None:
         """Take the next shard of a run that has fewer at work than it may; None where there is none."""
-        at_work = Counter(run for run, _ in working.values())
-        shard = next((shard for shard in waiting if at_work[shard[0]] < self.pipeline.workers), None)
+        at_work = Counter(run for run, _ in in_flight.values())
+        shard = next((shard for shard in queue if at_work[shard[0]] < self.pipeline.workers), None)
         if shard is not None:
-            waiting.remove(shard)
+            queue.remove(shard)
         return shard
 
     def _accept(self, run: StageRun, shard: Range, result: workers.ShardResult | int) -> None:
@@ -152,11 +151,11 @@ class StageExecutor(ExitStack):
             workers.wait_for_parts(self.pipeline, run, shard, result.host)
             self.pipeline.models.meter.merge(result.usage, self.pipeline.workers)
 
-    def _again(self, run: StageRun, shard: Range, lost: Counter[Shard], error: LostWorker) -> None:
+    def _again(self, run: StageRun, shard: Range, losses: Counter[Shard], error: LostWorker) -> None:
         """Note a lost worker; raises :class:`ServerError` where this shard has lost too many."""
-        lost[run, shard] += 1
+        losses[run, shard] += 1
         most = self.pipeline.settings.run.lost_workers
-        if lost[run, shard] > most:
+        if losses[run, shard] > most:
             raise ServerError(
                 f"Part {shard.index} of {run.key} has lost its worker {most + 1} times; the last time: {error}. What "
                 "is done stays done. If memory is short, use fewer run.workers or more shards (--shards), then run "

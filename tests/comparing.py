@@ -9,11 +9,11 @@ from quit import contracts
 from quit.engine.workspace import Workspace
 
 
-def bytes_of(folder: Path) -> dict[str, str]:
-    """Return path -> checksum of every table file and manifest."""
+def bytes_of(folder: Path, pattern: str = "*") -> dict[str, str]:
+    """Return path -> checksum of every table file and manifest below ``tables`` whose path ends like the pattern."""
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted((folder / "tables").rglob("*"))
+        for path in sorted((folder / "tables").rglob(pattern))
         if path.is_file()
     }
 

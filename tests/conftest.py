@@ -29,7 +29,6 @@ from tests.servers.real_model import real_model  # noqa: F401
 
 if TYPE_CHECKING:
     from quit.engine.workspace import Workspace
-    from tests.servers.vllm import VllmServer
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: workers share the cores
@@ -277,13 +276,3 @@ def few_built(run_folder: Path, few_source: Path, prefect_home: Path) -> Path:
             done = call_quit("build", "-w", folder / "W", "-s", f"jsonl:{few_source}", "-p", FEW, "--shards", 3)
             assert done.returncode == 0, done.stderr
     return folder / "W"
-
-
-@pytest.fixture(scope="session")
-def vllm() -> Iterator[VllmServer]:
-    """A real vLLM on CPU with a tiny model, taught the starter's first twenty questions."""
-    from tests.servers.checkpoints import checkpoint, starter_lessons
-    from tests.servers.vllm import VllmServer
-
-    with VllmServer(checkpoint("qwen3", 2, lessons=starter_lessons(20)), "tiny", cache_tokens=16384) as server:
-        yield server

@@ -15,15 +15,15 @@ def started(arguments: Sequence[str], errors: Path, home: Path, **variables: str
     """Start ``quit`` in a new process group. stderr goes to the file ``errors``; ``home``: PREFECT_HOME."""
     environment = {**os.environ, "PREFECT_HOME": str(home), "COLUMNS": "300", "NO_COLOR": "1", **variables}
     command, null = [sys.executable, "-m", "quit.cli", *arguments], subprocess.DEVNULL
-    with errors.open("wb") as said:
-        return subprocess.Popen(command, stdout=null, stderr=said, env=environment, cwd=ROOT, start_new_session=True)
+    with errors.open("wb") as log:
+        return subprocess.Popen(command, stdout=null, stderr=log, env=environment, cwd=ROOT, start_new_session=True)
 
 
 def until(ready: Callable[[], Any], process: subprocess.Popen[Any] | None = None, seconds: float = 600) -> Any:
     """Wait for an event, and return what it is; fails where the process ends before it, or it does not come."""
     deadline = time.monotonic() + seconds
-    while not (found := ready()):
+    while not (event := ready()):
         assert process is None or process.poll() is None, "the process ended before it was time"
         assert time.monotonic() < deadline, f"it did not come in {seconds:g} s"
         time.sleep(0.01)
-    return found
+    return event

@@ -1,6 +1,8 @@
-"""Tables by hand: a test writes the columns that it is about, all other required ones have plain values."""
+"""Tables by hand: a test writes the columns that it is about, all other required ones have plain values. JSON Lines."""
 
+import json
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -18,3 +20,10 @@ def table_of(name: str, rows: Iterable[dict[str, Any]]) -> pa.Table:
     plain = {field.name: _PLAIN.get(field.name, _BY_TYPE.get(str(field.type), ["x"])) for field in required}
     keys = {"content_key"} & {*plain}
     return table.from_rows([{**plain, **{key: row["question_id"] for key in keys}, **row} for row in rows])
+
+
+def write_lines(path: Path, rows: Iterable[Any]) -> Path:
+    """Write JSON Lines, a row each; returns the path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path

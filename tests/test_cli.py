@@ -10,6 +10,7 @@ from quit.library.checking import examine
 from quit.settings import load
 from quit.sources import parse_source
 from tests.conftest import call_quit
+from tests.rows import write_lines
 
 pytestmark = pytest.mark.slow
 PAPER_KEYS = ["gemma-3-1b", "qwen-3-4b", "llama-31-8b", "llama-32-1b", "gemma-3-4b", "qwen-3-8b"]
@@ -138,7 +139,7 @@ def test_fine_tuning_choices_reach_the_export(built: Path, tmp_path: Path) -> No
 def test_a_build_of_which_the_filter_leaves_nothing_says_so(tmp_path: Path) -> None:
     hints = ["The octopus has three hearts.", *(f"It has {n} bones." for n in range(4))]
     row = {"id": "1", "question": "Which animal is meant?", "answers": ["octopus"], "hints": hints}
-    (tmp_path / "leak.jsonl").write_text(json.dumps(row) + "\n")
+    write_lines(tmp_path / "leak.jsonl", [row])
     workspace = str(tmp_path / "W")
     for command in (["build", "--source", str(tmp_path / "leak.jsonl")], ["build"], ["export", "--out", str(tmp_path)]):
         done = call_quit(*command, "-w", workspace)

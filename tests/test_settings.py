@@ -40,7 +40,7 @@ def test_overrides_win_and_their_origin_is_told() -> None:
         ("label.max_new_tokens=16", "'labels'"),
         ("leakage.mode=hint_only", "'question' or 'hint'"),
         ("split.train_share=1.5", "split.train_share"),
-        ("readers.0.nam=x", "'name'"),
+        ("readers.0.nam=x", "'readers.0.name'"),
         ("readers.9.name=x", "no entry 9"),
         ("readers.1.name=minilm-vector", "needs a different name"),
         ("labels.exact_splits=test,dev", r'must be a list: labels.exact_splits=\["test", "dev"\]'),
@@ -83,7 +83,7 @@ def test_a_card_is_read_from_a_profile_or_a_file_of_its_own(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[card]\nlicense = 'mit'\n", "no setting 'card.license'. Did you mean 'licence'"),
+        ("[card]\nlicense = 'mit'\n", "no setting 'card.license'. Did you mean 'card.licence'"),
         ("[card]\nrepository = 'data'\n", "'card.repository' is 'data': .*write ORG/NAME"),
         ("[card]\nlanguages = ['English']\n", "'English' is no ISO 639 code"),
         ("[card]\npublished = '22.11.2026'\n", "'card.published' is '22.11.2026': .*write the date as 2026-11-22"),
@@ -95,5 +95,5 @@ def test_a_fault_in_a_card_is_named(tmp_path, text: str, said: str) -> None:
     path.write_text(text)
     with pytest.raises(SettingsError, match=said):
         load_card(path)
-    with pytest.raises(SettingsError, match="There is no profile"):
+    with pytest.raises(SettingsError, match="none.toml does not exist"):
         load_card(tmp_path / "none.toml")

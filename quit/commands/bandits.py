@@ -67,7 +67,7 @@ def run(
     budget: Annotated[
         str | None, typer.Option("--budget", "-b", help="Percent of all documents: 10..100 (in tens), or 5,10,20.")
     ] = None,
-    runs: Annotated[int | None, typer.Option("--runs", min=1, help="Runs a request and policy.")] = None,
+    runs: Annotated[int | None, typer.Option("--runs", min=1, help="Runs per request and policy.")] = None,
     tune: Annotated[
         str | None,
         typer.Option("--tune", help="A policy whose tree is tried with other n, tau and lambda: bandits.trials."),

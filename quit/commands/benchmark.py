@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -126,12 +125,12 @@ def finetune(
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Fine-tune a model on the train split with 1 to 200 positives a question; benchmark each beside its base.
+    """Fine-tune a model on the train split with 1 to 200 positives per question; benchmark each beside its base.
 
     Example: `quit benchmark finetune --release W/releases/v1 --kind bi-encoder --positives 1 --positives 10 --set
     benchmark.granularity=subset`
     """
-    from quit.commands.progress import working
+    from quit.library.progress import working
     from quit.systems.benchmark.finetune import TuningRequest, run_finetune
 
     request = TuningRequest(release, kind, base, tuple(positives or (1, 5, 10)), split, tuple(retriever or ()))
@@ -141,7 +140,7 @@ def finetune(
     if not as_json:
         for encoder in tuned:
             echo(
-                f"{encoder.folder}: {encoder.positives} positives a question, {encoder.examples} examples, "
+                f"{encoder.folder}: {encoder.positives} positives per question, {encoder.examples} examples, "
                 f"{encoder.seconds:.0f} s"
             )
 
@@ -163,12 +162,12 @@ def grid(
 
     Example: `quit benchmark grid --release W/releases/v1 --retriever bm25 --reader minilm-names`
     """
-    from quit.commands.progress import working
-    from quit.systems.benchmark.benchmark import Request
+    from quit.library.progress import working
+    from quit.systems.benchmark.benchmark import BenchmarkRequest
     from quit.systems.benchmark.grid import means, run_grid
 
     systems = (tuple(retriever or ("bm25",)), tuple(reranker or ()), tuple(reader or ()))
-    request = Request(release, split, *systems, bounds=False)
+    request = BenchmarkRequest(release, split, *systems, bounds=False)
     with working("grid", quiet or as_json):
         table = run_grid(request, load_settings(profile, set_), out)
     best_first = means(table)
@@ -189,8 +188,8 @@ def list_(as_json: JsonOption = False, profile: NamedProfileOption = "embedded")
         group.removeprefix("quit."): {name: entry.value for name, entry in available(group).items()} for group in GROUPS
     }
     systems["readers"] |= {reader.name: f"profile {profile}" for reader in load_settings(profile, None).readers}
-    lines = ([kind, *(f"  {name:20} {where}" for name, where in names.items())] for kind, names in systems.items())
-    show(systems, as_json, chain.from_iterable(lines))
+    rows = [(kind, name, origin) for kind, names in systems.items() for name, origin in names.items()]
+    show(systems, as_json, [Table("", ("kind", "name", "origin"), rows, text=(1, 2))])
 
 
 def _print(rows: list[dict[str, Any]], seconds: dict[str, float], out: Path, as_json: bool) -> None:

@@ -48,7 +48,7 @@ def run(
 ) -> None:
     """Find complex questions: no retrieved document answers them, and all together do not cover everything asked.
 
-    One of the indexes must be dense. Writes complexity.parquet (one row a question) and complexity.json (counts, and
+    One of the indexes must be dense. Writes complexity.parquet (one row per question) and complexity.json (counts, and
     agreement with known labels: hops, complex or not, types).
 
     Example: `quit complexity run --corpus C --index BM25 --index DENSE`

@@ -59,9 +59,9 @@ def corpus_build(
 
     Example: `quit corpus build --source musique:musique_ans.jsonl --source 2wiki:train.json --out C`
     """
-    from quit.commands.progress import working
     from quit.corpora.build import build
     from quit.corpora.sources import parse_corpus_source
+    from quit.library.progress import working
 
     refs = [parse_corpus_source(text) for text in source]
     with working("corpus", quiet):
@@ -115,7 +115,7 @@ def index_build(
 
     Example: `quit index build --corpus C --encoder bm25 --out I`
     """
-    from quit.commands.progress import working
+    from quit.library.progress import working
     from quit.retrieval.built import BuiltCorpus
     from quit.retrieval.first_stage import build_first_stage
 
@@ -141,7 +141,7 @@ def index_evaluate(
     Example: `quit index evaluate --corpus C I-bm25 I-minilm --graph G`
     """
     from quit.corpora.graph import NeighbourhoodGraph
-    from quit.corpora.reach import reach, reach_lines
+    from quit.corpora.reach import reach, reach_table
     from quit.retrieval.built import BuiltCorpus
     from quit.retrieval.first_stage import FusedStage, open_first_stage
 
@@ -152,7 +152,7 @@ def index_evaluate(
     if len(stages) > 1:
         stages[" + ".join(stages)] = FusedStage(list(stages.values()))
     rows = [row for name, stage in stages.items() for row in reach(documents, name, stage, neighbour_graph, kind)]
-    show(rows, as_json, reach_lines(rows))
+    show(rows, as_json, [reach_table(rows)])
 
 
 @graph.command("build")
@@ -160,7 +160,7 @@ def graph_build(
     corpus: CorpusOption,
     out: OutOption,
     encoder: EncoderOption = "minilm",
-    k: Annotated[int, typer.Option("--k", "-k", min=1, help="Neighbours a document.")] = 100,
+    k: Annotated[int, typer.Option("--k", "-k", min=1, help="Neighbours per document.")] = 100,
     profile: NamedProfileOption = "embedded",
     set_: SetOption = None,
     quiet: QuietOption = False,
@@ -171,8 +171,8 @@ def graph_build(
 
     Example: `quit graph build --corpus C --encoder minilm --k 100 --out G`
     """
-    from quit.commands.progress import working
     from quit.corpora.graph import build_graph
+    from quit.library.progress import working
     from quit.retrieval.built import BuiltCorpus
 
     settings = load_settings(profile, set_)
@@ -260,6 +260,6 @@ def _graph_lines(facts: dict[str, Any]) -> list[str]:
         f"  encoder {plan['encoder']}, method {plan['method']}; recall@{recall['at']} {recall['value']:.4f} "
         f"on {recall['sample']:,} documents against {recall['against']}",
         f"  in-degree: median {statistics['in_degree'].get('50%', 0):g}, highest "
-        f"{statistics['in_degree'].get('100%', 0):g}, {statistics['never_a_neighbour']:,} documents are nobody's "
-        "neighbour",
+        f"{statistics['in_degree'].get('100%', 0):g}, {statistics['never_a_neighbour']:,} documents are in no "
+        "list",
     ]

@@ -168,7 +168,7 @@ def reader(
         str | None, typer.Option("--source", "-s", help="KIND:PATH of a source with candidate answers.")
     ] = None,
     reader: Annotated[str | None, typer.Option("--reader", "-r", help="Name of an embedded reader.")] = None,
-    list_: Annotated[bool, typer.Option("--list", help="Name the readers, one a line.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="Name the readers, one per line.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """How often an embedded reader picks the gold answer, with and without hints.

@@ -55,13 +55,13 @@ def run(
 
     Example: `quit sunar run --corpus C --graph G --variant sunar-r --variant rerank --set sunar.c=50`
     """
-    from quit.commands.progress import working
+    from quit.library.progress import working
     from quit.models.factory import Models
-    from quit.systems.sunar.experiment import open_place, run_variants
+    from quit.systems.sunar.experiment import open_library, run_variants
 
     settings = load_settings(profile, set_)
     models = Models(settings)
-    store = open_place(
+    library, selection = open_library(
         settings,
         models,
         corpus,
@@ -74,7 +74,7 @@ def run(
     )
 
     with working("sunar", as_json):
-        figures = run_variants(settings, models, store, variant or ["sunar"], out)
+        figures = run_variants(settings, models, library, selection, variant or ["sunar"], out)
     show(figures, as_json, _pieces(figures))
 
 

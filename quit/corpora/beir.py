@@ -29,7 +29,7 @@ class _Judged(NamedTuple):
 
 
 def read(folder: Path) -> Iterator[CorpusRecord]:
-    """Yield one record a document, then one a whole question with its sub-questions and the documents relevant to them.
+    """Yield one record per document, then one per whole question with its sub-questions and their relevant documents.
 
     What has relevance 0 or less is not relevant. Rejects name file and line: lines without id or text, a sub-question
     without its question or hop, relevance of an unknown query or document. Raises :class:`InputError` for a file that

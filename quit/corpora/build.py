@@ -47,7 +47,7 @@ PARTIAL = "partial"
 BLOCK = 2000
 """Source records per step: a killed build resumes after its last whole step."""
 ROWS = 16_384
-"""Documents a row group and a batch of the memory-mapped file."""
+"""Documents per row group and a batch of the memory-mapped file."""
 Rows = dict[str, list[dict[str, Any]]]
 
 
@@ -199,7 +199,7 @@ class _Work:
         return []
 
     def tables(self, name: str) -> Iterator[pa.Table]:
-        """Yield a table, one piece a step."""
+        """Yield a table, one piece per step."""
         for number in range(len(self.steps)):
             yield pq.read_table(self.folder / "steps" / f"{number:05d}" / f"{name}.parquet")
 

@@ -1,4 +1,4 @@
-"""What readers of multi-hop question files share: a record's paragraphs and questions, each fault with its reason."""
+"""Shared by readers of multi-hop question files: a record's paragraphs and questions, each fault with its reason."""
 
 from __future__ import annotations
 

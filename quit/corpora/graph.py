@@ -33,7 +33,7 @@ from quit.corpora.neighbours import make_neighbours
 from quit.errors import InputError, SettingsError, refuse_newer
 from quit.retrieval.built import BuiltCorpus, building
 from quit.retrieval.search import Neighbours
-from quit.retrieval.vectors import PARTIAL, in_steps, write_joined
+from quit.retrieval.vectors import PARTIAL, checkpointed_batches, write_joined
 from quit.settings import FirstStages, Graph
 
 VERSION = 1
@@ -106,7 +106,7 @@ class NeighbourhoodGraph:
     def neighbours(self, row: int, k: int) -> np.ndarray:
         """Return at most ``k`` neighbours, nearest first, int64. Raises ``SettingsError`` for more than are stored."""
         if not 0 <= k <= self.k:
-            raise SettingsError(f"The graph {self.path} stores {self.k} neighbours a document, not {k}.")
+            raise SettingsError(f"The graph {self.path} stores {self.k} neighbours per document, not {k}.")
         neighbours = np.asarray(self.edges[row, :k], dtype=np.int64)
         return neighbours[neighbours != row]
 
@@ -162,7 +162,7 @@ def _search(neighbours: Neighbours, count: int, partial: Path, plan: dict[str, A
         weights = np.clip(similarity, -HIGHEST_HALF, HIGHEST_HALF).astype("<f2")
         return [np.where(rows < 0, self_rows, rows).astype("<u4"), weights]
 
-    return in_steps(partial, plan, ("edges", "weights"), count, CHECKPOINT, make, "neighbours")
+    return checkpointed_batches(partial, plan, ("edges", "weights"), count, CHECKPOINT, make, "neighbours")
 
 
 def _finish(

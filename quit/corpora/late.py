@@ -15,7 +15,7 @@ import numpy as np
 from quit.retrieval import vectors
 from quit.retrieval.encoders import LateEncoder, device_of
 from quit.retrieval.search import SCORE_MB, ExactSearch, Neighbours
-from quit.retrieval.vectors import check_finite, id_of, in_steps
+from quit.retrieval.vectors import check_finite, checkpointed_batches, id_of
 
 SAMPLE = 20
 """Documents whose neighbours are compared with MaxSim over the whole corpus: each costs as much as a search of its
@@ -41,7 +41,7 @@ class LateNeighbours(Neighbours):
     def prepare(self) -> None:
         """Encode the token vectors that are missing, and their means."""
         plan = {"corpus": self.corpus.identity, "identity": self.tokens.identity}
-        steps = in_steps(
+        steps = checkpointed_batches(
             self.out / "tokens",
             plan,
             ("tokens", "lengths"),

@@ -20,7 +20,7 @@ from quit.settings import FirstStages, Graph
 EXACT_UP_TO = 600_000
 """Documents up to which the method ``auto`` searches exactly."""
 HNSW_LINKS, HNSW_BUILD, HNSW_SEARCH = 32, 200, 256
-"""faiss: links a node, efConstruction, efSearch."""
+"""faiss: links per node, efConstruction, efSearch."""
 
 
 def make_neighbours(

@@ -1,4 +1,4 @@
-"""What a first stage finds, and what a graph's hops add: the bounded-recall argument of neighbourhood-aware retrieval.
+"""Recall of a first stage, and of the hops of a graph: the bounded-recall argument of neighbourhood-aware retrieval.
 
 A document outside a first stage's list can never be read, however good the re-ranker: recall at depth 100 is a ceiling.
 One hop adds the neighbours of the documents in the list, two hops their neighbours; both say how far the ceiling rises.
@@ -6,13 +6,14 @@ One hop adds the neighbours of the documents in the list, two hops their neighbo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from quit.corpora.graph import NeighbourhoodGraph
 from quit.evaluate.metrics import Measure
+from quit.render.table import Table
 from quit.retrieval.built import BuiltCorpus, query_set
 from quit.retrieval.protocols import FirstStage
 
@@ -30,7 +31,7 @@ def reach(
     graph: NeighbourhoodGraph | None,
     kind: str | None = None,
 ) -> list[dict[str, Any]]:
-    """Return one row a query set: mean nDCG at 10, recall at 10 and at :data:`DEPTH`, after one and two hops, and
+    """Return one row per query set: mean nDCG at 10, recall at 10 and at :data:`DEPTH`, after one and two hops, and
     what hops cost. ``kind``: only queries of this type of the source.
 
     A row has ``dataset``, ``stage``, ``queries``, ``nDCG@10``, ``recall@10``, ``recall@depth``, ``all@depth`` (the
@@ -87,7 +88,7 @@ def hops(graph: NeighbourhoodGraph, rows: np.ndarray, width: int, name: str) -> 
     """Return the documents within one and two hops of some documents, themselves among them: ``{name}+1``,
     ``{name}+2``.
 
-    ``rows``: int64. ``width``: neighbours a document that count (fewer where the graph stores fewer).
+    ``rows``: int64. ``width``: neighbours per document that count (fewer where the graph stores fewer).
     """
     width = min(width, graph.k)
     first = np.unique(np.concatenate([rows, _neighbours(graph, rows, width)]))
@@ -100,19 +101,16 @@ def _neighbours(graph: NeighbourhoodGraph, rows: np.ndarray, width: int) -> np.n
     return np.asarray(graph.edges[rows, :width], dtype=np.int64).ravel()
 
 
-def reach_lines(rows: Iterable[dict[str, Any]]) -> list[str]:
-    """Return the rows as a Markdown table."""
-    rows = list(rows)
-    if not rows:
-        return ["The corpus has no query with a relevant document: there is nothing to measure."]
-    names = dict.fromkeys(key for row in rows for key in row)
+def reach_table(rows: Sequence[dict[str, Any]]) -> Table:
+    """Return the rows for people: mean documents as whole numbers, shares with three digits."""
     hidden = ("pool@same", "all@same")
+    names = dict.fromkeys(key for row in rows for key in row)
     columns = [name for name in names if ("+" in name or "pool@" not in name) and not name.startswith(hidden)]
-    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    return [*lines, *("| " + " | ".join(_cell(name, row.get(name, "")) for name in columns) + " |" for row in rows)]
+    note = "" if rows else "The corpus has no query with a relevant document: there is nothing to measure."
+    return Table("", columns, [[_cell(name, row.get(name, "")) for name in columns] for row in rows], (1,), note)
 
 
-def _cell(name: str, value: Any) -> str:
+def _cell(name: str, value: Any) -> Any:
     if isinstance(value, float):
         return f"{value:.0f}" if name.startswith("pool") else f"{value:.3f}"
-    return str(value)
+    return value

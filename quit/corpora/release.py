@@ -20,9 +20,9 @@ Granularity = Literal["hint", "subset", "permutation"]
 
 
 def read(path: Path, *, granularity: Granularity = "subset") -> Iterator[CorpusRecord]:
-    """Yield one record a question of a release, in the order of its splits.
+    """Yield one record per question of a release, in the order of its splits.
 
-    ``granularity``: 5 hints, 31 subsets (their hints in rank order) or 325 permutations a question of five hints. The
+    ``granularity``: 5 hints, 31 subsets (their hints in rank order) or 325 permutations per question of five hints. The
     relevance of a document is the highest label among the permutations it stands for. Raises ``InputError`` when the
     release is not what was frozen, or a question lacks labels.
     """

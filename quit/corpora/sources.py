@@ -1,4 +1,4 @@
-"""Where corpora come from: ``musique:FILE``, ``2wiki:FILE``, ``quit:RELEASE``, ``beir:FOLDER``, ``jsonl:FILE``."""
+"""Sources of corpora: ``musique:FILE``, ``2wiki:FILE``, ``quit:RELEASE``, ``beir:FOLDER``, ``jsonl:FILE``."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ CORPUS_SOURCES: dict[str, CorpusSource] = {
     for source in (
         CorpusSource(
             "musique",
-            "MuSiQue's JSON Lines: twenty paragraphs a question, sub-questions, supporting paragraphs.",
+            "MuSiQue's JSON Lines: twenty paragraphs per question, sub-questions, supporting paragraphs.",
             lambda path, settings: musique.read(path, all_context=settings.all_context),
             musique.EXPECTED,
             licence="CC BY 4.0",
@@ -70,7 +70,7 @@ CORPUS_SOURCES: dict[str, CorpusSource] = {
         ),
         CorpusSource(
             "2wiki",
-            "2WikiMultihopQA's JSON: ten paragraphs a question, evidences, supporting facts.",
+            "2WikiMultihopQA's JSON: ten paragraphs per question, evidences, supporting facts.",
             lambda path, settings: twowiki.read(path, all_context=settings.all_context),
             twowiki.EXPECTED,
             licence="Apache-2.0",

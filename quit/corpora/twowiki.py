@@ -22,7 +22,7 @@ from quit.sources.fields import BadRecord
 from quit.text.normalize import normalize_answer
 
 EXPECTED = "2WikiMultihopQA's JSON array with _id, question, context, supporting_facts and answer"
-MOST_PERMUTED = 6
+MAX_PERMUTED = 6
 """Sub-questions up to which every one-to-one assignment is tried; longer decompositions take the best of each row."""
 _CONTEXT = "a list of [title, [sentences]]"
 _FACTS = "a list of [title, sentence number]"
@@ -151,12 +151,12 @@ def _overlap(part: str, whole: str) -> float:
 def _assigned(scores: Sequence[Sequence[float]]) -> list[int | None]:
     """Return for each row its column in the best one-to-one assignment, None where nothing fits (score 0).
 
-    With fewer columns than rows, or more than ``MOST_PERMUTED``, each row takes its best column.
+    With fewer columns than rows, or more than ``MAX_PERMUTED``, each row takes its best column.
     """
     columns = len(scores[0]) if scores else 0
     if not columns:
         return [None] * len(scores)
-    if len(scores) <= columns <= MOST_PERMUTED:
+    if len(scores) <= columns <= MAX_PERMUTED:
         assignment = max(
             permutations(range(columns), len(scores)),
             key=lambda order: sum(row[column] for row, column in zip(scores, order, strict=True)),

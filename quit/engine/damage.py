@@ -17,11 +17,11 @@ DAMAGED_MANIFEST = "damaged.json"
 
 
 def discard_damaged(workspace: Workspace, folder: Path, outputs: Sequence[str]) -> list[str]:
-    """Remove the parts of a stage run that are not what was written; returns what is wrong with each.
+    """Remove the missing or altered parts of a stage run from it; returns one sentence per part.
 
-    The caller holds the workspace. A complete run that lost a part is unfinished from then on; its other parts are
-    kept. With the manifest of another run none is. Parts of an unfinished run have no manifest yet: these have to be
-    readable, every page with its own checksum (:func:`quit.store.parts.damage`).
+    The caller holds the workspace. A complete run that lost a part is unfinished from then on and keeps its other
+    parts. A run with the manifest of another run keeps none. Parts of an unfinished run have no manifest yet: each
+    page is compared with its own checksum (:func:`quit.store.parts.damage`).
     """
     try:
         manifest = workspace.manifest(folder)

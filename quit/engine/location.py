@@ -43,9 +43,9 @@ class Location:
 
         Raises :class:`WorkspaceError` when there is none, or one this program cannot read, and what a store refuses.
         """
-        opened = cls(location)
-        opened.check_format()
-        return opened
+        workspace = cls(location)
+        workspace.check_format()
+        return workspace
 
     @classmethod
     def create(cls, location: str | Path) -> Self:
@@ -106,13 +106,13 @@ class Location:
     # Locking
 
     @contextmanager
-    def lock(self, seconds: float, waiting: Callable[[str], None] = lambda _: None) -> Iterator[None]:
+    def lock(self, seconds: float, notify: Callable[[str], None] = lambda _: None) -> Iterator[None]:
         """Hold the workspace for one run; a run that dies frees it.
 
-        ``waiting`` is called once with who holds it. Raises :class:`WorkspaceError` when it is still held
+        ``notify`` is called once with who holds it. Raises :class:`WorkspaceError` when it is still held
         after ``seconds``.
         """
-        with self.store.lock(seconds, waiting):
+        with self.store.lock(seconds, notify):
             self.held = True
             try:
                 yield

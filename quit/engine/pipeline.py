@@ -78,8 +78,8 @@ class Pipeline(BuildPlan):
         if run.stage.scope == "collection":
             return [WHOLE]
         question_ids = self._question_ids()
-        wanted = self.settings.run.shards or -(-len(question_ids) // self.settings.run.shard_questions)
-        return ranges(question_ids, wanted)
+        count = self.settings.run.shards or -(-len(question_ids) // self.settings.run.shard_questions)
+        return ranges(question_ids, count)
 
     def _question_ids(self) -> list[str]:
         return self.workspace.read("questions", columns=["question_id"]).column("question_id").to_pylist()
@@ -93,8 +93,7 @@ class Pipeline(BuildPlan):
         return [shard for shard in self.shards(run) if not done(shard)]
 
     def missing_inputs(self, run: StageRun) -> list[str]:
-        """Return the stage runs before this one whose current tables cannot be seen: none where it may be carried
-        out."""
+        """Return the earlier stage runs whose tables this one reads and that are not current; none if it can run."""
         current = {key: folder.name for key, (folder, _) in self.workspace.current().items()}
         return [each.key for each in self.reads(run) if current.get(each.key) != self.fingerprints[each.key]]
 
@@ -112,15 +111,14 @@ class Pipeline(BuildPlan):
         """Raise ``InputError`` where the leakage filter has left no question for a later stage run."""
         filtered = self.workspace.current(["filter"]).get("filter")
         if run.stage.number > 2 and filtered and not filtered[1]["tables"]["usable_hints"]["rows"]:
-            asked = len(self._question_ids())
+            count = len(self._question_ids())
             raise InputError(
-                f"Nothing is left after the filter: the hints of {'all ' if asked > 1 else ''}"
-                f"{counted(asked, 'question')} give the answer away. See: quit status -w {self.workspace} --left-out"
+                f"Nothing is left after the filter: the hints of {'all ' if count > 1 else ''}"
+                f"{counted(count, 'question')} give the answer away. See: quit status -w {self.workspace} --left-out"
             )
 
     def discard_damaged(self) -> list[str]:
-        """Remove what is not what the stages of this build wrote, so that they make it again; returns a line a file for
-        people.
+        """Remove missing or altered parts, so that their stages make them again; returns one line per file for people.
 
         Every part of a complete stage is compared with its manifest's checksum. The caller holds the workspace.
         """
@@ -131,7 +129,7 @@ class Pipeline(BuildPlan):
         ]
 
     def discard_dependents(self, changed: StageRun) -> None:
-        """Remove the tables of later stages that were made from parts which are gone: their fingerprint cannot tell."""
+        """Remove the tables of later stages that were made from removed parts; their fingerprints stay the same."""
         discarded = {changed}
         for run in self.runs:
             if not discarded.isdisjoint(self.reads(run)):
@@ -189,9 +187,9 @@ class Pipeline(BuildPlan):
         return Context(whole, self.settings, self.models, run.reader, overrides, rejected)
 
     def _read_whole(self, name: str) -> pa.Table:
-        """Return a whole table, remembered as long as its makers' fingerprints are current."""
-        makers = [run.key for run in self.runs if name in run.stage.outputs]
-        key = (name, *(self.fingerprints[maker] for maker in makers))
+        """Return a whole table, remembered as long as its producers' fingerprints are current."""
+        producers = [run.key for run in self.runs if name in run.stage.outputs]
+        key = (name, *(self.fingerprints[producer] for producer in producers))
         with self._whole_lock:
             if key not in self._whole:
                 self._whole[key] = self.workspace.read(name)
@@ -204,17 +202,17 @@ class Pipeline(BuildPlan):
             return read_sources(self.sources, self.source_checksums)
         if name == "decisions":
             return self.decisions
-        makers = [earlier.key for earlier in self.producers_of(run, name)]
+        producers = [earlier.key for earlier in self.producers_of(run, name)]
 
         def rows_of(
             columns: Sequence[str], reader: str | None = None, question_ids: Sequence[str] | None = None
         ) -> pa.Table:
-            keys = [key for key in makers if reader is None or key.endswith(f":{reader}")]
+            keys = [key for key in producers if reader is None or key.endswith(f":{reader}")]
             if question_ids is None:
                 return self.workspace.read(name, shard, keys, columns)
             return self.workspace.read_questions(name, question_ids, columns, keys)
 
-        return rows_of if name in run.stage.lazy_inputs else self.workspace.read(name, shard, makers)
+        return rows_of if name in run.stage.lazy_inputs else self.workspace.read(name, shard, producers)
 
     def finish(self, run: StageRun) -> None:
         """Mark a stage run as complete and its tables as the current ones.
@@ -242,19 +240,18 @@ class Pipeline(BuildPlan):
         if not rebuilt_identically(self.workspace, self.folder(run)):
             self.discard_dependents(run)
         clear_damage_marker(self.folder(run))  # last: a run that is killed before compares again
-        # What is finished further down stays current: a resumed build never shows less than is there.
-        known = self.workspace.state.items()
-        done = {each.key for each in self.runs if (each.key, self.fingerprints[each.key]) in known} | {run.key}
-        self._set_current(done)
+        # Later runs that are finished stay current, so a resumed build never shows less than there is.
+        state = self.workspace.state.items()
+        keys = {each.key for each in self.runs if (each.key, self.fingerprints[each.key]) in state} | {run.key}
+        self._set_current(keys)
 
     def record_usage(self, name: str, before: dict[str, dict[str, Any]]) -> None:
-        """Write down what a stage (or one reader's run) asked of language models since ``before``, a snapshot of their
-        meter."""
+        """Log the use of language models by a stage run (or all of a stage) since the snapshot ``before``."""
         with self.workspace.changing("usage.jsonl"):
             record(self.workspace.path, name, before, self.models.meter.snapshot(), self.workers)
 
-    def _set_current(self, done: set[str]) -> None:
-        self.workspace.set_current({run.key: self.fingerprints[run.key] for run in self.runs if run.key in done})
+    def _set_current(self, keys: set[str]) -> None:
+        self.workspace.set_current({run.key: self.fingerprints[run.key] for run in self.runs if run.key in keys})
 
     def replan_with_current_reviews(self) -> Pipeline:
         """Return this build with the reviews that are applied now; models, sources and overrides stay as planned."""

@@ -1,8 +1,8 @@
-"""What a build consists of: its stage runs, what each reads, and under which fingerprint it is known.
+"""A build as declared: its stage runs, their inputs and fingerprints.
 
 A stage run's fingerprint is a hash of its inputs' fingerprints, its stage's name and version, its tables' columns, the
 settings it reads and the identities of its models. Fingerprints follow from sources, settings, overrides and applied
-reviews, so they are known before anything runs.
+reviews, so a plan has them before anything runs.
 """
 
 from __future__ import annotations

@@ -44,12 +44,12 @@ def held_build(
     holds it.
     """
     settings, _ = checked_build(_sources_of_build(Workspace(workspace), sources, add), profile, overrides)
-    opened = Workspace.create(workspace)
-    with opened.lock(settings.run.lock_seconds, note):
-        overrides = [*overrides, *_remembered_review(opened, overrides)]
-        settings, refs = checked_build(_sources_of_build(opened, sources, add), profile, overrides)
+    held = Workspace.create(workspace)
+    with held.lock(settings.run.lock_seconds, note):
+        overrides = [*overrides, *_remembered_review(held, overrides)]
+        settings, refs = checked_build(_sources_of_build(held, sources, add), profile, overrides)
         requested = {"profile": profile, "overrides": overrides}
-        pipeline = Pipeline(opened, settings, refs, requested=requested, replace=replace)
+        pipeline = Pipeline(held, settings, refs, requested=requested, replace=replace)
         for line in pipeline.discard_damaged():
             note(line, loud=True)
         yield pipeline
@@ -71,15 +71,15 @@ def held_last_build(workspace: str | Path, review: Sequence[str] = ()) -> Iterat
     ``review``: overrides of ``review.*`` settings, remembered from now on. Raises what :func:`last_build` raises,
     ``SettingsError`` for an override of anything else, and ``WorkspaceError`` where another run holds it.
     """
-    opened = Workspace.open(workspace)
-    settings = load(opened.build["profile"], opened.build["overrides"]).settings if opened.build else Settings()
-    with opened.lock(settings.run.lock_seconds, note):
-        known = opened.build
-        if known is not None and review:
-            known = {**known, "overrides": _with_review(known["overrides"], review)}
-        pipeline = last_build(opened, known)
-        if known is not None:
-            opened.set_build(known)
+    held = Workspace.open(workspace)
+    settings = load(held.build["profile"], held.build["overrides"]).settings if held.build else Settings()
+    with held.lock(settings.run.lock_seconds, note):
+        build = held.build
+        if build is not None and review:
+            build = {**build, "overrides": _with_review(build["overrides"], review)}
+        pipeline = last_build(held, build)
+        if build is not None:
+            held.set_build(build)
         yield pipeline
 
 
@@ -119,26 +119,26 @@ def check_buildable(settings: Settings) -> None:
         )
 
 
-def last_build(workspace: Workspace, known: Mapping[str, Any] | None = None) -> Pipeline:
-    """Return the plan of a workspace's last build, without holding it. ``known``: instead of what ``build.json`` says.
+def last_build(workspace: Workspace, build: Mapping[str, Any] | None = None) -> Pipeline:
+    """Return the plan of a workspace's last build, without holding it. ``build``: instead of what ``build.json`` says.
 
     Raises ``InputError`` when nothing was built or a source cannot be read any more.
     """
-    if (known := known or workspace.build) is None:
+    if (build := build or workspace.build) is None:
         raise InputError(f"{workspace} has not been built yet. Run: quit build -w {workspace} --source KIND:PATH")
-    settings = load(known["profile"], known["overrides"]).settings
-    requested = {"profile": known["profile"], "overrides": known["overrides"]}
-    pipeline = Pipeline(workspace, settings, [parse_source(text) for text in known["sources"]], requested=requested)
+    settings = load(build["profile"], build["overrides"]).settings
+    requested = {"profile": build["profile"], "overrides": build["overrides"]}
+    pipeline = Pipeline(workspace, settings, [parse_source(text) for text in build["sources"]], requested=requested)
     _ = pipeline.fingerprints  # reads the sources, so that a missing one shows now
     return pipeline
 
 
 def _remembered_review(workspace: Workspace, overrides: Sequence[str]) -> list[str]:
     """Return the overrides of review settings that people have set for this workspace, where the build names none."""
-    named = {text.partition("=")[0].strip() for text in overrides}
-    known = (workspace.build or {}).get("overrides", [])
-    keyed = ((text.partition("=")[0].strip(), text) for text in known)
-    return [text for key, text in keyed if key.startswith("review.") and key not in named]
+    keys = {text.partition("=")[0].strip() for text in overrides}
+    remembered = (workspace.build or {}).get("overrides", [])
+    keyed = ((text.partition("=")[0].strip(), text) for text in remembered)
+    return [text for key, text in keyed if key.startswith("review.") and key not in keys]
 
 
 def _with_review(overrides: Sequence[str], review: Sequence[str]) -> list[str]:
@@ -149,5 +149,5 @@ def _with_review(overrides: Sequence[str], review: Sequence[str]) -> list[str]:
             raise SettingsError(
                 f"--set {text!r}: only review settings can change here; for others run quit build again."
             )
-        changed = [known for known in changed if known.partition("=")[0].strip() != key] + [text]
+        changed = [other for other in changed if other.partition("=")[0].strip() != key] + [text]
     return changed

@@ -99,10 +99,10 @@ class SharedReplies:
             if not rows:
                 return 0
             table = pa.table([pa.array(column) for column in zip(*rows, strict=True)], names=_NAMES).cast(_SCHEMA)
-            written = io.BytesIO()
-            pq.write_table(table, written, compression="zstd")
+            buffer = io.BytesIO()
+            pq.write_table(table, buffer, compression="zstd")
             key = f"{UNDER}/{time.time_ns():020d}-{uuid.uuid4().hex[:8]}.parquet"
-            self._objects.write(key, written.getvalue())
+            self._objects.write(key, buffer.getvalue())
             with database:
                 self._remember(database, key, [row[0] for row in rows])
             return len(rows)

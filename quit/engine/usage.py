@@ -1,8 +1,6 @@
-"""What a build asked of its language models: kept beside the tables, one line a stage run, for the summary and the next
-plan.
+"""The use of language models: a log of requests, tokens and seconds per stage run, for the summary and the next plan.
 
-``W/usage.jsonl`` is a diary, not a table: it tells what a run took, so it is not part of what must come out the same
-twice.
+``W/usage.jsonl`` is no part of the reproducible outputs: its figures differ between two runs with the same tables.
 """
 
 from __future__ import annotations
@@ -25,18 +23,18 @@ FIELDS = ("requests", "cached", "retries", "empty", "prompt_tokens", "completion
 def record(
     path: Path, run: str, before: dict[str, dict[str, Any]], after: dict[str, dict[str, Any]], workers: int
 ) -> None:
-    """Append what was asked between two snapshots of the meter; nothing where nothing was.
+    """Append the use of each language model between two snapshots of the meter; nothing where there was none.
 
     ``path``: the workspace. ``workers``: shards worked on at a time, which decides the order in which a server saw
     them.
     """
     lines = []
     for model, counts in after.items():
-        asked: dict[str, Any] = {name: counts[name] - before.get(model, {}).get(name, 0) for name in FIELDS}
-        if asked["requests"] or asked["cached"] or asked["retries"]:
-            asked["seconds"] = round(asked["seconds"], 3)
-            asked["origins"] = counts["origins"] - before.get(model, {}).get("origins", Counter())
-            lines.append({"run": run, "model": model, **asked, "workers": workers, "finished": time.time()})
+        counts_since: dict[str, Any] = {name: counts[name] - before.get(model, {}).get(name, 0) for name in FIELDS}
+        if counts_since["requests"] or counts_since["cached"] or counts_since["retries"]:
+            counts_since["seconds"] = round(counts_since["seconds"], 3)
+            counts_since["origins"] = counts["origins"] - before.get(model, {}).get("origins", Counter())
+            lines.append({"run": run, "model": model, **counts_since, "workers": workers, "finished": time.time()})
     if not lines:
         return
     with (path / "usage.jsonl").open("a", encoding="utf-8") as file:
@@ -55,8 +53,8 @@ def entries(path: Path) -> list[dict[str, Any]]:
     for number, entry in diary_lines(diary):
         if not _is_entry(entry):
             raise WorkspaceError(
-                f"{diary} is damaged: line {number} is not an entry of a model and its counts. Remove the line; it "
-                "only tells what was asked."
+                f"{diary} is damaged: line {number} is not an entry of a model and its counts. Remove the line; no "
+                "table rests on it."
             )
         checked.append(entry)
     return checked
@@ -76,9 +74,9 @@ def totals(path: Path) -> dict[str, dict[str, float]]:
     """Return model -> sums of :data:`FIELDS` over all runs of the workspace."""
     sums: dict[str, dict[str, float]] = {}
     for entry in entries(path):
-        mine = sums.setdefault(entry["model"], dict.fromkeys(FIELDS, 0))
+        of_model = sums.setdefault(entry["model"], dict.fromkeys(FIELDS, 0))
         for name in FIELDS:
-            mine[name] += entry.get(name, 0)
+            of_model[name] += entry.get(name, 0)
     return sums
 
 
@@ -91,9 +89,9 @@ def origins(path: Path) -> dict[str, dict[str, int]]:
     return {model: dict(sorted(counts.items())) for model, counts in sums.items() if counts}
 
 
-def origin_lines(known: Mapping[str, Mapping[str, int]]) -> list[str]:
-    """Return a line a model on the origins of its replies."""
+def origin_lines(counts: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """Return one line per model on the origins of its replies."""
     return [
         f"{model}: " + ", ".join(f"{count:,} from {name or 'this program'}" for name, count in each.items())
-        for model, each in known.items()
+        for model, each in counts.items()
     ]

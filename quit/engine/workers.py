@@ -1,9 +1,9 @@
 """Shards worked on by other processes, here or on other machines: the build a worker gets, what it checks, what it
 reports.
 
-A worker shares nothing with the build but files: the sources and the workspace, under the same paths. So it checks,
-before it works, that it is the same program, that it sees the workspace the build holds and not another folder of that
-name, that it would make the same tables, and that the tables it reads from have arrived.
+A worker shares only files with the build: the sources and the workspace, under the same paths. Before it works, it
+checks four things: it is the same program; it sees the workspace that the build holds; it would make the same tables;
+and the tables that it reads have arrived.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class ShardResult:
 
 @cache
 def program() -> str:
-    """Return what decides results beside settings and models: version, layout of workspaces, a hash of the code."""
+    """Return the identity of the program: version, layout of workspaces, hash of the code."""
     root = Path(__file__).parents[2]
     digest = hashlib.sha256()
     for path in sorted((root / "quit").rglob("*.py")):
@@ -194,15 +194,15 @@ def wait_for_parts(pipeline: Pipeline, run: StageRun, shard: Range, host: str) -
         )
 
 
-def _wait(ready: Callable[[], bool], seconds: float, look: Callable[[], None] = lambda: None) -> bool:
+def _wait(condition: Callable[[], bool], seconds: float, refresh: Callable[[], None] = lambda: None) -> bool:
     """Whether something is so, now or within ``seconds``: network file systems remember for a while what was not there.
 
-    ``look``: called before each new look.
+    ``refresh``: called before each new look.
     """
     until = time.monotonic() + seconds
-    while not ready():
+    while not condition():
         if time.monotonic() >= until:
             return False
         time.sleep(_POLL_SECONDS)
-        look()
+        refresh()
     return True

@@ -97,11 +97,11 @@ class Workspace(Location):
         """Write a stage run's manifest, and remove what an interrupted run with other shards left."""
         tables: dict[str, Any] = {}
         for name in outputs:
-            wanted = [folder / name / part_name(Range(index, count)) for index in range(count)]
-            self.store.fetch(dict.fromkeys(wanted))
-            parts = [describe(path, name) for path in wanted]
-            others = {*(path for path, _ in self.store.below(folder / name)), *(folder / name).iterdir()}
-            self.store.remove(others - {*wanted})
+            paths = [folder / name / part_name(Range(index, count)) for index in range(count)]
+            self.store.fetch(dict.fromkeys(paths))
+            parts = [describe(path, name) for path in paths]
+            stray = {*(path for path, _ in self.store.below(folder / name)), *(folder / name).iterdir()}
+            self.store.remove(stray - {*paths})
             tables[name] = {"rows": sum(part["rows"] for part in parts), "parts": parts}
         self.store.add(folder / "manifest.json", as_json({**facts, "tables": tables}))
 
@@ -126,16 +126,12 @@ class Workspace(Location):
                         tables[run] = (folder / fingerprint, manifest)
         return tables
 
-    def current_parts(self) -> list[tuple[Path, dict[str, Any]]]:
-        """Return the path of every current part, with its manifest's ``file``, ``rows``, ``bytes`` and ``sha256``."""
-        return [pair for folder, manifest in self.current().values() for pair in parts_of(folder, manifest)]
-
     # Tables
 
     def part_files(self, name: str, shard: Range = WHOLE, runs: Sequence[str] | None = None) -> list[tuple[Path, bool]]:
         """Return the current files of a table that overlap ``shard``, each with whether all its rows belong to it.
 
-        A stage's file was fetched and compared with its manifest, once a process
+        A stage's file was fetched and compared with its manifest, once per process
         (:func:`quit.common.files.known_checksum`). Raises :class:`WorkspaceError` for the first that is missing or was
         altered.
         """
@@ -161,9 +157,9 @@ class Workspace(Location):
         self, name: str, question_ids: Sequence[str], columns: Sequence[str], runs: Sequence[str] | None = None
     ) -> pa.Table:
         """Return some columns of a few questions' current rows, in table order; parts without them are not opened."""
-        wanted = sorted(question_ids) or [""]
-        rows = self.read(name, Range(0, 1, wanted[0], wanted[-1] + "\0"), runs, [*{*columns, "question_id"}])
-        return rows.filter(is_in(rows.column("question_id"), pa.array(wanted, pa.string()))).select(columns)
+        ids = sorted(question_ids) or [""]
+        rows = self.read(name, Range(0, 1, ids[0], ids[-1] + "\0"), runs, [*{*columns, "question_id"}])
+        return rows.filter(is_in(rows.column("question_id"), pa.array(ids, pa.string()))).select(columns)
 
     def read(
         self,
@@ -214,8 +210,8 @@ class Workspace(Location):
             if files and contract.grows:
                 connection.register(name, self.read(name))  # parts may be of several versions
             elif files:
-                listed = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
-                connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet([{listed}])")
+                paths = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
+                connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet([{paths}])")
             else:
                 connection.register(name, contract.schema.empty_table())
         return connection

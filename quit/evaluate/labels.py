@@ -1,4 +1,4 @@
-"""What a user must know before comparing figures: label 2 by split, agreement of readers, answers shared by splits.
+"""Facts that bear on comparisons of figures: label 2 by split, agreement of readers, answers shared by splits.
 
 The dataset card and the report show these numbers; both take them from here.
 """

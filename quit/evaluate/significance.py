@@ -84,7 +84,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def _randomisation(differences: np.ndarray, resamples: int, seed: int) -> list[float]:
-    """Return one p value a column of ``differences``, shape (questions, pairs)."""
+    """Return one p value per column of ``differences``, shape (questions, pairs)."""
     # Sums of the same numbers in another order must count as equal.
     observed = np.abs(differences.sum(axis=0)) - 1e-12
     extreme = np.ones(differences.shape[1])

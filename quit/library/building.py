@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ def build(
     profile: str | None = None,
     settings: Overrides | None = None,
     *,
+    models: Mapping[str, object] | None = None,
     questions: int | None = None,
     shards: int | None = None,
     runner: str | None = None,
@@ -37,6 +39,8 @@ def build(
             follows from their content. None: the sources of the last build.
         profile: Name of a profile, or the path of a TOML file; that of the last build, else ``embedded``.
         settings: Over the profile, as ``{"judge.threshold": 0.6}``; those of the last build if not given.
+        models: Objects by name: with ``answer(prompts)`` a reader, with ``verdicts(items)`` the judge
+            (docs/howto/language-models.md). They work with the runner ``threads`` only.
         questions: Only the first so many questions; 0 for all again.
         shards: Parts per table; the result is the same.
         runner: ``threads``, ``processes`` or ``ray``; the result is the same.
@@ -60,11 +64,13 @@ def build(
     from quit.engine.planning import held_build
     from quit.engine.workspace import Workspace
     from quit.library.progress import BuildConsole, Notes
+    from quit.models.own import register_models
     from quit.operations.replies import ask_again
     from quit.settings import load
 
     changes = {"run.shards": shards, "run.runner": runner, "collect.questions": questions}
     _, profile, texts = _as_built(workspace, profile, settings, changes)
+    texts = _changed(texts, register_models(models or {}, profile, texts))
 
     def keep(name: str, data: bytes) -> Path:
         load(profile, texts)  # a mistake in them shows before anything is written
@@ -188,8 +194,13 @@ def _as_built(
         workspace.check_format()
         last = workspace.build or {}
     texts = override_texts(last.get("overrides") if settings is None else settings)
-    for key, value in changes.items():
-        if value is not None:
-            others = [text for text in texts if not text.startswith(f"{key}=")]
-            texts = [*others, f"{key}={value}"] if value else others
+    texts = _changed(texts, [f"{key}={value}" for key, value in changes.items() if value is not None])
+    zeros = {f"{key}=0" for key in changes}
+    texts = [text for text in texts if text not in zeros]
     return last.get("sources", []), profile or last.get("profile", "embedded"), texts
+
+
+def _changed(texts: list[str], changes: list[str]) -> list[str]:
+    """Return overrides after which those of the same keys in ``changes`` come in their place."""
+    keys = {text.partition("=")[0] for text in changes}
+    return [*(text for text in texts if text.partition("=")[0] not in keys), *changes]

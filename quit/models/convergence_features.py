@@ -66,7 +66,7 @@ def features(item: HintSet, encoder: Encoder) -> np.ndarray:
     """Return the features of each hint, shape (len(item.hints), len(NAMES)), float64."""
     near, alike = _similarities(item, encoder)
     hints = encoder.encode(list(item.hints)).astype(np.float64)
-    asked = encoder.encode([item.question])[0].astype(np.float64)
+    question_vector = encoder.encode([item.question])[0].astype(np.float64)
     among = hints @ hints.T
     question = _prefixed("question", _question(item, near, alike) | {"hints_alike": among.mean()})
     centred = near - near.mean(axis=0, keepdims=True)
@@ -74,7 +74,7 @@ def features(item: HintSet, encoder: Encoder) -> np.ndarray:
     for position, hint in enumerate(item.hints):
         nearest = np.sort(among[position])  # the last is the hint itself
         hint_features = _wording(hint) | {
-            "to_question": hints[position] @ asked,
+            "to_question": hints[position] @ question_vector,
             "to_hints": among[position].mean(),
             "to_nearest_hint": nearest[-2] if len(nearest) > 1 else 0.0,
             "to_hints_mean": hints[position] @ hints.mean(axis=0),
@@ -127,13 +127,13 @@ def _similarities(item: HintSet, encoder: Encoder) -> tuple[np.ndarray, np.ndarr
     h = encoder.encode(hints)
     bare = encoder.encode(answers)
     stated = template_vectors(encoder.encode, answers, NAME + STATEMENTS)
-    asked = encoder.encode([f"{item.question} {answer}" for answer in answers])
+    with_question = encoder.encode([f"{item.question} {answer}" for answer in answers])
     near = np.zeros((len(hints), len(answers), len(CHANNELS)))
-    near[:, :, 0], near[:, :, 1], near[:, :, 2] = h @ bare.T, h @ stated.T, h @ asked.T
+    near[:, :, 0], near[:, :, 1], near[:, :, 2] = h @ bare.T, h @ stated.T, h @ with_question.T
     for i, hint in enumerate(hints):
-        named = names_in(hint)
-        if named:
-            near[i, :, 3] = stated @ encoder.encode(named).mean(axis=0)
+        names = names_in(hint)
+        if names:
+            near[i, :, 3] = stated @ encoder.encode(names).mean(axis=0)
     return near, (bare @ bare.T).astype(np.float64)
 
 

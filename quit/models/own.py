@@ -57,16 +57,16 @@ def register_models(
                 f"The model {name!r} ({type(model).__name__}) needs one of the methods answer(prompts), as a reader, "
                 "and verdicts(items), as a judge."
             )
-        place = "judge"
+        section = "judge"
         if methods == ["answer"]:
             row = rows.setdefault(name, len(rows))
-            place = f"readers.{row}"
+            section = f"readers.{row}"
             if row >= len(settings.readers):
-                texts.append(f"{place}.role={getattr(model, 'role', 'labeler')}")
+                texts.append(f"{section}.role={getattr(model, 'role', 'labeler')}")
         text = _OBJECT + _identity(type(model), _settings_of(model))
         _OBJECTS[text] = model
         texts += [
-            f"{place}.{key}={json.dumps(value)}" for key, value in zip(_KEYS, (name, "python", text), strict=True)
+            f"{section}.{key}={json.dumps(value)}" for key, value in zip(_KEYS, (name, "python", text), strict=True)
         ]
     return texts
 
@@ -84,9 +84,9 @@ def own_identity(spec: ReaderSettings | JudgeSettings) -> str:
     return f"python/{name.removeprefix(_OBJECT) if name.startswith(_OBJECT) else _identity(_class(spec), spec.extra)}"
 
 
-def _identity(own: type, settings: Mapping[str, Any]) -> str:
-    digest = hashlib.sha256(canonical(settings) + b"\0" + _source(own).encode()).hexdigest()[:12]
-    return f"{own.__module__}:{own.__qualname__}@{getattr(own, 'version', '')}+{digest}"
+def _identity(cls: type, settings: Mapping[str, Any]) -> str:
+    digest = hashlib.sha256(canonical(settings) + b"\0" + _source(cls).encode()).hexdigest()[:12]
+    return f"{cls.__module__}:{cls.__qualname__}@{getattr(cls, 'version', '')}+{digest}"
 
 
 def _settings_of(model: object) -> dict[str, Any]:
@@ -100,16 +100,16 @@ def _settings_of(model: object) -> dict[str, Any]:
     return settings
 
 
-def _source(own: type) -> str:
+def _source(cls: type) -> str:
     """Return the source of a class's module; of a script or notebook, that of the class."""
     try:
-        return inspect.getsource(own if own.__module__ == "__main__" else sys.modules[own.__module__])
+        return inspect.getsource(cls if cls.__module__ == "__main__" else sys.modules[cls.__module__])
     except (OSError, TypeError, KeyError):
-        functions = [value for value in vars(own).values() if inspect.isfunction(value)]
+        functions = [value for value in vars(cls).values() if inspect.isfunction(value)]
     try:
         return "\n".join(inspect.getsource(function) for function in functions)  # a cell of a notebook
     except (OSError, TypeError) as error:
-        raise SettingsError(f"The source of {own.__qualname__} cannot be read ({error}). {_BY_NAME}") from None
+        raise SettingsError(f"The source of {cls.__qualname__} cannot be read ({error}). {_BY_NAME}") from None
 
 
 def _class(spec: ReaderSettings | JudgeSettings) -> type:
@@ -118,7 +118,7 @@ def _class(spec: ReaderSettings | JudgeSettings) -> type:
     module, _, name = text.partition(":")
     sys.path.append(os.getcwd())
     try:
-        own = getattr(importlib.import_module(module), name)
+        cls = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise SettingsError(
             f"{spec.name}: the class {text!r} cannot be imported ({error}). Write it as package.module:Name; the "
@@ -126,9 +126,9 @@ def _class(spec: ReaderSettings | JudgeSettings) -> type:
         ) from error
     finally:
         sys.path.pop()
-    if not isinstance(own, type):
+    if not isinstance(cls, type):
         raise SettingsError(f"{spec.name}: {text!r} is not a class.")
-    return own
+    return cls
 
 
 class OwnGenerator:
@@ -195,11 +195,11 @@ class OwnGenerator:
                     f"threads. {_BY_NAME}"
                 )
             return _OBJECTS[name]
-        own, method = _class(self._spec), "answer" if isinstance(self._spec, ReaderSettings) else "verdicts"
-        if not callable(getattr(own, method, None)):
+        cls, method = _class(self._spec), "answer" if isinstance(self._spec, ReaderSettings) else "verdicts"
+        if not callable(getattr(cls, method, None)):
             raise SettingsError(f"{self.name}: {name} has no method {method}.")
         try:
-            return own(**self._spec.extra)
+            return cls(**self._spec.extra)
         except TypeError as error:
             raise SettingsError(f"{self.name}: {name} does not accept its `extra`: {error}.") from error
 

@@ -25,7 +25,7 @@ from quit.models.own import OwnReader
 from quit.models.prompting import CHARACTERS_A_TOKEN
 from quit.models.protocols import Prompt
 from quit.models.readers.llm import LLMReader
-from quit.operations.economy import Economy, economy, sums
+from quit.operations.partial import PartialPlan, partial_plan, sums
 from quit.settings import JudgeSettings, ReaderSettings
 from quit.sources import read_sources
 from quit.stages.collect import collect
@@ -64,7 +64,7 @@ class Line:
 class Plan:
     """What a build will ask. ``total``: the sums of the lines; ``notes`` say what was measured and what was assumed.
 
-    ``economy``: ranges of what labelers are asked, with ``labels.partial``; the lines say the most.
+    ``partial``: ranges of what labelers are asked, with ``labels.partial``; the lines say the most.
     """
 
     questions: int
@@ -72,7 +72,7 @@ class Plan:
     lines: tuple[Line, ...]
     total: Line
     notes: tuple[str, ...]
-    economy: Economy | None = None
+    partial: PartialPlan | None = None
 
 
 def plan(pipeline: Pipeline, *, sample: int = 200, block: int = 16, throughput: float | None = None) -> Plan:
@@ -112,8 +112,10 @@ def plan(pipeline: Pipeline, *, sample: int = 200, block: int = 16, throughput: 
         notes.append("This profile asks no language model: it costs nothing but this machine's time.")
     passages = len(questions) * passage_count(pipeline.settings.convergence.hints)
     costs = {line.model: line.cost for line in lines if line.role == "read"}
-    partly = economy(pipeline, passages, costs)
-    return Plan(len(questions), passages, tuple(lines), Line("total", "", **sums(Line, lines, 2)), tuple(notes), partly)
+    partial = partial_plan(pipeline, passages, costs)
+    return Plan(
+        len(questions), passages, tuple(lines), Line("total", "", **sums(Line, lines, 2)), tuple(notes), partial
+    )
 
 
 def is_current(pipeline: Pipeline, stage: str) -> bool:

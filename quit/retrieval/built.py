@@ -32,7 +32,7 @@ class BuiltCorpus:
     """The documents, queries and qrels of ``quit corpus build``. Implements
     :class:`quit.retrieval.protocols.Documents`.
 
-    ``identity`` changes with any document or their order. Texts stay on disk until asked for.
+    ``identity`` changes with any document or their order. Texts stay on disk until they are read.
     """
 
     def __init__(self, path: Path, manifest: dict[str, Any], documents: pa.Table) -> None:
@@ -127,7 +127,7 @@ class BuiltCorpus:
 
     @cached_property
     def rejects(self) -> pa.Table:
-        """What was left out, and why."""
+        """Records that were left out, with their reasons."""
         return self._read("rejects")
 
     def relevant_rows(self) -> dict[str, dict[int, int]]:

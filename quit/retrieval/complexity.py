@@ -26,7 +26,7 @@ from quit.text.normalize import normalize_answer
 UNRELATED, TELLING = 0.1, 0.6
 """Cosines of a text and an answer. MiniLM on TriviaHG: a hint retrieved by chance is at about 0.1 from an answer, one
 that speaks of it at 0.5 and more."""
-MOST_TOKENS = 512
+MAX_TOKENS = 512
 """Tokens of a document that a sequence-to-sequence head reads: T5 was trained on as many."""
 
 
@@ -37,7 +37,7 @@ class AnswerHead(Protocol):
     identity: str
 
     def scores(self, question: str, answers: Sequence[str], texts: Sequence[str], vectors: np.ndarray) -> np.ndarray:
-        """Return one score a text, shape (len(texts),), float64 in [0, 1]. ``vectors``: the texts' unit vectors."""
+        """Return one score per text, shape (len(texts),), float64 in [0, 1]. ``vectors``: the texts' unit vectors."""
         ...
 
 
@@ -139,7 +139,7 @@ class TokenLikelihood:
         query = tokenizer(question, add_special_tokens=False, return_tensors="pt")["input_ids"].to(self._device)
         relevance = np.zeros((len(texts), query.shape[1]))
         for row, text in enumerate(texts if query.shape[1] else ()):
-            document = tokenizer(text, truncation=True, max_length=MOST_TOKENS, return_tensors="pt").to(self._device)
+            document = tokenizer(text, truncation=True, max_length=MAX_TOKENS, return_tensors="pt").to(self._device)
             with torch.inference_mode():
                 shares = model(**document, labels=query).logits[0].double().softmax(dim=-1)
             relevance[row] = shares.gather(1, query[0, :, None])[:, 0].cpu().numpy()
@@ -198,7 +198,7 @@ def completeness(relevance: np.ndarray) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Retrieved:
-    """What retrieval brought for a question.
+    """A question's retrieved documents in figures.
 
     ``answerability``: max s_i. ``answer_share``: share of documents with s_i of T_ans and more. ``completeness``: S_D.
     ``similarity``: mean cosine of question and documents. ``documents``: how many there are. Without documents all are

@@ -116,7 +116,7 @@ def checksum_of(files: Sequence[Path]) -> str:
 
 
 def read(path: Path, source: str = "jsonl") -> Iterator[CorpusRecord]:
-    """Yield one record a line of a JSONL corpus (see :class:`Corpus`), for ``quit corpus build``. ``source``: its kind.
+    """Yield one record per line of a JSONL corpus (see :class:`Corpus`), for ``quit corpus build``. ``source``: kind.
 
     A document without id or text, and one whose id an earlier document has with another text, is a reject. Raises
     :class:`InputError` as :class:`Corpus` does.

@@ -1,8 +1,7 @@
 """Encoders by name: MiniLM (embedded), and sentence-transformers' dense, sparse and late-interaction models.
 
-``minilm``; ``NAME`` or a folder (one vector a text); ``sparse:NAME`` (as SPLADE); ``late:NAME`` (as ColBERT, one vector
-a token; ``late:minilm`` are MiniLM's token vectors). Nothing is loaded before an encoder is asked something that needs
-it.
+``minilm``; ``NAME`` or a folder (one vector per text); ``sparse:NAME`` (as SPLADE); ``late:NAME`` (as ColBERT, one
+vector per token; ``late:minilm`` are MiniLM's token vectors). An encoder is loaded at its first use.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class TextEncoder(Protocol[Vectors]):
 
     @property
     def identity(self) -> str:
-        """What its vectors depend on."""
+        """Changes with all that its vectors depend on."""
         ...
 
     @property
@@ -50,17 +49,17 @@ class TextEncoder(Protocol[Vectors]):
 
 @runtime_checkable
 class DenseEncoder(TextEncoder[np.ndarray], Protocol):
-    """One vector a text: shape (len(texts), dimension), float32."""
+    """One vector per text: shape (len(texts), dimension), float32."""
 
 
 @runtime_checkable
 class SparseEncoder(TextEncoder[list[tuple[np.ndarray, np.ndarray]]], Protocol):
-    """A weight a vocabulary entry, most of them 0: (entries ascending, int32; their weights, float32) a text."""
+    """A weight per vocabulary entry, most of them 0: (entries ascending, int32; their weights, float32) per text."""
 
 
 @runtime_checkable
 class LateEncoder(TextEncoder[list[np.ndarray]], Protocol):
-    """One unit vector a token: shapes (tokens, dimension), float32."""
+    """One unit vector per token: shapes (tokens, dimension), float32."""
 
 
 def dense_encoder(name: str, settings: FirstStages) -> DenseEncoder:
@@ -169,7 +168,7 @@ class _SentenceModel:
 
     @cached_property
     def identity(self) -> str:
-        """What its vectors depend on."""
+        """Changes with all that its vectors depend on."""
         return self._identity or self.prefix + model_identity(self._source, lambda: self.model, self._settings)
 
     def documents(self, texts: Sequence[str]) -> Any:
@@ -190,7 +189,7 @@ class _SentenceModel:
 
 
 class SentenceEncoder(_SentenceModel):
-    """One vector a text, of unit length except where the model takes inner products, which rank by length too.
+    """One vector per text, of unit length except where the model takes inner products, which rank by length too.
 
     ``pooling``, ``similarity``: see :func:`quit.models.encoders.sentence.load_encoder`.
     """
@@ -224,7 +223,7 @@ class SentenceEncoder(_SentenceModel):
 
 
 class SpladeEncoder(_SentenceModel):
-    """A weight a vocabulary entry, most of them 0 (as SPLADE)."""
+    """A weight per vocabulary entry, most of them 0 (as SPLADE)."""
 
     kind, prefix = "SparseEncoder", "sparse:"
 
@@ -245,7 +244,7 @@ class SpladeEncoder(_SentenceModel):
 
 
 class ColbertEncoder(_SentenceModel):
-    """One unit vector a token, by a multi-vector model of sentence-transformers (as ColBERT)."""
+    """One unit vector per token, by a multi-vector model of sentence-transformers (as ColBERT)."""
 
     kind, prefix = "MultiVectorEncoder", "late:"
 
@@ -275,6 +274,6 @@ class ColbertEncoder(_SentenceModel):
 
 
 def is_multi_vector(path: str) -> bool:
-    """Whether a model has one vector a token. A hub name is not checked; a folder is."""
+    """Whether a model has one vector per token. A hub name is not checked; a folder is."""
     modules = Path(path) / "modules.json"
     return not modules.is_file() or "multi_vector" in modules.read_text(encoding="utf-8")

@@ -46,7 +46,7 @@ class Bm25Stage:
         self._index = index
 
     def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
-        """Return at most ``depth`` documents a query, those that share a term with it."""
+        """Return at most ``depth`` documents per query, those that share a term with it."""
         return [Ranking(*self._index.search(query, depth)) for query in queries]
 
 
@@ -58,7 +58,7 @@ class SparseStage:
         self._postings, self._encoder = postings, encoder
 
     def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
-        """Return at most ``depth`` documents a query, those with a score above 0. Raises ``InputError`` for NaN."""
+        """Return at most ``depth`` documents per query, those with a score above 0. Raises ``InputError`` for NaN."""
         rankings = []
         for query, (entries, weights) in zip(queries, self._encoder.queries(queries), strict=True):
             check_finite(weights[None, :], self._encoder.name, [query].__getitem__)
@@ -105,7 +105,7 @@ class FusedStage:
         self.identity = f"rrf/{FUSION}({', '.join(stage.identity for stage in stages)})"
 
     def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
-        """Return at most ``depth`` documents a query; each stage gives its best ``depth``."""
+        """Return at most ``depth`` documents per query; each stage gives its best ``depth``."""
         rankings = [stage.search(queries, depth) for stage in self._stages]
         return [Ranking(*fused([ranking.rows for ranking in row], depth)) for row in zip(*rankings, strict=True)]
 

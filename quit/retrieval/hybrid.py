@@ -27,7 +27,7 @@ CHUNK = 8192
 
 
 class Texts(Protocol):
-    """What can be searched: a list of texts, or a :class:`quit.retrieval.corpus.Corpus`."""
+    """Texts to search: a list, or a :class:`quit.retrieval.corpus.Corpus`."""
 
     def __len__(self) -> int: ...
 

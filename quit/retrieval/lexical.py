@@ -27,7 +27,7 @@ class Bm25:
 
     @classmethod
     def of(cls, texts: Iterable[str], *, k1: float = K1, b: float = B) -> Bm25:
-        """Index texts, one at a time: memory holds 4 bytes a term of the collection, then bm25s's own arrays."""
+        """Index texts, one at a time: memory holds 4 bytes per term of the collection, then bm25s's own arrays."""
         vocabulary: dict[str, int] = {"": 0}
         ids = _Ids()
         for text in texts:

@@ -12,7 +12,7 @@ from quit.common.files import read_json, write_json
 from quit.retrieval import vectors
 from quit.retrieval.built import BuiltCorpus
 from quit.retrieval.encoders import SparseEncoder
-from quit.retrieval.vectors import PARTIAL, check_finite, id_of, in_steps, write_array
+from quit.retrieval.vectors import PARTIAL, check_finite, checkpointed_batches, id_of, write_array
 
 
 class Postings:
@@ -53,7 +53,7 @@ def build_postings(corpus: BuiltCorpus, encoder: SparseEncoder, folder: Path) ->
 
     plan = {"corpus": corpus.identity, "identity": encoder.identity}
     names = ("entries", "weights", "lengths")
-    steps = in_steps(folder / PARTIAL, plan, names, len(corpus), vectors.BLOCK, make, "sparse vectors")
+    steps = checkpointed_batches(folder / PARTIAL, plan, names, len(corpus), vectors.BLOCK, make, "sparse vectors")
     entries, weights, lengths = (np.concatenate(arrays) for arrays in zip(*steps, strict=True))
     bounds = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
     postings = sparse.csr_array((weights, entries, bounds), shape=(len(corpus), encoder.dimension)).tocsc()

@@ -1,4 +1,4 @@
-"""What the QA systems ask of a corpus: its documents, a first stage over them, who is next to whom, and a scorer.
+"""Protocols of retrieval: the documents of a corpus, a first stage over them, a neighbourhood graph, a scorer.
 
 Everywhere a document is its **row** in the corpus (0-based, the order of its documents table); ids are looked up at the
 edges.
@@ -51,7 +51,7 @@ class FirstStage(Protocol):
     identity: str
 
     def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
-        """Return at most ``depth`` documents a query. A query that matches nothing has an empty ranking."""
+        """Return at most ``depth`` documents per query. A query that matches nothing has an empty ranking."""
         ...
 
 
@@ -78,5 +78,5 @@ class Scorer(Protocol):
     identity: str
 
     def score(self, query: str, texts: Sequence[str]) -> np.ndarray:
-        """Return one score a text, float64, shape (len(texts),); any real number, higher is more relevant."""
+        """Return one score per text, float64, shape (len(texts),); any real number, higher is more relevant."""
         ...

@@ -1,4 +1,4 @@
-"""What a corpus source yields: the documents and queries of one record, cleaned but not yet merged with others."""
+"""Records of a corpus source: documents and queries, cleaned, not yet merged with those of other records."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class CrossEncoderScorer:
         self._lock = Lock()
 
     def score(self, query: str, texts: Sequence[str]) -> np.ndarray:
-        """Return one logit a text, float64, shape (len(texts),)."""
+        """Return one logit per text, float64, shape (len(texts),)."""
         if not texts:
             return np.zeros(0, dtype=np.float64)
         import torch
@@ -104,7 +104,7 @@ class CrossEncoderScorer:
         )
         if model.num_labels != 1:
             raise InputError(
-                f"The cross-encoder {self._name!r} gives {model.num_labels} values a pair; a scorer gives one."
+                f"The cross-encoder {self._name!r} gives {model.num_labels} values per pair; a scorer gives one."
             )
         return model
 

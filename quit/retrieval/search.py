@@ -19,7 +19,7 @@ from quit.settings import FirstStages, Graph
 
 LANES = 16
 """Columns of which one maximum is taken before selection: the k best lie in the k lanes with the highest maxima."""
-MOST_ROWS = 2048
+MAX_ROWS = 2048
 SCORE_MB, SCORE_MB_GPU = 512, 4096
 """Memory of one block of similarities, on a CPU and on a GPU."""
 BLOCK = 64
@@ -128,7 +128,7 @@ class ExactSearch:
     """Every document's ``k`` nearest others.
 
     ``matrix``: float32, shape (n, d). ``rescored``: candidates beyond k that bf16 keeps. ``score_mb``: memory of a
-    block of similarities. Results do not depend on which rows are asked for together, but for ties within rounding.
+    block of similarities. Results do not depend on which rows are asked for together, except for ties within rounding.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class ExactSearch:
         self._want = min(k + (rescored if precision == "bf16" else 0), self._n)
         self._bytes = (score_mb or (SCORE_MB if device == "cpu" else SCORE_MB_GPU)) << 20
         width = self._n * self._fast.element_size()
-        self.step = int(max(16, min(MOST_ROWS, self._bytes // width)))
+        self.step = int(max(16, min(MAX_ROWS, self._bytes // width)))
         # Written over by every block: memory that the system has to hand out anew costs a fifth of the product's time.
         self._scores = torch.empty((self.step, self._n), dtype=self._fast.dtype, device=device)
 
@@ -193,7 +193,7 @@ class ExactSearch:
         step = max(1, self._bytes // (columns.shape[1] * self._exact.shape[1] * 4))
         for low in range(0, stop - start, step):
             some = columns[low : low + step]
-            # index_select of flat rows, then one product a document: several times faster than fancy indexing.
+            # index_select of flat rows, then one product per document: several times faster than fancy indexing.
             others = self._exact.index_select(0, some.reshape(-1)).view(*some.shape, -1)
             row_vectors = self._exact[start + low : start + low + len(some)].unsqueeze(2)
             exact[low : low + step] = torch.bmm(others, row_vectors).squeeze(2)
@@ -227,7 +227,7 @@ class ExactSearch:
 def _top(torch: Any, scores: Any, count: int) -> tuple[Any, Any]:
     """Return the ``count`` highest values of each row and their columns, in no order.
 
-    One maximum a lane, then the best lanes, then their members: reads the block once instead of selecting from all of
+    One maximum per lane, then the best lanes, then their members: reads the block once instead of selecting from all of
     it.
     """
     rows, width = scores.shape

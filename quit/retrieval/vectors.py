@@ -3,7 +3,7 @@
 ::
 
     V/vectors.f32        raw little-endian float32, rows x dimension, in the corpus's order
-    V/doc_ids.s20        20 bytes a document, the same order
+    V/doc_ids.s20        20 bytes per document, the same order
     V/manifest.json      written last
     V/partial/           the steps of an unfinished run
 
@@ -100,7 +100,7 @@ def _encode(corpus: BuiltCorpus, encoder: DenseEncoder, folder: Path, earlier: V
         "identity": encoder.identity,
         "dimension": encoder.dimension,
     }
-    steps = in_steps(folder / PARTIAL, facts, ("vectors",), len(corpus), BLOCK, make, "vectors")
+    steps = checkpointed_batches(folder / PARTIAL, facts, ("vectors",), len(corpus), BLOCK, make, "vectors")
     (folder / MANIFEST).unlink(missing_ok=True)
     with replacing(folder / IDS) as temporary:
         ids.tofile(temporary)
@@ -123,7 +123,7 @@ def id_of(corpus: BuiltCorpus, row: int) -> Callable[[int], str]:
     return lambda _: corpus.ids([row])[0]
 
 
-def in_steps(
+def checkpointed_batches(
     folder: Path,
     plan: Mapping[str, Any],
     names: Sequence[str],

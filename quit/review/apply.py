@@ -86,7 +86,7 @@ def change_counts(workspace: Workspace) -> dict[str, Any]:
             FROM changes
             """
         ).fetchone()
-        gone = connection.execute(
+        removed_questions = connection.execute(
             """
             SELECT reason, count(*) FROM rejects WHERE stage = 'update' AND question_id IN (
                 SELECT question_id FROM changes WHERE change = 'question_removed' AND len(reviews) > 0)
@@ -94,4 +94,4 @@ def change_counts(workspace: Workspace) -> dict[str, Any]:
             """
         ).fetchall()
     names = ("questions", "labels_up", "labels_down", "answers_added", "answers_removed")
-    return {**dict(zip(names, row or (0,) * 5, strict=True)), "questions_removed": dict(gone)}
+    return {**dict(zip(names, row or (0,) * 5, strict=True)), "questions_removed": dict(removed_questions)}

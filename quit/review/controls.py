@@ -36,7 +36,7 @@ def load_controls(path: str | Path) -> Controls:
 
     Raises :class:`InputError` that names the line for anything else, and for an answer that is said to be both.
     """
-    known: dict[str, dict[str, bool]] = {}
+    verdicts: dict[str, dict[str, bool]] = {}
     for number, row in json_lines(Path(path), "the control questions", _EXPECTED):
         try:
             identity = row["question_id"]
@@ -48,10 +48,10 @@ def load_controls(path: str | Path) -> Controls:
             raise InputError(f"{path}, line {number}: {min(both)!r} is said to be both correct and incorrect.")
         if not right | wrong:
             raise InputError(f"{path}, line {number}: neither a correct nor an incorrect answer is given.")
-        known[str(identity)] = dict.fromkeys(right, True) | dict.fromkeys(wrong, False)
-    if not known:
+        verdicts[str(identity)] = dict.fromkeys(right, True) | dict.fromkeys(wrong, False)
+    if not verdicts:
         raise InputError(f"The control questions {path} hold no line.")
-    return Controls(known)
+    return Controls(verdicts)
 
 
 def mixed(items: Sequence[ReviewItem], controls: Controls | None, settings: Review, seed: str) -> list[ReviewItem]:
@@ -65,11 +65,11 @@ def mixed(items: Sequence[ReviewItem], controls: Controls | None, settings: Revi
     candidates = [item for item in items if item.question_id in controls.questions]
     others = [item for item in items if item.question_id not in controls.questions]
     room = round(len(others) * settings.control_share / (1 - settings.control_share))
-    chosen = sorted(candidates, key=lambda item: draw(f"control/{item.question_id}", seed))[:room]
-    taken = {item.question_id for item in chosen}
-    queue = [item for item in items if item.question_id not in taken and item.split in settings.splits]
-    step = (len(queue) + len(chosen)) / max(1, len(chosen))
-    for position, item in enumerate(chosen):
+    sample = sorted(candidates, key=lambda item: draw(f"control/{item.question_id}", seed))[:room]
+    sample_ids = {item.question_id for item in sample}
+    queue = [item for item in items if item.question_id not in sample_ids and item.split in settings.splits]
+    step = (len(queue) + len(sample)) / max(1, len(sample))
+    for position, item in enumerate(sample):
         queue.insert(round((position + 0.5) * step), item)
     return queue
 
@@ -78,15 +78,15 @@ def control_scores(live: pa.Table, controls: Controls | None) -> list[dict]:
     """Return for each annotator how many known verdicts they met and how many they got right."""
     tally: dict[str, list[int]] = {}
     if controls is not None:
-        asked = live.filter(pc.equal(live.column("kind"), "answer"))
-        columns = (asked.column(name).to_pylist() for name in ("annotator", "question_id", "answer_key", "correct"))
+        answers = live.filter(pc.equal(live.column("kind"), "answer"))
+        columns = (answers.column(name).to_pylist() for name in ("annotator", "question_id", "answer_key", "correct"))
         for annotator, identity, key, correct in zip(*columns, strict=True):
-            known = controls.known.get(identity, {}).get(key)
-            if known is not None and correct is not None:
-                mine = tally.setdefault(annotator, [0, 0])
-                mine[0] += 1
-                mine[1] += known is correct
+            truth = controls.known.get(identity, {}).get(key)
+            if truth is not None and correct is not None:
+                counts = tally.setdefault(annotator, [0, 0])
+                counts[0] += 1
+                counts[1] += truth is correct
     return [
-        {"annotator": annotator, "asked": asked, "right": right, "accuracy": right / asked}
-        for annotator, (asked, right) in sorted(tally.items())
+        {"annotator": annotator, "asked": count, "right": right, "accuracy": right / count}
+        for annotator, (count, right) in sorted(tally.items())
     ]

@@ -21,7 +21,7 @@ from quit.text.normalize import normalize_answer
 NEAR_THRESHOLD = 0.15
 """Distance from the judge's threshold within which a verdict counts as uncertain."""
 CERTAIN_WEIGHT = 0.05
-"""Weight of the passages of a certain verdict beside those of an uncertain one (1)."""
+"""Weight of the passages of a certain verdict; those of an uncertain one have 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +62,16 @@ def review_items(
     """Return what people are asked, the most informative first (ties by question id).
 
     ``threshold``: the judge's. ``controls``: questions of any split that are asked too. Answers, verdicts and splits
-    are those before any label update, so that what is asked does not depend on what was answered.
+    are those before any label update, so that the queue does not depend on people's answers.
     """
     with workspace.connect() as connection:
         connection.register("the_splits", workspace.read("splits", runs=["split"]))
         connection.register("the_verdicts", workspace.read("verdicts", runs=["judge"]))
         connection.register("controls", pa.table({"question_id": pa.array(list(controls), pa.string())}))
-        listed = ", ".join(f"'{split}'" for split in settings.splits)
+        splits = ", ".join(f"'{split}'" for split in settings.splits)
         connection.execute(
             f"""CREATE TEMP TABLE asked AS SELECT question_id, split FROM the_splits
-                WHERE split IN ({listed}) OR question_id IN (SELECT question_id FROM controls)"""
+                WHERE split IN ({splits}) OR question_id IN (SELECT question_id FROM controls)"""
         )
         answers = connection.sql(
             """
@@ -105,11 +105,11 @@ def review_items(
         ).to_arrow_table()
     second = _second_verdicts(workspace)
     hints_of = dict(zip(hints.column("question_id").to_pylist(), hints.column("hints").to_pylist(), strict=True))
-    mine: dict[str, list[dict]] = {}
+    answers_of: dict[str, list[dict]] = {}
     for row in answers.to_pylist():
-        mine.setdefault(row["question_id"], []).append(row)
+        answers_of.setdefault(row["question_id"], []).append(row)
     items = [
-        _item(row, hints_of.get(row["question_id"], []), mine.get(row["question_id"], []), second, threshold)
+        _item(row, hints_of.get(row["question_id"], []), answers_of.get(row["question_id"], []), second, threshold)
         for row in questions.to_pylist()
     ]
     return sorted(items, key=lambda item: (-item.stake, item.question_id))
@@ -132,10 +132,7 @@ def with_blind(items: Sequence[ReviewItem], share: float, seed: str) -> list[Rev
 
 def _second_verdicts(workspace: Workspace) -> dict[tuple[str, str], tuple[bool | None, float | None]]:
     """Return the second judge's verdicts, where the workspace has any."""
-    try:
-        rows = workspace.read("second_verdicts")
-    except KeyError:  # this version of the program has no second judge
-        return {}
+    rows = workspace.read("second_verdicts")
     columns = (rows.column(name).to_pylist() for name in ("question_id", "answer_key", "correct", "probability"))
     return {(identity, key): (correct, probability) for identity, key, correct, probability in zip(*columns)}
 
@@ -161,10 +158,10 @@ def _item(question: dict, hints: list[str], rows: list[dict], second: dict, thre
                 *other,
             )
         )
-    given = {answer.key for answer in answers}
-    # Gold answers that nobody gave are shown too, so that a person can reject a wrong one.
+    keys = {answer.key for answer in answers}
+    # Gold answers that no reader gave are shown too, so that a person can reject a wrong one.
     answers += [
-        ReviewAnswer(key, (form,), 0, (), True, None, True) for key, form in gold.items() if key and key not in given
+        ReviewAnswer(key, (form,), 0, (), True, None, True) for key, form in gold.items() if key and key not in keys
     ]
     answers.sort(key=lambda answer: (not answer.gold, -answer.passages, answer.key))
     stake = sum(_stake(answer, threshold) for answer in answers)

@@ -40,21 +40,21 @@ class Decision:
     kind: str = "leak"
 
 
-def add(workspace: Workspace, wanted: Sequence[Decision]) -> list[dict[str, Any]]:
+def add(workspace: Workspace, decisions: Sequence[Decision]) -> list[dict[str, Any]]:
     """Append decisions to the workspace's log and return the rows written; what is in force already is not written
     again.
 
     Raises :class:`InputError` for an unknown kind, decision, hint, span or answer, naming the nearest right one; then
     nothing is written.
     """
-    hints = _hints(workspace, [each.hint_id for each in wanted])
-    rows = [_checked(workspace, each, hints[each.hint_id]) for each in wanted]
+    hints = _hints(workspace, [each.hint_id for each in decisions])
+    rows = [_checked(workspace, each, hints[each.hint_id]) for each in decisions]
     now = _now()
 
     def make(log: pa.Table) -> pa.Table:
         same = (*KEY, "decision", "by", "reason")
-        known = {tuple(row[name] for name in same) for row in in_force(log).to_pylist()}
-        fresh = [row for row in rows if tuple(row[name] for name in same) not in known]
+        existing = {tuple(row[name] for name in same) for row in in_force(log).to_pylist()}
+        fresh = [row for row in rows if tuple(row[name] for name in same) not in existing]
         return _numbered(fresh, len(log), now)
 
     return Log(workspace, "overrides").append(make).to_pylist()
@@ -90,21 +90,21 @@ def read_decisions(path: Path) -> list[Decision]:
 
     Raises :class:`InputError` that names the line.
     """
-    known, wanted = [field.name for field in fields(Decision)], []
+    keys, decisions = [field.name for field in fields(Decision)], []
     for number, row in json_lines(path):
         where = f"{path}, line {number}"
         for key, value in row.items():
-            if key not in known:
-                raise InputError(f"{where}: {key!r} is not a key of an override.{did_you_mean(key, known)}")
+            if key not in keys:
+                raise InputError(f"{where}: {key!r} is not a key of an override.{did_you_mean(key, keys)}")
             if not isinstance(value, str) and not (value is None and key in ("span", "answer")):
                 raise InputError(f"{where}: {key!r} must be a text, found {value!r}.")
         for key in ("hint_id", "decision", "by", "reason"):
             if key not in row:
                 raise InputError(f"{where}: {key!r} is missing.")
-        wanted.append(Decision(**row))
-    if not wanted:
+        decisions.append(Decision(**row))
+    if not decisions:
         raise InputError(f"{path} holds no override.")
-    return wanted
+    return decisions
 
 
 def listed(workspace: Workspace, question_id: str | None = None) -> list[dict[str, Any]]:
@@ -115,14 +115,14 @@ def listed(workspace: Workspace, question_id: str | None = None) -> list[dict[st
     return [row for row in rows if question_id in (None, row["question_id"])]
 
 
-def _hints(workspace: Workspace, wanted: Iterable[str]) -> dict[str, dict[str, Any]]:
-    wanted = list(dict.fromkeys(wanted))
+def _hints(workspace: Workspace, hint_ids: Iterable[str]) -> dict[str, dict[str, Any]]:
+    hint_ids = list(dict.fromkeys(hint_ids))
     table = workspace.read("hints")
     if not len(table):
         raise InputError(f"{workspace} has no hints yet. Run: quit build -w {workspace} --source KIND:PATH")
-    rows = table.filter(pc.is_in(table.column("hint_id"), pa.array(wanted, pa.string()))).to_pylist()
+    rows = table.filter(pc.is_in(table.column("hint_id"), pa.array(hint_ids, pa.string()))).to_pylist()
     by_id = {row["hint_id"]: row for row in rows}
-    for hint in wanted:
+    for hint in hint_ids:
         if hint not in by_id:
             near = get_close_matches(hint, table.column("hint_id").to_pylist(), n=3, cutoff=0.5)
             suggestion = f" The nearest: {', '.join(near)}." if near else ""
@@ -130,25 +130,25 @@ def _hints(workspace: Workspace, wanted: Iterable[str]) -> dict[str, dict[str, A
     return by_id
 
 
-def _checked(workspace: Workspace, wanted: Decision, hint: Mapping[str, Any]) -> dict[str, Any]:
-    if wanted.kind not in KINDS:
-        raise InputError(f"There is no kind of override {wanted.kind!r}.{did_you_mean(wanted.kind, list(KINDS))}")
-    if wanted.decision not in KINDS[wanted.kind]:
-        allowed = did_you_mean(wanted.decision, KINDS[wanted.kind])
-        raise InputError(f"{wanted.decision!r} is not a decision on a {wanted.kind}.{allowed}")
-    if wanted.span is not None and (not wanted.span.strip() or wanted.span not in hint["hint"]):
-        near = get_close_matches(wanted.span, hint["hint"].split(), n=1, cutoff=0.5)
+def _checked(workspace: Workspace, decision: Decision, hint: Mapping[str, Any]) -> dict[str, Any]:
+    if decision.kind not in KINDS:
+        raise InputError(f"There is no kind of override {decision.kind!r}.{did_you_mean(decision.kind, list(KINDS))}")
+    if decision.decision not in KINDS[decision.kind]:
+        allowed = did_you_mean(decision.decision, KINDS[decision.kind])
+        raise InputError(f"{decision.decision!r} is not a decision on a {decision.kind}.{allowed}")
+    if decision.span is not None and (not decision.span.strip() or decision.span not in hint["hint"]):
+        near = get_close_matches(decision.span, hint["hint"].split(), n=1, cutoff=0.5)
         suggestion = f" Did you mean {near[0]!r}?" if near else ""
         raise InputError(
-            f"The hint {wanted.hint_id} does not hold {wanted.span!r}.{suggestion} It says: {hint['hint']}"
+            f"The hint {decision.hint_id} does not hold {decision.span!r}.{suggestion} It says: {hint['hint']}"
         )
     question = hint["question_id"]
-    if wanted.answer is not None:
-        known = _answers(workspace, question)
-        if wanted.answer not in known:
-            raise InputError(f"{question} has no answer {wanted.answer!r}.{did_you_mean(wanted.answer, known)}")
-    texts = {name: _text(getattr(wanted, name), name) for name in ("by", "reason")}
-    return {**asdict(wanted), **texts, "question_id": question}
+    if decision.answer is not None:
+        answers = _answers(workspace, question)
+        if decision.answer not in answers:
+            raise InputError(f"{question} has no answer {decision.answer!r}.{did_you_mean(decision.answer, answers)}")
+    texts = {name: _text(getattr(decision, name), name) for name in ("by", "reason")}
+    return {**asdict(decision), **texts, "question_id": question}
 
 
 def _answers(workspace: Workspace, question_id: str) -> list[str]:
@@ -166,12 +166,12 @@ def _answers(workspace: Workspace, question_id: str) -> list[str]:
 
 
 def _numbered(rows: Sequence[Mapping[str, Any]], before: int, now: str) -> pa.Table:
-    numbered = []
+    overrides = []
     for position, row in enumerate(rows, start=before):
         decision = {**row, "created_at": now}
         decision.pop("override_id", None)
-        numbered.append({"override_id": f"ov-{content_hash(decision, position, size=5)}", **decision})
-    return contracts.table("overrides").from_rows(numbered)
+        overrides.append({"override_id": f"ov-{content_hash(decision, position, size=5)}", **decision})
+    return contracts.table("overrides").from_rows(overrides)
 
 
 def _text(value: str, name: str) -> str:

@@ -39,30 +39,30 @@ def agreement(live: pa.Table) -> dict[str, Any]:
     judged: dict[str, dict[Hashable, Hashable]] = {}
     cast = votes(live)
     columns = (cast.column(name).to_pylist() for name in ("kind", "question_id", "key", "annotator", "yes"))
-    seen: dict[Hashable, int] = {}
+    counts: dict[Hashable, int] = {}
     for kind, question, key, annotator, yes in zip(*columns, strict=True):
         if kind == "answer":
             judged.setdefault(annotator, {})[question, key] = yes
-            seen[question, key] = seen.get((question, key), 0) + 1
+            counts[question, key] = counts.get((question, key), 0) + 1
     pairs = pair_agreements(judged)
     people = []
-    for annotator, mine in sorted(judged.items()):
-        own, others = [], []
+    for annotator, verdicts in sorted(judged.items()):
+        verdicts_of_one, others = [], []
         for other, theirs in judged.items():
             if other != annotator:
-                shared = sorted(mine.keys() & theirs.keys(), key=repr)
-                own += [mine[item] for item in shared]
+                shared = sorted(verdicts.keys() & theirs.keys(), key=repr)
+                verdicts_of_one += [verdicts[item] for item in shared]
                 others += [theirs[item] for item in shared]
         people.append(
             {
                 "annotator": annotator,
-                "answers": len(mine),
-                "shared": len(own),
-                "kappa_with_others": cohen_kappa(own, others),
+                "answers": len(verdicts),
+                "shared": len(verdicts_of_one),
+                "kappa_with_others": cohen_kappa(verdicts_of_one, others),
             }
         )
     return {
-        "items": sum(count > 1 for count in seen.values()),
+        "items": sum(count > 1 for count in counts.values()),
         "alpha": alpha_of(judged),
         "pairs": [asdict(pair) for pair in pairs],
         "annotators": people,
@@ -79,14 +79,14 @@ def kinds(live: pa.Table, controls: Controls | None) -> list[dict[str, Any]]:
     """
     rows = []
     for blind in (True, False):
-        mine = of_kind(live, blind)
-        headers = mine.filter(pc.equal(mine.column("kind"), "annotation")).to_pylist()
+        rows_of_kind = of_kind(live, blind)
+        headers = rows_of_kind.filter(pc.equal(rows_of_kind.column("kind"), "annotation")).to_pylist()
         if not headers:
             continue
         questions = [row["question_id"] for row in headers]
         seconds = [row["lead_seconds"] for row in headers if row["lead_seconds"] is not None]
-        agreed, known = agreement(mine), control_scores(mine, controls)
-        pairs = sum(pair["items"] for pair in agreed["pairs"])
+        figures, scores = agreement(rows_of_kind), control_scores(rows_of_kind, controls)
+        pairs = sum(pair["items"] for pair in figures["pairs"])
         rows.append(
             {
                 "blind": blind,
@@ -95,35 +95,35 @@ def kinds(live: pa.Table, controls: Controls | None) -> list[dict[str, Any]]:
                 "questions": len(set(questions)),
                 "twice": sum(count > 1 for count in Counter(questions).values()),
                 "seconds": round(median(seconds), 1) if seconds else None,
-                "answers": sum(person["answers"] for person in agreed["annotators"]),
-                "items": agreed["items"],
-                "alike": sum(pair["items"] * pair["agreement"] for pair in agreed["pairs"]) / pairs if pairs else None,
-                "alpha": agreed["alpha"],
-                "controls": sum(person["asked"] for person in known),
-                "controls_right": sum(person["right"] for person in known),
+                "answers": sum(person["answers"] for person in figures["annotators"]),
+                "items": figures["items"],
+                "alike": sum(pair["items"] * pair["agreement"] for pair in figures["pairs"]) / pairs if pairs else None,
+                "alpha": figures["alpha"],
+                "controls": sum(person["asked"] for person in scores),
+                "controls_right": sum(person["right"] for person in scores),
             }
         )
     return rows
 
 
 def verification(live: pa.Table, settings: Review) -> dict[str, Any]:
-    """Return what a dataset card says of the people behind these reviews (the rows that count). Nobody is named.
+    """Return the facts of a dataset card about the people behind these reviews (the rows that count), without names.
 
     Keys: ``annotators``, ``annotations``, ``questions``: numbers; ``kinds``: see :func:`kinds`; ``people``: what
     annotators say of themselves (``review.people``), a dict each of ``evaluator`` (a number), ``gender``, ``age`` and
-    ``education`` (None: not given): the paper's table 9. The numbers follow from what is said, not from names. A file
+    ``education`` (None: not given): the paper's table 9. Their order follows from these facts, not from names. A file
     of people or of control questions that is no longer there is left out, and the log says so. Raises
     :class:`InputError` for a bad one.
     """
-    missing = [key for key in ("people", "controls") if (path := getattr(settings, key)) and not Path(path).exists()]
-    if missing:
-        files = " and ".join(f"review.{key} ({getattr(settings, key)})" for key in missing)
+    absent = [key for key in ("people", "controls") if (path := getattr(settings, key)) and not Path(path).exists()]
+    if absent:
+        files = " and ".join(f"review.{key} ({getattr(settings, key)})" for key in absent)
         _LOG.warning("%s: there is no such file, so a dataset card leaves its figures out.", files)
-        settings = settings.model_copy(update=dict.fromkeys(missing))
+        settings = settings.model_copy(update=dict.fromkeys(absent))
     headers = live.filter(pc.equal(live.column("kind"), "annotation"))
     annotators = set(headers.column("annotator").to_pylist())
-    known = load_people(settings.people) if settings.people else {}
-    people = sorted((known[name] for name in annotators & known.keys()), key=lambda row: [*map(str, row.values())])
+    data = load_people(settings.people) if settings.people else {}
+    people = sorted((data[name] for name in annotators & data.keys()), key=lambda row: [*map(str, row.values())])
     return {
         "annotators": len(annotators),
         "annotations": len(headers),
@@ -167,9 +167,9 @@ def review_status(workspace: Workspace, settings: Review) -> dict[str, Any]:
     headers = live.filter(pc.equal(live.column("kind"), "annotation")).to_pylist()
     people: dict[str, dict[str, Any]] = {}
     for row in headers:
-        mine = people.setdefault(row["annotator"], {"annotator": row["annotator"], "questions": 0, "seconds": 0.0})
-        mine["questions"] += 1
-        mine["seconds"] += row["lead_seconds"] or 0.0
+        person = people.setdefault(row["annotator"], {"annotator": row["annotator"], "questions": 0, "seconds": 0.0})
+        person["questions"] += 1
+        person["seconds"] += row["lead_seconds"] or 0.0
     project, sync = store.project, store.sync
     return {
         "project": {
@@ -190,8 +190,8 @@ def review_status(workspace: Workspace, settings: Review) -> dict[str, Any]:
         "controls": control_scores(live, controls),
         "ask_back": ask_back(reviews),
         "decided": len(decisions) - decisions.column("decision").null_count,
-        "open": len(disagreed := disagreements(decisions)),
-        "disagreements": disagreed,
+        "open": len(open_decisions := disagreements(decisions)),
+        "disagreements": open_decisions,
         "applied": {
             "pulls": len(store.applied),
             "waiting": len(set(store.parts) - set(store.applied)) if store.applied else len(store.parts),
@@ -207,16 +207,16 @@ def controls_of(settings: Review) -> Controls | None:
 
 
 def described(status: dict[str, Any], most: int = 0) -> list[Table | str]:
-    """Return what people did, whether they agree and what came of it, as sentences and tables; ``most``: rows a table,
+    """Return what people did, their agreement and its effects, as sentences and tables. ``most``: rows per table,
     0 for all."""
-    reviews, agreed, applied = status["reviews"], status["agreement"], status["applied"]
+    reviews, agreement, applied = status["reviews"], status["agreement"], status["applied"]
     kinds = [
         ("yes" if row["blind"] else "no", *(f"{row[name]:,}" for name in ("annotators", "annotations", "questions",
          "twice")), number(row["seconds"], ",.0f"), number(row["alike"], ".1%"), number(row["alpha"]),
          _right(row["controls_right"], row["controls"]))
         for row in status["kinds"]
     ]  # fmt: skip
-    others = {row["annotator"]: row for row in agreed["annotators"]}
+    others = {row["annotator"]: row for row in agreement["annotators"]}
     controls = {row["annotator"]: (row["right"], row["asked"]) for row in status["controls"]}
     people = [
         (name, f"{row['questions']:,}", f"{others[name]['answers'] if name in others else 0:,}",
@@ -226,7 +226,7 @@ def described(status: dict[str, Any], most: int = 0) -> list[Table | str]:
     ]  # fmt: skip
     pairs = [
         (f"{row['first']}, {row['second']}", f"{row['items']:,}", percent(row["agreement"]), number(row["kappa"]))
-        for row in agreed["pairs"]
+        for row in agreement["pairs"]
     ]
     heads = "blind,annotators,annotations,questions,by two or more,median seconds,alike,alpha,control questions right"
     blind = "On a blind task nothing is ticked and no judge is shown; on the others the judge's verdicts are ticked."
@@ -243,9 +243,9 @@ def described(status: dict[str, Any], most: int = 0) -> list[Table | str]:
         f"{counted(reviews['annotations'], 'annotation')} of {counted(reviews['questions'], 'question')} by "
         f"{counted(len(people), 'person', 'people')}; {status['decided']:,} verdicts settled, {status['open']:,} "
         "disagreements open.",
-        f"Krippendorff's alpha {number(agreed['alpha'])} over the {agreed['items']:,} answers that two or more people "
-        "judged."
-        if agreed["items"]
+        f"Krippendorff's alpha {number(agreement['alpha'])} over the {agreement['items']:,} answers that two or more "
+        "people judged."
+        if agreement["items"]
         else "No answer was judged by two people yet, so their agreement is not known.",
         f"Applied to the labels: {applied['labels_up']:,} passages up to 2, {applied['labels_down']:,} down to 1; "
         f"{applied['answers_added']:,} valid answers added, {applied['answers_removed']:,} removed; "
@@ -255,8 +255,8 @@ def described(status: dict[str, Any], most: int = 0) -> list[Table | str]:
     ]  # fmt: skip
 
 
-def _right(right: int, asked: int) -> str:
-    return f"{right:,} of {asked:,}" if asked else "–"
+def _right(right: int, total: int) -> str:
+    return f"{right:,} of {total:,}" if total else "–"
 
 
 def pieces(status: dict[str, Any]) -> list[Table | str]:

@@ -1,8 +1,8 @@
-"""The append-only table ``reviews`` of a workspace, and what is remembered beside it.
+"""The append-only table ``reviews`` of a workspace, and the small files of its review project.
 
 ::
 
-    W/reviews/part-00003.parquet   one part a pull that brought something
+    W/reviews/part-00003.parquet   one part per pull with news
     W/reviews/project.json         key of the review project, and where it was last seen
     W/reviews/sync.json            how far the last pull got
     W/reviews/applied.json         which parts the label update rests on
@@ -73,7 +73,7 @@ class ReviewStore:
         if list(parts) != self.applied:
             self.workspace.put_json("reviews/applied.json", {"parts": list(parts)})
 
-    # What is known of the project and the last pull
+    # The project and the last pull
 
     @property
     def project(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ class Bandits(Section):
 
     documents: int = Field(10, ge=1, description="N: documents that are retrieved for each sub-query.")
     arms: int = Field(16, ge=1, description="K: sub-queries of a request, where they are made and not given.")
-    runs: int = Field(1000, ge=1, description="Runs a request and policy.")
+    runs: int = Field(1000, ge=1, description="Runs per request and policy.")
     budgets: tuple[float, ...] = Field(
         tuple(round(0.1 * tenth, 1) for tenth in range(1, 11)),
         description="b: shares of all documents of a request that may be observed; rounded down to whole documents.",

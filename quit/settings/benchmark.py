@@ -16,7 +16,7 @@ class FineTune(Section):
 
     epochs: float = Field(1.0, gt=0, description="Passes over the examples.")
     max_steps: int = Field(0, ge=0, description="Most optimiser steps; 0 for no limit.")
-    batch: int = Field(16, ge=2, description="Examples a step.")
+    batch: int = Field(16, ge=2, description="Examples per step.")
     learning_rate: float = Field(2e-5, gt=0, description="Highest learning rate.")
     warmup_share: float = Field(0.1, ge=0, le=1, description="Share of the steps in which it rises.")
     max_length: int = Field(256, ge=8, description="Longest text (cross-encoder: pair), in tokens; the model keeps it.")

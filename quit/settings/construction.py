@@ -20,7 +20,7 @@ class Collect(Section):
     questions: int | None = Field(
         None,
         ge=1,
-        description="Only the first so many usable questions of all sources together, before the filter; the others "
+        description="Take only the first N usable questions of all sources together, before the filter; the others "
         "are listed in `rejects`. All if not set. `quit build --questions N` sets it.",
     )
 
@@ -58,7 +58,7 @@ class Leakage(Section):
 class Convergence(Section):
     """Convergence and choice of the hints (3.1.2; TriviaHG)."""
 
-    hints: int = Field(5, ge=1, le=7, description="Hints kept a question; 5 give 325 passages.")
+    hints: int = Field(5, ge=1, le=7, description="Hints kept per question; 5 give 325 passages.")
     candidate_cap: int = Field(11, ge=2, description="Candidates that count: ten distractors and the gold answer.")
     prefer_source: bool = Field(True, description="Use the source's own convergence where it has one.")
     method: Literal["learned", "similarity", "llm"] = Field(
@@ -99,7 +99,7 @@ class Difficulty(Section):
     counts: Literal["nearness", "containment"] = Field(
         "nearness",
         description="What makes a retrieved passage hold the answer. `containment` is the paper's: it contains the "
-        "answer as whole words; needs `corpus`, for hints are chosen not to contain it. `nearness` is ours: it "
+        "answer as whole words; needs `corpus`, because hints are chosen not to contain it. `nearness` is ours: it "
         "contains the answer or is near it by cosine.",
     )
     top_k: int = Field(10, ge=1, description="Passages retrieved for a question.")
@@ -114,8 +114,8 @@ PARTIAL_LABELLING = tuple(
 """Settings of partial labelling."""
 
 IN_IDENTITIES = ("difficulty.corpus", "labels.sentences", *PARTIAL_LABELLING)
-"""Settings that fingerprints know otherwise: the corpus by its content, for it may be moved; what becomes of sentences
-where a language model writes them; what partial labelling changes in the runs that it changes."""
+"""Settings left out of fingerprints because another part has them: the corpus (its content, as it may be moved),
+sentences (the identity of a language model) and partial labelling (the runs that it changes)."""
 
 
 class Probe(Section):
@@ -210,8 +210,8 @@ class Labels(Section):
 class RunSettings(Section):
     """How a run works; nothing here changes the results."""
 
-    shards: int | None = Field(None, ge=1, description="Parts a table; chosen by `shard_questions` if not given.")
-    shard_questions: int = Field(64, ge=1, description="Questions a part, where `shards` is not given.")
+    shards: int | None = Field(None, ge=1, description="Parts per table; chosen by `shard_questions` if not given.")
+    shard_questions: int = Field(64, ge=1, description="Questions per part, where `shards` is not given.")
     workers: int = Field(2, ge=1, description="Shards worked on at a time, of each reader.")
     readers_together: bool = Field(
         False,

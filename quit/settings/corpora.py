@@ -29,12 +29,12 @@ class FirstStages(Section):
 
     bm25_k1: float = Field(1.2, ge=0, description="BM25: how soon repetitions of a term stop counting.")
     bm25_b: float = Field(0.75, ge=0, le=1, description="BM25: how far long documents are penalised.")
-    batch: int = Field(32, ge=1, description="Texts a batch of a sentence-transformers encoder.")
+    batch: int = Field(32, ge=1, description="Texts per batch of a sentence-transformers encoder.")
     precision: Literal["fp32", "bf16"] = Field(
         "fp32", description="Arithmetic of the encoder; bf16 is about three times faster (cosine to fp32 >= 0.9999)."
     )
     device: str = Field("auto", description="Where encoders and searches run: `cpu`, `cuda`, `cuda:1`, or `auto`.")
-    threads: int = Field(0, ge=0, description="Threads of encoders and searches; 0: one a core.")
+    threads: int = Field(0, ge=0, description="Threads of encoders and searches; 0: one per core.")
 
 
 class Graph(Section):

@@ -76,9 +76,9 @@ class Settings(Section):
         if self.review.adjudication == "adjudicator" and not self.review.adjudicator:
             raise ValueError("review.adjudicator: adjudication = 'adjudicator' needs the e-mail of one")
         if self.convergence.method == "llm" and self.convergence.language_model not in self.language_models:
-            listed = ", ".join(sorted(self.language_models)) or "none in this profile"
+            names_of_models = ", ".join(sorted(self.language_models)) or "none in this profile"
             raise ValueError(
-                f"convergence.language_model must name a reader or judge that is a language model: {listed}"
+                f"convergence.language_model must name a reader or judge that is a language model: {names_of_models}"
             )
         servers = [server.name for server in self.servers]
         for spec in self.replying_models:

@@ -38,8 +38,8 @@ class Sunar(Section):
         "", description="Encoder that the graph must have, as `quit graph build` names it; if not given, any."
     )
     b: int = Field(16, ge=1, description="Batch size: documents scored before the pools take turns.")
-    c: int = Field(100, ge=0, description="Budget: documents scored a sub-question.")
-    first: int = Field(100, ge=0, description="Documents of the first stage a sub-question (the size of R).")
+    c: int = Field(100, ge=0, description="Budget: documents scored per sub-question.")
+    first: int = Field(100, ge=0, description="Documents of the first stage per sub-question (the size of R).")
     rerank_first: int = Field(
         0,
         ge=0,
@@ -53,7 +53,7 @@ class Sunar(Section):
         "reads, or the scorer's, as in the authors' code. The same without ASU.",
     )
     top: int = Field(10, ge=0, description="Documents that are read (l).")
-    m: int = Field(10, ge=0, description="Answers sampled a batch.")
+    m: int = Field(10, ge=0, description="Answers sampled per batch.")
     literal: bool = Field(
         False, description="Divide raw scores by s, as printed, which promotes negative ones; else their sigmoid."
     )
@@ -76,7 +76,7 @@ class Sunar(Section):
     nli_model: str = Field("FacebookAI/roberta-large-mnli", min_length=1, description="NLI: a hub name, or a folder.")
     nli_revision: str = Field("", description="NLI: the hub's revision.")
     device: str = Field("cpu", description="Where cross-encoder and NLI model run: cpu, cuda, cuda:1.")
-    batch: int = Field(16, ge=1, description="Texts a batch of the cross-encoder.")
+    batch: int = Field(16, ge=1, description="Texts per batch of the cross-encoder.")
     language_model: str = Field(
         "",
         description="Reader or judge of the profile that plans, answers and reasons; if not given, the embedded "

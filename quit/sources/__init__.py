@@ -16,7 +16,7 @@ from quit.common.files import file_checksum, file_mark
 from quit.errors import InputError, SettingsError, did_you_mean
 from quit.sources import csv, hinteval, huggingface, jsonl, triviahg, wikihint
 from quit.sources.fields import plain
-from quit.sources.files import check_file, check_folder
+from quit.sources.files import check_file
 from quit.sources.records import SourceRecord
 
 __all__ = ["SOURCES", "Source", "SourceRef", "parse_source", "read_source", "read_sources", "source_checksum"]
@@ -115,9 +115,12 @@ def parse_source(text: str) -> SourceRef:
             f"Source {text!r} is a spreadsheet, which no kind reads: save it as CSV (Excel: 'CSV UTF-8') and name that."
         )
     if not kind and not Path(text).expanduser().exists():
-        raise InputError(f"{text} does not exist. Check the path (working folder: {Path.cwd()}).")
+        raise InputError(
+            f"{text} does not exist; expected a file ({', '.join(BARE)}) or KIND:PATH. Check the path (working folder: "
+            f"{Path.cwd()})."
+        )
     if not kind:
-        what = "is a folder" if Path(text).expanduser().is_dir() else "names no kind"
+        what = "is a folder" if text and Path(text).expanduser().is_dir() else "names no kind"
         raise SettingsError(f"Source {text!r} {what}: write KIND:PATH with one of {', '.join(SOURCES)}.")
     if kind not in SOURCES:
         raise SettingsError(f"Unknown source kind {kind!r} in {text!r}.{did_you_mean(kind, list(SOURCES))}")
@@ -130,7 +133,7 @@ def parse_source(text: str) -> SourceRef:
 
 def _check(ref: SourceRef) -> None:
     source = SOURCES[ref.kind]
-    (check_folder if source.folder else check_file)(ref.path, source.expected)
+    check_file(ref.path, source.expected, folder=source.folder)
 
 
 def source_checksum(ref: SourceRef) -> str:

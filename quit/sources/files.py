@@ -40,22 +40,21 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder()
 
 
-def check_file(path: Path, expected: str) -> None:
-    """Raise ``InputError`` unless ``path`` is a readable regular file that is not empty.
+def check_file(path: Path, expected: str, *, folder: bool = False) -> None:
+    """Raise ``InputError`` unless ``path`` is a readable regular file, or a ``folder``, that is not empty.
 
     A pipe or a device may never end, and a build reads a file more than once.
     """
     try:
         mode = path.stat().st_mode
-        if stat.S_ISDIR(mode):
-            raise InputError(f"{path} is a folder; expected {expected}.")
-        if not stat.S_ISREG(mode):
+        if folder != stat.S_ISDIR(mode):
+            raise InputError(f"{path} is a {'file' if folder else 'folder'}; expected {expected}.")
+        if not folder and not stat.S_ISREG(mode):
             raise InputError(
                 f"{path} is a pipe, a socket or a device: write what it gives into a file; expected {expected}."
             )
-        with path.open("rb") as file:
-            if not file.read(1):
-                raise InputError(f"{path} is empty; expected {expected}.")
+        if not (any(path.iterdir()) if folder else _first_byte(path)):
+            raise InputError(f"{path} is empty; expected {expected}.")
     except FileNotFoundError:
         raise InputError(
             f"{path} does not exist; expected {expected}. Check the path (working folder: {Path.cwd()})."
@@ -64,19 +63,9 @@ def check_file(path: Path, expected: str) -> None:
         raise InputError(f"{path} cannot be read ({error.strerror or error}); expected {expected}.") from None
 
 
-def check_folder(path: Path, expected: str) -> None:
-    """Raise ``InputError`` unless ``path`` is a readable folder with something in it."""
-    try:
-        if not path.exists():
-            raise InputError(
-                f"{path} does not exist; expected {expected}. Check the path (working folder: {Path.cwd()})."
-            )
-        if not path.is_dir():
-            raise InputError(f"{path} is a file; expected {expected}.")
-        if not any(path.iterdir()):
-            raise InputError(f"{path} is empty; expected {expected}.")
-    except OSError as error:
-        raise InputError(f"{path} cannot be read ({error.strerror or error}); expected {expected}.") from None
+def _first_byte(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(1)
 
 
 def read_bytes(path: Path, expected: str) -> bytes:

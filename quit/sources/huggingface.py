@@ -13,7 +13,7 @@ import pyarrow as pa
 from quit.errors import InputError, MissingDependency
 from quit.sources import fields, jsonl
 from quit.sources.fields import DraftRecord, Item, quote
-from quit.sources.files import check_folder
+from quit.sources.files import check_file
 from quit.sources.records import SourceRecord
 
 EXPECTED = "a folder that datasets.load_from_disk or load_dataset loads, with id, question, answers and hints"
@@ -54,7 +54,7 @@ def _items(path: Path) -> Iterator[Item]:
         import datasets
     except ImportError:
         raise MissingDependency("A Hugging Face dataset needs the package datasets: pip install datasets") from None
-    check_folder(path, EXPECTED)
+    check_file(path, EXPECTED, folder=True)
     try:
         splits = _splits(path, datasets)
         for split, rows in splits.items():

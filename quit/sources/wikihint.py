@@ -33,8 +33,8 @@ def parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:
     record_id = fields.as_id(
         key if key is not None and "id" not in record else fields.need(record, "id", "an id"), "id"
     )
-    asked = fields.need(record, "question", "an object with 'question'")
-    about = asked if isinstance(asked, dict) else {"question": asked}
+    question_field = fields.need(record, "question", "an object with 'question'")
+    about = question_field if isinstance(question_field, dict) else {"question": question_field}
     question = fields.as_text(fields.need(about, "question", "a text", "question."), "question.question")
     kind = fields.as_object(about.get("question_type") or {}, "question.question_type")
     answers = _answers(record)
@@ -52,11 +52,11 @@ def parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:
 
 
 def _answers(record: dict[str, Any]) -> list[str]:
-    given = record["answers"] if record.get("answer") is None and record.get("answers") else None
-    if given is None:
-        given = fields.need(record, "answer", "an object with 'answer'")
+    value = record["answers"] if record.get("answer") is None and record.get("answers") else None
+    if value is None:
+        value = fields.need(record, "answer", "an object with 'answer'")
     answers: list[str] = []
-    for answer in given if isinstance(given, list) else [given]:
+    for answer in value if isinstance(value, list) else [value]:
         if isinstance(answer, dict):
             answer = fields.need(answer, "answer", "a text", "answer.")
         answers += fields.as_texts(answer, "answer.answer")

@@ -1,4 +1,4 @@
-"""The stages of the pipeline: section 3 of *Inferential Question Answering*, one module a stage.
+"""The stages of the pipeline: section 3 of *Inferential Question Answering*, one module per stage.
 
 | Section | Module | What it does |
 |---|---|---|

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Literal, get_args
+from typing import Literal
 
 import pyarrow as pa
 
 from quit.common import ids
 from quit.contracts import table
-from quit.errors import InputError, SettingsError
+from quit.errors import InputError
 from quit.sources.fields import quote
 from quit.sources.records import RawHint, RawQuestion, Reject, SourceRecord
 from quit.stages.stage import Context, Tables, stage
@@ -27,7 +27,7 @@ TABLES = ("questions", "origins", "hints", "candidates", "scores", "rejects")
 Duplicates = Literal["pool", "keep_first", "keep_all"]
 
 _CHUNK = 1000
-"""Questions turned into rows at a time: TriviaHG's 1.8 million score rows as Python objects would take gigabytes."""
+"""Questions per Arrow table: TriviaHG's 1.8 million score rows as Python objects would take gigabytes."""
 
 
 @dataclass(slots=True)
@@ -48,20 +48,17 @@ class _Gathered:
     seen: int = 0
 
 
-@dataclass(slots=True)
-class _Rows:
-    """Rows of one question for each table."""
+_Rows = dict[str, list[dict]]
+"""Rows of some questions for each table of :data:`TABLES` except ``rejects``."""
 
-    questions: list[dict] = field(default_factory=list)
-    origins: list[dict] = field(default_factory=list)
-    hints: list[dict] = field(default_factory=list)
-    candidates: list[dict] = field(default_factory=list)
-    scores: list[dict] = field(default_factory=list)
+
+def _no_rows() -> _Rows:
+    return {name: [] for name in TABLES[:-1]}
 
 
 @stage(
     "collect",
-    outputs=("questions", "origins", "hints", "candidates", "scores", "rejects"),
+    outputs=TABLES,
     sections=("collect", "convergence.hints"),
     scope="collection",
 )
@@ -89,16 +86,10 @@ def collect(
     ``pool`` puts their answers, hints and candidates together (the first record gives id, text and type),
     ``keep_first`` rejects the later ones, ``keep_all`` keeps each as a question of its own. A question with fewer than
     ``min_hints`` distinct hints is rejected, and so is one after the first ``questions`` others, by first record (all
-    if None). Every record and hint that came in is in the tables or, itself or with its
-    question, in ``rejects``.
+    if None). Every record and hint that came in is in the tables or, itself or with its question, in ``rejects``.
 
-    Raises ``InputError`` when no question is left (and what the readers raise), ``SettingsError`` for a setting it does
-    not know.
+    Raises ``InputError`` when no question is left (and what the readers raise).
     """
-    if duplicates not in get_args(Duplicates):
-        raise SettingsError(f"collect.duplicates is {duplicates!r}; allowed are {', '.join(get_args(Duplicates))}.")
-    if min_hints < 0:
-        raise SettingsError(f"min_hints is {min_hints}; it must be 0 or more.")
     gathered = _gather(records)
     pooled = _pool(gathered, duplicates)
     _name(pooled, gathered.records)
@@ -109,8 +100,8 @@ def collect(
     ]
 
     beyond = _beyond(pooled, gathered.records, min_hints, questions)
-    finished: dict[str, list[pa.Table]] = defaultdict(list)
-    rows = _Rows()
+    chunks: dict[str, list[pa.Table]] = defaultdict(list)
+    rows = _no_rows()
     for question in sorted(pooled, key=lambda question: question.question_id):
         parts = [gathered.records[arrival] for arrival in question.arrivals]
         hints = list(_distinct_hints(question.question_id, parts, rejects))
@@ -123,13 +114,13 @@ def collect(
             rejects.append(replace(beyond_first, question_id=question.question_id))
             continue
         _add(rows, question.question_id, parts, hints)
-        if len(rows.questions) == _CHUNK:
-            _flush(rows, finished)
-            rows = _Rows()
-    if not rows.questions and not finished:
+        if len(rows["questions"]) == _CHUNK:
+            _flush(rows, chunks)
+            rows = _no_rows()
+    if not rows["questions"] and not chunks:
         raise InputError(_nothing_left(gathered.seen, rejects, min_hints))
-    _flush(rows, finished)
-    tables = {name: pa.concat_tables(parts).combine_chunks() for name, parts in finished.items()}
+    _flush(rows, chunks)
+    tables = {name: pa.concat_tables(parts).combine_chunks() for name, parts in chunks.items()}
     tables["rejects"] = table("rejects").from_rows([_row(reject) for reject in rejects])
     return {name: tables[name] for name in TABLES}
 
@@ -154,19 +145,19 @@ def _gather(records: Iterable[SourceRecord]) -> _Gathered:
 
 
 def _fault(question: RawQuestion, first: dict[tuple[str, str, str], int]) -> Reject | None:
-    """Return why a record cannot be used; readers see to blanks, but a collection may come from elsewhere too."""
+    """Return why a record cannot be used, or None. Readers reject blanks themselves; other callers may not."""
     if not question.question.strip():
         return _reject(question, "record", "no_question", "The question is blank.")
     if not any(answer.strip() for answer in question.answers):
         return _reject(question, "record", "no_answer", "The question has no answer.")
-    own = (question.source, question.file, question.record_id)
-    if own in first:
+    identity = (question.source, question.file, question.record_id)
+    if identity in first:
         detail = (
-            f"Id {quote(question.record_id)} stands at position {first[own]} of {quote(question.file)} (counted from "
-            "0) already: give each record a unique id."
+            f"Id {quote(question.record_id)} stands at position {first[identity]} of {quote(question.file)} (counted "
+            "from 0) already: give each record a unique id."
         )
         return _reject(question, "record", "duplicate_id", detail)
-    first[own] = question.position
+    first[identity] = question.position
     return None
 
 
@@ -189,8 +180,8 @@ def _pool(gathered: _Gathered, duplicates: Duplicates) -> list[_Pooled]:
             )
             gathered.rejects.append((None, _reject(record, "record", "duplicate_question", detail)))
         else:
-            target, *joined = same
-            for question in joined:
+            target, *others = same
+            for question in others:
                 target.arrivals += question.arrivals
                 target.keys |= question.keys
                 question.arrivals = []
@@ -207,18 +198,18 @@ def _text_key(question: str) -> str:
 
 def _name(pooled: list[_Pooled], records: list[RawQuestion]) -> None:
     """Give every question a unique id; where two claim the same, the later one's ends in a hash of its content."""
-    taken: set[str] = set()
+    names: set[str] = set()
     for question in pooled:
         record = records[question.arrivals[0]]
         plain = name = ids.question_id(record.source, record.record_id)
         content = (_text_key(record.question), sorted(normalize_answer(answer) for answer in record.answers))
         attempt = 0
-        while name in taken:
+        while name in names:
             # The same content again (`keep_all`): the file and a number tell it apart.
             extra = (record.file, record.record_id, attempt) if attempt else ()
             name = f"{plain}-{ids.content_hash(*content, *extra, size=4)}"
             attempt += 1
-        taken.add(name)
+        names.add(name)
         question.question_id = name
 
 
@@ -238,22 +229,22 @@ def _distinct_hints(
     question_id: str, parts: list[RawQuestion], rejects: list[Reject]
 ) -> Iterator[tuple[RawQuestion, RawHint]]:
     """Yield a question's hints in pooled order, each normalised text once; what comes again is added to ``rejects``."""
-    kept: dict[str, str] = {}
+    hint_ids: dict[str, str] = {}
     for record in parts:
         for hint in record.hints:
             key = _text_key(hint.text)
-            if key not in kept:
-                kept[key] = ids.hint_id(question_id, len(kept))
+            if key not in hint_ids:
+                hint_ids[key] = ids.hint_id(question_id, len(hint_ids))
                 yield record, hint
                 continue
-            detail = f"The hint {quote(hint.text)} says the same as {kept[key]}."
+            detail = f"The hint {quote(hint.text)} says the same as {hint_ids[key]}."
             rejects.append(replace(_reject(record, "hint", "duplicate_hint", detail), question_id=question_id))
 
 
 def _add(rows: _Rows, question_id: str, parts: list[RawQuestion], hints: list[tuple[RawQuestion, RawHint]]) -> None:
     first = parts[0]
     answers = _by_form(answer for record in parts for answer in record.answers)
-    rows.questions.append(
+    rows["questions"].append(
         {
             "question_id": question_id,
             "question": first.question,
@@ -266,7 +257,7 @@ def _add(rows: _Rows, question_id: str, parts: list[RawQuestion], hints: list[tu
         }
     )
     for record in parts:
-        rows.origins.append(
+        rows["origins"].append(
             {
                 "question_id": question_id,
                 "source": record.source,
@@ -277,7 +268,7 @@ def _add(rows: _Rows, question_id: str, parts: list[RawQuestion], hints: list[tu
         )
     candidates = _by_form(candidate for record in parts for candidate in record.candidates)
     for position, (form, candidate) in enumerate(candidates.items()):
-        rows.candidates.append(
+        rows["candidates"].append(
             {"question_id": question_id, "position": position, "candidate": candidate, "is_gold": form in answers}
         )
     for position, (record, hint) in enumerate(hints):
@@ -286,7 +277,7 @@ def _add(rows: _Rows, question_id: str, parts: list[RawQuestion], hints: list[tu
 
 def _add_hint(rows: _Rows, question_id: str, position: int, record: RawQuestion, hint: RawHint) -> None:
     hint_id = ids.hint_id(question_id, position)
-    rows.hints.append(
+    rows["hints"].append(
         {
             "hint_id": hint_id,
             "question_id": question_id,
@@ -300,7 +291,7 @@ def _add_hint(rows: _Rows, question_id: str, position: int, record: RawQuestion,
         }
     )
     for index, (candidate, score) in enumerate((hint.scores or {}).items()):
-        rows.scores.append(
+        rows["scores"].append(
             {"hint_id": hint_id, "question_id": question_id, "position": index, "candidate": candidate, "score": score}
         )
 
@@ -314,9 +305,9 @@ def _by_form(texts: Iterable[str]) -> dict[str, str]:
     return forms
 
 
-def _flush(rows: _Rows, finished: dict[str, list[pa.Table]]) -> None:
-    for name in ("questions", "origins", "hints", "candidates", "scores"):
-        finished[name].append(table(name).from_rows(getattr(rows, name)))
+def _flush(rows: _Rows, chunks: dict[str, list[pa.Table]]) -> None:
+    for name, some in rows.items():
+        chunks[name].append(table(name).from_rows(some))
 
 
 def _reject(record: RawQuestion, kind: str, reason: str, detail: str) -> Reject:
@@ -333,9 +324,9 @@ def _reject(record: RawQuestion, kind: str, reason: str, detail: str) -> Reject:
 
 
 def _too_few(question_id: str, parts: list[RawQuestion], hints: int, min_hints: int) -> Reject:
-    given = sum(len(record.hints) for record in parts)
+    total = sum(len(record.hints) for record in parts)
     records = "1 record" if len(parts) == 1 else f"{len(parts)} records"
-    detail = f"The question has {hints} distinct hints ({given} from {records}); expected at least {min_hints}."
+    detail = f"The question has {hints} distinct hints ({total} from {records}); expected at least {min_hints}."
     return replace(_reject(parts[0], "question", "too_few_hints", detail), question_id=question_id)
 
 

@@ -51,7 +51,9 @@ def describe(
     Difficulty is measured over the corpus that the settings name (its unusable documents are the rejects), else over
     all selected hints given. Raises :class:`quit.errors.InputError` when the corpus cannot be read.
     """
-    asked = questions.filter(pc.is_in(questions.column("question_id"), ranked_hints.column("question_id").unique()))
+    with_hints = questions.filter(
+        pc.is_in(questions.column("question_id"), ranked_hints.column("question_id").unique())
+    )
     rejects = []
     if difficulty_settings.corpus:
         path = Path(difficulty_settings.corpus)
@@ -63,12 +65,12 @@ def describe(
     else:
         hints = ranked_hints.filter(ranked_hints.column("selected")).column("hint").to_pylist()
         complexity = RetrievalComplexity.over_hints(hints, encoder, difficulty_settings)
-    records = asked.to_pylist()
+    records = with_hints.to_pylist()
     complexities = complexity.of([record["question"] for record in records], [record["answers"] for record in records])
     texts = _with_hints(records, ranked_hints)
     rows = []
-    for question, typed, measured in zip(
-        records, question_types(asked, classifier, type_settings), complexities, strict=True
+    for question, typed, difficulty in zip(
+        records, question_types(with_hints, classifier, type_settings), complexities, strict=True
     ):
         rows.append(
             {
@@ -79,7 +81,7 @@ def describe(
                 "type_producer": typed.producer,
                 "classifier_coarse": typed.classifier_coarse,
                 "classifier_fine": typed.classifier_fine,
-                **asdict(measured),
+                **asdict(difficulty),
                 "difficulty_producer": complexity.identity,
                 "note": note(texts[question["question_id"]], [("question", question["question"], QUESTION_TYPE)]),
             }

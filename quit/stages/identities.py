@@ -23,7 +23,7 @@ def _candidates_identity(settings: Settings) -> str:
 
 
 def difficulty_identity(settings: Settings) -> str:
-    """Return what difficulty depends on beside the encoder: its version, that of BM25, the corpus if one is named.
+    """Return the versions of difficulty and BM25, and the corpus if the settings name one.
 
     Reads the corpus once, to hash it; raises :class:`quit.errors.InputError` when there is none.
     """

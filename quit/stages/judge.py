@@ -37,21 +37,21 @@ def judge_answers(questions: pa.Table, answers: Sequence[Answers], judge: Judge,
     """
     forms: dict[tuple[str, str], Counter[str]] = {}
     passages: Counter[tuple[str, str]] = Counter()
-    for given in answers:
-        known = frozenset(forms) if by_wave else frozenset()
-        distinct = given.distinct.select(["question_id", "answer_key", "answer"])
-        for row in distinct.append_column("count", pa.array(given.counts)).to_pylist():
+    for of_reader in answers:
+        fixed = frozenset(forms) if by_wave else frozenset()
+        distinct = of_reader.distinct.select(["question_id", "answer_key", "answer"])
+        for row in distinct.append_column("count", pa.array(of_reader.counts)).to_pylist():
             key = row["question_id"], row["answer_key"]
             passages[key] += row["count"]
-            if row["count"] and key not in known:
+            if row["count"] and key not in fixed:
                 forms.setdefault(key, Counter())[row["answer"]] += row["count"]
-    asked = {row["question_id"]: row for row in questions.to_pylist()}
+    row_of = {row["question_id"]: row for row in questions.to_pylist()}
     keys = sorted(forms)
     items = [
         JudgeItem(
             identity,
-            asked[identity]["question"],
-            tuple(asked[identity]["answers"]),
+            row_of[identity]["question"],
+            tuple(row_of[identity]["answers"]),
             _most_frequent(forms[identity, key]),
         )
         for identity, key in keys

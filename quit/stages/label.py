@@ -58,10 +58,10 @@ def label_passages(
     answers in the same order; ``verdicts``: question_id, answer_key and correct. Raises ``ValueError`` if answers are
     not in the order of the passages.
     """
-    for name, given in answers.items():
-        if not all(same(given.rows.column(key), passages.column(key)) for key in ("question_id", "permutation")):
+    for name, of_labeler in answers.items():
+        if not all(same(of_labeler.rows.column(key), passages.column(key)) for key in ("question_id", "permutation")):
             raise ValueError(f"The answers of {name} are not those to the passages given.")
-    accepted = [accepted_answers(given, verdicts) for given in answers.values()]
+    accepted = [accepted_answers(of_labeler, verdicts) for of_labeler in answers.values()]
     return {
         "labels": labels_of(passages, answers, accepted),
         "valid_answers": valid_answers_of(questions, passages, answers, accepted),
@@ -73,8 +73,8 @@ def labels_of(passages: pa.Table, answers: Mapping[str, Answers], accepted: Sequ
     its distinct answers are right."""
     names = list(answers)
     right = np.zeros(len(passages), dtype=np.int64)  # bit n: the labeler n is right
-    for position, (given, is_right) in enumerate(zip(answers.values(), accepted, strict=True)):
-        right += is_right[given.index].astype(np.int64) << position
+    for position, (of_labeler, is_right) in enumerate(zip(answers.values(), accepted, strict=True)):
+        right += is_right[of_labeler.index].astype(np.int64) << position
     sets = [[name for position, name in enumerate(names) if bits >> position & 1] for bits in range(1 << len(names))]
     contract = contracts.table("labels").schema
     return pa.table(
@@ -107,11 +107,11 @@ def valid_answers_of(
     """Return the table ``valid_answers`` of the questions in ``passages``: gold answers, then every form that a labeler
     gave and that is right (``accepted``: of each labeler, which of its distinct answers are)."""
     counts: dict[tuple[str, str], int] = {}
-    for given, is_right in zip(answers.values(), accepted, strict=True):
-        rows = np.flatnonzero(is_right & (given.counts > 0))
-        forms = given.distinct.select(["question_id", "answer"]).take(pa.array(rows))
+    for of_labeler, is_right in zip(answers.values(), accepted, strict=True):
+        rows = np.flatnonzero(is_right & (of_labeler.counts > 0))
+        forms = of_labeler.distinct.select(["question_id", "answer"]).take(pa.array(rows))
         columns = (column.to_pylist() for column in forms.columns)
-        for question_id, answer, count in zip(*columns, given.counts[rows].tolist()):
+        for question_id, answer, count in zip(*columns, of_labeler.counts[rows].tolist()):
             counts[question_id, answer] = counts.get((question_id, answer), 0) + count
     present = set(runs(passages.column("question_id"))[0])
     by_question: dict[str, list[str]] = {}

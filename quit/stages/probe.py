@@ -35,7 +35,7 @@ def probe(questions: pa.Table, descriptions: pa.Table, reader: Reader, judge: Ju
     is none.
     """
     types = {row["question_id"]: row for row in descriptions.to_pylist()}
-    asked = [row for row in questions.to_pylist() if row["question_id"] in types]
+    rows_of_questions = [row for row in questions.to_pylist() if row["question_id"] in types]
     prompts = [
         Prompt(
             row["question_id"],
@@ -44,16 +44,16 @@ def probe(questions: pa.Table, descriptions: pa.Table, reader: Reader, judge: Ju
             types[row["question_id"]]["coarse"],
             types[row["question_id"]]["fine"],
         )
-        for row in asked
+        for row in rows_of_questions
     ]
     rows = []
     for repetition in range(repetitions):
         replies = reader.answer(prompts, sample=repetition)
         items = [
             JudgeItem(row["question_id"], row["question"], tuple(row["answers"]), _as_written(reply))
-            for row, reply in zip(asked, replies, strict=True)
+            for row, reply in zip(rows_of_questions, replies, strict=True)
         ]
-        for row, reply, ruling in zip(asked, replies, rule(items, judge, repetition)):
+        for row, reply, ruling in zip(rows_of_questions, replies, rule(items, judge, repetition)):
             rows.append(
                 {
                     "question_id": row["question_id"],

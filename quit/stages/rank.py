@@ -74,12 +74,14 @@ def rank_hints(
     """
     usable = set(usable_hints.column("hint_id").to_pylist())
     by_question = _group(hint for hint in hints.to_pylist() if hint["hint_id"] in usable)
-    kept, rejects = _with_enough_hints(questions.to_pylist(), by_question, settings.hints)
-    kept_hints = [hint for question in kept for hint in by_question[question["question_id"]]]
-    values = _published(kept_hints, scores, settings)
-    drawn, unread = _add_computed(values, questions, by_question, kept_hints, candidates, model, types, pool, settings)
+    enough, rejects = _with_enough_hints(questions.to_pylist(), by_question, settings.hints)
+    hints_to_rank = [hint for question in enough for hint in by_question[question["question_id"]]]
+    values = _published(hints_to_rank, scores, settings)
+    drawn_candidates, unread = _add_computed(
+        values, questions, by_question, hints_to_rank, candidates, model, types, pool, settings
+    )
     rows = []
-    for question in kept:
+    for question in enough:
         ranked = sorted(
             by_question[question["question_id"]],
             key=lambda hint: (-values[hint["hint_id"]][0], len(hint["hint"]), hint["position"]),
@@ -103,7 +105,7 @@ def rank_hints(
             )
     return {
         "ranked_hints": contracts.table("ranked_hints").from_rows(rows),
-        "drawn_candidates": contracts.table("drawn_candidates").from_rows(drawn),
+        "drawn_candidates": contracts.table("drawn_candidates").from_rows(drawn_candidates),
         "rejects": contracts.table("rejects").from_rows(rejects),
     }
 
@@ -121,18 +123,18 @@ def _with_enough_hints(
 ) -> tuple[list[dict], list[dict]]:
     """Return the questions with enough usable hints, and the rejects. Those without any were rejected by the leakage
     filter."""
-    kept, rejects = [], []
+    enough, rejects = [], []
     for question in questions:
         count = len(by_question.get(question["question_id"], []))
         if count >= needed:
-            kept.append(question)
+            enough.append(question)
         elif count:
             identity = {"question_id": question["question_id"], "source": question["source"]}
             detail = f"{count} usable hints, {needed} are needed"
             rejects.append(
                 {"stage": "rank", "kind": "question", "reason": "too_few_hints", "detail": detail, **identity}
             )
-    return kept, rejects
+    return enough, rejects
 
 
 def _published(hints: Sequence[dict], scores: pa.Table, settings: Convergence) -> dict[str, tuple[float, str]]:
@@ -140,8 +142,8 @@ def _published(hints: Sequence[dict], scores: pa.Table, settings: Convergence) -
     scores_of: dict[str, list[dict]] = {}
     for score in scores.to_pylist():
         scores_of.setdefault(score["hint_id"], []).append(score)
-    known = ((hint["hint_id"], _from_source(hint, scores_of.get(hint["hint_id"], []), settings)) for hint in hints)
-    return {hint_id: value for hint_id, value in known if value is not None}
+    values = ((hint["hint_id"], _from_source(hint, scores_of.get(hint["hint_id"], []), settings)) for hint in hints)
+    return {hint_id: value for hint_id, value in values if value is not None}
 
 
 def _add_computed(
@@ -155,52 +157,56 @@ def _add_computed(
     pool: Callable[[], CandidateSource],
     settings: Convergence,
 ) -> tuple[list[dict], dict[str, int]]:
-    """Have the model value the hints without a value, each beside all hints of its question.
+    """Have the model value the hints without a value, each together with all hints of its question.
 
     Returns the candidates drawn for it, and of a language model hint id -> candidates without a score.
     """
     unvalued = {hint["question_id"] for hint in hints if hint["hint_id"] not in values}
-    asked = questions.filter(pc.is_in(questions.column("question_id"), pa.array(sorted(unvalued), pa.string())))
-    rivals, drawn = _rivals(asked, candidates, pool)
+    unvalued_questions = questions.filter(
+        pc.is_in(questions.column("question_id"), pa.array(sorted(unvalued), pa.string()))
+    )
+    distractors, candidate_rows = _distractors(unvalued_questions, candidates, pool)
     items = [
         HintSet(
             question["question"],
             tuple(hint["hint"] for hint in by_question[question["question_id"]]),
             question["answers"][0],
-            tuple(rivals[question["question_id"]][: settings.candidate_cap - 1]),
+            tuple(distractors[question["question_id"]][: settings.candidate_cap - 1]),
             typed.coarse,
         )
-        for question, typed in zip(asked.to_pylist(), types(asked), strict=True)
+        for question, typed in zip(unvalued_questions.to_pylist(), types(unvalued_questions), strict=True)
     ]
-    asked_hints = [hint["hint_id"] for name in asked.column("question_id").to_pylist() for hint in by_question[name]]
+    hint_ids = [
+        hint["hint_id"] for name in unvalued_questions.column("question_id").to_pylist() for hint in by_question[name]
+    ]
     computed: list[list[float]] = []
     unread: list[list[int]] = []
     if items and isinstance(model, ScoredConvergence):
         computed, unread = model.counted(items)
     elif items:
         computed = model.values(items)
-    for hint_id, value in zip(asked_hints, chain.from_iterable(computed), strict=True):
+    for hint_id, value in zip(hint_ids, chain.from_iterable(computed), strict=True):
         values.setdefault(hint_id, (value, model.identity))
-    return drawn, dict(zip(asked_hints, chain.from_iterable(unread), strict=False))
+    return candidate_rows, dict(zip(hint_ids, chain.from_iterable(unread), strict=False))
 
 
-def _rivals(
+def _distractors(
     questions: pa.Table, candidates: pa.Table, pool: Callable[[], CandidateSource]
 ) -> tuple[dict[str, list[str]], list[dict]]:
     """Return question id -> wrong answers, and the rows of ``drawn_candidates`` for questions whose source has none."""
     candidates_of = _group(candidate for candidate in candidates.to_pylist() if not candidate["is_gold"])
     rows = questions.to_pylist()
     bare = [row for row in rows if row["question_id"] not in candidates_of]
-    drawn = drawn_rows(bare, pool()) if bare else []
-    drawn_of = _group(drawn)
-    rivals = {
+    rows_of_pool = drawn_rows(bare, pool()) if bare else []
+    pool_of = _group(rows_of_pool)
+    distractors = {
         row["question_id"]: [
             candidate["candidate"]
-            for candidate in candidates_of.get(row["question_id"]) or drawn_of.get(row["question_id"], [])
+            for candidate in candidates_of.get(row["question_id"]) or pool_of.get(row["question_id"], [])
         ]
         for row in rows
     }
-    return rivals, drawn
+    return distractors, rows_of_pool
 
 
 def drawn_rows(questions: Sequence[Mapping[str, Any]], pool: CandidateSource) -> list[dict]:
@@ -209,13 +215,13 @@ def drawn_rows(questions: Sequence[Mapping[str, Any]], pool: CandidateSource) ->
         {
             "question_id": question["question_id"],
             "position": position,
-            "candidate": drawn.candidate,
-            "fine": drawn.fine,
-            "similarity": drawn.similarity,
+            "candidate": candidate.candidate,
+            "fine": candidate.fine,
+            "similarity": candidate.similarity,
             "producer": pool.identity,
         }
         for question, candidates in zip(questions, pool.draw(questions), strict=True)
-        for position, drawn in enumerate(candidates)
+        for position, candidate in enumerate(candidates)
     ]
 
 

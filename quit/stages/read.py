@@ -37,15 +37,19 @@ def read_stage(
 ) -> Tables:
     """Each reader answers from every passage."""
     assert context.reader is not None
-    asked = np.ones(len(passages), dtype=bool)
+    to_ask = np.ones(len(passages), dtype=bool)
     if selection is not None:
-        asked &= selection(["reason"]).column("reason").is_valid().to_numpy()
+        to_ask &= selection(["reason"]).column("reason").is_valid().to_numpy()
     if answers is not None and distinct_answers is not None:
         names = labelling_strategy(context.settings).earlier_labelers(context.reader)
         earlier = [answers_of(name, answers, distinct_answers) for name in names]
-        asked &= still_open(questions, earlier, context.models.judge, context.rejected)
+        to_ask &= still_open(questions, earlier, context.models.judge, context.rejected)
     reader = context.models.reader(context.reader, context.whole)
-    return read_passages(questions, ranked_hints, descriptions, passages, reader, asked)
+    replies = np.full(len(passages), NOT_ASKED, dtype=object)
+    replies[to_ask] = reader.answer(
+        prompts_of(questions, ranked_hints, descriptions, passages.filter(pa.array(to_ask)))
+    )
+    return answer_tables(passages, reader, replies)
 
 
 def still_open(
@@ -59,23 +63,7 @@ def still_open(
     verdicts = judge_answers(questions, earlier, judge, by_wave=True)
     keys = zip(*(verdicts.column(name).to_pylist() for name in ("question_id", "answer_key")), strict=True)
     accepted = verdicts.filter(pa.array([key not in rejected for key in keys], pa.bool_()))
-    return ~np.logical_or.reduce([accepted_answers(given, accepted)[given.index] for given in earlier])
-
-
-def read_passages(
-    questions: pa.Table,
-    ranked_hints: pa.Table,
-    descriptions: pa.Table,
-    passages: pa.Table,
-    reader: Reader,
-    asked: np.ndarray | None = None,
-) -> dict[str, pa.Table]:
-    """Return the tables ``answers`` (one row a passage, in the order of ``passages``) and ``distinct_answers`` of one
-    reader. ``asked``: about which passages (bool, shape (passages,)); about all if not given."""
-    asked = np.ones(len(passages), dtype=bool) if asked is None else asked
-    replies = np.full(len(passages), NOT_ASKED, dtype=object)
-    replies[asked] = reader.answer(prompts_of(questions, ranked_hints, descriptions, passages.filter(pa.array(asked))))
-    return answer_tables(passages, reader, replies)
+    return ~np.logical_or.reduce([accepted_answers(of_labeler, accepted)[of_labeler.index] for of_labeler in earlier])
 
 
 def answer_tables(passages: pa.Table, reader: Reader, replies: np.ndarray) -> dict[str, pa.Table]:
@@ -109,9 +97,9 @@ def prompts_of(questions: pa.Table, ranked_hints: pa.Table, descriptions: pa.Tab
     for identity, permutation in zip(
         passages.column("question_id").to_pylist(), passages.column("permutation").to_pylist(), strict=True
     ):
-        mine, typed = hints[identity], types[identity]
-        chosen = tuple(mine[int(index)] for index in permutation)
-        prompts.append(Prompt(identity, texts[identity], chosen, typed["coarse"], typed["fine"]))
+        own_hints, types_of = hints[identity], types[identity]
+        texts_in_order = tuple(own_hints[int(index)] for index in permutation)
+        prompts.append(Prompt(identity, texts[identity], texts_in_order, types_of["coarse"], types_of["fine"]))
     return prompts
 
 

@@ -1,9 +1,9 @@
-"""Select: about which passages the labelers are asked, where the labels of the others are predicted.
+"""Select: choose the passages that labelers are asked about; the labels of the others are predicted.
 
-Runs only with ``labels.partial = "estimated"``. Every passage of ``labels.exact_splits`` is asked. Of the others, a
-random audit and what :func:`quit.stages.selection.select` finds worth asking. The labelers are asked in waves, as with
-``"exact"``. Their replies are in the cache of replies when the stage ``read`` asks for them again. Applied reviews
-change nothing here: they leave passages open in ``read``, which then asks the labelers that were skipped.
+Runs only with ``labels.partial = "estimated"``. It takes every passage of ``labels.exact_splits``, and of the others a
+random audit and those that :func:`quit.stages.selection.select` chooses. The labelers are asked in waves, as with
+``"exact"``. The stage ``read`` then gets their replies from the cache of replies. Applied reviews change nothing here:
+they leave passages open in ``read``, which then asks the labelers that were skipped.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ def select_stage(
         shape = (-1, passage_count(hints))
         keys = zip(*(sampled.column(name).to_pylist() for name in ("question_id", "permutation")), strict=True)
         seed = f"{context.settings.split.seed}/audit"
-        drawn = np.array([draw(f"{question_id}/{permutation}", seed) for question_id, permutation in keys])
+        draws = np.array([draw(f"{question_id}/{permutation}", seed) for question_id, permutation in keys])
         labelers = _Labelers(context, questions, ranked_hints, descriptions, sampled)
         question_ids, _ = runs(sampled.column("question_id"))
         tokens = labelers.prompt_tokens(question_ids)
         selection = select(
-            question_ids, hints, labelers.ask, strategy.options, draw=drawn.reshape(shape), prompt_tokens=tokens
+            question_ids, hints, labelers.ask, strategy.options, draw=draws.reshape(shape), prompt_tokens=tokens
         )
         reason[~certain] = _REASONS[selection.reason.ravel()]
         probability[~certain] = selection.probability.ravel()
@@ -108,20 +108,20 @@ class _Labelers:
         """Ask in waves about passages not asked before (bool, shape (questions, passages of a question)); returns what
         each labeler's answer to them is: 1 accepted, 0 not accepted, -1 not asked; int8, shape (labelers, questions,
         passages of a question)."""
-        wanted = mask.ravel()
-        note(f"select: {int(wanted.sum()):,} passages are asked")
-        outcome = np.full((len(self._names), len(wanted)), -1, dtype=np.int8)
-        still = wanted.copy()
-        given: list[Answers] = []
+        passages = mask.ravel()
+        note(f"select: {int(passages.sum()):,} passages are asked")
+        outcome = np.full((len(self._names), len(passages)), -1, dtype=np.int8)
+        to_ask = passages.copy()
+        answers: list[Answers] = []
         for row, name in enumerate(self._names):
             reader = self._context.models.reader(name, self._context.whole)
-            if still.any():
-                prompts = prompts_of(*self._tables, self._passages.filter(pa.array(still)))
-                self._replies[name][still] = reader.answer(prompts)
-            given.append(_by_spelling(answer_tables(self._passages, reader, self._replies[name])))
-            after = still & still_open(self._tables[0], given, self._context.models.judge, frozenset())
-            outcome[row, still] = ~after[still]
-            still = after
+            if to_ask.any():
+                prompts = prompts_of(*self._tables, self._passages.filter(pa.array(to_ask)))
+                self._replies[name][to_ask] = reader.answer(prompts)
+            answers.append(_by_spelling(answer_tables(self._passages, reader, self._replies[name])))
+            open_passages = to_ask & still_open(self._tables[0], answers, self._context.models.judge, frozenset())
+            outcome[row, to_ask] = ~open_passages[to_ask]
+            to_ask = open_passages
         return outcome.reshape(-1, *mask.shape)
 
 

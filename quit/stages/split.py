@@ -61,7 +61,7 @@ def split_questions(questions: pa.Table, parametric: Mapping[str, bool], setting
             f"near-identical to {other['question_id']} in {other['split']}; {loser['split']} gives way",
         )
     rows.sort(key=lambda row: row["question_id"])
-    kept = [
+    placed = [
         {name: row[name] for name in ("question_id", "parametric", "split", "draw")}
         for row in rows
         if row["question_id"] not in reasons
@@ -71,7 +71,7 @@ def split_questions(questions: pa.Table, parametric: Mapping[str, bool], setting
         for identity, (reason, detail) in sorted(reasons.items())
     ]
     return {
-        "splits": contracts.table("splits").from_rows(kept),
+        "splits": contracts.table("splits").from_rows(placed),
         "rejects": contracts.table("rejects").from_rows(rejects),
     }
 

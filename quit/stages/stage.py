@@ -1,4 +1,4 @@
-"""What a stage is: a function from tables to tables, with everything its output depends on declared beside it.
+"""A stage: a function from tables to tables that declares everything its output depends on.
 
 A stage knows nothing of Prefect, paths or progress bars; :mod:`quit.engine.pipeline` gives it its inputs, shard by
 shard, and keeps what it returns.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import pyarrow as pa
 
@@ -36,10 +36,10 @@ class RowsOf(Protocol):
 
 @dataclass(frozen=True)
 class Context:
-    """What a stage gets beside its inputs.
+    """Everything a stage gets in addition to its inputs.
 
     ``whole``: the tables it declared as whole; ``overrides``: the overrides in force of the kind it declared;
-    ``reader``: the name of its reader, where it runs once a reader; ``rejected``: (question id, normalised answer) of
+    ``reader``: the name of its reader, where it runs once per reader; ``rejected``: (question id, normalised answer) of
     the answers that applied reviews reject.
     """
 
@@ -53,57 +53,13 @@ class Context:
 
 @dataclass(eq=False)
 class Stage:
-    """A declared stage: see :func:`stage` for its fields. ``number``: its place in the pipeline, from 1."""
+    """A declared stage: see :func:`stage`.
 
-    name: str
-    function: Callable[..., Tables]
-    inputs: tuple[str, ...]
-    optional: tuple[str, ...]
-    lazy_inputs: frozenset[str]
-    outputs: tuple[str, ...]
-    whole: tuple[str, ...]
-    sections: tuple[str, ...]
-    models: tuple[str, ...]
-    scope: Literal["shard", "collection"]
-    per_reader: bool
-    overrides: str | None
-    supersedes: tuple[str, ...]
-    on_demand: bool
-    version: int
-    number: int = 0
-
-    def follows(self, other: Stage) -> bool:
-        """Whether it reads what another stage makes."""
-        return other is not self and not {*self.inputs, *self.optional, *self.whole}.isdisjoint(
-            {*other.outputs} - {*other.supersedes}
-        )
-
-    @property
-    def doc(self) -> str:
-        """What it does, in one sentence."""
-        return (self.function.__doc__ or "").partition("\n")[0]
-
-
-def stage(
-    name: str,
-    *,
-    outputs: tuple[str, ...],
-    whole: tuple[str, ...] = (),
-    sections: tuple[str, ...] = (),
-    models: tuple[str, ...] = (),
-    scope: Literal["shard", "collection"] = "shard",
-    per_reader: bool = False,
-    overrides: str | None = None,
-    supersedes: tuple[str, ...] = (),
-    on_demand: bool = False,
-    version: int = 1,
-) -> Callable[[Callable[..., Tables]], Stage]:
-    """Declare a function as a stage. The names of its parameters after the context are its inputs.
-
-    An input is a table that earlier stages make, which it gets shard by shard (annotated ``RowsOf``: only the columns,
-    readers and questions that it asks for), or one of the inputs that come from outside: ``sources`` (records) and
-    ``decisions`` (what people's reviews come to). An input with a default is optional: it is given where a run before
-    this one makes it for it (:meth:`quit.engine.plan.BuildPlan.producers_of`).
+    The names of the function's parameters after the context are its inputs. An input is a table that earlier stages
+    make, shard by shard (annotated ``RowsOf``: only the columns, readers and questions that the stage reads), or an
+    input from outside: ``sources`` (records) and ``decisions`` (what people's reviews come to). An input with a default
+    is optional: the stage gets it where an earlier run makes it for this one
+    (:meth:`quit.engine.plan.BuildPlan.producers_of`).
 
     Args:
         name: Name of the stage, and of its folder in a workspace.
@@ -117,29 +73,44 @@ def stage(
         supersedes: Outputs that replace an earlier stage's.
         on_demand: Whether it is part of a build only where settings ask for it; it has the number of the stage before.
         version: Raise it whenever the same inputs would give other rows.
+        number: Its place in the pipeline, from 1.
     """
 
-    def declare(function: Callable[..., Tables]) -> Stage:
-        _, *parameters = inspect.signature(function).parameters.values()
-        return Stage(
-            name,
-            function,
-            tuple(parameter.name for parameter in parameters if parameter.default is parameter.empty),
-            tuple(parameter.name for parameter in parameters if parameter.default is not parameter.empty),
-            frozenset(parameter.name for parameter in parameters if str(parameter.annotation).startswith("RowsOf")),
-            outputs,
-            whole,
-            sections,
-            models,
-            scope,
-            per_reader,
-            overrides,
-            supersedes,
-            on_demand,
-            version,
+    function: Callable[..., Tables]
+    name: str
+    outputs: tuple[str, ...]
+    whole: tuple[str, ...] = ()
+    sections: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    scope: Literal["shard", "collection"] = "shard"
+    per_reader: bool = False
+    overrides: str | None = None
+    supersedes: tuple[str, ...] = ()
+    on_demand: bool = False
+    version: int = 1
+    number: int = 0
+
+    def __post_init__(self) -> None:
+        _, *parameters = inspect.signature(self.function).parameters.values()
+        self.inputs = tuple(each.name for each in parameters if each.default is each.empty)
+        self.optional = tuple(each.name for each in parameters if each.default is not each.empty)
+        self.lazy_inputs = {each.name for each in parameters if str(each.annotation).startswith("RowsOf")}
+
+    def follows(self, other: Stage) -> bool:
+        """Whether it reads what another stage makes."""
+        return other is not self and not {*self.inputs, *self.optional, *self.whole}.isdisjoint(
+            {*other.outputs} - {*other.supersedes}
         )
 
-    return declare
+    @property
+    def doc(self) -> str:
+        """What it does, in one sentence."""
+        return (self.function.__doc__ or "").partition("\n")[0]
+
+
+def stage(name: str, **declared: Any) -> Callable[[Callable[..., Tables]], Stage]:
+    """Declare a function as a stage, with the arguments of :class:`Stage`."""
+    return lambda function: Stage(function, name, **declared)
 
 
 def in_order(*stages: Stage) -> tuple[Stage, ...]:
@@ -148,10 +119,10 @@ def in_order(*stages: Stage) -> tuple[Stage, ...]:
     Raises ``ValueError`` where the tables leave the order open.
     """
     ordered: list[Stage] = []
-    while waiting := [stage for stage in stages if stage not in ordered]:
-        ready = [stage for stage in waiting if not any(stage.follows(other) for other in waiting)]
+    while rest := [stage for stage in stages if stage not in ordered]:
+        ready = [stage for stage in rest if not any(stage.follows(other) for other in rest)]
         if len(ready) != 1:
-            names = ", ".join(stage.name for stage in ready or waiting)
+            names = ", ".join(stage.name for stage in ready or rest)
             raise ValueError(f"The tables do not say which of these stages comes first: {names}.")
         ordered += ready
         ready[0].number = sum(not stage.on_demand for stage in ordered)

@@ -1,5 +1,5 @@
-"""What language models say beside retrieval complexity (Gabburo et al. 2024): a prompted baseline, and whether a model
-knows the answers by itself."""
+"""Language models beside retrieval complexity (Gabburo et al. 2024): a prompted baseline, and a model's own answers
+without documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the four systems write into the folder of an experiment: tables, rows and runs. A summary is written last."""
+"""The files in an experiment's folder, for all four systems: tables as Parquet or CSV, rows as JSON Lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the commands open: a corpus, a first stage, vectors of its documents, a language model."""
+"""Opening a corpus with its first stage and vectors, and a language model."""
 
 from __future__ import annotations
 

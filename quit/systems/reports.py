@@ -33,7 +33,7 @@ class Nugget:
 
 @dataclass(frozen=True, slots=True)
 class ReportTask:
-    """What to write about. ``documents``: (id, text) in the order in which a policy observed them, each once."""
+    """The inputs of a report. ``documents``: (id, text) in the order in which a policy observed them, each once."""
 
     request_id: str
     request: str
@@ -75,7 +75,7 @@ class Report:
 
 
 class ReportWriter:
-    """Writes a report a task, at temperature 0. Without documents there is nothing to write: the report is empty."""
+    """Writes a report per task, at temperature 0. Without documents there is nothing to write: the report is empty."""
 
     def __init__(self, generator: CachedGenerator, prompt: PromptTemplate, settings: Reports) -> None:
         self._generator = generator
@@ -157,8 +157,7 @@ class ReportJudge:
 def parse_report(text: str) -> list[Sentence]:
     """Return the sentences of a report with their citations, which stand before or after the full stop.
 
-    ``[1][3]`` and ``[1, 3]`` are the same; a document is cited once a sentence. ``[0]`` cites a document that does not
-    exist.
+    ``[1][3]`` and ``[1, 3]`` are the same; a document is cited once per sentence. ``[0]`` cites no document.
     """
     sentences = []
     for piece in _pieces(text):

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+from tests.rows import write_lines
+
 HINTS = [f"Hint number {number}." for number in range(5)]
 GOOD = {"id": "1", "question": "Who wrote it?", "answers": ["Ada Lovelace"], "hints": HINTS, "candidates": ["Bob"]}
 
@@ -26,12 +28,12 @@ def test_faults_are_named_by_their_line_and_make_it_fail(call, tmp_path: Path) -
 def test_a_sound_file_passes_and_nothing_is_written(call, tmp_path: Path) -> None:
     path = tmp_path / "source" / "mine.jsonl"
     path.parent.mkdir()
-    path.write_text(json.dumps(GOOD) + "\n")
+    write_lines(path, [GOOD])
     shown = call("check", f"jsonl:{path}")
     assert (shown.code, shown.out) == (0, "1 record: 1 usable question with 5 hints; no faults\n")
     assert list(path.parent.iterdir()) == [path]
     bare = {key: value for key, value in GOOD.items() if key != "candidates"}
-    path.write_text(json.dumps(bare) + "\n")
+    write_lines(path, [bare])
     assert "1 without candidates" in call("check", path).out
     assert call("check", tmp_path / "absent.jsonl").code == 3
 
@@ -39,7 +41,7 @@ def test_a_sound_file_passes_and_nothing_is_written(call, tmp_path: Path) -> Non
 def test_another_language_is_noted(call, tmp_path: Path) -> None:
     path = tmp_path / "mine.jsonl"
     hints = [f"Hinweis Nummer {number} ist kurz." for number in range(5)]
-    path.write_text(json.dumps({**GOOD, "question": "Wer hat das geschrieben?", "hints": hints}) + "\n")
+    write_lines(path, [{**GOOD, "question": "Wer hat das geschrieben?", "hints": hints}])
     shown = call("check", path, "--no-models")
     assert "mine.jsonl, line 1 (1): The question and its hints are not English" in shown.out
 

@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 
 from quit.retrieval.built import BuiltCorpus
-from tests.corpora.worlds import musique_record, write_lines
+from tests.corpora.worlds import musique_record
+from tests.rows import write_lines
 
 
 def test_a_corpus_is_shown_and_exported(call, tmp_path: Path) -> None:

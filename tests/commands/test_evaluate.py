@@ -1,6 +1,5 @@
 """``quit evaluate``: each instrument on cases whose figures can be counted by hand."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 from quit.commands import evaluate
 from tests.release import small
 from tests.report import tiny
+from tests.rows import write_lines
 
 PARIS = {"question": "Which city is the capital of France?", "answers": ["Paris"]}
 
@@ -24,7 +24,7 @@ def _loaded(instruments, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _lines(path: Path, *rows: dict) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(path, rows)
     return path
 
 

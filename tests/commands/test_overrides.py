@@ -4,13 +4,14 @@ import json
 from pathlib import Path
 
 from tests.report import tiny
+from tests.rows import write_lines
 
 
 def test_a_file_is_taken_whole_or_not_at_all(call, tmp_path: Path) -> None:
     workspace = tiny.workspace(tmp_path / "W").path
     decision = {"decision": "leak", "by": "ada", "reason": "It is the answer."}
     path = tmp_path / "decisions.jsonl"
-    path.write_text("".join(json.dumps({"hint_id": hint, **decision}) + "\n" for hint in ("q1-h00", "q2-h01")))
+    write_lines(path, ({"hint_id": hint, **decision} for hint in ("q1-h00", "q2-h01")))
     rows = call("override", "import", path, "-w", workspace, "--json").json()
     assert [(row["hint_id"], row["by"]) for row in rows] == [("q1-h00", "ada"), ("q2-h01", "ada")]
     assert "in force already: nothing was written" in call("override", "import", path, "-w", workspace).out

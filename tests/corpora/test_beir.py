@@ -6,7 +6,8 @@ import pytest
 
 from quit.corpora.export import export
 from quit.errors import InputError
-from tests.corpora.worlds import built, musique_record, relevant_titles, write_lines
+from tests.corpora.worlds import built, musique_record, relevant_titles
+from tests.rows import write_lines
 
 NILE, CAIRO, LIMA = ("Nile", "A river."), ("Cairo", "A city on the Nile."), ("Lima", "A capital.")
 

@@ -15,8 +15,9 @@ from quit.retrieval.built import BuiltCorpus
 from quit.retrieval.protocols import Documents
 from quit.settings import Corpora
 from tests.conftest import Notes
-from tests.corpora.worlds import built, musique_record, relevant_titles, write_lines
+from tests.corpora.worlds import built, musique_record, relevant_titles
 from tests.release import small
+from tests.rows import write_lines
 
 NILE, CAIRO, LIMA = ("Nile", "A river."), ("Cairo", "A city on the Nile."), ("Lima", "A capital.")
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from quit.corpora.graph import NeighbourhoodGraph
 from quit.retrieval.built import BuiltCorpus
 from tests.conftest import call_quit
-from tests.corpora.worlds import musique_record, write_lines
+from tests.corpora.worlds import musique_record
+from tests.rows import write_lines
 
 
 def test_from_files_to_a_report(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from quit.corpora.export import FORMATS, export
 from quit.errors import SettingsError
-from tests.corpora.worlds import built, musique_record, write_lines
+from tests.corpora.worlds import built, musique_record
+from tests.rows import write_lines
 
 
 @pytest.fixture

@@ -136,7 +136,7 @@ def test_what_a_graph_is_not(tmp_path: Path, monkeypatch) -> None:
     with pytest.raises(SettingsError, match="no documents of a QUIT release"):
         _graph(corpus, tmp_path / "G", cross_question_only=True)
     graph, _ = _graph(corpus, tmp_path / "G")
-    with pytest.raises(SettingsError, match="stores 5 neighbours a document, not 6"):
+    with pytest.raises(SettingsError, match="stores 5 neighbours per document, not 6"):
         graph.neighbours(0, 6)
 
 

@@ -7,7 +7,8 @@ import pytest
 from quit.corpora.musique import read, resolve
 from quit.errors import InputError
 from quit.text.normalize import normalize_answer
-from tests.corpora.worlds import musique_record, write_lines
+from tests.corpora.worlds import musique_record
+from tests.rows import write_lines
 
 
 @pytest.mark.parametrize(

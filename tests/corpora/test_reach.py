@@ -8,9 +8,10 @@ import pytest
 from quit.corpora import reach as reaching
 from quit.corpora import report
 from quit.corpora.graph import NeighbourhoodGraph
-from quit.corpora.reach import hops, reach, reach_lines
+from quit.corpora.reach import hops, reach, reach_table
 from quit.corpora.report import write_report
-from tests.corpora.worlds import Fixed, built, musique_record, write_lines
+from tests.corpora.worlds import Fixed, built, musique_record
+from tests.rows import write_lines
 
 # 0 -> 1, 2; 1 -> 3, 0; 2 -> 0, 1; 3 -> 4, 1; 4 has no neighbour (padding); 5 -> 4, 3
 EDGES = np.array([[1, 2], [3, 0], [0, 1], [4, 1], [4, 4], [4, 3]], dtype=np.uint32)
@@ -60,8 +61,8 @@ def test_recall_by_hand(tmp_path: Path) -> None:
     # Ranks 1 and 5 of the list are relevant: (1 + 1 / log2 6) / (1 + 1 / log2 3).
     assert whole["nDCG@10"] == 0.8503
     assert [len(reach(_corpus(tmp_path), "fixed", FIXED, None, kind)) for kind in ("2hop", "3hop1")] == [2, 0]
-    lines = reach_lines([whole, steps])
-    assert len(lines) == 4 and lines[2].startswith("| musique | fixed | 1 |")
+    table = reach_table([whole, steps])
+    assert len(table.rows) == 2 and table.rows[0][:3] == ["musique", "fixed", 1]
 
 
 def test_the_report_holds_the_numbers_of_its_plots(tmp_path: Path) -> None:

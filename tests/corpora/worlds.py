@@ -1,6 +1,5 @@
 """Small corpora by hand, and encoders whose vectors are known: nothing of the code under test makes them."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from quit.corpora.sources import parse_corpus_source
 from quit.retrieval.built import BuiltCorpus
 from quit.retrieval.protocols import Ranking
 from quit.settings import Corpora
+from tests.rows import write_lines
 
 
 def musique_record(name: str, paragraphs: Sequence[tuple[str, str]], support: Sequence[int], **more) -> dict:
@@ -29,13 +29,6 @@ def musique_record(name: str, paragraphs: Sequence[tuple[str, str]], support: Se
         ],
         **more,
     }
-
-
-def write_lines(path: Path, rows: Sequence[dict]) -> Path:
-    """Write JSON Lines."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
 
 
 def corpus_of(texts: Sequence[str], folder: Path) -> BuiltCorpus:

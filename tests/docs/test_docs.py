@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 import typer
 
+from tests.rows import write_lines
+
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
 
@@ -190,7 +192,7 @@ def test_the_readmes_record_is_one_the_reader_takes(tmp_path: Path) -> None:
     assert text
     record = json.loads(text.group(1))
     path = tmp_path / "mine.jsonl"
-    path.write_text(json.dumps(record) + "\n", encoding="utf-8")
+    write_lines(path, [record])
     [made] = list(read_source(parse_source(f"jsonl:{path}")))
     assert made.question and list(made.question.answers) == record["answers"] and not made.rejects
     assert len(made.question.hints) == 5  # no fewer may be needed

@@ -21,9 +21,10 @@ from quit.models.encoders.sentence import load_encoder
 from quit.settings import Settings, load
 from quit.settings.loading import PROFILES
 from tests.conftest import ROOT, call_quit
-from tests.corpora.worlds import musique_record, write_lines
+from tests.corpora.worlds import musique_record
 from tests.docs.pages import Block, blocks
 from tests.release import published, small
+from tests.rows import write_lines
 from tests.servers.rude import RudeServer
 from tests.systems.benchmark import tiny
 

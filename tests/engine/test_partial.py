@@ -150,13 +150,13 @@ def test_a_plan_expects_what_a_full_build_shows(full: Path, exact: Path) -> None
 
     asked = {reader: len(asked_of(Workspace.open(exact), reader)) for reader in LABELERS}
     for folder in (full, exact):
-        costs = plan(planned(folder, EXACT)).economy
+        costs = plan(planned(folder, EXACT)).partial
         assert costs is not None and {entry.labeler: entry.expected for entry in costs.ranges[:-1]} == asked
         assert [entry.least for entry in costs.ranges] == [240, 0, 0, 240]
         assert [entry.most for entry in costs.ranges] == [240, 240, 240, 720]
         assert bool(costs.order) is (folder is full)
-    assert plan(planned(full)).economy is None
-    estimated = plan(planned(full, "labels.partial=estimated", "labels.audit=30", "labels.exact_splits=[]")).economy
+    assert plan(planned(full)).partial is None
+    estimated = plan(planned(full, "labels.partial=estimated", "labels.audit=30", "labels.exact_splits=[]")).partial
     assert estimated is not None and [(entry.least, entry.expected) for entry in estimated.ranges] == [
         *((30, None), (0, None), (0, None), (30, None))
     ]

@@ -34,6 +34,7 @@ def test_the_same_seed_gives_the_same_bits_and_pairs_do_not_disturb_each_other()
     generator = np.random.default_rng(0)
     a, b, c = (generator.random(40) for _ in range(3))
     alone, beside = compare([(a, b)], 500, 7), compare([(a, b), (a, c)], 500, 7)
+    assert compare([(a, b)], 500, 7) == alone
     # Everything but Holm's correction, which is about the family.
     assert vars_of(alone[0]) == pytest.approx(vars_of(beside[0]), rel=1e-12)
 

@@ -37,7 +37,7 @@ def test_every_config_and_split_loads_with_the_features_of_the_card(folder, load
     header = yaml.safe_load((folder / "README.md").read_text(encoding="utf-8").split("---\n")[1])
     info = {one["config_name"]: one for one in header["dataset_info"]}
     for config, schema in huggingface.CONFIGS.items():
-        assert list(loaded[config]) == ["train", "dev", "test"]
+        assert list(loaded[config]) == ["train", "dev", "test"] and all(len(split) for split in loaded[config].values())
         for split in loaded[config].values():
             assert split.column_names == schema.names
             assert split.features.arrow_schema.remove_metadata() == schema
@@ -49,6 +49,7 @@ def test_datasets_accepts_all_of_the_card(folder, tmp_path, caplog):
         info = datasets.load_dataset_builder(str(folder), config, cache_dir=str(tmp_path)).info
         files = (folder / config).glob("*.parquet")
         tables = {path.name.split("-")[0]: pq.read_table(path) for path in files}
+        assert len(tables) == 3
         assert {name: split.num_examples for name, split in info.splits.items()} == {
             name: len(table) for name, table in tables.items()
         }
@@ -79,7 +80,9 @@ def test_rows_by_split(loaded, release):
 
 def test_passages_are_the_joined_hints_with_their_labels(loaded, tables):
     truth = truth_of(tables)
-    for row in rows_of(loaded, "hints"):
+    hints = rows_of(loaded, "hints")
+    assert len(hints) == 5 * len(truth.questions)
+    for row in hints:
         assert row["hint"] == truth.texts[passage_id(row["question_id"], str(row["index"]))]
     rows = rows_of(loaded, "passages")
     assert {row["id"]: (row["text"], row["label"]) for row in rows} == {

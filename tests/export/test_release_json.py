@@ -52,7 +52,9 @@ def test_every_label_recomputed_from_the_json_equals_ours(folder, tables):
 def test_every_answer_is_the_readers(folder, tables):
     found = {one["id"]: one["subsets"] for split in ("train", "dev", "test") for one in load(folder, split)}
     for name, answers in tables.answers.items():
-        for row in with_texts(answers):
+        rows = with_texts(answers)
+        assert len(rows) == 7 * 325
+        for row in rows:
             subset = "".join(sorted(row["permutation"]))
             assert found[row["question_id"]][subset][row["permutation"]][name] == row["answer"]
 
@@ -71,10 +73,12 @@ def test_the_corpus_is_the_joined_hints_in_passage_order(folder, tables):
         }  # fmt: skip
 
 
-def test_the_hints_are_those_of_the_ranking(folder, tables):
+def test_the_hints_are_those_of_the_ranking(folder, tables, release):
     ranked = [row for row in tables.ranked_hints.to_pylist() if row["selected"]]
     origin = {row["hint_id"]: row["source"] for row in tables.hints.to_pylist()}
-    for one in load(folder, "test"):
+    questions = load(folder, "test")
+    assert len(questions) == list(release.split.values()).count("test") > 0
+    for one in questions:
         expected = sorted((row for row in ranked if row["question_id"] == one["id"]), key=lambda row: row["rank"])
         assert one["hints"] == [
             {"hint": row["hint"], "convergence": row["convergence"], "origin": origin[row["hint_id"]]}

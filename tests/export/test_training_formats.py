@@ -117,6 +117,7 @@ def test_the_three_formats_choose_the_same_passages(made, truth):
     out, _ = made
     for split in ("train", "dev"):
         triples = triples_of(out / "colbert", split)
+        assert len(triples) > 0
         chosen = {}
         for question, good, bad in triples:
             ours = chosen.setdefault(question, (set(), set()))

@@ -8,8 +8,9 @@ import pytest
 
 from quit.engine.workspace import Workspace
 from quit.models.generation import GenerationCache
+from tests.comparing import bytes_of
 from tests.conftest import call_quit
-from tests.servers.builds import STARTER, kill_when, start_build, table_bytes, write_profile
+from tests.servers.builds import STARTER, kill_when, start_build, write_profile
 from tests.servers.vllm import VllmServer
 
 pytestmark = pytest.mark.slow
@@ -92,11 +93,11 @@ def test_a_disturbed_build_has_the_bytes_of_an_undisturbed_one_and_is_not_paid_a
     interrupted, real_model, profile, source, tmp_path, monkeypatch
 ):
     _build(tmp_path / "W", profile, source, tmp_path / "cache", monkeypatch)
-    assert table_bytes(tmp_path / "W") == table_bytes(interrupted[0])
+    assert bytes_of(tmp_path / "W", "*.parquet") == bytes_of(interrupted[0], "*.parquet")
     before = real_model.metrics()["request_success"]
     _build(tmp_path / "V", profile, source, interrupted[1], monkeypatch)
     assert real_model.metrics()["request_success"] == before
-    assert table_bytes(tmp_path / "V") == table_bytes(interrupted[0])
+    assert bytes_of(tmp_path / "V", "*.parquet") == bytes_of(interrupted[0], "*.parquet")
 
 
 def test_usage_and_plan_tell_what_it_took(interrupted, monkeypatch) -> None:

@@ -16,6 +16,7 @@ from tests.conftest import DATA, ROOT, STARTER, call_quit
 from tests.frozen.answers import draw, made_of_answers
 from tests.frozen.tables import figure, files, tables
 from tests.frozen.values import checksum
+from tests.rows import write_lines
 
 WIKIHINT = DATA / "wikihint" / "test_first50.json"
 FORMATS = "huggingface,release-json,paper-index,csv,squad,beir,trec,pyserini,mteb,tevatron,colbert,monot5,hinteval"
@@ -109,7 +110,7 @@ def review(workspace: Path) -> list[dict]:
 def systems(folder: Path) -> dict[str, Any]:
     """SUNAR, bandits and retrieval complexity on a corpus of six chained questions, a benchmark of 24 questions."""
     corpus, lexical, dense = folder / "C", folder / "B", folder / "D"
-    (folder / "chained.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in chained()), encoding="utf-8")
+    write_lines(folder / "chained.jsonl", chained())
     run("corpus", "build", "-q", "-s", f"musique:{folder / 'chained.jsonl'}", "-o", corpus)
     run("index", "build", "-q", "-c", corpus, "-e", "bm25", "-o", lexical)
     run("index", "build", "-q", "-c", corpus, "-e", "minilm", "-o", dense)

@@ -79,6 +79,27 @@ def test_the_bar_of_a_build_goes_on_where_it_was(few_built: Path, tmp_path: Path
     assert progress._share_done(pipeline) == pytest.approx(20.7 / 23.9)  # 2 * 1.4 + 0.2 + 0.1 + 0.1 are to do
 
 
+class Echo:
+    """A reader that answers with the first word of the first hint."""
+
+    def answer(self, prompts):
+        return [(*prompt.hints, "nothing")[0].split()[0] for prompt in prompts]
+
+
+def test_an_object_reads_beside_the_readers_of_the_profile(
+    few_source: Path, prefect_home: Path, tmp_path: Path
+) -> None:
+    for _ in range(2):
+        tables = quit.build(tmp_path / "W", few_source, str(FEW), models={"echo": Echo()}, progress=False)
+    rows = tables.sql("""
+        SELECT DISTINCT answer, hint FROM answers JOIN distinct_answers USING (question_id, reader, number)
+        JOIN ranked_hints USING (question_id) WHERE reader = 'echo' AND selected AND rank = permutation[1]::INT
+    """).to_pylist()
+    assert rows and all(row["hint"].split()[0].strip(".,").lower() in row["answer"].lower() for row in rows)
+    texts = Workspace.open(tmp_path / "W").build["overrides"]
+    assert len({text.partition("=")[0] for text in texts}) == len(texts)
+
+
 SCRIPT = """
 import json, sys, quit
 rows = [json.loads(line) for line in open(sys.argv[1], encoding="utf-8")]

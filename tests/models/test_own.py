@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import quit
 from quit.errors import InputError, QuitError, ServerError, SettingsError
 from quit.models import own
 from quit.models.generation import CachedGenerator, GenerationCache
@@ -242,14 +243,13 @@ def test_a_build_asks_a_class_once_whoever_asks(few_source: Path, tmp_path: Path
         build("B", *sets, "--set", "run.runner=processes")
         assert len(server.requests) == requests
         assert table_bytes(tmp_path / "A") == table_bytes(tmp_path / "B")
-        overrides = register_models({"mine": ServerReader(server.base_url, "other")}, str(FEW))
-        build("C", *(part for text in overrides for part in ("--set", text)))
+        model = ServerReader(server.base_url, "other")
+        tables = quit.build(tmp_path / "C", few_source, str(FEW), models={"mine": model}, progress=False)
         assert len(server.requests) == 2 * requests
         monkeypatch.setattr(own, "_OBJECTS", {})
-        build("C", *(part for text in overrides for part in ("--set", text)))
-        answers = "SELECT DISTINCT producer FROM answers WHERE reader = 'mine'"
-        [row] = json.loads(call_quit("query", "-w", tmp_path / "C", "--json", answers).stdout)
+        [row] = tables.sql("SELECT DISTINCT producer FROM answers WHERE reader = 'mine'").to_pylist()
         assert row["producer"].startswith("python/tests.models.test_own:ServerReader@1+")
+        assert "up to date" in call_quit("build", "-w", tmp_path / "C").stderr
         again = call_quit("build", "-w", tmp_path / "C", "--fresh-replies")
         assert (
             again.returncode == SettingsError.exit_code and "mine was given to quit.build as an object" in again.stderr

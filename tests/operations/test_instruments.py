@@ -13,6 +13,7 @@ from quit.models.factory import Models
 from quit.operations import instruments
 from quit.settings import Settings
 from quit.sources import SourceRef, parse_source
+from tests.rows import write_lines
 
 CASES = Path(__file__).parents[1] / "stages" / "leaks"
 HINTS_OF_FOUR = 36
@@ -101,7 +102,7 @@ def test_convergence_of_a_source_without_candidates_is_measured_with_drawn_ones(
          "hints": [{"hint": text, "convergence": 1.0}, *weak]}
         for n, (city, text) in enumerate(cities.items())
     ]  # fmt: skip
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(path, rows)
     figures = instruments.convergence_agreement(parse_source(f"jsonl:{path}"), models, Settings())
     assert (figures["n"], figures["scored"], figures["exact_match"]) == (15, 0, None)
     assert figures["spearman"] > 0
@@ -123,7 +124,7 @@ def test_equivalence_takes_the_best_gold_answer(models: Models, tmp_path: Path) 
         {"question": "Which country?", "answers": ["Canada"], "candidate": "Mexico", "label": 0},
         {"question": "Who?", "answers": "Ada Lovelace", "candidate": "Ada Lovelace", "label": 1},
     ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(path, rows)
     figures = instruments.equivalence(path, models)
     assert (figures["n"], figures["accuracy"], figures["f1"]) == (3, 1.0, 1.0)
     assert 0 <= figures["calibration_error"] < 0.2
@@ -135,7 +136,7 @@ def test_containment_is_of_whole_words(models: Models, tmp_path: Path) -> None:
     path = tmp_path / "pairs.jsonl"
     said = [("It was Paul Anka, surely.", 1), ("Pauline", 0), ("paul anka's band", 0), ("", 0)]
     rows = [{"question": "Who?", "answers": ["Paul Anka"], "candidate": text, "label": label} for text, label in said]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(path, rows)
     figures = instruments.equivalence(path, models)
     assert (figures["exact_match_accuracy"], figures["containment_accuracy"]) == (0.75, 1.0)
 
@@ -154,7 +155,7 @@ def _typed_source(tmp_path: Path, *types: tuple[str, str, str]):
         | ({"question_type": {"coarse": coarse, "fine": fine}} if coarse else {})
         for number, (question, coarse, fine) in enumerate(types)
     ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(path, rows)
     return parse_source(f"jsonl:{path}")
 
 

@@ -121,12 +121,13 @@ create(last_build(Workspace.open(sys.argv[1])), "v1")
 """
 
 
-def test_a_killed_create_leaves_nothing_that_looks_complete(workspace: Workspace) -> None:
+@pytest.mark.parametrize("files", [1, 15])
+def test_a_killed_create_leaves_nothing_that_looks_complete(workspace: Workspace, files: int) -> None:
     partial = workspace.path / "releases" / ".v1.partial"
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, str(workspace.path)], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}
     )
-    until(lambda: any(partial.rglob("*.parquet")), process)
+    until(lambda: sum(1 for _ in partial.rglob("*.parquet")) >= files, process)
     process.kill()
     assert process.wait() == -signal.SIGKILL, "it ended before it could be killed"
     assert partial.exists() and releases_of(workspace) == []

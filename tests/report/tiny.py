@@ -1,7 +1,6 @@
 """A workspace by hand: the three questions of tests/release/small.py, one more that leaks, and two people's reviews."""
 
 import copy
-import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ from quit.engine.workspace import Workspace
 from quit.review.store import ReviewStore
 from quit.settings import Settings, parse
 from tests.release import small
+from tests.rows import write_lines
 
 MARKUP = '<script>alert("x")</script> & <img src="http://evil.example/x" onerror=alert(1)>'
 """A hint that would run, or ask for a picture, where it is not escaped."""
@@ -25,36 +25,38 @@ NUMBERS = {name: number for number, name in enumerate(STAGES, start=1)}
 def rows() -> small.Rows:
     """Return the rows of every table. Beside small.py's: q1's passage 10 is right too; q4 was left out; hint q1-h00 is
     markup."""
-    made = copy.deepcopy(small.rows())
-    for row in made["labels"]:
+    rows_by_table = copy.deepcopy(small.rows())
+    for row in rows_by_table["labels"]:
         if (row["question_id"], row["permutation"]) == ("q1", "10"):
             row |= {"label": 2, "labelers": ["one"]}
-    for row in made["answers/one"]:
+    for row in rows_by_table["answers/one"]:
         if (row["question_id"], row["permutation"]) == ("q1", "10"):
             row |= {"answer": "Nile", "raw": "Nile"}
-    for row in [*made["hints"], *made["ranked_hints"]]:
+    for row in [*rows_by_table["hints"], *rows_by_table["ranked_hints"]]:
         if row["hint_id"] == "q1-h00":
             row["hint"] = MARKUP
-    for row in made["ranked_hints"]:
+    for row in rows_by_table["ranked_hints"]:
         row["convergence"] = CONVERGENCE[row["question_id"]][row["rank"]]
-    for row in made["descriptions"]:
+    for row in rows_by_table["descriptions"]:
         row |= {"coarse": TYPE, "difficulty": {"q1": 0.1, "q2": 0.2, "q3": 0.9}[row["question_id"]]}
         row["difficulty_bin"] = "hard" if row["question_id"] == "q3" else "easy"
     q4 = {"question_id": "q4", "source": "wikihint"}
-    made["questions"].append({**q4, "question": "Which city?", "answers": ["Rome"], "content_key": "q4"})
-    made["origins"] = [
+    rows_by_table["questions"].append({**q4, "question": "Which city?", "answers": ["Rome"], "content_key": "q4"})
+    rows_by_table["origins"] = [
         {"question_id": row["question_id"], "source": row["source"], "file": "f", "position": place,
          "record_id": str(place)}
-        for place, row in enumerate(made["questions"])
+        for place, row in enumerate(rows_by_table["questions"])
     ]  # fmt: skip
-    made["hints"].append({**q4, "hint_id": "q4-h00", "position": 0, "hint": "It is Rome.", "file": "f"})
-    made["leak_findings"] = [
+    rows_by_table["hints"].append({**q4, "hint_id": "q4-h00", "position": 0, "hint": "It is Rome.", "file": "f"})
+    rows_by_table["leak_findings"] = [
         {"hint_id": "q4-h00", "question_id": "q4", "span": "Rome", "answer": "Rome", "probability": 1.0,
          "method": "exact", "producer": "rules", "overridden": False}
     ]  # fmt: skip
-    made["usable_hints"] = [{"hint_id": row["hint_id"], "question_id": row["question_id"]} for row in made["hints"][:6]]
+    rows_by_table["usable_hints"] = [
+        {"hint_id": row["hint_id"], "question_id": row["question_id"]} for row in rows_by_table["hints"][:6]
+    ]
     columns = ("stage", "kind", "reason", "detail", "question_id")
-    made["rejects"] = [
+    rows_by_table["rejects"] = [
         dict(zip(columns, values, strict=True))
         for values in (
             ("collect", "record", "no_answer", "no answer", "q0"),
@@ -62,16 +64,16 @@ def rows() -> small.Rows:
             ("filter", "question", "answer_leak", "1 of 1 hints leak", "q4"),
         )
     ]
-    return made
+    return rows_by_table
 
 
 def without_label_2() -> small.Rows:
     """Return the rows where no passage of q3, the one question of test, is fully relevant."""
-    made = rows()
-    for row in made["labels"]:
+    rows_by_table = rows()
+    for row in rows_by_table["labels"]:
         if row["question_id"] == "q3":
             row |= {"label": 1, "labelers": []}
-    return made
+    return rows_by_table
 
 
 def reviews() -> list[dict]:
@@ -83,32 +85,32 @@ def reviews() -> list[dict]:
         ("ada@x.org", "q3"): {"lima": True, "wrong": False},
         ("bob@x.org", "q3"): {"lima": False, "wrong": False},
     }
-    made = []
+    review_rows = []
     for number, ((annotator, question), answers) in enumerate(said.items(), start=1):
         common = {"review_id": f"r{number}", "question_id": question, "state": "submitted", "annotator": annotator,
                   "created": "2026-01-01", "updated": "2026-01-01", "lead_seconds": 60.0, "project": "p",
                   "task": number, "annotation": number, "version": 1, "blind": question == "q2",
                   "digest": str(number), "sync": 1}  # fmt: skip
-        made.append({**common, "kind": "annotation"})
-        made += [
+        review_rows.append({**common, "kind": "annotation"})
+        review_rows += [
             {**common, "kind": "answer", "answer_key": key, "answer": key.title(), "correct": correct}
             for key, correct in answers.items()
         ]
-    return made
+    return review_rows
 
 
-def workspace(folder: Path, made: small.Rows | None = None, shards: int = 1, people: bool = True) -> Workspace:
+def workspace(folder: Path, rows_by_table: small.Rows | None = None, shards: int = 1, people: bool = True) -> Workspace:
     """Write the tables as a finished build without ``build.json``, in so many parts a table."""
-    made = rows() if made is None else made
+    rows_by_table = rows() if rows_by_table is None else rows_by_table
     opened = Workspace.create(folder)
     runs: dict[str, dict[str, pa.Table]] = {}
-    for name, rows_of_table in small.tables(made).items():
+    for name, rows_of_table in small.tables(rows_by_table).items():
         table, _, reader = name.partition("/")
         stage = contracts.table(table).stage
         run = "filter" if table == "rejects" else f"{stage}:{reader}" if reader else stage
         runs.setdefault(run, {})[table] = rows_of_table
     state = {}
-    ids = sorted(row["question_id"] for row in made["questions"])
+    ids = sorted(row["question_id"] for row in rows_by_table["questions"])
     for run in sorted(runs, key=lambda one: NUMBERS[one.partition(":")[0]]):
         target = opened.folder(run, NUMBERS[run.partition(":")[0]], "f0")
         parts = ranges(ids, shards)
@@ -127,7 +129,7 @@ def workspace(folder: Path, made: small.Rows | None = None, shards: int = 1, peo
     usage = {"run": "read:one", "model": "one", "requests": 30, "cached": 10, "retries": 1, "empty": 0,
              "prompt_tokens": 2_000_000, "completion_tokens": 1_000_000, "cached_tokens": 1_000_000,
              "seconds": 10.0}  # fmt: skip
-    (folder / "usage.jsonl").write_text(json.dumps(usage) + "\n", encoding="utf-8")
+    write_lines(folder / "usage.jsonl", [usage])
     return opened
 
 

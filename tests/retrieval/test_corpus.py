@@ -10,7 +10,7 @@ from quit.corpora.sources import parse_corpus_source
 from quit.errors import InputError
 from quit.retrieval.corpus import Corpus, corpus_checksum
 from quit.settings import Corpora
-from tests.corpora.worlds import write_lines
+from tests.rows import write_lines
 
 
 def test_the_three_dialects(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Applying reviews to a built workspace: the same bytes twice, back again, through kills, rebuilds and exports."""
 
-import hashlib
 import json
 import shutil
 import signal
@@ -23,11 +22,13 @@ from quit.review.store import ReviewStore
 from quit.settings import Review
 from quit.status.story import story
 from tests.answers import answers_in
+from tests.comparing import bytes_of
 from tests.conftest import ROOT, call_quit
 from tests.processes import until
 from tests.stages.labelling.test_verdicts import said
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("prefect_home")]
+UPDATE = "11_update/*/**/*"
 BASE = {"labels": "label", "valid_answers": "label", "verdicts": "judge", "splits": "split"}
 
 
@@ -53,14 +54,6 @@ def _wrong(item: ReviewItem) -> str:
     return max((answer for answer in item.answers if not answer.verdict), key=lambda answer: answer.passages).key
 
 
-def _update_bytes(workspace: Workspace) -> dict[str, str]:
-    return {
-        str(path.relative_to(workspace.path)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted((workspace.path / "tables").glob("11_update/*/**/*"))
-        if path.is_file()
-    }
-
-
 def _is_base(workspace: Workspace) -> bool:
     return all(workspace.read(name).equals(workspace.read(name, runs=[run])) for name, run in BASE.items())
 
@@ -84,10 +77,10 @@ def test_apply_twice_withdraw_and_apply_again(workspace: Workspace) -> None:
     store.append([*_say(1, items[0], _wrong(items[0])), *_say(2, items[1])])
     first = apply_reviews(workspace)
     assert first.ran and first.questions == 1 and (first.labels_up or first.questions_removed)
-    before, state = _update_bytes(workspace), workspace.state
+    before, state = bytes_of(workspace.path, UPDATE), workspace.state
     again = apply_reviews(workspace)
     assert not again.ran and again.fingerprint == first.fingerprint
-    assert _update_bytes(workspace) == before and workspace.state == state
+    assert bytes_of(workspace.path, UPDATE) == before and workspace.state == state
     store.append(_say(3, items[1], _wrong(items[1])))
     assert apply_reviews(workspace).fingerprint != first.fingerprint
     store.append(_say(3, items[1], version=2, state="withdrawn"))
@@ -147,7 +140,7 @@ def test_a_killed_apply_is_finished_by_the_next_with_the_same_bytes(workspace: W
     process.wait()
     assert marker.exists() and _is_base(workspace)  # half an update is none
     apply_reviews(workspace)
-    assert _update_bytes(workspace) == _update_bytes(other) != {}
+    assert bytes_of(workspace.path, UPDATE) == bytes_of(other.path, UPDATE) != {}
 
 
 def test_until_an_update_is_done_the_tables_are_those_of_the_one_before(

@@ -9,13 +9,14 @@ import pytest
 from quit.engine import workers
 from quit.engine.logs import Log, contents, in_force
 from quit.engine.pipeline import Pipeline
-from quit.engine.workers import order
+from quit.engine.workers import remote_build
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.review.overrides import Decision, add, listed, read_decisions, withdraw
 from quit.status.story import story
 from tests.conftest import call_quit
 from tests.partly import plan_build
+from tests.rows import write_lines
 
 RECORDS = [
     {
@@ -62,7 +63,7 @@ def _run(folder: Path, source: Path, stages: tuple[str, ...] = ("collect", "filt
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     path = tmp_path / "two.jsonl"
-    path.write_text("".join(json.dumps(record) + "\n" for record in RECORDS), encoding="utf-8")
+    write_lines(path, RECORDS)
     return path
 
 
@@ -137,7 +138,7 @@ def test_who_and_when_are_no_part_of_the_fingerprint(workspace: Workspace, sourc
 def test_a_running_build_keeps_the_overrides_it_was_planned_with(workspace: Workspace, source: Path) -> None:
     running = plan_build(workspace.path, [f"jsonl:{source}"], "embedded", [])
     run, before = running.stage_run("filter"), running.fingerprints["filter"]
-    build = order(running, run, 1)
+    build = remote_build(running, run, 1)
     add(workspace, [Decision(LEAKY, "no_leak", "ada", "Fine.")])
     planned_there = workers._pipeline(build)
     assert planned_there.fingerprints["filter"] == before
@@ -162,7 +163,7 @@ def test_the_same_decision_is_not_written_twice(workspace: Workspace, tmp_path: 
         {"hint_id": LEAKY, "decision": "no_leak", "by": "ada", "reason": "Fine."},
         {"hint_id": CLEAN, "decision": "leak", "by": "ada", "reason": "Known.", "span": "Bath", "answer": "Uranus"},
     ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(path, rows)
     assert len(add(workspace, read_decisions(path))) == 2
     assert add(workspace, read_decisions(path)) == []
     assert len(listed(workspace)) == 2

@@ -10,6 +10,7 @@ from quit.errors import InputError
 from quit.review.report import load_people, verification
 from quit.settings import Review
 from quit.stages.labelling.verdicts import live_reviews
+from tests.rows import write_lines
 from tests.stages.labelling.test_verdicts import said
 
 
@@ -64,7 +65,7 @@ def test_people_are_listed_as_in_table_9_without_names(tmp_path: Path) -> None:
         {"annotator": "not here", "age": 50},
         {"annotator": "cy"},
     ]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    write_lines(path, lines)
     facts = verification(_live(), Review(people=str(path)))
     assert facts["people"] == [
         {"evaluator": 1, "gender": "Female", "age": "19", "education": "High school"},

@@ -97,11 +97,3 @@ def kill_when(process: subprocess.Popen[bytes], is_time: Callable[[], bool], sec
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
     return in_time
-
-
-def table_bytes(workspace: Path) -> dict[str, str]:
-    """Return path -> SHA-256 of every table file of a workspace."""
-    return {
-        str(path.relative_to(workspace)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted((workspace / "tables").rglob("*.parquet"))
-    }

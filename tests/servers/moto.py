@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import time
 import urllib.request
 from contextlib import suppress
 from pathlib import Path
@@ -14,8 +11,10 @@ from typing import Any
 
 import pytest
 
+from quit.common.children import Child
 from quit.common.environments import ensure_environment
-from quit.errors import MissingDependency, ServerError
+from quit.errors import MissingDependency
+from tests.processes import until
 from tests.servers.ports import free_port
 
 REQUIREMENTS = Path(__file__).with_name("moto-requirements.txt")
@@ -40,7 +39,7 @@ class MotoServer:
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = folder / "moto.log"
         self.environment = self.keys("testing", "testing")
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Child | None = None
 
     def keys(self, identity: str, secret: str) -> dict[str, str]:
         """Return the variables that a client with these credentials needs."""
@@ -53,29 +52,23 @@ class MotoServer:
         }
 
     def __enter__(self) -> MotoServer:
+        variables = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")}
+        command = [str(moto_environment() / "moto_server"), "-H", "127.0.0.1", "-p", str(self.port)]
         with self.log.open("wb") as output:
-            self._process = subprocess.Popen(
-                [str(moto_environment() / "moto_server"), "-H", "127.0.0.1", "-p", str(self.port)],
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env={key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")},
-                start_new_session=True,
-            )
-        deadline = time.monotonic() + 300
-        while time.monotonic() < deadline and self._process.poll() is None:
-            with suppress(OSError):
-                urllib.request.urlopen(f"{self.url}/moto-api/", timeout=2).close()
-                return self
-            time.sleep(0.1)
-        self.__exit__()
-        raise ServerError(f"moto did not start:\n{self.log.read_text()[-2000:]}")
+            self._process = Child(command, stdout=output, stderr=output, env=variables)
+        until(self._answers, self._process, 300)
+        return self
+
+    def _answers(self) -> bool:
+        with suppress(OSError):
+            urllib.request.urlopen(f"{self.url}/moto-api/", timeout=2).close()
+            return True
+        return False
 
     def __exit__(self, *_: object) -> None:
         if self._process is not None:
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.kill()
             self._process.wait()
-            self._process = None
 
     def client(self, service: str) -> Any:
         """Return a botocore client of the service."""

@@ -4,24 +4,22 @@ one."""
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import secrets
 import shutil
 import signal
-import socket
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import psutil
 
+from quit.common.children import Child
+from quit.common.starting import is_free
+from tests.processes import until
 from tests.servers.ports import free_port
 
 ROOT = Path(__file__).parents[2]
-_PATIENCE = 300.0
 
 
 class RayCluster:
@@ -46,7 +44,7 @@ class RayCluster:
             "RAY_CLIENT_MAX_CONNECTION_TIMEOUT_S": "120",
         }
         self._port, self._client_port = free_port(), free_port()
-        self._nodes: list[subprocess.Popen[bytes]] = []
+        self._nodes: list[Child] = []
 
     @property
     def address(self) -> str:
@@ -64,9 +62,7 @@ class RayCluster:
         )
         command = [str(Path(sys.executable).with_name("ray")), *options.split()]
         with (self.folder / f"node-{len(self._nodes)}.log").open("ab") as log:
-            how = {"env": self.environment, "cwd": self.folder, "start_new_session": True}
-            node = subprocess.Popen(command, stdout=log, stderr=log, preexec_fn=_die_with_parent, **how)
-        self._nodes.append(node)
+            self._nodes.append(Child(command, stdout=log, stderr=log, env=self.environment, cwd=self.folder))
         return len(self._nodes) - 1
 
     def kill_node(self, number: int) -> None:
@@ -80,7 +76,7 @@ class RayCluster:
 
     def __enter__(self) -> RayCluster:
         self.start_node()
-        self._wait_for(self._client_port)
+        until(lambda: not is_free(self._client_port), self._nodes[0], 300)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -94,22 +90,6 @@ class RayCluster:
             return [parent, *parent.children(recursive=True)]
         except psutil.NoSuchProcess:
             return []
-
-    def _wait_for(self, port: int) -> None:
-        deadline = time.monotonic() + _PATIENCE
-        while time.monotonic() < deadline:
-            with socket.socket() as one:
-                if one.connect_ex(("127.0.0.1", port)) == 0:
-                    return
-            assert self._nodes[0].poll() is None, (self.folder / "node-0.log").read_text()
-            time.sleep(0.2)
-        raise TimeoutError((self.folder / "node-0.log").read_text())
-
-
-def _die_with_parent() -> None:
-    """A killed test run leaves no cluster behind (Linux: prctl PR_SET_PDEATHSIG)."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
 def _command(process: psutil.Process) -> list[str]:

@@ -15,13 +15,13 @@ def serving(answer: Answer) -> Iterator[str]:
 
     class Handler(BaseHTTPRequestHandler):
         def _reply(self) -> None:
-            asked = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            status, body, headers = answer(self.command, self.path, self.headers, asked)
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            status, text, headers = answer(self.command, self.path, self.headers, body)
             self.send_response(status)
-            for name, value in {**headers, "Content-Length": str(len(body))}.items():
+            for name, value in {**headers, "Content-Length": str(len(text))}.items():
                 self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(b"" if self.command == "HEAD" else body)
+            self.wfile.write(b"" if self.command == "HEAD" else text)
 
         do_GET = do_HEAD = do_POST = _reply
 

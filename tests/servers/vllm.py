@@ -5,18 +5,17 @@ from __future__ import annotations
 import os
 import platform
 import re
-import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import httpx
 import pytest
 
+from quit.common.children import Child
 from quit.common.environments import ensure_environment
+from quit.common.starting import wait_until_healthy
 from quit.common.telemetry import SILENT
 from quit.errors import MissingDependency, ServerError
 from tests.servers.ports import free_port
@@ -74,7 +73,7 @@ class VllmServer:
         self.base_url = f"http://127.0.0.1:{self.port}/v1"
         self._folder = tempfile.TemporaryDirectory(prefix="vllm-")
         self.log = Path(self._folder.name) / "server.log"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Child | None = None
         self._command = [
             *("serve", str(checkpoint), "--served-model-name", name, "--host", "127.0.0.1", "--port", str(self.port)),
             *("--enforce-eager", "--dtype", "float32", "--block-size", str(block), "--enable-prompt-tokens-details"),
@@ -106,39 +105,20 @@ class VllmServer:
             "OMP_NUM_THREADS": "1",
             "TOKENIZERS_PARALLELISM": "false",
         }
-        began = time.monotonic()
         with self.log.open("ab") as output:
-            self._process = subprocess.Popen(
-                [str(programs / "vllm"), *self._command],
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                stdin=subprocess.DEVNULL,
-                env=environment,
-                start_new_session=True,  # a group of its own, so that kill() takes the engine's process too
-            )
-        while not self.healthy():
-            if self._process.poll() is not None or time.monotonic() - began > 300:
-                state = "is not healthy" if self._process.poll() is None else f"ended with {self._process.returncode}"
-                self.kill()
-                took = time.monotonic() - began
-                raise ServerError(f"vLLM {state} after {took:.0f} s; from {self.log}:\n{_reason(self.log)}")
-            time.sleep(0.2)
-
-    def healthy(self) -> bool:
-        """Return whether the server answers."""
+            command = [str(programs / "vllm"), *self._command]
+            self._process = Child(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL, env=environment)
         try:
-            return httpx.get(f"http://127.0.0.1:{self.port}/health", timeout=30).status_code == 200
-        except httpx.HTTPError:
-            return False
+            wait_until_healthy(self._process, "vLLM", self.base_url.removesuffix("/v1"), 300, self.log)
+        except ServerError as error:
+            self.kill()
+            raise ServerError(f"{error}\n{_reason(self.log)}") from None
 
     def kill(self) -> None:
         """Kill the server and all it started, at once (SIGKILL)."""
-        if self._process is None:
-            return
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        self._process = None
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
 
     def restart(self) -> None:
         """Start again on the same port, with an empty cache and counters at nought."""

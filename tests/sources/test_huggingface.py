@@ -1,11 +1,10 @@
 """Hugging Face dataset folders: saved ones, folders of files, and folders that must not be read."""
 
-import json
-
 import pytest
 
 from quit.errors import InputError
 from quit.sources import huggingface
+from tests.rows import write_lines
 
 datasets = pytest.importorskip("datasets")
 
@@ -45,7 +44,7 @@ def test_a_folder_of_parquet_and_a_folder_of_json_lines(tmp_path):
         (tmp_path / name).mkdir()
     datasets.Dataset.from_list(rows(2)).to_parquet(tmp_path / "parquet" / "train-00000-of-00001.parquet")
     datasets.Dataset.from_list(rows(1)).to_parquet(tmp_path / "parquet" / "test-00000-of-00001.parquet")
-    (tmp_path / "lines" / "data.jsonl").write_text("\n".join(json.dumps(row) for row in rows(2)))
+    write_lines(tmp_path / "lines" / "data.jsonl", rows(2))
     assert sorted(question.file for question in read(tmp_path / "parquet")) == ["parquet#test"] + ["parquet#train"] * 2
     assert [question.record_id for question in read(tmp_path / "lines")] == ["q0", "q1"]
 

@@ -1,19 +1,19 @@
 """Naming a source, its checksum, and reading several."""
 
-import json
 import os
 
 import pytest
 
 from quit.errors import InputError, SettingsError
 from quit.sources import SOURCES, SourceRef, parse_source, read_sources, source_checksum
+from tests.rows import write_lines
 
 LINE = {"id": "1", "question": "Who?", "answers": "X", "hints": ["He ran."]}
 
 
 def write(path, *records):
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(json.dumps(record) for record in records), encoding="utf-8")
+    write_lines(path, records)
     return path
 
 
@@ -36,11 +36,11 @@ def test_a_source_is_a_kind_and_a_path(tmp_path):
     [
         ("triviahq:x.json", "Did you mean 'triviahg'?"),
         ("zzz:x.json", "Known: triviahg"),
-        ("x.json", "write KIND:PATH"),
+        ("/", "is a folder: write KIND:PATH"),
         ("./x.xlsx", "save it as CSV"),
         ("csv:x.ods", "save it as CSV"),
-        ("./x.txt", "write KIND:PATH"),
-        ("", "write KIND:PATH"),
+        (__file__, "names no kind: write KIND:PATH"),
+        ("", "names no kind: write KIND:PATH"),
         ("triviahg:", "names no path"),
     ],
 )
@@ -56,6 +56,7 @@ def test_a_path_that_cannot_be_read_is_a_fault_of_the_input(tmp_path):
     for text, words in [
         (f"triviahg:{tmp_path}/none.json", "does not exist"),
         (f"{tmp_path}/none.jsonl", "does not exist"),
+        (f"{tmp_path}/none.json", "does not exist"),
         (f"triviahg:{tmp_path}/empty.json", "is empty"),
         (f"triviahg:{tmp_path}/folder", "is a folder"),
         (f"huggingface:{tmp_path}/folder", "is empty"),

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quit.contracts import table
-from quit.errors import InputError, SettingsError
+from quit.errors import InputError
 from quit.sources import parse_source, read_sources
 from quit.sources.records import RawHint, RawQuestion, Reject, SourceRecord
 from quit.stages.collect import collect
@@ -272,13 +272,6 @@ def test_an_empty_collection_says_what_to_do():
         with pytest.raises(InputError) as error:
             collect(records)
         assert said in str(error.value) and "convergence.hints" in str(error.value)
-
-
-def test_settings_are_checked():
-    with pytest.raises(SettingsError, match="pool, keep_first, keep_all"):
-        collect([raw()], duplicates="merge")
-    with pytest.raises(SettingsError, match="min_hints"):
-        collect([raw()], min_hints=-1)
 
 
 # --- nothing is lost ------------------------------------------------------------------------------------------------

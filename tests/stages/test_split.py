@@ -10,9 +10,8 @@ from quit.common.ids import content_key, draw
 from quit.errors import InputError
 from quit.settings import Split
 from quit.stages.split import near_identical, read_pins, split_questions
-from tests.corpora.worlds import write_lines
 from tests.release import small
-from tests.rows import table_of
+from tests.rows import table_of, write_lines
 
 
 def _questions(texts: list[str]):

@@ -21,7 +21,7 @@ from quit.settings import Settings, parse
 from quit.stages.questions.candidates import candidate_pool
 from quit.systems.bandits import run as bandits
 from quit.systems.benchmark.listwise import ListwiseReranker, said
-from quit.systems.benchmark.plugins import Context
+from quit.systems.benchmark.plugins import PluginContext
 from quit.systems.collection import questions
 from quit.systems.complexity_models import Opinions
 from quit.systems.opening import Opened, language_model
@@ -29,6 +29,7 @@ from quit.systems.retrieval_complexity import ComplexityQuestion, ComplexityResu
 from quit.systems.sunar.assembly import Assembly
 from quit.systems.sunar.queries import Query
 from quit.systems.sunar.reading import COUNTS, Asker, LanguageModelAnswers
+from quit.systems.sunar.retrieval import Library
 from quit.systems.sunar.run import Run, trace_path
 from quit.systems.sunar.scores import scores
 from quit.systems.sunar.variants import effective
@@ -62,9 +63,10 @@ def test_sunar(real_model: VllmServer, variant: str, tmp_path: Path) -> None:
 
     def trace(folder: Path) -> bytes:
         assembly = Assembly(settings, Models(settings))
-        system, identity = assembly.system(assembly.library(plain(TEXTS), WordOverlap(plain(TEXTS)), None), how)
+        stage = WordOverlap(plain(TEXTS))
+        system, identity = assembly.system(Library(plain(TEXTS), stage, None, stage), how)
         run = Run(folder, {"identity": identity})
-        run.work(system, [query], 1, lambda done: None)
+        run.work(system, [query], 1)
         return trace_path(run.path, "q").read_bytes()
 
     before = _answered(real_model)
@@ -115,7 +117,7 @@ def test_listwise_reranking(real_model: VllmServer, tmp_path: Path) -> None:
     settings = _settings(real_model, benchmark={"window": 3, "stride": 2, "rank_tokens": 24})
     models = Models(settings)
     passages: Any = SimpleNamespace(identity="none")
-    reranker = ListwiseReranker(Context(passages, settings, models, tmp_path, {}, NAME))
+    reranker = ListwiseReranker(PluginContext(passages, settings, models, tmp_path, {}, NAME))
     values = reranker.score("Where was Walter Scott born?", TEXTS[:5])
     assert sorted(values) == [1, 2, 3, 4, 5]
     counts = reranker.counts

@@ -65,7 +65,7 @@ class _Memory:
         store: ContentStore | None,
     ) -> None:
         self._kind, self._make, self._dtype, self._size, self._store = kind, make, dtype, size, store
-        self._known: OrderedDict[str, np.ndarray] = OrderedDict()
+        self._vectors: OrderedDict[str, np.ndarray] = OrderedDict()
         self._lock = Lock()
 
     def get(self, texts: Sequence[str]) -> list[np.ndarray]:
@@ -73,9 +73,9 @@ class _Memory:
         vectors: dict[str, np.ndarray] = {}
         with self._lock:
             for text in texts:
-                if text in self._known:
-                    self._known.move_to_end(text)
-                    vectors[text] = self._known[text]
+                if text in self._vectors:
+                    self._vectors.move_to_end(text)
+                    vectors[text] = self._vectors[text]
         misses = [text for text in dict.fromkeys(texts) if text not in vectors]
         for start in range(0, len(misses), PART):
             vectors |= self._learn(misses[start : start + PART])
@@ -99,6 +99,6 @@ class _Memory:
 
     def _remember(self, vectors: dict[str, np.ndarray]) -> None:
         with self._lock:
-            self._known.update(vectors)
-            while len(self._known) > self._size:
-                self._known.popitem(last=False)
+            self._vectors.update(vectors)
+            while len(self._vectors) > self._size:
+                self._vectors.popitem(last=False)

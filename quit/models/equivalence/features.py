@@ -156,8 +156,8 @@ def _spaced(text: str) -> str:
     """Return ``text`` case folded, without articles, with a space for each mark: ``1910–1939`` stays two numbers, where
     :func:`quit.text.normalize.normalize_answer` (SQuAD's) makes one word of it."""
     flat = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
-    kept = "".join(" " if is_punctuation(char) else char for char in flat)
-    return " ".join(ARTICLES.sub(" ", kept).split()) or flat
+    text = "".join(" " if is_punctuation(char) else char for char in flat)
+    return " ".join(ARTICLES.sub(" ", text).split()) or flat
 
 
 def _singular(word: str) -> str:
@@ -192,10 +192,10 @@ def numbers(text: str) -> tuple[float, ...]:
 @lru_cache(maxsize=50_000)
 def months(text: str) -> frozenset[int]:
     """Return the months named in ``text``, 1 to 12. ``may`` counts only with a capital and a number at its side."""
-    named = {MONTHS[word] for word in re.findall(r"[a-z]+", text.casefold()) if word in MONTHS and word != "may"}
+    months = {MONTHS[word] for word in re.findall(r"[a-z]+", text.casefold()) if word in MONTHS and word != "may"}
     if re.search(r"\bMay,?\s+\d|\d(?:st|nd|rd|th)?\s+(?:of\s+)?May\b", text):
-        named.add(5)
-    return frozenset(named)
+        months.add(5)
+    return frozenset(months)
 
 
 @lru_cache(maxsize=100_000)
@@ -259,8 +259,8 @@ def likeness(reference: str, candidate: str) -> float:
         return 3.0
     if first and f" {first} " in f" {second} ":
         return 2.0 + min(len(first), 999) / 1000
-    mine = _trigrams(first)
-    return len(mine & _trigrams(second)) / max(1, len(mine))
+    trigrams = _trigrams(first)
+    return len(trigrams & _trigrams(second)) / max(1, len(trigrams))
 
 
 def lexical(question: str, reference: str, candidate: str) -> list[float]:

@@ -73,7 +73,7 @@ class GenerationCache:
         self._incoming: queue.SimpleQueue[tuple[Entry, Future[None]] | None] = queue.SimpleQueue()
         self._writer: threading.Thread | None = None
         self._lock = threading.Lock()
-        self._asked: dict[bytes, threading.Event] = {}
+        self._events: dict[bytes, threading.Event] = {}
         self.heard: Callable[[Sequence[bytes]], None] | None = None
         """Called with the keys of all replies that are given out or added from then on."""
         with self._usable():
@@ -104,15 +104,15 @@ class GenerationCache:
         """
         done = threading.Event()
         with self._lock:
-            events = {self._asked[key] for key in keys if key in self._asked}
-            free_keys = [key for key in keys if key not in self._asked]
-            self._asked |= dict.fromkeys(free_keys, done)
+            events = {self._events[key] for key in keys if key in self._events}
+            free_keys = [key for key in keys if key not in self._events]
+            self._events |= dict.fromkeys(free_keys, done)
         try:
             yield free_keys, events
         finally:
             with self._lock:
                 for key in free_keys:
-                    del self._asked[key]
+                    del self._events[key]
             done.set()
 
     def add(self, entry: Entry) -> Future[None]:
@@ -337,7 +337,10 @@ class CachedGenerator:
         while open_keys := [key for key in distinct if key not in replies]:
             assert self._cache is not None  # without one, every reply is there by now
             with self._cache.asking(open_keys) as (free_keys, events):
-                self._ask(self._look_up({key: distinct[key] for key in free_keys}, replies), replies)
+                cached = self._cache.find(free_keys)
+                replies |= cached
+                self._meter.add(self.name, cached=len(cached))
+                self._ask({key: distinct[key] for key in free_keys if key not in cached}, replies)
             for event in events:
                 while not event.wait(_POLL_SECONDS):
                     pass
@@ -347,15 +350,6 @@ class CachedGenerator:
     def release(self) -> None:
         """Give back the memory of a model in this process; the next request loads it again."""
         self._generator.release()
-
-    def _look_up(
-        self, requests: Mapping[bytes, ChatRequest], replies: dict[bytes, Completion]
-    ) -> dict[bytes, ChatRequest]:
-        """Add what the cache has to ``replies``; returns the requests that have none."""
-        cached = self._cache.find(list(requests)) if self._cache is not None else {}
-        replies |= cached
-        self._meter.add(self.name, cached=len(cached))
-        return {key: request for key, request in requests.items() if key not in cached}
 
     def _ask(self, requests: Mapping[bytes, ChatRequest], replies: dict[bytes, Completion]) -> None:
         """Ask the generator, in order; returns once every reply is in ``replies`` and on disk."""

@@ -38,7 +38,7 @@ class Meter:
 
     def __init__(self) -> None:
         self._counts: dict[str, Count] = {}
-        self._taken: dict[str, dict[str, Any]] = {}
+        self._last_report: dict[str, dict[str, Any]] = {}
         self._busy: dict[str, tuple[int, float]] = {}
         self._lock = threading.Lock()
 
@@ -78,7 +78,7 @@ class Meter:
         """Return what was counted since the last call, or from the start: what a worker reports, each count once."""
         now = self.snapshot()
         with self._lock:
-            last, self._taken = self._taken, now
+            last, self._last_report = self._last_report, now
         return {
             name: {kind: amount - last.get(name, {}).get(kind, type(amount)()) for kind, amount in count.items()}
             for name, count in now.items()

@@ -165,7 +165,7 @@ class RequestBatch:
 class Replica:
     """A base URL such as ``http://127.0.0.1:8000/v1``, and how it is treated.
 
-    ``last_fault``: why it did not answer the last time. ``served``: model names in replies so far, of all replicas.
+    ``last_fault``: why it did not answer the last time. ``model_names``: those in the replies of all replicas so far.
     """
 
     def __init__(
@@ -176,15 +176,16 @@ class Replica:
         options: ModelOptions,
         server: ServerSettings,
         meter: Meter,
-        served: list[str],
+        model_names: list[str],
     ) -> None:
         self.name = name
         self.url = url.rstrip("/")
         self.last_fault = ""
         self._failed = 0  # connections in a row that could not be made
-        self._served = served
+        self._model_names = model_names
         self._origin: asyncio.Task[str] | None = None
-        self._said, self._unsaid = -_SAY_SECONDS, 0  # when a failed attempt was last told, and how many were not since
+        self._last_line = -_SAY_SECONDS  # when a failed attempt was last printed
+        self._silent_failures = 0  # failed attempts since then
         self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
         self._options = options
         self._server = server
@@ -249,10 +250,10 @@ class Replica:
         """Return the address, and the facts that the server lists about its model."""
         facts: dict[str, Any] = {}
         with suppress(RuntimeError, ValueError, KeyError, TypeError, AttributeError):
-            listed = json.loads(await self._listed(session) or b"")["data"]
-            facts = next((entry for entry in listed if entry["id"] == self._options.model), {})
-        told = (f"{name}={value}" for name, value in sorted(facts.items()) if name not in _VOLATILE and value)
-        return shown(" ".join([self.url, *told]))
+            entries = json.loads(await self._listed(session) or b"")["data"]
+            facts = next((entry for entry in entries if entry["id"] == self._options.model), {})
+        texts = (f"{name}={value}" for name, value in sorted(facts.items()) if name not in _VOLATILE and value)
+        return shown(" ".join([self.url, *texts]))
 
     async def _answer(self, batch: RequestBatch, position: int) -> None:
         completion = await self._complete(batch, position)
@@ -304,11 +305,12 @@ class Replica:
     def _say(self, text: str) -> None:
         """Print the first failed attempt at once, then at most one every half a minute."""
         now = time.monotonic()
-        if now - self._said < _SAY_SECONDS:
-            self._unsaid += 1
+        if now - self._last_line < _SAY_SECONDS:
+            self._silent_failures += 1
             return
-        more = f" ({counted(self._unsaid, 'more failed attempt')} since the last such line)" if self._unsaid else ""
-        self._said, self._unsaid = now, 0
+        failures = counted(self._silent_failures, "more failed attempt")
+        more = f" ({failures} since the last such line)" if self._silent_failures else ""
+        self._last_line, self._silent_failures = now, 0
         note(f"{self.name}: {self.url}: {text}{more}", loud=True)
 
     def _pause_after(self, fault: _Passing, attempts: int) -> float:
@@ -363,10 +365,10 @@ class Replica:
         if completion.finish_reason not in ("stop", "length"):
             raise _Passing(f"a reply that was not finished ({shown(completion.finish_reason)})")
         model = shown(str(reply.get("model") or ""), 80)
-        if model and model not in self._served and len(self._served) < _NAMES:
-            self._served.append(model)
-            if len(self._served) > 1:
-                before = ", ".join(self._served[:-1])
+        if model and model not in self._model_names and len(self._model_names) < _NAMES:
+            self._model_names.append(model)
+            if len(self._model_names) > 1:
+                before = ", ".join(self._model_names[:-1])
                 text = f"{self.name}: {self.url} says that {model!r} replies; so far it was {before!r}"
                 note(f"{text}. Was the server started with another model? Its replies are kept as of one.", loud=True)
         thinking = message.get("reasoning_content") or message.get("reasoning")

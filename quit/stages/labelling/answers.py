@@ -150,7 +150,7 @@ def number_answers(replies: pa.Table) -> dict[str, pa.Table]:
     offsets = np.searchsorted(owner[first], np.arange(len(question_ids)))
     distinct = replies.take(pa.array(first))
     answers = distinct.column("answer").cast(pa.string())
-    numbered = {
+    columns_of = {
         "answers": {
             **{
                 name: replies.column(name)
@@ -169,7 +169,7 @@ def number_answers(replies: pa.Table) -> dict[str, pa.Table]:
         name: pa.table({field: columns[field] for field in contracts.table(name).schema.names}).cast(
             contracts.table(name).schema
         )
-        for name, columns in numbered.items()
+        for name, columns in columns_of.items()
     }
 
 

@@ -1,8 +1,8 @@
 """Passages: every ordered selection of a question's hints (paper, section 3.2.1).
 
 Five hints give sum over k of C(5, k) * k! = 5 + 20 + 60 + 120 + 120 = 325 passages. Order is depth first over the trie
-of permutations, so that a passage shares all but its last hint with its parent, which comes before it: that is the
-order an LLM server's prefix cache rewards, and the order of the tables ``passages``, ``answers`` and ``labels``.
+of permutations, so that a passage shares all hints except the last with its parent, which comes before it. A prefix
+cache of an LLM server profits from that order. The tables ``passages``, ``answers`` and ``labels`` have it too.
 
 The work is the same for every question, so it is done once for each number of hints and then repeated by Arrow: no
 function here loops over passages in Python.
@@ -15,6 +15,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +25,7 @@ from quit.common.columns import one_array
 from quit.contracts.tables import table
 from quit.errors import InputError, SettingsError
 
-MAX_HINTS = 9  # one digit a hint in subset and permutation; nine already make 986,409 passages a question
+MAX_HINTS = 9  # one digit per hint in subset and permutation; nine make 986,409 passages per question
 _ROWS_A_CHUNK = 500_000
 _ROWS_A_RANGE = 80_000
 _MAX_BYTES = 2**31 - 1  # of one Arrow string array
@@ -59,21 +60,17 @@ def passage_count(n: int = 5) -> int:
 
 
 @lru_cache(maxsize=MAX_HINTS)
-def _permutations(n: int) -> tuple[tuple[int, ...], ...]:
-    passage_count(n)
-    # Depth first with ascending siblings is the lexicographic order of tuples: a prefix sorts before its extensions.
-    return tuple(sorted(itertools.chain.from_iterable(itertools.permutations(range(n), k) for k in range(1, n + 1))))
-
-
-def permutations(n: int = 5) -> list[tuple[int, ...]]:
+def permutations(n: int = 5) -> tuple[tuple[int, ...], ...]:
     """Return every ordered selection of ``n`` hints, parents before children, siblings ascending.
 
     >>> permutations(2)
-    [(0,), (0, 1), (1,), (1, 0)]
+    ((0,), (0, 1), (1,), (1, 0))
 
     Raises ``SettingsError`` unless 1 <= n <= 9.
     """
-    return list(_permutations(n))
+    passage_count(n)
+    # Depth first with ascending siblings is the lexicographic order of tuples: a prefix sorts before its extensions.
+    return tuple(sorted(itertools.chain.from_iterable(itertools.permutations(range(n), k) for k in range(1, n + 1))))
 
 
 def subset_of(permutation: str | Sequence[int]) -> str:
@@ -84,27 +81,27 @@ def subset_of(permutation: str | Sequence[int]) -> str:
 @lru_cache(maxsize=MAX_HINTS)
 def permutation_table(n: int = 5) -> PermutationTable:
     """Return the arrays of all permutations of ``n`` hints (made once). Raises ``SettingsError`` unless 1 <= n <= 9."""
-    chosen = _permutations(n)
-    row = {permutation: position for position, permutation in enumerate(chosen)}
-    hints = np.fromiter(map(len, chosen), dtype=np.int16, count=len(chosen))
-    indices = np.fromiter(itertools.chain.from_iterable(chosen), dtype=np.int8, count=int(hints.sum(dtype=np.int64)))
-    parent = np.fromiter((row.get(one[:-1], -1) for one in chosen), dtype=np.int32, count=len(chosen))
-    made = PermutationTable(
+    every = permutations(n)
+    row = {permutation: position for position, permutation in enumerate(every)}
+    hints = np.fromiter(map(len, every), dtype=np.int16, count=len(every))
+    indices = np.fromiter(itertools.chain.from_iterable(every), dtype=np.int8, count=int(hints.sum(dtype=np.int64)))
+    parent = np.fromiter((row.get(one[:-1], -1) for one in every), dtype=np.int32, count=len(every))
+    arrays = PermutationTable(
         n=n,
-        subset=pa.array([subset_of(one) for one in chosen], pa.string()),
-        permutation=pa.array(["".join(map(str, one)) for one in chosen], pa.string()),
+        subset=pa.array([subset_of(one) for one in every], pa.string()),
+        permutation=pa.array(["".join(map(str, one)) for one in every], pa.string()),
         hints=hints,
         parent=parent,
         indices=indices,
         offsets=np.concatenate([[0], np.cumsum(hints, dtype=np.int32)]).astype(np.int32),
     )
-    for array in (made.hints, made.parent, made.indices, made.offsets):
+    for array in (arrays.hints, arrays.parent, arrays.indices, arrays.offsets):
         array.flags.writeable = False  # it is shared by all callers
-    return made
+    return arrays
 
 
 def enumerate_passages(question_ids: Sequence[str] | pa.Array | pa.ChunkedArray, n: int = 5) -> pa.Table:
-    """Return the table ``passages``: ``passage_count(n)`` rows a question, in the order of ``question_ids``.
+    """Return the table ``passages``: ``passage_count(n)`` rows per question, in the order of ``question_ids``.
 
     Columns question_id, subset, permutation (string), hints (int16). The chunks share their columns subset, permutation
     and hints, so that 2.4 million rows cost little more than their question ids.
@@ -128,60 +125,49 @@ def enumerate_passages(question_ids: Sequence[str] | pa.Array | pa.ChunkedArray,
     return pa.Table.from_batches(batches, schema)
 
 
-def passage_texts(
-    hints: Sequence[Sequence[str]] | pa.ListArray | pa.ChunkedArray,
-    permutations: PermutationTable | Sequence[Sequence[int]],
-    separator: str = " ",
-) -> pa.StringArray:
-    """Return the text of every passage, question by question: its hints in reading order, joined by ``separator``.
+Hints: TypeAlias = Sequence[Sequence[str]] | pa.ListArray | pa.ChunkedArray
+"""One list of texts per question, in the order that the indices of permutations mean."""
 
-    ``hints``: one list of texts a question, in the order that the indices mean. The result has
-    ``len(hints) * len(permutations)`` rows. One array holds at most 2 GiB, about 18,000 questions of usual hints: for
-    more, and to stay in bounded memory, use ``iter_passage_texts``.
+
+def passage_texts(hints: Hints, permutations: PermutationTable) -> pa.StringArray:
+    """Return the text of every passage, question by question: its hints in reading order, joined by a space.
+
+    The result has ``len(hints) * len(permutations)`` rows. One array holds at most 2 GiB, about 18,000 questions of
+    usual hints: for more, and to stay in bounded memory, use ``iter_passage_texts``.
     Raises ``InputError`` when a question has fewer hints than the permutations choose from, or the text is too long.
     """
     lists = _array(hints, pa.list_(pa.string()))
-    parts = list(iter_passage_texts(lists, permutations, separator))
+    parts = list(iter_passage_texts(lists, permutations))
     if (size := sum(part.nbytes for part in parts)) > _MAX_BYTES:
         raise InputError(f"The passages of {len(lists):,} questions hold {size:,} bytes: pass fewer questions at once.")
     return pa.concat_arrays(parts) if parts else pa.array([], pa.string())
 
 
-def iter_passage_texts(
-    hints: Sequence[Sequence[str]] | pa.ListArray | pa.ChunkedArray,
-    permutations: PermutationTable | Sequence[Sequence[int]],
-    separator: str = " ",
-) -> Iterator[pa.StringArray]:
-    """Yield the texts of ``passage_texts``, a range of questions at a time: about ten million passages a second.
+def iter_passage_texts(hints: Hints, permutations: PermutationTable) -> Iterator[pa.StringArray]:
+    """Yield the texts of ``passage_texts``, some questions at a time: about ten million passages per second.
 
     Ranges are small (about 80,000 passages) because gather and join are ten times faster in memory that is used again
     than in memory the system must first hand out. Raises as ``passage_texts`` does.
     """
     lists = _array(hints, pa.list_(pa.string()))
-    if isinstance(permutations, PermutationTable):
-        indices, ends = permutations.indices.astype(np.int64), permutations.offsets[1:].astype(np.int64)
-    else:
-        indices = np.array([index for one in permutations for index in one], dtype=np.int64)
-        ends = np.cumsum([len(one) for one in permutations], dtype=np.int64)
-    if not len(ends):
-        return
-    _check_hints(lists, int(indices.max(initial=-1)) + 1)
+    _check_hints(lists, permutations.n)
+    indices, ends = permutations.indices.astype(np.int64), permutations.offsets[1:].astype(np.int64)
     step = max(1, _ROWS_A_RANGE // len(ends))
     for start in range(0, len(lists), step):
-        yield _texts(lists.slice(start, step), indices, ends, separator)
+        yield _texts(lists.slice(start, step), indices, ends)
 
 
-def _texts(lists: pa.ListArray, indices: np.ndarray, ends: np.ndarray, separator: str) -> pa.StringArray:
+def _texts(lists: pa.ListArray, indices: np.ndarray, ends: np.ndarray) -> pa.StringArray:
     starts = lists.offsets.to_numpy()[:-1].astype(np.int64)
     gather = (starts[:, None] + indices[None, :]).ravel()
     width = pc.binary_length(lists.values).to_numpy()
-    size = int(width[gather].sum(dtype=np.int64)) + len(separator.encode()) * len(gather)
+    size = int(width[gather].sum(dtype=np.int64)) + len(gather)
     if size > _MAX_BYTES:
         raise InputError(f"The passages of {len(lists):,} questions hold {size:,} bytes, more than an array can.")
     all_ends = (np.arange(len(lists), dtype=np.int64)[:, None] * len(indices) + ends[None, :]).ravel()
     bounds = np.concatenate([[0], all_ends]).astype(np.int32)
-    joined = pa.ListArray.from_arrays(pa.array(bounds), lists.values.take(pa.array(gather)))
-    return pc.binary_join(joined, separator)
+    lists_of_hints = pa.ListArray.from_arrays(pa.array(bounds), lists.values.take(pa.array(gather)))
+    return pc.binary_join(lists_of_hints, " ")
 
 
 def _check_hints(lists: pa.ListArray, needed: int) -> None:

@@ -41,7 +41,7 @@ _LATEST = """
 
 def live_reviews(reviews: pa.Table) -> pa.Table:
     """Return the rows of ``reviews`` that count: the latest version of each annotation, unless withdrawn or skipped;
-    one annotation a person and question (the newest). A version that someone else wrote over an annotator's work does
+    one annotation per person and question (the newest). A version that someone else wrote over an annotator's work does
     not count."""
     with duckdb.connect() as connection:
         connection.register("reviews", reviews)
@@ -82,10 +82,10 @@ def ask_back(reviews: pa.Table) -> list[dict]:
 
 
 def votes(live: pa.Table) -> pa.Table:
-    """Return ``question_id, kind, key, answer, annotator, yes, review_id``: one row a person and answer or flag.
+    """Return ``question_id, kind, key, answer, annotator, yes, review_id``: one row per person and answer or flag.
 
-    An answer is voted on by those who saw it, and by those who typed it (accepting), but for those who still have to
-    say what they mean (see :func:`ask_back`). A flag is voted on by everyone who submitted.
+    An answer is voted on by those who saw it, and by those who typed it (accepting), except by people whose
+    annotation is unclear (see :func:`ask_back`). A flag is voted on by everyone who submitted.
     """
     with duckdb.connect() as connection:
         connection.register("live", live)
@@ -160,6 +160,6 @@ def decisions_hash(decisions: pa.Table) -> str:
 
 
 def disagreements(decisions: pa.Table) -> list[dict]:
-    """Return the open decisions as rows, those with most voters first: the queue for whoever adjudicates."""
+    """Return the open decisions as rows, those with most voters first: the queue of the adjudicator."""
     rows = decisions.filter(pc.is_in(decisions.column("basis"), pa.array(["tie", "waiting"]))).to_pylist()
     return sorted(rows, key=lambda row: (-(row["yes"] + row["no"]), row["question_id"], row["kind"], row["key"]))

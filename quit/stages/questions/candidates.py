@@ -1,8 +1,7 @@
-"""Candidate answers for a question whose source has none: from the collection, alike in kind and near, but not the
-answer.
+"""Candidate answers for a question whose source has none: gold answers of other questions of the collection.
 
-A hint is judged by what it rules out, so its rivals must be possible answers: gold answers of questions of the same
-fine type, nearest to the gold answer first.
+The convergence of a hint depends on the candidates it rules out, so they must be possible answers: of questions of the
+same fine type, nearest to the gold answer first.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def candidate_pool(questions: pa.Table, models: Models, settings: Settings) -> C
 class CandidatePool:
     """The gold answers of a whole collection by the fine type of their questions.
 
-    ``questions`` is the whole table, not a shard of it: what is drawn must not depend on the number of shards. A fine
+    ``questions`` is the whole table, not a shard of it: the draw must not depend on the number of shards. A fine
     type is the source's own where it names one, else the classifier's.
     """
 
@@ -68,16 +67,16 @@ class CandidatePool:
         rows = questions.select(["question_id", "answers"]).to_pylist()
         types = question_types(questions, classifier, type_settings)
         self._fine = {row["question_id"]: typed.fine for row, typed in zip(rows, types, strict=True)}
-        # The first gold answer alone stands for its question: aliases of one answer would be one rival counted twice.
+        # The first gold answer alone stands for its question: aliases of one answer would count one distractor twice.
         members: dict[str, dict[str, str]] = {}
         for row, typed in zip(rows, types, strict=True):
             surface = row["answers"][0]
-            known = members.setdefault(typed.fine, {})
+            forms = members.setdefault(typed.fine, {})
             key = normalize_answer(surface)
             if key:
-                known[key] = min(surface, known.get(key, surface))
+                forms[key] = min(surface, forms.get(key, surface))
         encoder.encode([answer for row in rows for answer in row["answers"]])  # all at once; then they are remembered
-        self._members = {fine: [known[key] for key in sorted(known)] for fine, known in members.items()}
+        self._members = {fine: [forms[key] for key in sorted(forms)] for fine, forms in members.items()}
         threshold = settings.candidate_equivalence
         self.identity = f"collection/{VERSION}/equivalent={threshold:g}+{equivalence.identity}+{encoder.identity}"
 
@@ -88,18 +87,18 @@ class CandidatePool:
         the question's answers is left out. Raises ``KeyError`` for a question that is not in the collection.
         """
         drawing = [self._nearest(row) for row in questions]
-        wanted = self._settings.candidate_cap - 1
-        while short := [question for question in drawing if question.left and len(question.drawn) < wanted]:
-            pairs = [pair for question in short for pair in question.pairs(wanted)]
+        count = self._settings.candidate_cap - 1
+        while short := [question for question in drawing if question.left and len(question.drawn) < count]:
+            pairs = [pair for question in short for pair in question.pairs(count)]
             probabilities = iter(self._equivalence.probability(pairs).tolist())
             for question in short:
-                question.take(wanted, probabilities, self._settings.candidate_equivalence)
-        return [question.drawn[:wanted] for question in drawing]
+                question.take(count, probabilities, self._settings.candidate_equivalence)
+        return [question.drawn[:count] for question in drawing]
 
     def _nearest(self, question: Mapping[str, Any]) -> _Drawing:
         fine, answers = self._fine[question["question_id"]], question["answers"]
-        own = {normalize_answer(answer) for answer in answers}
-        others = [answer for answer in self._members.get(fine, ()) if normalize_answer(answer) not in own]
+        gold_keys = {normalize_answer(answer) for answer in answers}
+        others = [answer for answer in self._members.get(fine, ()) if normalize_answer(answer) not in gold_keys]
         if not others:
             return _Drawing(question["question"], answers, [])
         # One product a row, in a fixed order: a matrix product's last bits vary with its shape.

@@ -76,20 +76,22 @@ class RetrievalComplexity:
             complexities += map(self._one, questions[block], answers[block], retrieved[block])
         return complexities
 
-    def _one(self, question: str, answers: Sequence[str], found: np.ndarray) -> QuestionDifficulty:
-        texts = [self._index.texts[int(row)] for row in found]
-        vectors, [asked] = self._index.vectors(found), self._encoder.encode([question])
+    def _one(self, question: str, answers: Sequence[str], rows: np.ndarray) -> QuestionDifficulty:
+        texts = [self._index.texts[int(row)] for row in rows]
+        vectors, [question_vector] = self._index.vectors(rows), self._encoder.encode([question])
         threshold = self._settings.answer_threshold
-        got = measure(question, answers, texts, vectors, asked, self._answers, self._tokens, threshold)
+        complexity = measure(question, answers, texts, vectors, question_vector, self._answers, self._tokens, threshold)
         contained = contains_answer(texts, answers)
         share = float(contained.mean()) if len(texts) else 0.0
         if self._settings.counts == "containment":
             best, counted = float(contained.any()), share
         else:
-            best, counted = got.answerability, got.answer_share
-        difficulty = 1.0 - (best + counted + min(1.0, max(0.0, got.similarity))) / 3
+            best, counted = complexity.answerability, complexity.answer_share
+        difficulty = 1.0 - (best + counted + min(1.0, max(0.0, complexity.similarity))) / 3
         name = self._bin(difficulty)
-        return QuestionDifficulty(best, share, got.answer_share, got.completeness, got.similarity, difficulty, name)
+        return QuestionDifficulty(
+            best, share, complexity.answer_share, complexity.completeness, complexity.similarity, difficulty, name
+        )
 
     def _bin(self, difficulty: float) -> str:
         if difficulty >= self._settings.hard_from:

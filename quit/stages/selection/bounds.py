@@ -28,10 +28,10 @@ def upper_bound(wrong: int, sample: int, population: int, alpha: float) -> int:
 def audit_size(population: int, error: float, alpha: float) -> int:
     """Return how many passages of a build the audit asks.
 
-    The least that can show the promise is a sample without any wrong label whose two bounds add up to ``error``:
-    ``n0 = 2 ln(1 / alpha) / error``, by the Poisson limit of the hypergeometric distribution. A larger audit costs
-    itself and saves evidence, for its bounds are nearer to what is true; that pays the more, the more passages there
-    are. The size is ``n0 * sqrt(population / 1400)``, from 1.25 ``n0`` up.
+    The smallest possible audit has no wrong label and two bounds that add up to ``error``:
+    ``n0 = 2 ln(1 / alpha) / error``, by the Poisson limit of the hypergeometric distribution. A larger audit saves
+    evidence, because its bounds are nearer to the true share. The saving grows with the number of passages. The size is
+    ``n0 * sqrt(population / 1400)``, at least 1.25 ``n0``.
 
     ``alpha``: error probability of one bound.
     """

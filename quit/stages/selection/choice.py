@@ -1,4 +1,4 @@
-"""Which passages to ask next: those that teach most for their price."""
+"""Choose the passages to ask next: those with the most information per prompt token."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from threadpoolctl import threadpool_limits
 from quit.stages.selection.predictor import ancestors, membership, similarity
 
 _NEW = 0.03
-"""What nothing known near a passage counts for: less lets the first passages of a question count for more."""
-_STEPS_A_PASSAGE = 16
-"""Of the questions, one in so many gets a passage before values are compared again."""
+"""Weight of a passage without evidence near it. Lower values favour the first passages of each question."""
+_STEPS_PER_PASSAGE = 16
+"""Questions per question that gets a passage in one step; then the values are compared again."""
 
 
-def computed_tokens(asked: np.ndarray, prompt_tokens: np.ndarray | None, hints: int) -> np.ndarray:
-    """Return the prompt tokens that a server computes for each passage when all ``asked`` ones are in its prefix cache:
-    float64, shape (questions, passages).
+def computed_tokens(in_cache: np.ndarray, prompt_tokens: np.ndarray | None, hints: int) -> np.ndarray:
+    """Return the prompt tokens that a server computes for each passage with some passages in its prefix cache: float64,
+    shape (questions, passages).
 
-    What a passage shares with its nearest asked ancestor in the tree of permutations is not computed again.
-    ``prompt_tokens``: shape (questions, hints + 1), the tokens of each hint and last those after the hints; without
-    them every passage costs 1.
+    A passage does not compute again the tokens that it shares with its nearest cached ancestor in the tree of
+    permutations. ``in_cache``: bool, shape (questions, passages). ``prompt_tokens``: shape (questions, hints + 1), the
+    tokens of each hint and last those after the hints; without them every passage costs 1.
     """
     if prompt_tokens is None:
-        return np.ones(asked.shape)
+        return np.ones(in_cache.shape)
     length = prompt_tokens[:, :hints] @ membership(hints).T
-    cached = np.zeros(asked.shape)
+    cached = np.zeros(in_cache.shape)
     for column in ancestors(hints).T:
-        cached = np.maximum(cached, np.where(asked[:, column] & (column >= 0), length[:, column], 0))
+        cached = np.maximum(cached, np.where(in_cache[:, column] & (column >= 0), length[:, column], 0))
     return length - cached + prompt_tokens[:, hints:]
 
 
@@ -35,14 +35,14 @@ def choose(
 ) -> np.ndarray:
     """Return the evidence and ``count`` more passages, or all: bool, shape (questions, passages).
 
-    A passage is worth the uncertainty, min(p, 1 - p), of the passages that are not known, each by its similarity,
+    The value of a passage is the uncertainty, min(p, 1 - p), of all passages without evidence, weighted by similarity,
     divided by the evidence near it and by its price (:func:`computed_tokens`). The best of each question compete;
     equals go to the first.
     """
     evidence = evidence.copy()
     uncertainty = np.minimum(probability, 1 - probability) * ~evidence
     alike = similarity(hints).astype(np.float64)
-    step = max(1, len(evidence) // _STEPS_A_PASSAGE)
+    step = max(1, len(evidence) // _STEPS_PER_PASSAGE)
     tokens = prompt_tokens
     with threadpool_limits(1):
         mass, near = uncertainty @ alike, evidence @ alike

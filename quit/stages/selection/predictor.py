@@ -1,8 +1,8 @@
-"""P(label 2) of a question's passages from the labels of those that were asked.
+"""P(label 2) of a question's passages, predicted from its labelled passages.
 
-A passage is described by the labels of its neighbours: passages with the same hints in another order, with a hint more
-or fewer, before and after it in the tree of permutations. Its own label is in none of its features, so passages with
-and without a known label are described alike, and a logistic regression fitted to the former predicts the latter.
+The features of a passage are the labels of its neighbours: passages with the same hints in another order, with a hint
+more or fewer, before and after it in the tree of permutations. Its own label is in none of its features, so passages
+with and without a label have the same features. A logistic regression, fitted to the former, predicts the latter.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from threadpoolctl import threadpool_limits
 from quit.stages.labelling.passages import PermutationTable, permutation_table
 
 _PRIOR = 0.5
-"""Passages that the question's own share of label 2 counts for, beside the neighbours of one kind."""
+"""Weight, in passages, of the question's own share of label 2 against the neighbours of one kind."""
 _DISTANT = 0.05
-"""The same beside all passages by similarity, of which an equal one would weigh 1."""
+"""The same against all passages weighted by similarity, where an equal one weighs 1."""
 _HINT_APART = 1 / 8
 _OTHER_LAST = 0.8
 """Similarity of two passages for each hint that only one of them has, and where their last hints differ."""
 _LEAST = 0.01
 _ROWS = 200_000
 """Passages that the regression is fitted to at most, evenly spread."""
-_QUESTIONS_A_PIECE = 512
+_QUESTIONS_PER_PIECE = 512
 
 
 @lru_cache(maxsize=2)
@@ -66,7 +66,7 @@ def similarity(hints: int) -> np.ndarray:
 def relations(hints: int) -> np.ndarray:
     """Return which passages are a passage's neighbours of each kind: float32 0 or 1, shape (kinds, passages, passages).
 
-    Kinds: the same hints in any order; these with the same last hint; before or after it in the tree; its hints but
+    Kinds: the same hints in any order; these with the same last hint; before or after it in the tree; its hints except
     some; its hints and more; at most a hint more or fewer with the same last hint; as many hints, one of them another.
     A passage is not its own neighbour.
     """
@@ -91,14 +91,14 @@ def relations(hints: int) -> np.ndarray:
     return (np.stack(kinds) & ~np.eye(len(table), dtype=bool)).astype(np.float32)
 
 
-def features(label_2: np.ndarray, firm: np.ndarray, known: np.ndarray, hints: int, share: float) -> np.ndarray:
-    """Return what is known about each passage from the other passages of its question: float64, shape (questions,
+def features(label_2: np.ndarray, firm: np.ndarray, evidence: np.ndarray, hints: int, share: float) -> np.ndarray:
+    """Return the features of each passage, from the other passages of its question: float64, shape (questions,
     passages, features).
 
-    ``known``: bool (questions, passages), the passages whose label may be used; ``label_2``: bool, ``firm``: float, 1
-    where the first labeler asked was accepted, 1/2 where the second was, and so on; ``share``: of label 2 in the build.
+    ``evidence``: bool (questions, passages), the passages whose label may be used. ``label_2``: bool. ``firm``: float,
+    1 where the first labeler was accepted, 1/2 where the second was, and so on. ``share``: of label 2 in the build.
     """
-    count, positive = known.astype(np.float32), (known & label_2).astype(np.float32)
+    count, positive = evidence.astype(np.float32), (evidence & label_2).astype(np.float32)
     others = count.sum(axis=1, keepdims=True) - count
     others_positive = positive.sum(axis=1, keepdims=True) - positive
     rate = (others_positive + share) / (others + 1)
@@ -113,34 +113,34 @@ def features(label_2: np.ndarray, firm: np.ndarray, known: np.ndarray, hints: in
     return np.stack(columns, axis=-1).astype(np.float64)
 
 
-def predict(label_2: np.ndarray, firm: np.ndarray, known: np.ndarray, hints: int) -> np.ndarray:
-    """Return P(label 2) of all passages, by a logistic regression on :func:`features` fitted to the ``known`` ones:
+def predict(label_2: np.ndarray, firm: np.ndarray, evidence: np.ndarray, hints: int) -> np.ndarray:
+    """Return P(label 2) of all passages, by a logistic regression on :func:`features` fitted to the evidence:
     float64, shape (questions, passages), rounded to four digits.
 
     Where all known labels are the same, all passages get the share of label 2 (Laplace's rule).
     """
     from sklearn.linear_model import LogisticRegression
 
-    total, positive = int(known.sum()), int((known & label_2).sum())
+    total, positive = int(evidence.sum()), int((evidence & label_2).sum())
     share = (positive + 1) / (total + 2)
     if positive in (0, total):
-        return np.full(known.shape, round(share, 4))
-    pieces = [slice(start, start + _QUESTIONS_A_PIECE) for start in range(0, len(known), _QUESTIONS_A_PIECE)]
+        return np.full(evidence.shape, round(share, 4))
+    pieces = [slice(start, start + _QUESTIONS_PER_PIECE) for start in range(0, len(evidence), _QUESTIONS_PER_PIECE)]
     step = -(-total // _ROWS)
-    probabilities = np.empty(known.shape)
+    probabilities = np.empty(evidence.shape)
     with threadpool_limits(1):  # a sum in several threads depends on their number
-        described = (
-            features(label_2[piece], firm[piece], known[piece], hints, share)[known[piece]] for piece in pieces
+        evidence_features = (
+            features(label_2[piece], firm[piece], evidence[piece], hints, share)[evidence[piece]] for piece in pieces
         )
-        rows = np.concatenate(list(described))[::step]
-        labels = label_2[known][::step]
+        rows = np.concatenate(list(evidence_features))[::step]
+        labels = label_2[evidence][::step]
         centre, spread = rows.mean(axis=0), rows.std(axis=0) + 1e-6
         if labels.all() or not labels.any():
-            return np.full(known.shape, round(share, 4))
+            return np.full(evidence.shape, round(share, 4))
         model = LogisticRegression(C=0.3, max_iter=500).fit((rows - centre) / spread, labels)
         for piece in pieces:
-            described_piece = features(label_2[piece], firm[piece], known[piece], hints, share)
-            score = ((described_piece - centre) / spread) @ model.coef_[0] + model.intercept_[0]
+            piece_features = features(label_2[piece], firm[piece], evidence[piece], hints, share)
+            score = ((piece_features - centre) / spread) @ model.coef_[0] + model.intercept_[0]
             probabilities[piece] = 1 / (1 + np.exp(-score))
     return probabilities.round(4)
 

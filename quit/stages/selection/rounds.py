@@ -1,10 +1,10 @@
-"""Choose passages, ask them, and stop when the labels of the others are known well enough.
+"""Choose passages, ask about them, and stop when the bounds on wrong labels of the others are low enough.
 
-The audit is a simple random sample of all passages. Evidence is chosen by the predictor from the answers of earlier
-evidence only: which passages are in the audit, and what they were answered, it never sees. So at every look the audit
-passages outside the evidence are a simple random sample of all passages outside it, and the predictions are fixed
-before their answers are compared. There is a fixed number of looks, and each has two bounds: every bound takes an equal
-part of 1 - confidence (Bonferroni), so all are valid together, and so are those of the look that stops.
+The audit is a simple random sample of all passages. The predictor chooses evidence from the answers of earlier evidence
+only: it sees neither the audit's passages nor their answers. So at every look (interim analysis) the audit outside the
+evidence is a simple random sample of all passages outside it. Predictions are fixed before they are compared with the
+audit. The number of looks is fixed, and each has two bounds. Every bound takes an equal part of 1 - confidence
+(Bonferroni), so all hold together, those of the last look included.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from quit.stages.selection.choice import choose
 from quit.stages.selection.predictor import predict
 
 MAX_HINTS = 6
-"""Hints that make passages, at most: 6 make 1,956 passages, so matrices of 15 MB; 7 would make them of 750 MB."""
+"""Hints per question at most: 6 make 1,956 passages and matrices of 15 MB, 7 would make matrices of 750 MB."""
 
 LOOKS = (0.02, 0.04, 0.06, 0.08, 0.10, 0.13, 0.17, 0.22, 0.30, 0.45)
 """Shares of the passages that are evidence at each look; after the last everything is asked."""
@@ -59,13 +59,13 @@ class Promise:
         return (1 - self.confidence) / (2 * len(self.looks))
 
     def audit_of(self, population: int) -> int:
-        """Return the size of the audit of so many passages."""
+        """Return the size of the audit of ``population`` passages."""
         return audit_size(population, self.error, self.alpha) if self.audit is None else min(self.audit, population)
 
 
 @dataclass(frozen=True)
 class Look:
-    """What is known at a look.
+    """The result of a look.
 
     ``asked``: passages asked; ``audit``: passages of the audit that are not evidence; ``missed``, ``false``: of these,
     label 2 predicted as 1, and label 1 predicted as 2; ``missed_bound``, ``false_bound``: upper bounds of such passages
@@ -134,7 +134,7 @@ def select(
     """
     shape = (len(questions), passage_count(hints))
     if list(questions) != sorted(set(questions)) or draw.shape != shape:
-        raise ValueError(f"PassageSelection needs ascending question ids and draws of shape {shape}, not {draw.shape}.")
+        raise ValueError(f"Selection needs ascending question ids and draws of shape {shape}, not {draw.shape}.")
     audit = drawn(draw, options.audit_of(draw.size))
     answered = Answered(ask, shape)
     answered.add(audit)
@@ -165,19 +165,19 @@ def predictions(
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Ask evidence, and yield (evidence, P(label 2) of all passages) at each look.
 
-    Up to the first look all passages count as uncertain, so that every question is asked; from then on predictions are
-    made anew halfway from look to look, so that what is asked follows from what was answered.
+    Up to the first look all passages count as uncertain, so that the evidence covers every question. From then on the
+    predictions are renewed halfway between two looks, so that new evidence follows from the answers.
     """
     evidence = np.zeros(answered.asked.shape, dtype=bool)
     probability = np.full(evidence.shape, 0.5)
-    before = 0.0
+    last_share = 0.0
     for share in looks:
-        for target in ((before + share) / 2, share) if before else (share,):
+        for target in ((last_share + share) / 2, share) if last_share else (share,):
             more = max(round(target * evidence.size), len(evidence)) - int(evidence.sum())
             evidence = choose(probability, evidence, more, prompt_tokens, hints)
             answered.add(evidence)
             probability = predict(answered.label_2, answered.firm, evidence, hints)
-        before = share
+        last_share = share
         yield evidence, probability
 
 

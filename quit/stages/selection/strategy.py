@@ -69,7 +69,7 @@ class Exact(AllPassages):
 
     def check(self) -> None:
         """Raise ``SettingsError`` where replies of language models are not kept."""
-        if self.settings.language_models and not self.settings.run.generation_cache:
+        if self.settings.replying_models and not self.settings.run.generation_cache:
             raise SettingsError(
                 f"labels.partial = {self.settings.labels.partial!r} asks language models in several steps and needs "
                 "run.generation_cache = true, so that no reply is paid for twice."

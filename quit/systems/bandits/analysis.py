@@ -1,5 +1,4 @@
-"""What the paper looks at beside the grid: whether relevance falls with the rank (figure 5), and which n, tau and
-lambda a tree should have (figure 12)."""
+"""Analyses beside the grid: relevance by rank (figure 5), and the best n, tau and lambda of a tree (figure 12)."""
 
 from __future__ import annotations
 

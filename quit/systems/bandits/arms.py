@@ -18,7 +18,7 @@ from quit.retrieval.built import BuiltCorpus
 from quit.retrieval.complexity import AnswerHead
 from quit.retrieval.protocols import FirstStage, Ranking
 from quit.settings.bandits import Bandits
-from quit.systems.bandits.decompose import Ask, LLMDecomposition
+from quit.systems.bandits.decompose import DecompositionRequest, LLMDecomposition
 from quit.systems.bandits.request import Request
 from quit.systems.bandits.rewards import normalised
 from quit.systems.collection import Question
@@ -136,10 +136,10 @@ def written(
     settings: Bandits,
 ) -> list[Decomposed]:
     """Return questions with sub-queries by a language model, which sees the first documents of the question itself:
-    one entry a question and decomposition (``settings.decompositions``)."""
+    one entry per question and decomposition (``settings.decompositions``)."""
     rankings = first_stage.search([question.text for question in questions], settings.context_documents)
     asks = [
-        Ask(question.query_id, question.text, tuple(collection.texts(ranking.rows.tolist())))
+        DecompositionRequest(question.query_id, question.text, tuple(collection.texts(ranking.rows.tolist())))
         for question, ranking in zip(questions, rankings, strict=True)
     ]
     return [
@@ -158,7 +158,7 @@ def requests(
     vectors: Vectors | None = None,
     relevance: AnswerHead | Literal["qrels", "scores"] = "qrels",
 ) -> list[Request]:
-    """Return requests: N documents an arm, and their relevance to the whole question.
+    """Return requests: N documents per arm, and their relevance to the whole question.
 
     A document is relevant (for metrics) where it is so to the question or one of its sub-questions. What policies
     observe is that (``qrels``), the retrieval score scaled to 0..1 (``scores``), or what a head says. A nugget is a

@@ -1,4 +1,4 @@
-"""What an experiment leaves behind: the table as CSV and JSON, and the curves of precision and recall."""
+"""The files of an experiment: the table as CSV and JSON, and the curves of precision and recall."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def alpha_ndcg_rows(grid: Grid) -> list[dict[str, Any]]:
 
 
 def plot(grid: Grid, folder: Path, metric: str = "precision", title: str = "") -> Path:
-    """Draw a metric of :data:`CURVES` over the budget, one line a policy, dashed for trees (figures 4, 8 to 11 and 13),
+    """Draw a metric of :data:`CURVES` over the budget, one line per policy, dashed for trees (figures 4, 8-11 and 13),
     and return the picture's path.
 
     Raises as :func:`quit.render.pictures.picture`.

@@ -19,7 +19,7 @@ _ITEM = re.compile(r"^\s*(?:[-*•]|\d+[.):])\s+(.+)$", re.MULTILINE)
 
 QUERY_TOKENS = 32
 """Reply tokens allowed a sub-query."""
-LONGEST = 24
+MAX_LENGTH = 24
 """Words of a sub-query in a list without quotes."""
 _SENTENCE = 5
 """Words from which an item with a full stop is a sentence, and not "capital of the U.S."."""
@@ -27,7 +27,7 @@ _EXAMPLE = frozenset({"first query", "second query", "third query"})
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class DecompositionRequest:
     """A request to decompose; ``context``: texts of documents, which both prompts see."""
 
     request_id: str
@@ -36,7 +36,7 @@ class Ask:
 
 
 class LLMDecomposition:
-    """Writes at most K sub-queries a request.
+    """Writes at most K sub-queries per request.
 
     Each prompt is asked for K; half of K are taken from each reply, more where the other gave fewer. A reply that holds
     no list is asked for again; a request of which nothing can be read keeps itself as its only arm. ``counts``:
@@ -52,7 +52,7 @@ class LLMDecomposition:
         self._settings = settings
         self.counts: Counter[str] = Counter()
 
-    def sub_queries(self, asks: Sequence[Ask], sample: int = 0) -> list[list[str]]:
+    def sub_queries(self, asks: Sequence[DecompositionRequest], sample: int = 0) -> list[list[str]]:
         """Return the sub-queries of each request: definitional first, no two alike. ``sample`` numbers repetitions."""
         count = self._settings.arms
         replies = [self._written(asks, prompt, count, sample) for prompt in self._prompts]
@@ -63,7 +63,9 @@ class LLMDecomposition:
             lists.append(queries or [ask.text])
         return lists
 
-    def _written(self, asks: Sequence[Ask], prompt: PromptTemplate, count: int, sample: int) -> list[list[str]]:
+    def _written(
+        self, asks: Sequence[DecompositionRequest], prompt: PromptTemplate, count: int, sample: int
+    ) -> list[list[str]]:
         lists: list[list[str]] = [[] for _ in asks]
         for attempt in range(self._settings.attempts):
             left = [position for position, queries in enumerate(lists) if not queries]
@@ -96,7 +98,7 @@ def parse_queries(reply: str, cut: bool = False) -> list[str]:
     """Return the sub-queries of a reply: the longest JSON list of strings in it, else its list items, else none.
 
     The prompt's own example is none, nor is a list item that states something (it has a full stop, or more than
-    :data:`LONGEST` words). A list that the token limit ``cut`` off counts up to its last whole string or item.
+    :data:`MAX_LENGTH` words). A list that the token limit ``cut`` off counts up to its last whole string or item.
     """
     best: list[str] = []
     start = reply.rfind("[")
@@ -115,7 +117,7 @@ def parse_queries(reply: str, cut: bool = False) -> list[str]:
 
 def _is_query(item: str) -> bool:
     words = len(item.split())
-    return words <= LONGEST and (words < _SENTENCE or not item.endswith((".", "!", ":")))
+    return words <= MAX_LENGTH and (words < _SENTENCE or not item.endswith((".", "!", ":")))
 
 
 def _closed(text: str) -> str:

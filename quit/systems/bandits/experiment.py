@@ -31,7 +31,7 @@ RESAMPLES = 1000
 
 @dataclass(frozen=True)
 class Grid:
-    """What was measured. ``means``: over runs and decompositions, shape (requests, policies, structures, budgets,
+    """Measured values. ``means``: over runs and decompositions, shape (requests, policies, structures, budgets,
     metrics), NaN where a policy has no tree.
 
     ``spread``: standard deviation over runs of the macro average, the same without requests. ``ndcg``: alpha-nDCG at

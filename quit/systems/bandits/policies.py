@@ -31,7 +31,7 @@ class Policy:
     ``pool`` read an arm's next rank.
     ``belief``: which posterior theta is drawn from. ``reward``: (K, N) of a request, the part that novelty multiplies.
     ``bonus``: (N,) added to it. ``novelty``: factor from the cosine to the nearest observed document (1 when none is
-    observed). ``window``: labels a pull reads, its own included.
+    observed). ``window``: labels that a pull reads, its own included.
     """
 
     name: str

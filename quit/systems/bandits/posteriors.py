@@ -20,7 +20,7 @@ _EDGES = np.linspace(0.0, 1.0, 4097)
 
 
 class _Belief:
-    """What is believed of arms. A ``state`` has one row a parameter, shape (parameters, ...), float64; its other axes
+    """A belief about arms. A ``state`` has one row per parameter, shape (parameters, ...), float64; its other axes
     are anything, such as runs and arms."""
 
     def __init__(self, *prior: float) -> None:
@@ -143,7 +143,7 @@ def expands(mean: np.ndarray, pulls: np.ndarray, n: int, tau: float) -> np.ndarr
 class QuantileTable:
     """Equally probable quantiles of many distributions, one row each, float32; rows are added as they are asked for.
 
-    ``levels``: quantiles a row, a power of two. A draw is exact up to 1 / levels in probability.
+    ``levels``: quantiles per row, a power of two. A draw is exact up to 1 / levels in probability.
     """
 
     def __init__(self, levels: int = 4096) -> None:

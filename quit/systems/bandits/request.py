@@ -36,7 +36,7 @@ class Request:
 
     @property
     def stream(self) -> str:
-        """What its random stream is named after."""
+        """The name of its random stream."""
         return f"{self.request_id}#{self.decomposition}" if self.decomposition else self.request_id
 
     @cached_property
@@ -56,7 +56,7 @@ class Request:
 
     @cached_property
     def places(self) -> np.ndarray:
-        """Where in ``pool`` each document stands, shape (K * N,), int64; 0 past a list's end."""
+        """The position of each document in ``pool``, shape (K * N,), int64; 0 past a list's end."""
         if not len(self.pool):
             return np.zeros(self.documents.size, dtype=np.int64)
         return np.searchsorted(self.pool, np.maximum(self.documents.reshape(-1), self.pool[0]))

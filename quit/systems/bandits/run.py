@@ -1,4 +1,4 @@
-"""What ``quit bandits`` does: requests of a collection, the grid over them, and reports from what policies picked."""
+"""Steps of ``quit bandits``: requests of a corpus, and reports from the documents that policies picked."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def decomposed(
     settings: Settings,
     generator: CachedGenerator | None,
 ) -> tuple[list[arms.Decomposed], dict[str, int]]:
-    """Return the arms of each question, an entry a decomposition: sub-questions of the source, these in two levels, a
+    """Return the arms of each question, an entry per decomposition: sub-questions of the source, these in two levels, a
     language model's, or those of the file ``kind``; and what a language model's replies came to
     (:attr:`LLMDecomposition.counts`), empty for other kinds.
 
@@ -175,7 +175,7 @@ def _task(request: Request, question: Question, rows: list[int], collection: Bui
 def write_reports(
     scored: Sequence[tuple[str, int, Report]], folder: Path, about: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    """Write ``reports.jsonl`` (a report a line) and ``reports.json``; return the mean scores of each policy, with their
+    """Write ``reports.jsonl`` (a report per line) and ``reports.json``; return each policy's mean scores, with their
     standard deviation over reports (``_sd``) and over the means of the runs (``_run_sd``)."""
     rows = ({"policy": policy, "repeat": repeat, **asdict(report)} for policy, repeat, report in scored)
     write_rows(folder / "reports.jsonl", rows)

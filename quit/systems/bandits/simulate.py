@@ -1,6 +1,6 @@
 """Algorithms 1 and 2 and hierarchical expansion (3.5), over all runs of a request at once.
 
-Arrays have one row a run (R) and one column an arm (K). One pass to the end of the pool serves every budget: no policy
+Arrays have one row per run (R) and one column per arm (K). One pass over the pool serves every budget: no policy
 knows its budget, so what it observes within b documents is the beginning of what it observes within more.
 """
 

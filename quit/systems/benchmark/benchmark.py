@@ -35,10 +35,10 @@ from quit.settings import Settings
 from quit.systems.benchmark.figures import figures
 from quit.systems.benchmark.leaderboard import page
 from quit.systems.benchmark.listwise import said
-from quit.systems.benchmark.plugins import ORACLE, Context, available, collection_of, split_name
+from quit.systems.benchmark.plugins import ORACLE, PluginContext, available, collection_of, split_name
 from quit.systems.benchmark.relabel import known_verdicts
 from quit.systems.benchmark.results import Scores, file_name, qrels_lines, run_lines
-from quit.systems.benchmark.run import Reading, Runner, System
+from quit.systems.benchmark.run import ReaderAnswers, Runner, System
 from quit.systems.benchmark.stages import Stages
 from quit.systems.benchmark.task import DocumentPassages, Passages, Task, mean_words, open_documents, release_task
 from quit.systems.experiment import write_table
@@ -46,8 +46,8 @@ from quit.version import __version__
 
 
 @dataclass(frozen=True)
-class Request:
-    """What is benchmarked. ``corpora``: files or folders of other corpora, beside the release. ``bounds``: whether
+class BenchmarkRequest:
+    """One benchmark. ``corpora``: files or folders of other corpora, beside the release. ``bounds``: whether
     oracles and Optimal are rows too."""
 
     release: Path
@@ -68,7 +68,7 @@ class Outcome:
     seconds: dict[str, float]
 
 
-def run_benchmark(request: Request, settings: Settings, out: Path) -> Outcome:
+def run_benchmark(request: BenchmarkRequest, settings: Settings, out: Path) -> Outcome:
     """Run the benchmark and write its files to ``out``.
 
     Raises ``InputError`` for a release or corpus that cannot be used and a split without questions, ``SettingsError``
@@ -79,7 +79,7 @@ def run_benchmark(request: Request, settings: Settings, out: Path) -> Outcome:
 
 
 @contextmanager
-def prepared(request: Request, settings: Settings, out: Path) -> Iterator[tuple[Runner, Task]]:
+def prepared(request: BenchmarkRequest, settings: Settings, out: Path) -> Iterator[tuple[Runner, Task]]:
     """Lock ``out`` and yield the runner of the steps, and the release's task. Raises as ``run_benchmark``."""
     check(request, settings)
     dataset = Dataset(export_tables_of_release(request.release))
@@ -90,7 +90,7 @@ def prepared(request: Request, settings: Settings, out: Path) -> Iterator[tuple[
         yield make_runner(dataset, task, settings, out), task
 
 
-def check(request: Request, settings: Settings) -> None:
+def check(request: BenchmarkRequest, settings: Settings) -> None:
     """Raise ``SettingsError`` for what cannot be run, before anything is read."""
     if not request.retrievers:
         raise SettingsError("Name at least one --retriever.")
@@ -121,7 +121,7 @@ def check(request: Request, settings: Settings) -> None:
 
 def make_runner(dataset: Dataset, task: Task, settings: Settings, out: Path) -> Runner:
     """Return what carries out the steps for a release's task."""
-    context = Context(
+    context = PluginContext(
         task.passages, settings, Models(settings), cache_folder("benchmark"), collection_of(dataset.tables)
     )
     stages = Stages(out / "stages")
@@ -133,7 +133,7 @@ def corpus_name(path: Path) -> str:
     return path.resolve().name.removesuffix(".jsonl")
 
 
-def systems_of(runner: Runner, task: Task, request: Request) -> list[System]:
+def systems_of(runner: Runner, task: Task, request: BenchmarkRequest) -> list[System]:
     """Return a task's systems: retrievers alone and with every reranker, and the oracles if wanted and labelled."""
     retrievers = [name for name in dict.fromkeys(request.retrievers) if name != ORACLE]
     rerankers = [name for name in dict.fromkeys(request.rerankers) if name != ORACLE]
@@ -148,7 +148,7 @@ def systems_of(runner: Runner, task: Task, request: Request) -> list[System]:
     return systems
 
 
-def _run(request: Request, runner: Runner, task: Task, out: Path) -> Outcome:
+def _run(request: BenchmarkRequest, runner: Runner, task: Task, out: Path) -> Outcome:
     systems = systems_of(runner, task, request)
     scores = [_scored(runner, task, systems, request.readers)]
     if request.bounds:
@@ -176,7 +176,7 @@ def _scored(runner: Runner, task: Task, systems: Sequence[System], readers: Sequ
     scores = Scores(task)
     for system in systems:
         scores.add_system(system, settings.metrics)
-    readings: list[Reading] = []
+    readings: list[ReaderAnswers] = []
     for reader in dict.fromkeys(readers):
         for system in systems:
             readings += runner.read(system, reader)
@@ -186,7 +186,12 @@ def _scored(runner: Runner, task: Task, systems: Sequence[System], readers: Sequ
 
 
 def _write(
-    request: Request, runner: Runner, task: Task, systems: Sequence[System], scores: Sequence[Scores], out: Path
+    request: BenchmarkRequest,
+    runner: Runner,
+    task: Task,
+    systems: Sequence[System],
+    scores: Sequence[Scores],
+    out: Path,
 ) -> tuple[pa.Table, pa.Table]:
     """Write all files; return the tables of results and comparisons."""
     settings = runner.context.settings
@@ -232,7 +237,7 @@ def _mean_words(passages: Passages) -> np.ndarray:
     return np.array(mean_words(passages))
 
 
-def described_run(request: Request, runner: Runner, task: Task) -> dict[str, str]:
+def described_run(request: BenchmarkRequest, runner: Runner, task: Task) -> dict[str, str]:
     """Return what was run, in words: for the page and ``run.json``."""
     provenance = runner.dataset.tables.provenance
     settings = runner.context.settings

@@ -20,7 +20,7 @@ from quit.retrieval.protocols import Ranking
 from quit.retrieval.search import nearest
 from quit.retrieval.vectors import check_finite, stored_array
 from quit.settings import FirstStages
-from quit.systems.benchmark.plugins import Context
+from quit.systems.benchmark.plugins import PluginContext
 from quit.systems.benchmark.task import expand
 
 VERSION = 1
@@ -29,7 +29,7 @@ VERSION = 1
 class DenseRetriever:
     """Exact nearest neighbours by inner product. ``of_passages``: the passages' encoder, where it is another."""
 
-    def __init__(self, context: Context, encoder: DenseEncoder, of_passages: DenseEncoder | None = None) -> None:
+    def __init__(self, context: PluginContext, encoder: DenseEncoder, of_passages: DenseEncoder | None = None) -> None:
         settings = context.settings.benchmark
         self._passages, self._queries, self._encoder = context.passages, encoder, of_passages or encoder
         self._chunk = settings.chunk
@@ -70,7 +70,7 @@ class DenseRetriever:
 class MiniLMRetriever(DenseRetriever):
     """all-MiniLM-L6-v2 as it ships with the program."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: PluginContext) -> None:
         # Not the run's caching encoder: millions of passages would only push hints out of it.
         super().__init__(context, EmbeddedEncoder(FirstStages(device="cpu")))
 
@@ -82,7 +82,7 @@ class SentenceRetriever(DenseRetriever):
     Raises ``InputError`` where no model is named or it cannot be loaded.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: PluginContext) -> None:
         names = [name.strip() for name in context.argument.split(",") if name.strip()]
         if not 1 <= len(names) <= 2:
             raise InputError("Name the model of a dense retriever: dense:MODEL, or dense:QUERY_MODEL,PASSAGE_MODEL.")

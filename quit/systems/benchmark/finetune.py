@@ -23,7 +23,7 @@ from quit.models.loading import located, model_identity
 from quit.retrieval.encoders import is_multi_vector
 from quit.retrieval.scorers import has_head
 from quit.settings import Settings
-from quit.systems.benchmark.benchmark import Outcome, Request, run_benchmark
+from quit.systems.benchmark.benchmark import BenchmarkRequest, Outcome, run_benchmark
 from quit.systems.benchmark.task import ReleasePassages
 from quit.systems.benchmark.train import base_models, train
 
@@ -42,7 +42,7 @@ RERANKERS = ("cross-encoder", "monot5")
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """A fine-tuned model: its folder, positives a question, examples, and seconds of training (when it was made)."""
+    """A fine-tuned model: its folder, positives per question, examples, and seconds of training (when it was made)."""
 
     folder: Path
     positives: int
@@ -80,7 +80,7 @@ def finetune(
     settings: Settings,
     out: Path,
 ) -> Tuned:
-    """Return ``base`` fine-tuned with so many positives and negatives a question; trained only where ``out`` does not
+    """Return ``base`` fine-tuned with so many positives and negatives per question; trained only where ``out`` does not
     have it.
 
     ``out``: the folder of models; beside each lies ``NAME.json``, written last. Raises ``InputError`` for a model that
@@ -121,8 +121,8 @@ def _name(base: str) -> str:
 
 @dataclass(frozen=True)
 class TuningRequest:
-    """What is fine-tuned and compared. ``base``: a model, or ``QUESTIONS,PASSAGES`` for two towers. ``positives``: the
-    numbers of positives a question that are tried. ``retrievers``: whose passages rerankers rerank, beside the oracle's
+    """One fine-tuning. ``base``: a model, or ``QUESTIONS,PASSAGES`` for two towers. ``positives``: the
+    numbers of positives per question that are tried. ``retrievers``: their passages are reranked, beside the oracle's
     (tables 7 and 12)."""
 
     release: Path
@@ -157,7 +157,7 @@ def run_finetune(request: TuningRequest, settings: Settings, out: Path) -> tuple
     if can_rank(request.kind, request.base):
         names.insert(0, f"{SPEC[request.kind]}:{request.base}")
     reranks = request.kind in RERANKERS
-    benchmarked = Request(
+    benchmarked = BenchmarkRequest(
         request.release,
         request.split,
         retrievers=request.retrievers or ("bm25",) if reranks else tuple(names),

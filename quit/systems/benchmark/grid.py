@@ -16,11 +16,11 @@ from quit.contracts.benchmark import GRID
 from quit.errors import SettingsError
 from quit.evaluate.metrics import answer_value
 from quit.settings import Settings
-from quit.systems.benchmark.benchmark import Request, prepared, systems_of
+from quit.systems.benchmark.benchmark import BenchmarkRequest, prepared, systems_of
 from quit.systems.experiment import write_table
 
 
-def run_grid(request: Request, settings: Settings, out: Path) -> pa.Table:
+def run_grid(request: BenchmarkRequest, settings: Settings, out: Path) -> pa.Table:
     """Return the table ``grid`` of every system, reader and k above 1, and write it to ``out/grid.parquet``.
 
     Raises as :func:`quit.systems.benchmark.benchmark.run_benchmark`, and ``SettingsError`` without a reader or a k

@@ -2,7 +2,7 @@
 
 As a retriever, hints are encoded, not passages: a passage's best match is the best of its hints' ones, so 37,005 hints
 stand for 2.4 million passages, and the permutations of a subset have one score. Their token vectors are encoded once
-and kept as float16: with ColBERTv2's 128 numbers 256 bytes a token. As a reranker whole passages are encoded,
+and kept as float16: with ColBERTv2's 128 numbers 256 bytes per token. As a reranker whole passages are encoded,
 and order counts.
 """
 
@@ -20,18 +20,18 @@ from quit.retrieval.lexical import best_with_ties
 from quit.retrieval.protocols import Ranking
 from quit.retrieval.scorers import maxsim
 from quit.retrieval.vectors import write_array
-from quit.systems.benchmark.plugins import Context
+from quit.systems.benchmark.plugins import PluginContext
 from quit.systems.benchmark.task import expand
 
 VERSION = {"hints": 2, "passages": 1}
-MOST_KNOWN = 500_000
+MAX_REMEMBERED = 500_000
 """Scores remembered at most."""
 
 
 class LateRetriever:
     """``late`` (MiniLM's token vectors) or ``late:MODEL`` (a multi-vector model such as ColBERT)."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: PluginContext) -> None:
         self._passages = context.passages
         self._tokens = token_encoder(context)
         self.identity = f"late/{VERSION['hints']}/hints/{self._tokens.identity}"
@@ -40,7 +40,7 @@ class LateRetriever:
         self._folder = context.cache / content_hash(self.identity, self._passages.identity, chunk)
 
     def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
-        """Return at most ``depth`` passages a query."""
+        """Return at most ``depth`` passages per query."""
         passages = self._passages
         query_tokens = self._tokens.queries(queries)
         best = [(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32)) for _ in queries]
@@ -85,7 +85,7 @@ class LateReranker:
     batch.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: PluginContext) -> None:
         self._tokens = token_encoder(context)
         self._known: dict[tuple[str, bytes], float] | None = {} if isinstance(self._tokens, TokenVectors) else None
         self.identity = f"late/{VERSION['passages']}/passages/{self._tokens.identity}"
@@ -98,7 +98,7 @@ class LateReranker:
         new = [row for row, key in enumerate(keys) if key not in self._known]
         fresh = dict(zip(new, self._scored(query, [texts[row] for row in new]).tolist(), strict=True))
         scores = np.array([fresh[row] if row in fresh else self._known[key] for row, key in enumerate(keys)])
-        if len(self._known) > MOST_KNOWN:
+        if len(self._known) > MAX_REMEMBERED:
             self._known.clear()
         self._known.update((keys[row], score) for row, score in fresh.items())
         return scores
@@ -108,7 +108,7 @@ class LateReranker:
         return np.array([row.sum(dtype=np.float64) for row in maxsim(query_tokens, self._tokens.documents(texts))])
 
 
-def token_encoder(context: Context) -> LateEncoder:
+def token_encoder(context: PluginContext) -> LateEncoder:
     """Return the token vectors that ``late`` or ``late:MODEL`` asks for."""
     name, running = context.argument, context.running
     if name:

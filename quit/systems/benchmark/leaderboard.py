@@ -54,7 +54,7 @@ def _table(corpus: str, reader: str, rows: Sequence[Mapping[str, Any]]) -> dict[
 
 
 def _drawn(rows: Sequence[Mapping[str, Any]]) -> Iterable[Plot]:
-    """Yield figures 4 to 6, each with its table; figure 6 once a reader. Without matplotlib the tables alone."""
+    """Yield figures 4 to 6, each with its table; figure 6 once per reader. Without matplotlib the tables alone."""
     pieces: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in rows:
         pieces.setdefault((row["figure"], row["reader"] if row["figure"] == "6" else ""), []).append(row)

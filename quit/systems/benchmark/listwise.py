@@ -17,7 +17,7 @@ from quit.errors import SettingsError, did_you_mean
 from quit.models.generation.base import ChatRequest
 from quit.models.language import generator_identity
 from quit.models.prompting import load_prompt
-from quit.systems.benchmark.plugins import Context
+from quit.systems.benchmark.plugins import PluginContext
 
 VERSION = 2
 FIELDS = frozenset({"count", "passages", "question"})
@@ -36,7 +36,7 @@ class ListwiseReranker:
     that named some are the rest.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: PluginContext) -> None:
         settings = context.settings
         self._window, self._stride = settings.benchmark.window, settings.benchmark.stride
         if self._stride > self._window:

@@ -20,7 +20,7 @@ from quit.retrieval.search import ExactSearch, Exclusions
 from quit.retrieval.vectors import check_finite, stored_array
 from quit.settings import FirstStages
 from quit.systems.benchmark.late import LateReranker
-from quit.systems.benchmark.plugins import Context, make_retriever
+from quit.systems.benchmark.plugins import PluginContext, make_retriever
 from quit.systems.benchmark.task import Passages, expand
 from quit.systems.sunar.nar import nar
 
@@ -93,7 +93,7 @@ class NarRetriever:
     batches of ``sunar.b``, R is ``sunar.first``. Raises ``InputError`` where no retriever is named.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: PluginContext) -> None:
         settings = context.settings.sunar
         name, _, count = context.argument.rpartition(",")
         if not count.strip().isdecimal():
@@ -111,7 +111,7 @@ class NarRetriever:
         self.identity = f"nar/{VERSION}/{self._first.identity}/{self._scorer.identity}/{graph}/{budget}"
 
     def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
-        """Return at most ``depth`` passages of the scored subsets a query."""
+        """Return at most ``depth`` passages of the scored subsets per query."""
         rankings = self._first.search(queries, self._settings.first)
         return [self._walked(query, ranking, depth) for query, ranking in zip(queries, rankings, strict=True)]
 

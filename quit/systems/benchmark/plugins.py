@@ -2,7 +2,7 @@
 points alike.
 
 A package adds one by an entry point in ``quit.retrievers``, ``quit.rerankers`` or ``quit.readers`` that names a
-callable (a class will do). It is called with a :class:`Context` and returns, respectively, a
+callable (a class will do). It is called with a :class:`PluginContext` and returns, respectively, a
 :class:`quit.retrieval.protocols.FirstStage`, a :class:`quit.retrieval.protocols.Scorer` or a
 :class:`quit.models.protocols.Reader`. On the command line it is ``NAME`` or ``NAME:ARGUMENT``.
 
@@ -56,8 +56,8 @@ _OURS = {
 
 
 @dataclass(frozen=True)
-class Context:
-    """What a plugin is made from. ``argument``: what follows ``NAME:``. ``cache``: a folder for what can be made again.
+class PluginContext:
+    """The inputs of a plugin. ``argument``: the part after ``NAME:``. ``cache``: a folder for vectors and the like.
 
     ``collection``: the release's tables questions, candidates, ranked_hints and descriptions, for readers.
     """
@@ -96,17 +96,17 @@ def available(group: str) -> dict[str, EntryPoint]:
     return plugins
 
 
-def make_retriever(text: str, context: Context) -> FirstStage:
+def make_retriever(text: str, context: PluginContext) -> FirstStage:
     """Return the retriever of that name. Raises ``SettingsError`` for an unknown name or what is no retriever."""
     return _make("quit.retrievers", text, context, FirstStage)
 
 
-def make_reranker(text: str, context: Context) -> Scorer:
+def make_reranker(text: str, context: PluginContext) -> Scorer:
     """Return the reranker of that name. Raises as ``make_retriever``."""
     return _make("quit.rerankers", text, context, Scorer)
 
 
-def make_reader(text: str, context: Context) -> Reader:
+def make_reader(text: str, context: PluginContext) -> Reader:
     """Return the reader of that name: a reader of the profile, or a plugin. Raises as ``make_retriever``."""
     profile = [reader.name for reader in context.settings.readers]
     if text in profile:
@@ -129,7 +129,7 @@ def collection_of(tables: Any) -> dict[str, pa.Table]:
     }
 
 
-def _make(group: str, text: str, context: Context, protocol: Any, more: list[str] | None = None) -> Any:
+def _make(group: str, text: str, context: PluginContext, protocol: Any, more: list[str] | None = None) -> Any:
     name, argument = split_name(text)
     plugins = available(group)
     kind = group.removeprefix("quit.").rstrip("s")
@@ -166,10 +166,10 @@ def checked(name: str, returned: Ranking, passages: int, depth: int) -> Ranking:
 
 
 def checked_scores(name: str, scores: np.ndarray, texts: int) -> np.ndarray:
-    """Return a reranker's scores as float64. Raises ``InputError`` unless there is one finite number a text."""
+    """Return a reranker's scores as float64. Raises ``InputError`` unless there is one finite number per text."""
     checked = np.asarray(scores, dtype=np.float64)
     if checked.shape != (texts,) or not np.isfinite(checked).all():
         raise InputError(
-            f"The reranker {name!r} returned no finite score a passage (shape {checked.shape}, {texts} passages)."
+            f"The reranker {name!r} returned no finite score per passage (shape {checked.shape}, {texts} passages)."
         )
     return checked

@@ -17,7 +17,7 @@ import pyarrow as pa
 from quit.dataset.dataset import FULLY
 from quit.models.judges import rule
 from quit.models.protocols import Judge, JudgeItem, Prompt, Reader
-from quit.systems.benchmark.task import Passages, Query
+from quit.systems.benchmark.task import BenchmarkQuery, Passages
 from quit.text.normalize import normalize_answer
 
 VERSION = 1
@@ -30,7 +30,7 @@ class RetrievedLabels:
     labels_of: Sequence[Mapping[int, int]]
 
     def labels(self, query: int, rows: np.ndarray) -> np.ndarray:
-        """Return the labels, int8, 0 for a passage that nobody judged."""
+        """Return the labels, int8, 0 for a passage without a judgement."""
         return np.array([self.labels_of[query].get(int(row), 0) for row in rows], dtype=np.int8)
 
     def judged(self, query: int) -> None:
@@ -45,7 +45,7 @@ def known_verdicts(verdicts: pa.Table) -> dict[tuple[str, str], bool]:
 
 
 def relabel(
-    queries: Sequence[Query],
+    queries: Sequence[BenchmarkQuery],
     rows: Sequence[np.ndarray],
     passages: Passages,
     labelers: Sequence[Reader],
@@ -76,7 +76,7 @@ def relabel(
 
 
 def _verdicts(
-    queries: Sequence[Query],
+    queries: Sequence[BenchmarkQuery],
     forms: Mapping[tuple[int, str], Counter[str]],
     judge: Judge,
     release_verdicts: Mapping[tuple[str, str], bool],

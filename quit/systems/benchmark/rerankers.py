@@ -12,10 +12,10 @@ from quit.common.ids import content_hash
 from quit.errors import InputError
 from quit.models.loading import load, load_pretrained, model_identity
 from quit.retrieval.scorers import CrossEncoderScorer
-from quit.systems.benchmark.plugins import Context
+from quit.systems.benchmark.plugins import PluginContext
 
 MONOT5_WORDS = ("true", "false")
-"""What MonoT5 says of a relevant passage and of another."""
+"""MonoT5's words for a relevant passage and for another."""
 
 
 def monot5_text(question: str, passage: str) -> str:
@@ -29,7 +29,7 @@ class CrossEncoderReranker(CrossEncoderScorer):
     Raises ``InputError`` where no model is named.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: PluginContext) -> None:
         settings = context.settings.benchmark
         if not context.argument:
             raise InputError("Name the model of the reranker: cross-encoder:MODEL.")
@@ -44,7 +44,7 @@ class _LanguageModel:
 
     name = ""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: PluginContext) -> None:
         settings = context.settings.benchmark
         if not context.argument:
             raise InputError(f"Name the model of the reranker: {self.name}:MODEL.")
@@ -53,7 +53,7 @@ class _LanguageModel:
         self.identity = f"{self.name}/{model_identity(self._name)}/{self._max_length} tokens/batch={self._batch}"
 
     def score(self, query: str, texts: Sequence[str]) -> np.ndarray:
-        """Return a score a text, float64, shape (len(texts),). Raises ``InputError`` for a model that cannot be
+        """Return a score per text, float64, shape (len(texts),). Raises ``InputError`` for a model that cannot be
         loaded."""
         import torch
 
@@ -81,7 +81,7 @@ class MonoT5(_LanguageModel):
         return monot5_text(query, text)
 
     def _score(self, logits: Any) -> Any:
-        """Return a score a text from the logits of the words, (texts, words)."""
+        """Return a score per text from the logits of the words, (texts, words)."""
         return logits.log_softmax(dim=1)[:, 0]
 
     def _scored(self, query: str, texts: Sequence[str]) -> Any:
@@ -132,7 +132,7 @@ class Upr(_LanguageModel):
 
     name = "upr"
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: PluginContext) -> None:
         super().__init__(context)
         self._prompt = context.settings.benchmark.upr_prompt
         self.identity += f"/{content_hash(self._prompt, size=4)}"

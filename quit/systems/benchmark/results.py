@@ -16,7 +16,7 @@ from quit.dataset.dataset import FULLY
 from quit.evaluate.metrics import READING, Measure, answer_value, under
 from quit.evaluate.significance import compare, intervals
 from quit.settings.benchmark import Benchmark
-from quit.systems.benchmark.run import Reading, System
+from quit.systems.benchmark.run import ReaderAnswers, System
 from quit.systems.benchmark.task import Task
 
 Key = tuple[str, str, str, str, str, int]
@@ -57,7 +57,7 @@ class Scores:
             else:
                 self.values[key, text] = np.array(values, dtype=np.float64)
 
-    def add_reading(self, reading: Reading) -> None:
+    def add_reading(self, reading: ReaderAnswers) -> None:
         """Add EM, F1 and cover-EM of a reader's answers, compared with the valid answers."""
         system = reading.system
         key = (self.task.name, system.retriever, system.reranker, reading.reader, reading.strategy, reading.k)

@@ -23,7 +23,7 @@ from quit.systems.benchmark.contexts import Sentences, context_of
 from quit.systems.benchmark.listwise import ListwiseReranker
 from quit.systems.benchmark.plugins import (
     ORACLE,
-    Context,
+    PluginContext,
     checked,
     checked_scores,
     make_reader,
@@ -31,7 +31,7 @@ from quit.systems.benchmark.plugins import (
     make_retriever,
 )
 from quit.systems.benchmark.stages import Stages
-from quit.systems.benchmark.task import Passages, Query, ReleaseRelevance, Relevance, Task
+from quit.systems.benchmark.task import BenchmarkQuery, Passages, ReleaseRelevance, Relevance, Task
 
 VERSION = 1
 ContextKind = tuple[str, int, float, float, int]
@@ -41,7 +41,7 @@ ORACLE_IDENTITY = "oracle/1"
 
 @dataclass
 class System:
-    """A retriever with or without a reranker over one task, and what it ranked: one ranking a question.
+    """A retriever with or without a reranker over one task, and what it ranked: one ranking per question.
 
     ``fingerprint``: of all that its rankings depend on.
     """
@@ -60,8 +60,8 @@ class System:
 
 
 @dataclass(frozen=True)
-class Reading:
-    """The answers of one reader to one kind of context of one system: one a question."""
+class ReaderAnswers:
+    """The answers of one reader to one kind of context of one system: one per question."""
 
     system: System
     reader: str
@@ -78,7 +78,7 @@ class Runner:
     listwise rerankers, by system.
     """
 
-    context: Context
+    context: PluginContext
     stages: Stages
     dataset: Dataset
     release_verdicts: dict[tuple[str, str], bool]
@@ -89,7 +89,7 @@ class Runner:
     def settings(self) -> Any:
         return self.context.settings.benchmark
 
-    def _plugin(self, make: Callable[[str, Context], Any], name: str, passages: Passages) -> Any:
+    def _plugin(self, make: Callable[[str, PluginContext], Any], name: str, passages: Passages) -> Any:
         """Return a plugin of a task, made once: its model serves every system."""
         key = (make, name, passages.identity)
         if key not in self._made:
@@ -221,7 +221,7 @@ class Runner:
             labels_of[row["question_id"]][row["row"]] = row["label"]
         return relabel.RetrievedLabels([labels_of[question_id] for question_id in task.question_ids])
 
-    def read(self, system: System, name: str) -> list[Reading]:
+    def read(self, system: System, name: str) -> list[ReaderAnswers]:
         """Return a reader's answers to the contexts of a system: every strategy at every k.
 
         A question without any passage gets NO ANSWER without being asked: without context it would be the parametric
@@ -231,10 +231,10 @@ class Runner:
         numbers = (settings.alpha, settings.beta, settings.freq_sentences)
         kinds = [(strategy, k) for k in settings.k for strategy in settings.strategies]
         answers = self.read_contexts(system, name, [(strategy, k, *numbers) for strategy, k in kinds])
-        return [Reading(system, name, *kind, replies) for kind, replies in zip(kinds, answers, strict=True)]
+        return [ReaderAnswers(system, name, *kind, replies) for kind, replies in zip(kinds, answers, strict=True)]
 
     def read_contexts(self, system: System, name: str, kinds: Sequence[ContextKind]) -> list[list[str]]:
-        """Return a reader's answers to some kinds of context of a system: of each kind one a question."""
+        """Return a reader's answers to some kinds of context of a system: of each kind one per question."""
         task = system.task
         reader = self._plugin(make_reader, name, self.context.passages)
         deepest = max(k for _, k, *_ in kinds)
@@ -278,7 +278,7 @@ class Runner:
         self,
         label: str,
         reader: Reader,
-        queries: Sequence[Query],
+        queries: Sequence[BenchmarkQuery],
         contexts: Sequence[Sequence[Sentences]],
         source: str | None = None,
     ) -> list[dict[Sentences, str]]:

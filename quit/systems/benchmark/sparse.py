@@ -1,8 +1,8 @@
 """BM25 over all passages at the cost of their subsets.
 
-BM25 sees a bag of words, so the permutations of a subset have one score: 31 documents a question are indexed instead of
-325. Document frequencies, the number of documents and the mean length count every permutation, so scores are those of
-an index of all passages.
+BM25 sees a bag of words, so the permutations of a subset have one score: 31 documents per question are
+indexed, not 325. Document frequencies, the number of documents and the mean length count every permutation: scores are
+those of an index of all passages.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scipy import sparse
 
 from quit.retrieval.lexical import best_with_ties, terms
 from quit.retrieval.protocols import Ranking
-from quit.systems.benchmark.plugins import Context
+from quit.systems.benchmark.plugins import PluginContext
 from quit.systems.benchmark.task import Passages, expand
 
 VERSION = 1
@@ -29,14 +29,14 @@ class Bm25Retriever:
     A passage that shares no term with the query is not retrieved.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: PluginContext) -> None:
         settings = context.settings.benchmark
         self._passages = context.passages
         self._k1, self._b = settings.k1, settings.b
         self.identity = f"bm25/{VERSION}/k1={self._k1:g},b={self._b:g}"
 
     def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
-        """Return at most ``depth`` passages a query."""
+        """Return at most ``depth`` passages per query."""
         vocabulary, weights = self._index
         rankings = []
         for query in queries:

@@ -1,4 +1,4 @@
-"""What is benchmarked: questions, the passages they are asked of, and how relevant these are.
+"""A benchmark's task: questions, passages, and the relevance of passages to questions.
 
 A corpus of passages is seen as groups of parts: a release's group is a question, its parts are the five hints, and its
 passages all ordered selections of them. A document of any other corpus is a group with one part and one passage. A
@@ -29,7 +29,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])")
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class BenchmarkQuery:
     """A question. ``answers``: the valid ones, for EM; ``gold``: the source's, for the judge."""
 
     question_id: str
@@ -44,7 +44,7 @@ class Passages(Protocol):
     """A corpus of passages; it is also :class:`quit.retrieval.protocols.Documents`.
 
     ``groups``: number of groups; ``subsets``: the parts of each distinct selection, ascending; ``members``: of each
-    subset its places among a group's passages; ``size``: passages a group.
+    subset its places among a group's passages; ``size``: passages per group.
     """
 
     identity: str
@@ -170,7 +170,7 @@ class Relevance(Protocol):
     """Labels of passages for a task's questions, by place of the question."""
 
     def labels(self, query: int, rows: np.ndarray) -> np.ndarray:
-        """Return the label of each passage, int8; one that nobody judged has 0."""
+        """Return the label of each passage, int8; one without a judgement has 0."""
         ...
 
     def judged(self, query: int) -> np.ndarray | None:
@@ -208,7 +208,7 @@ class Task:
 
     name: str
     passages: Passages
-    queries: tuple[Query, ...]
+    queries: tuple[BenchmarkQuery, ...]
     relevance: Relevance | None
 
     @cached_property
@@ -228,7 +228,7 @@ def release_task(dataset: Dataset, content_id: str, split: str) -> Task:
     gold = dataset.aligned("questions")["answers"].to_pylist()
     types = dataset.aligned("descriptions").select(["coarse", "fine"]).to_pylist()
     queries = tuple(
-        Query(
+        BenchmarkQuery(
             dataset.ids[position],
             dataset.questions[position],
             tuple(dataset.valid_answers[position]),

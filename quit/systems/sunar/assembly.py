@@ -7,8 +7,6 @@ from functools import cached_property, lru_cache
 from quit.errors import SettingsError
 from quit.models.factory import Models
 from quit.models.prompting import PROMPTS, load_prompt
-from quit.retrieval.protocols import Documents, FirstStage, NeighbourGraph, Scorer
-from quit.retrieval.scorers import CrossEncoderScorer, LateScorer
 from quit.settings import Settings, Sunar
 from quit.systems.opening import language_model
 from quit.systems.sunar import mer
@@ -27,7 +25,7 @@ from quit.systems.sunar.planners import (
 )
 from quit.systems.sunar.reading import ANSWER_FIELDS, AnswerModel, Asker, LanguageModelAnswers
 from quit.systems.sunar.retrieval import Library
-from quit.systems.sunar.system import System
+from quit.systems.sunar.system import SunarSystem
 
 _PLANNERS: dict[str, type[LanguageModelPlanner]] = {
     each.name: each for each in (SelfAsk, ReAct, SearChain, Decomp, IRCoT)
@@ -44,17 +42,7 @@ class Assembly:
         self._sunar = settings.sunar
         self._models = models
 
-    def library(self, documents: Documents, first_stage: FirstStage, graph: NeighbourGraph | None) -> Library:
-        """Return what is searched, with its scorer."""
-        how = self._sunar
-        scorer: Scorer = LateScorer(self._models.encoder)
-        if how.scorer == "cross-encoder":
-            scorer = CrossEncoderScorer(
-                how.scorer_model, revision=how.scorer_revision, device=how.device, batch=how.batch
-            )
-        return Library(documents, first_stage, graph, scorer)
-
-    def system(self, library: Library, how: Sunar) -> tuple[System, str]:
+    def system(self, library: Library, how: Sunar) -> tuple[SunarSystem, str]:
         """Return the system of a variant, and the identity of all that decides its traces, settings apart.
 
         ``how``: the variant's :func:`quit.systems.sunar.variants.effective` settings.
@@ -76,7 +64,7 @@ class Assembly:
             entailment.identity if entailment else "no uncertainty",
             reasoner.identity if reasoner else "no reasoner",
         ]
-        return System(library, planner, reader, entailment, reasoner, how), "\n".join(parts)
+        return SunarSystem(library, planner, reader, entailment, reasoner, how), "\n".join(parts)
 
     def _reader(self, reading: str) -> AnswerModel:
         if self._sunar.language_model:

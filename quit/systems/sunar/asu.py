@@ -55,8 +55,7 @@ def asu(
 ) -> Rescore:
     """Return the feedback on batches retrieved for a sub-question.
 
-    ``texts``: rows to what is read. ``m``: answers sampled a batch. s is 1 where no answer came back: nothing is known,
-    so nothing is punished.
+    ``texts``: rows to what is read. ``m``: answers sampled per batch. s is 1 where no answer came back.
     """
 
     def rescore(rows: Sequence[int], scores: np.ndarray) -> Rescored:

@@ -1,4 +1,4 @@
-"""Where and why one way of retrieval finds more than another: two runs over the same questions."""
+"""Two runs over the same questions compared: figures, and the relevant documents that only one of them finds."""
 
 from __future__ import annotations
 

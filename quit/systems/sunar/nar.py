@@ -22,7 +22,7 @@ Score = Callable[[Sequence[int]], np.ndarray]
 
 @dataclass(frozen=True, slots=True)
 class Rescored:
-    """What feedback makes of a batch: new scores, float64, shape (rows,), and what a trace should tell of it."""
+    """A batch after feedback: new scores, float64, shape (rows,), and the part of the trace about it."""
 
     scores: np.ndarray
     trace: dict[str, Any] = field(default_factory=dict)

@@ -16,12 +16,12 @@ from quit.text.normalize import normalize_question
 _FOLLOW_UP = re.compile(r"follow[- ]?up\s*:", re.IGNORECASE)
 _ACTION = re.compile(r"\b(search|lookup|finish)\s*\[([^\]\n]*)\]?", re.IGNORECASE)
 _LABEL = re.compile(r"^\s*thought\s*\d*\s*:|action\s*\d*\s*:?\s*$", re.IGNORECASE)
-"""What a reply of ReAct has around its thought."""
+"""The labels around the thought in a reply of ReAct."""
 _RETRIEVE = re.compile(r"\[retrieve[^\]\n]*\]\s*([^\n]*\S)", re.IGNORECASE)
 _QUERY = re.compile(r"\[(?:unsolved )?query(?: ?\d+)?\]\s*:\s*([^\n]*)", re.IGNORECASE)
 
 
-IRCOT_STEP, IRCOT_MOST = 4, 15
+IRCOT_STEP, IRCOT_MAX = 4, 15
 """Documents that each sentence of IRCoT adds, and documents that it reads at most (Trivedi et al. 2023)."""
 UNREAD = "in the reply"
 """How the reasons end for which a plan stops at a reply that could not be read."""
@@ -268,7 +268,7 @@ class IRCoT(LanguageModelPlanner):
     the question is answered in the end from all that was collected.
 
     The question itself is retrieved for first. The first sentence of a reply counts; one with ``answer is`` ends.
-    It adds :data:`IRCOT_STEP` documents; :data:`IRCOT_MOST` are read at most.
+    It adds :data:`IRCOT_STEP` documents; :data:`IRCOT_MAX` are read at most.
     """
 
     name = prompt = "ircot"
@@ -277,7 +277,7 @@ class IRCoT(LanguageModelPlanner):
 
     def __init__(self, asker: Asker) -> None:
         super().__init__(asker)
-        self.identity += f"/{IRCOT_STEP} of {IRCOT_MOST}"
+        self.identity += f"/{IRCOT_STEP} of {IRCOT_MAX}"
 
     def next(self, query: Query, path: Sequence[Hop]) -> Ask | Stop:
         """See :class:`Planner`."""
@@ -289,7 +289,7 @@ class IRCoT(LanguageModelPlanner):
 
     def collected(self, path: Sequence[Hop]) -> list[str]:
         """Return the first documents of every step, each once."""
-        return super().collected([replace(hop, texts=hop.texts[:IRCOT_STEP]) for hop in path])[:IRCOT_MOST]
+        return super().collected([replace(hop, texts=hop.texts[:IRCOT_STEP]) for hop in path])[:IRCOT_MAX]
 
     def read(self, reply: str, path: Sequence[Hop]) -> Ask | Stop:
         """See :class:`LanguageModelPlanner`."""

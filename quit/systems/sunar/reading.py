@@ -1,4 +1,4 @@
-"""What answers a sub-question from documents: a language model (:mod:`.extract` has the embedded reader)."""
+"""Answering a sub-question from documents with a language model (:mod:`.extract` has the embedded reader)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from quit.settings import Sunar
 
 TEMPERATURE, FREQUENCY_PENALTY, PRESENCE_PENALTY = 0.3, 0.8, 0.6
 """Temperature of sampled answers, and both penalties of every reply (the SUNAR paper, section 4; else greedy)."""
-LONGEST = 300
+MAX_LENGTH = 300
 """Characters of an answer that is a sentence."""
 ANSWER_FIELDS = frozenset({"evidence", "question"})
 _FINAL = re.compile(r"\[?\bfinal answer\b\]?\s*:", re.IGNORECASE)
@@ -33,7 +33,7 @@ _REFUSAL = re.compile(
 
 
 COUNTS = ("calls", "prompt_tokens", "completion_tokens", "cut", "empty", "unread")
-"""What is counted of replies. ``cut``: those that ran into ``sunar.max_tokens``. ``unread``: a reader's, without the
+"""Counts of replies. ``cut``: those that ran into ``sunar.max_tokens``. ``unread``: a reader's, without the
 ``[Final Answer]:`` that its prompt asks for; their last line counts."""
 _COUNTS: ContextVar[Counter[str] | None] = ContextVar("counts", default=None)
 
@@ -144,7 +144,7 @@ def short(reply: str) -> str:
     That is what follows ``[Final Answer]:`` or ``the answer is``, else the last line. Evidence that the model makes up
     after its answer (lines that begin with ``[5]``) does not count, and that the evidence says nothing is ``NO
     ANSWER``. Unlike the dataset's readers, a full sentence counts: cover-EM looks for the answer inside, and the next
-    hop needs it. A line that rambles on is cut after ``LONGEST`` characters.
+    hop needs it. A line that rambles on is cut after ``MAX_LENGTH`` characters.
     """
     if (answer := final_answer(reply)) is None:
         lines = [line.strip() for line in own_part(reply).splitlines() if line.strip()]
@@ -154,7 +154,7 @@ def short(reply: str) -> str:
     if "no answer" in answer.casefold() or _REFUSAL.search(answer):
         return NO_ANSWER
     cleaned = clean_answer(answer)
-    return cleaned if cleaned != NO_ANSWER else answer[:LONGEST].strip() or NO_ANSWER
+    return cleaned if cleaned != NO_ANSWER else answer[:MAX_LENGTH].strip() or NO_ANSWER
 
 
 def own_part(reply: str) -> str:
@@ -176,7 +176,7 @@ def line_after_last(mark: re.Pattern[str], text: str) -> str | None:
 
 
 def numbered(texts: Sequence[str]) -> str:
-    """Return documents as a prompt shows them: one a line, numbered from 1."""
+    """Return documents as a prompt shows them: one per line, numbered from 1."""
     return "\n".join(f"[{number}] {text}" for number, text in enumerate(texts, start=1)) or "(none was found)"
 
 

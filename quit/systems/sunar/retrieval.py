@@ -18,7 +18,7 @@ _NOTHING = Ranking(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32))
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """What is searched. ``graph``: None where nothing but R is looked at."""
+    """A corpus with its first stage, graph and scorer. Without a ``graph`` only R is scored."""
 
     documents: Documents
     first_stage: FirstStage

@@ -1,20 +1,21 @@
-"""A run over many questions: one trace a question on disk, what is there is not made again, figures from the traces."""
+"""A run over questions: one trace per question on disk, each made once; the figures follow from the traces."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
 from quit.common.files import read_json, remove_leftovers, write_json, write_lines, writing
+from quit.common.progress import advance
 from quit.errors import InputError, WorkspaceError
 from quit.systems.experiment import write_rows
 from quit.systems.sunar.queries import Query
 from quit.systems.sunar.scores import scores
-from quit.systems.sunar.system import System
+from quit.systems.sunar.system import SunarSystem
 
 VERSION = 4
 """Version of what traces hold; rises when the same run would give others."""
@@ -48,19 +49,18 @@ class Run:
         """Return the questions that have no trace yet."""
         return [query for query in queries if not trace_path(self.path, query.query_id).is_file()]
 
-    def work(self, system: System, queries: Sequence[Query], workers: int, done: Callable[[Query], None]) -> None:
-        """Answer the questions without a trace; a kill loses those in flight. ``done`` is called from any thread."""
+    def work(self, system: SunarSystem, queries: Sequence[Query], workers: int) -> None:
+        """Answer the questions without a trace; a kill loses those in flight."""
 
         def answer(query: Query) -> None:
             write_json(trace_path(self.path, query.query_id), system.answer(query))
-            done(query)
 
         with ThreadPoolExecutor(workers) as pool:
             running = [pool.submit(answer, query) for query in self.missing(queries)]
             try:
-                finished, _ = wait(running, return_when=FIRST_EXCEPTION)
-                for each in finished:
+                for each in as_completed(running):
                     each.result()
+                    advance(f"{self.path.name}: questions", total=len(running))
             finally:
                 for each in running:
                     each.cancel()

@@ -1,4 +1,4 @@
-"""What a run is worth: cover-EM of its answers, recall and nDCG of its evidence."""
+"""Figures of a run: cover-EM of its answers, recall and nDCG of its evidence."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from quit.text.normalize import normalize_question
 
 
 @dataclass(eq=False)
-class System:
+class SunarSystem:
     """SUNAR, or one of its ablations.
 
     ``entailment`` None is -ASU, ``reasoner`` None is -MER, a retrieval without graph is plain re-ranking, a planner

@@ -55,7 +55,7 @@ def test_the_table_agrees_with_the_tuples():
     assert one.permutation.to_pylist() == ["".join(map(str, p)) for p in made]
     assert one.subset.to_pylist() == ["".join(map(str, sorted(p))) for p in made]
     assert one.hints.tolist() == [len(p) for p in made]
-    assert [tuple(one.indices[a:b]) for a, b in itertools.pairwise(one.offsets)] == made
+    assert [tuple(one.indices[a:b]) for a, b in itertools.pairwise(one.offsets)] == list(made)
     assert one.parent.tolist() == [made.index(p[:-1]) if len(p) > 1 else -1 for p in made]
     with pytest.raises(ValueError, match="read-only"):
         one.hints[0] = 3
@@ -96,25 +96,19 @@ def test_enumerate_over_several_chunks():
 
 
 HINTS = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=6), min_size=3, max_size=4)
-ORDERS = st.lists(st.lists(st.integers(0, 2), max_size=3), max_size=5)
 
 
-@given(st.lists(HINTS, max_size=4), st.sampled_from([" ", "", " | ", "é"]), ORDERS)
-@example([[]], " ", [(), ()])
+@given(st.lists(HINTS, max_size=4), st.integers(1, 3))
+@example([], 1)
 @settings(deadline=None)
-def test_text_equals_join(hints, separator, orders):
-    def joined(orders):
-        return [separator.join(one[index] for index in order) for one in hints for order in orders]
-
-    assert passage_texts(pa.array(hints, pa.list_(pa.string())), orders, separator).to_pylist() == joined(orders)
-    if all(hints):
-        every = joined(permutations(3))
-        assert passage_texts(hints, permutation_table(3), separator).to_pylist() == every
+def test_text_equals_join(hints, n):
+    joined = [" ".join(one[index] for index in order) for one in hints for order in permutations(n)]
+    assert passage_texts(pa.array(hints, pa.list_(pa.string())), permutation_table(n)).to_pylist() == joined
 
 
 def test_text_of_a_slice_of_a_list_array():
     hints = pa.array([["x", "y"], ["a", "b"], ["c", "d"]]).slice(1)
-    assert passage_texts(hints, permutations(2)).to_pylist() == ["a", "a b", "b", "b a", "c", "c d", "d", "d c"]
+    assert passage_texts(hints, permutation_table(2)).to_pylist() == ["a", "a b", "b", "b a", "c", "c d", "d", "d c"]
 
 
 def test_text_of_several_ranges():
@@ -127,16 +121,16 @@ def test_text_of_several_ranges():
 def test_too_few_hints_or_too_much_text_is_refused(monkeypatch):
     for short, count in ((["a", "b"], 2), (None, 0)):
         with pytest.raises(InputError, match=f"position 1 has {count} hints; its passages need 3"):
-            passage_texts([["a", "b", "c"], short], permutations(3))
+            passage_texts([["a", "b", "c"], short], permutation_table(3))
     with pytest.raises(InputError, match="null"):
-        passage_texts([["a", None]], permutations(2))
+        passage_texts([["a", None]], permutation_table(2))
     with pytest.raises(InputError, match="more than an array can"):
-        passage_texts([["a" * 2_000_000] * 5], permutations(5))
-    hints, orders = [["0123456789", "abcdefgh"]], permutations(2)
-    joined = ["0123456789", "0123456789--abcdefgh", "abcdefgh", "abcdefgh--0123456789"]
-    for make, size in (  # a range: 3 * (10 + 8) and a separator a hint; the whole: the text and four bytes a passage
-        (lambda: next(iter_passage_texts(hints, orders, "--")), 54 + 6 * 2),
-        (lambda: passage_texts(hints, orders, "--"), sum(map(len, joined)) + 4 * 4),
+        passage_texts([["a" * 2_000_000] * 5], permutation_table(5))
+    hints, orders = [["0123456789", "abcdefgh"]], permutation_table(2)
+    joined = ["0123456789", "0123456789 abcdefgh", "abcdefgh", "abcdefgh 0123456789"]
+    for make, size in (  # a range: 3 * (10 + 8) and a space per hint; the whole: the text and four bytes per passage
+        (lambda: next(iter_passage_texts(hints, orders)), 54 + 6),
+        (lambda: passage_texts(hints, orders), sum(map(len, joined)) + 4 * 4),
     ):
         monkeypatch.setattr(passages, "_MAX_BYTES", size)
         assert make().to_pylist() == joined

@@ -1,6 +1,5 @@
 """Retrieval complexity: the numbers against the formulas, and what a corpus does to them."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ from quit.stages.describe import describe
 from quit.stages.identities import difficulty_identity
 from quit.stages.questions.difficulty import RetrievalComplexity
 from quit.text.normalize import normalize_answer
-from tests.rows import table_of
+from tests.rows import table_of, write_lines
 
 PASSAGES = [
     "Lesotho lies inside South Africa.",
@@ -100,7 +99,7 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
     path = tmp_path / "corpus.jsonl"
     rows = [{"id": str(number), "text": text} for number, text in enumerate(PASSAGES)] + [{"id": "0", "text": "else"}]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_lines(path, rows)
     return path
 
 
@@ -117,7 +116,7 @@ def test_the_same_passages_as_a_corpus_give_the_same_values(encoder, corpus: Pat
 
 
 def test_a_corpus_without_the_answer_makes_it_harder(encoder, corpus: Path) -> None:
-    corpus.write_text("".join(json.dumps({"id": i, "text": text}) + "\n" for i, text in enumerate(PASSAGES[2:])))
+    write_lines(corpus, ({"id": i, "text": text} for i, text in enumerate(PASSAGES[2:])))
     [own] = _describe(encoder, Difficulty())["descriptions"].to_pylist()
     [named] = _describe(encoder, Difficulty(corpus=str(corpus)))["descriptions"].to_pylist()
     assert named["difficulty"] > own["difficulty"] and named["answerability"] < 0.5

@@ -1,4 +1,4 @@
-"""What the labelling strategies tell stages and plans, against the table in docs/economy.md."""
+"""What the labelling strategies tell stages and plans, against the table in docs/research/economy.md."""
 
 import itertools
 

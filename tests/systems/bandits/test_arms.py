@@ -12,8 +12,9 @@ from quit.models.generation.base import ChatRequest
 from quit.models.prompting import load_prompt
 from quit.settings.bandits import Bandits
 from quit.systems.bandits import arms
-from quit.systems.bandits.decompose import FIELDS, Ask, LLMDecomposition, parse_queries, together
+from quit.systems.bandits.decompose import FIELDS, DecompositionRequest, LLMDecomposition, parse_queries, together
 from quit.systems.collection import questions
+from tests.rows import write_lines
 from tests.systems.scripted import SmallCollection, WordOverlap, scripted
 
 DOCUMENTS = [
@@ -154,7 +155,7 @@ def test_a_model_is_asked_with_both_prompts() -> None:
         definitional = request.template.name.endswith("definitional")
         return '["what is it", "who is it"]' if definitional else '["when exactly", "how much", "x"]'
 
-    made = decomposition(reply).sub_queries([Ask("q", "A request", ("some document",))])
+    made = decomposition(reply).sub_queries([DecompositionRequest("q", "A request", ("some document",))])
     assert made == [["what is it", "who is it", "when exactly", "how much"]]
     assert [request.fields["context"] for request in seen] == ["some document", "some document"]
     assert all(request.temperature == 0.7 for request in seen)
@@ -170,7 +171,7 @@ def test_a_model_that_rambles_is_asked_again_and_then_the_request_stands_alone()
         return "Well, " * 200
 
     writer = decomposition(reply)
-    assert writer.sub_queries([Ask("q7", "A request")]) == [["A request"]]
+    assert writer.sub_queries([DecompositionRequest("q7", "A request")]) == [["A request"]]
     assert sorted(calls) == [0, 0, 1, 1]
     assert writer.counts == {"replies": 4, "unread": 4, "cut": 0, "decompositions": 1, "without_sub_queries": 1}
 
@@ -197,7 +198,7 @@ def test_arms_of_a_file_are_any_tree(collection: SmallCollection, tmp_path: Path
         {"query_id": "elsewhere", "arms": ["x"]},
         {"query_id": "q", "arms": ["Lesotho"]},
     ]
-    path.write_text("\n".join(map(json.dumps, lines)))
+    write_lines(path, lines)
     made = arms.of_file(path, questions(collection))
     found = [(part.arms, part.parents, part.number) for part in made]
     assert found == [(("country", "king", "king of Lesotho"), (-1, -1, 1), 0), (("Lesotho",), (-1,), 1)]

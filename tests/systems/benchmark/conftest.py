@@ -9,7 +9,7 @@ import pytest
 from quit.dataset.dataset import Dataset
 from quit.dataset.release_tables import export_tables_of_release
 from quit.settings import load
-from quit.systems.benchmark.plugins import Context, available, collection_of
+from quit.systems.benchmark.plugins import PluginContext, available, collection_of
 from quit.systems.benchmark.task import release_task
 from tests.release import small
 
@@ -32,7 +32,7 @@ def world(release: Path, tmp_path: Path) -> Any:
     dataset = Dataset(export_tables_of_release(release))
     task = release_task(dataset, dataset.tables.provenance["content_id"], "all")
 
-    def context(*overrides: str, **changes: Any) -> Context:
+    def context(*overrides: str, **changes: Any) -> PluginContext:
         given = {
             "passages": task.passages,
             "settings": load("embedded", overrides).settings,
@@ -40,7 +40,7 @@ def world(release: Path, tmp_path: Path) -> Any:
             "cache": tmp_path / "cache",
             "collection": collection_of(dataset.tables),
         }
-        return Context(**{**given, **changes})
+        return PluginContext(**{**given, **changes})
 
     return SimpleNamespace(dataset=dataset, task=task, context=context, release=release)
 

@@ -19,14 +19,15 @@ from quit.settings import load
 from quit.systems.benchmark import benchmark as module
 from quit.systems.benchmark import plugins
 from quit.systems.benchmark import stages as module_stages
-from quit.systems.benchmark.benchmark import Request, make_runner, run_benchmark
+from quit.systems.benchmark.benchmark import BenchmarkRequest, make_runner, run_benchmark
 from quit.systems.benchmark.leaderboard import page
 from quit.systems.benchmark.relabel import known_verdicts, relabel
 from quit.systems.benchmark.results import Scores, falling, file_name
 from quit.systems.benchmark.run import System, reordered
 from quit.systems.benchmark.stages import Stages
-from quit.systems.benchmark.task import DocumentPassages, Query
+from quit.systems.benchmark.task import BenchmarkQuery, DocumentPassages
 from tests.answers import Rules
+from tests.rows import write_lines
 from tests.systems.scripted import Reads
 
 QUICK = ["benchmark.resamples=200"]
@@ -53,7 +54,7 @@ def _values(outcome) -> dict[tuple, float]:
 
 def test_a_run_and_its_files(release: Path, tmp_path: Path, reader: Reads) -> None:
     out = tmp_path / "out"
-    request = Request(release, "all", ("bm25",), (), ("scripted",))
+    request = BenchmarkRequest(release, "all", ("bm25",), (), ("scripted",))
     outcome = run_benchmark(request, load("embedded", QUICK).settings, out)
     found = _values(outcome)
     # Every passage of q3, read alone: two texts make the reader say Lima. "lima!" equals it, "It is Lima" only covers
@@ -86,7 +87,7 @@ def test_a_second_run_asks_nothing_and_writes_the_same_bytes(
     release: Path, tmp_path: Path, reader: Reads, notes: list[str]
 ) -> None:
     out = tmp_path / "out"
-    request = Request(release, "all", ("bm25",), (), ("scripted",))
+    request = BenchmarkRequest(release, "all", ("bm25",), (), ("scripted",))
     run_benchmark(request, load("embedded", QUICK).settings, out)
     assert any(text.startswith("retrieve") for text in notes)
     tables = [f"{name}.parquet" for name in ("results", "values", "comparisons", "figures")]
@@ -190,9 +191,12 @@ def test_reranked_passages_stay_in_front_of_the_rest() -> None:
 def test_passages_of_another_corpus_are_relabelled(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     texts = ["Lima it is.", "A capital.", "La Lima.", "Unsure.", "Known as right.", "Silent."]
-    path.write_text("".join(json.dumps({"id": str(i), "text": text}) + "\n" for i, text in enumerate(texts)))
+    write_lines(path, ({"id": str(i), "text": text} for i, text in enumerate(texts)))
     passages = DocumentPassages(Corpus(path))
-    queries = [Query("q3", "Capital of Peru?", ("Lima",), ("Lima",)), Query("q4", "Other?", ("x",), ("x",))]
+    queries = [
+        BenchmarkQuery("q3", "Capital of Peru?", ("Lima",), ("Lima",)),
+        BenchmarkQuery("q4", "Other?", ("x",), ("x",)),
+    ]
     said = {0: "LIMA", 2: "La Lima", 3: "Perhaps", 4: "Reviewed", 5: NO_ANSWER}
     one = _reads({texts[place]: answer for place, answer in said.items()})
     two = _reads({texts[1]: "la lima", texts[5]: NO_ANSWER})
@@ -264,7 +268,7 @@ def test_the_leaderboard_escapes_everything_that_is_not_ours() -> None:
 def test_bad_requests(release: Path, tmp_path: Path, changes, overrides, error, message: str) -> None:
     given = {"release": release, "split": "test", "retrievers": ("bm25",), **changes}
     with pytest.raises(error, match=message):
-        run_benchmark(Request(**given), load("embedded", [*QUICK, *overrides]).settings, tmp_path / "out")
+        run_benchmark(BenchmarkRequest(**given), load("embedded", [*QUICK, *overrides]).settings, tmp_path / "out")
 
 
 def test_file_names_are_distinct_and_safe() -> None:

@@ -14,7 +14,7 @@ from quit.systems.benchmark.figures import OPTIMAL, RERANKED, RETRIEVER, figures
 from quit.systems.benchmark.leaderboard import page
 from quit.systems.benchmark.relabel import RetrievedLabels
 from quit.systems.benchmark.results import Scores
-from quit.systems.benchmark.run import Reading, System
+from quit.systems.benchmark.run import ReaderAnswers, System
 
 METRICS = ("Hit@1", "Hit(rel=2)@1", "Hit(rel=2)@10", "MRR(rel=2)@100")
 
@@ -58,7 +58,7 @@ def read(scores: Scores, of: System, reader: str, right: dict[tuple[str, int], s
     for (strategy, k), questions in right.items():
         right_for = questions.split()
         answers = [query.gold[0] if query.question_id in right_for else NO_ANSWER for query in scores.task.queries]
-        scores.add_reading(Reading(of, reader, strategy, k, answers))
+        scores.add_reading(ReaderAnswers(of, reader, strategy, k, answers))
 
 
 def test_figure_5_takes_one_context_a_system_for_all_readers(world) -> None:

@@ -8,7 +8,7 @@ import pytest
 from quit.errors import QuitError, SettingsError
 from quit.models.protocols import NO_ANSWER
 from quit.settings import load
-from quit.systems.benchmark.benchmark import Request
+from quit.systems.benchmark.benchmark import BenchmarkRequest
 from quit.systems.benchmark.grid import means, run_grid
 from tests.corpora.worlds import Fixed
 from tests.systems.scripted import Reads
@@ -27,7 +27,7 @@ def reader(monkeypatch) -> Reads:
 def test_the_weights_that_put_the_right_hint_first_win(release: Path, tmp_path: Path, reader: Reads) -> None:
     # k = 3: Pacific at ranks 1, 2 and positions 1, 2: 1.5 alpha + 1.5 beta. Pizarro at ranks 2, 3 and positions 1, 1:
     # 0.8333 alpha + 2 beta, greater where beta > 4/3 alpha: alpha < 3/7. k = 2: 1.5 against 0.5 alpha + beta, never.
-    request = Request(release, "test", ("ranked",), (), ("scripted",), bounds=False)
+    request = BenchmarkRequest(release, "test", ("ranked",), (), ("scripted",), bounds=False)
     settings = load("embedded", ["benchmark.k=[1,2,3]"]).settings
     table = run_grid(request, settings, tmp_path / "out")
     assert table["k"].to_pylist() == [2] * 11 + [3] * 11
@@ -56,4 +56,4 @@ def test_the_weights_that_put_the_right_hint_first_win(release: Path, tmp_path: 
 def test_bad_requests(release: Path, tmp_path: Path, changes, overrides, error, message: str) -> None:
     given = {"release": release, "split": "test", "readers": ("minilm-late",), "bounds": False, **changes}
     with pytest.raises(error, match=message):
-        run_grid(Request(**given), load("embedded", overrides).settings, tmp_path / "out")
+        run_grid(BenchmarkRequest(**given), load("embedded", overrides).settings, tmp_path / "out")

@@ -11,7 +11,7 @@ import pytest
 
 from quit.errors import InputError, SettingsError
 from quit.retrieval.protocols import Ranking
-from quit.systems.benchmark.benchmark import Request, run_benchmark
+from quit.systems.benchmark.benchmark import BenchmarkRequest, run_benchmark
 from quit.systems.benchmark.plugins import available, checked, checked_scores, make_retriever
 
 PLUGIN = """
@@ -76,7 +76,7 @@ def test_a_run_of_plugins_alone_has_the_values_computed_by_hand(release, install
     from quit.settings import load
 
     installed("quit_plugin_of_a_test", ENTRIES)
-    request = Request(release, "test", ("first-rows:10",), ("longest",), ("echo",))
+    request = BenchmarkRequest(release, "test", ("first-rows:10",), ("longest",), ("echo",))
     settings = load("embedded", ["benchmark.resamples=100"]).settings
     outcome = run_benchmark(request, settings, tmp_path / "out")
     assert json.loads((tmp_path / "out" / "run.json").read_text())["replies"] == {}
@@ -138,7 +138,7 @@ def test_rankings_are_put_in_order_and_cut() -> None:
 
 
 def test_scores_that_cannot_be() -> None:
-    with pytest.raises(InputError, match="'mine' returned no finite score a passage"):
+    with pytest.raises(InputError, match="'mine' returned no finite score per passage"):
         checked_scores("mine", np.array([1.0, np.inf]), 2)
     with pytest.raises(InputError, match="mine"):
         checked_scores("mine", np.array([1.0]), 2)

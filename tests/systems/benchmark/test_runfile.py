@@ -10,7 +10,7 @@ import pytrec_eval
 from quit.dataset.release_tables import export_tables_of_release
 from quit.errors import InputError
 from quit.settings import Settings, load
-from quit.systems.benchmark.benchmark import Request, run_benchmark
+from quit.systems.benchmark.benchmark import BenchmarkRequest, run_benchmark
 from quit.systems.benchmark.results import qrels_lines
 from quit.systems.benchmark.runfile import score_run
 
@@ -30,7 +30,7 @@ def _run(folder: Path, lines: list[str], mark: str = " ") -> Path:
 def test_a_run_of_the_benchmark_gets_the_figures_of_the_benchmark(release, tmp_path):
     settings = load("embedded", ["benchmark.resamples=100"]).settings
     out = tmp_path / "out"
-    rows = run_benchmark(Request(release, "all", ("minilm",)), settings, out).results.to_pylist()
+    rows = run_benchmark(BenchmarkRequest(release, "all", ("minilm",)), settings, out).results.to_pylist()
     columns = ("metric", "value", "low", "high", "questions")
     # Also where scores tie: each passage of a subset has one score, and TREC's tools break ties by id.
     for file, system in {

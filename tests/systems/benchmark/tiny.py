@@ -22,10 +22,10 @@ def tokenizer(folder: Path, words: str) -> Any:
     from tokenizers import Tokenizer, models, pre_tokenizers
 
     vocabulary = {word: place for place, word in enumerate(["<pad>", "</s>", "<unk>", *dict.fromkeys(words.split())])}
-    made = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
-    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    plain = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    plain.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     fast = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=made, pad_token="<pad>", eos_token="</s>", unk_token="<unk>", model_max_length=64
+        tokenizer_object=plain, pad_token="<pad>", eos_token="</s>", unk_token="<unk>", model_max_length=64
     )
     fast.save_pretrained(folder)
     return fast
@@ -38,15 +38,15 @@ def model(folder: Path, architecture: str, words: str | None = None, seed: int =
     kind = getattr(transformers, architecture)
     config = kind.config_class
     torch.manual_seed(seed)
-    made = kind(config(**{"vocab_size": len(tokens), **SIZES[config.__name__], **options})).eval()
-    made.save_pretrained(folder)
-    return made, tokens
+    network = kind(config(**{"vocab_size": len(tokens), **SIZES[config.__name__], **options})).eval()
+    network.save_pretrained(folder)
+    return network, tokens
 
 
 def t5(folder: Path, words: str) -> tuple[Path, Any, Any]:
     """Save an encoder-decoder that knows MonoT5's words and ``words``; return folder, model and tokenizer."""
-    known = f"true false Query: Document: Relevant: {words}"
-    return folder, *model(folder, "T5ForConditionalGeneration", known)
+    vocabulary = f"true false Query: Document: Relevant: {words}"
+    return folder, *model(folder, "T5ForConditionalGeneration", vocabulary)
 
 
 def encoder(folder: Path, words: str, similarity: str) -> Path:
@@ -54,8 +54,8 @@ def encoder(folder: Path, words: str, similarity: str) -> Path:
     from sentence_transformers import SentenceTransformer
 
     model(folder / "bert", "BertModel", words)
-    made = SentenceTransformer(str(folder / "bert"), device="cpu", similarity_fn_name=similarity)
-    made.save_pretrained(str(folder / "encoder"), create_model_card=False)
+    network = SentenceTransformer(str(folder / "bert"), device="cpu", similarity_fn_name=similarity)
+    network.save_pretrained(str(folder / "encoder"), create_model_card=False)
     return folder / "encoder"
 
 
@@ -63,6 +63,6 @@ def late(folder: Path, bert: Path) -> Any:
     """Save a multi-vector model over a BERT, and return it."""
     from sentence_transformers import MultiVectorEncoder
 
-    made = MultiVectorEncoder(str(bert), device="cpu")
-    made.save_pretrained(str(folder))
-    return made
+    network = MultiVectorEncoder(str(bert), device="cpu")
+    network.save_pretrained(str(folder))
+    return network

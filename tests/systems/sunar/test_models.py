@@ -67,7 +67,7 @@ def test_a_cross_encoder_gives_its_raw_logits(tmp_path: Path) -> None:
 
 def test_a_classifier_is_no_scorer_and_a_missing_folder_is_said(tmp_path: Path) -> None:
     three = _tiny(tmp_path / "three", {0: "a", 1: "b", 2: "c"})
-    with pytest.raises(InputError, match="3 values a pair"):
+    with pytest.raises(InputError, match="3 values per pair"):
         CrossEncoderScorer(str(three)).score("q", ["t"])
     with pytest.raises(InputError, match="cannot be loaded"):
         CrossEncoderScorer("nowhere/nothing").score("q", ["t"])

@@ -129,7 +129,7 @@ def test_react_keeps_thoughts_and_look_ups_and_shows_the_documents_of_the_last_s
 
 def test_ircot_retrieves_for_the_question_and_then_for_each_sentence(monkeypatch) -> None:
     monkeypatch.setattr(planners, "IRCOT_STEP", 1)
-    monkeypatch.setattr(planners, "IRCOT_MOST", 2)
+    monkeypatch.setattr(planners, "IRCOT_MAX", 2)
     made, model = asker("ircot_musique", lambda request: "X was founded by Ada Byron. She was born in Leith.")
     planner = IRCoT(made)
     assert planner.next(QUERY, []) == Ask(QUERY.text) and not model.requests

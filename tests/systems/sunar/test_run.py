@@ -48,18 +48,14 @@ QUERIES = [
 ]
 
 
-def _nothing(query: Query) -> None:
-    pass
-
-
 def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     run = Run(tmp_path / "r", {"settings": {"c": 1}})
     with pytest.raises(InputError, match="this one fails"):
-        run.work(Echo(fails="b/../c"), QUERIES, 1, _nothing)  # type: ignore[arg-type]
+        run.work(Echo(fails="b/../c"), QUERIES, 1)  # type: ignore[arg-type]
     half = temporary_of(trace_path(run.path, "b/../c"))
     half.write_text("{")  # what a killed run was writing
     again = Echo()
-    Run(tmp_path / "r", {"settings": {"c": 1}}).work(again, QUERIES, 2, _nothing)  # type: ignore[arg-type]
+    Run(tmp_path / "r", {"settings": {"c": 1}}).work(again, QUERIES, 2)  # type: ignore[arg-type]
     assert not half.exists()
     assert "a" not in again.answered and "b/../c" in again.answered
     assert not Run(tmp_path / "r", {"settings": {"c": 1}}).missing(QUERIES)
@@ -79,7 +75,7 @@ def test_a_trace_that_is_not_there_or_broken_is_said(tmp_path: Path) -> None:
     run = Run(tmp_path / "r", {})
     with pytest.raises(InputError, match="no trace of the question 'z'. It has none yet"):
         read_trace(run.path, "z")
-    run.work(Echo(), QUERIES[:1], 1, _nothing)  # type: ignore[arg-type]
+    run.work(Echo(), QUERIES[:1], 1)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="It has 1: a"):
         read_trace(run.path, "z")
     trace_path(run.path, "a").write_text("{")
@@ -90,7 +86,7 @@ def test_a_trace_that_is_not_there_or_broken_is_said(tmp_path: Path) -> None:
 
 def test_figures_by_hand(tmp_path: Path) -> None:
     run = Run(tmp_path / "r", {})
-    run.work(Echo(), QUERIES, 1, _nothing)  # type: ignore[arg-type]
+    run.work(Echo(), QUERIES, 1)  # type: ignore[arg-type]
     figures = run.finish(QUERIES, "echo")
     assert (figures["questions"], figures["answered_for"], figures["cover_em"]) == (3, 2, 0.5)
     # One judged question: d1 of d1, d9 at rank 2.
@@ -104,7 +100,7 @@ def test_figures_by_hand(tmp_path: Path) -> None:
 
 def test_cover_em_counts_an_answer_within_a_word_if_the_run_says_so(tmp_path: Path) -> None:
     run = Run(tmp_path / "r", {"settings": {"cover_em": "substring"}})
-    run.work(Echo(), QUERIES, 1, _nothing)  # type: ignore[arg-type]
+    run.work(Echo(), QUERIES, 1)  # type: ignore[arg-type]
     assert run.finish(QUERIES, "echo")["cover_em"] == 1.0  # Lima in Limassol too
     within = [_answered(number, "Limassol", ["d1"]) for number in range(2)]
     by_part, by_word = (significance(within, within, resamples=10, seed=0, substring=part) for part in (True, False))

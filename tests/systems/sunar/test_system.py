@@ -10,7 +10,7 @@ from quit.systems.sunar.planners import GoldPlan, NoPlan, ReAct, SelfAsk
 from quit.systems.sunar.queries import Query
 from quit.systems.sunar.reading import LanguageModelAnswers
 from quit.systems.sunar.retrieval import Library
-from quit.systems.sunar.system import System
+from quit.systems.sunar.system import SunarSystem
 from tests.systems.scripted import WordOverlap, plain
 from tests.systems.sunar.small import Edges, asker
 from tests.systems.sunar.test_asu import OneWay
@@ -46,9 +46,9 @@ def _library(texts=TEXTS, graph=GRAPH) -> Library:
     return Library(plain(texts), stage, graph, stage)
 
 
-def _system(library=None, *, kind="nar", planner=None, reader=None, asu=False, reasoner=None, **more) -> System:
+def _system(library=None, *, kind="nar", planner=None, reader=None, asu=False, reasoner=None, **more) -> SunarSystem:
     how = {"retrieval": kind, "b": 2, "m": 3, "feedback_documents": 1, **more}
-    return System(
+    return SunarSystem(
         library or _library(),
         planner or GoldPlan(),
         reader or Finds(),

@@ -31,7 +31,7 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Economy:
+class PartialPlan:
     """What partial labelling will ask. ``order``: of the labelers, as proposed; empty where nothing tells one.
     ``notes`` say what was measured and what was assumed."""
 
@@ -40,7 +40,7 @@ class Economy:
     notes: tuple[str, ...]
 
 
-def economy(pipeline: Pipeline, passages: int, costs: Mapping[str, float | None]) -> Economy | None:
+def partial_plan(pipeline: Pipeline, passages: int, costs: Mapping[str, float | None]) -> PartialPlan | None:
     """Return what the labelers will be asked; None where ``labels.partial`` is off.
 
     ``passages``: of the build. ``costs``: language model -> what asking it about all passages costs, None where it has
@@ -75,7 +75,7 @@ def economy(pipeline: Pipeline, passages: int, costs: Mapping[str, float | None]
         notes.append("Expected: not known; nothing here tells how often the labelers are right.")
     order, note = _proposed(patterns, labelers, costs, passages) if len(labelers) > 1 else ((), "")
     notes += ["Costs are in proportion to the passages; a prefix cache saves less of few.", *filter(None, [note])]
-    return Economy((*ranges, Range("total", **sums(Range, ranges, 1))), order, tuple(notes))
+    return PartialPlan((*ranges, Range("total", **sums(Range, ranges, 1))), order, tuple(notes))
 
 
 def share_open(patterns: Patterns, earlier: Sequence[int]) -> float | None:

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from quit.operations.economy import proposed_order, share_open
+from quit.operations.partial import proposed_order, share_open
 
 FULL = Counter({(7, 0b001): 1, (7, 0b011): 3, (7, 0b010): 2, (7, 0b100): 1, (7, 0): 3})
 
