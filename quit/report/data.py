@@ -30,6 +30,7 @@ from quit.status.asked import asked
 from quit.status.summary import (
     funnel,
     judge_agreement,
+    leakage_losses,
     readers_by_hints,
     type_agreement,
     usage_table,
@@ -65,7 +66,7 @@ def gather(workspace: Workspace, settings: Settings, compared: Sequence[Path] = 
             "rejects": _counted(_rows(connection, _REJECTS)),
             "sources": _counted(_rows(connection, _SOURCES)),
             "convergence": _counted(_convergence(connection, settings.pages.bins)),
-            "leakage": _counted(None if frozen else _leakage(connection, settings)),
+            "leakage": _counted(None if frozen else _leakage(workspace, connection, settings)),
             "probe": _counted(_rows(connection, PROBE)),
             "types": _counted(_types(connection)),
             "difficulty": _counted(_difficulty(connection, settings.pages.bins)),
@@ -186,8 +187,9 @@ def _convergence(connection: duckdb.DuckDBPyConnection, bins: int) -> dict[str, 
     }
 
 
-def _leakage(connection: duckdb.DuckDBPyConnection, settings: Settings) -> dict[str, Any]:
+def _leakage(workspace: Workspace, connection: duckdb.DuckDBPyConnection, settings: Settings) -> dict[str, Any]:
     return {
+        "losses": leakage_losses(workspace),
         "hints": _rows(connection, "SELECT count(*) AS count FROM hints")[0]["count"],
         "methods": _rows(
             connection,

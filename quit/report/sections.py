@@ -95,6 +95,8 @@ def _hints(facts: Facts, most: int) -> Pieces:
 
 
 def _leaks(leakage: Facts) -> Pieces:
+    if leakage["losses"]:
+        yield leakage["losses"]
     if methods := leakage["methods"]:
         rows = [
             tuple(row[key] for key in ("method", "findings", "hints", "questions", "overridden")) for row in methods

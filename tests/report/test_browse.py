@@ -26,8 +26,10 @@ def workspace(tmp_path_factory) -> Workspace:
 
 
 @pytest.fixture(scope="module")
-def client(workspace) -> TestClient:
-    return TestClient(application(workspace, tiny.settings(results=3)), base_url=f"http://{HOST}")
+def client(workspace) -> Iterator[TestClient]:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("quit.report.browse._RESULTS", 3)
+        yield TestClient(application(workspace, tiny.settings()), base_url=f"http://{HOST}")
 
 
 def test_a_search_leads_to_its_questions(client) -> None:
@@ -99,7 +101,7 @@ def test_a_page_number_of_any_length_is_a_page(client) -> None:
 def test_a_question_with_a_slash_in_its_id_opens(tmp_path: Path) -> None:
     made = json.loads(json.dumps(tiny.rows()).replace('"q4"', '"web/q4"'))
     pages = TestClient(application(tiny.workspace(tmp_path / "W", made), tiny.settings()), base_url=f"http://{HOST}")
-    assert ("href", "/question/web/q4") in Parsed(pages.get("/").text).attributes
+    assert ("href", "/question/web/q4?q=rome") in Parsed(pages.get("/?q=rome").text).attributes
     for address in ("/question/web/q4", "/question/web%2Fq4"):
         assert "Left out by filter: answer leak" in Parsed(pages.get(address).text).text
 
