@@ -283,7 +283,8 @@ class Tables:
             created = call_flow(
                 "release.release", str(self._opened), name, waive=waivers, folder=folder, settings=texts
             )
-        inside = {release.name: release for release in releases_of(self._opened)} if out is None else {}
+        opened = Workspace.open(str(self._opened))  # a store was last looked at before the flow wrote to it
+        inside = {release.name: release for release in releases_of(opened)} if out is None else {}
         return Tables(FrozenWorkspace(inside.get(created["name"]) or open_release(created["path"])), created)
 
     def report(
