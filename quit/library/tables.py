@@ -283,7 +283,8 @@ class Tables:
             created = call_flow(
                 "release.release", str(self._opened), name, waive=waivers, folder=folder, settings=texts
             )
-        opened = [] if out else releases_of(Workspace.open(str(self._opened)))  # opened again to see what is new
+        # Opened again: a store was last looked at before the flow wrote to it.
+        opened = [] if out else releases_of(Workspace.open(str(self._opened)))
         inside = {release.name: release for release in opened}
         return Tables(FrozenWorkspace(inside.get(created["name"]) or open_release(created["path"])), created)
 
