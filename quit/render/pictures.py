@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from quit.common.files import replacing, writing
-from quit.errors import MissingDependency
+from quit.errors import importing
 
 
 @contextmanager
@@ -17,10 +17,8 @@ def picture(target: Path, width: float, height: float, columns: int = 1) -> Iter
 
     Raises :class:`MissingDependency` without matplotlib, :class:`quit.errors.WorkspaceError` when the disk refuses.
     """
-    try:
+    with importing("A plot"):
         from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingDependency("Plots need matplotlib. Run: pip install -c constraints.txt -e '.[plots]'") from error
     figure = Figure(figsize=(width, height), layout="constrained")
     yield figure.subplots(1, columns)
     with writing(target), replacing(target) as temporary:

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from quit.errors import MissingDependency
+from quit.errors import importing
 
 SERIES = ("#D55E00", "#CC79A7", "#56B4E9", "#999933", "#882255", "#332288")
 """Light-page colours of lines 1 to 6: Okabe and Ito's that can be told from a white page, and three of Tol's (2021)."""
@@ -155,13 +155,9 @@ def _short(text: str, most: int = 30) -> str:
 
 
 def _svg(name: str, draw: Callable[[Any], None], height: float) -> str:
-    try:
+    with importing("The report"):
         import matplotlib
         from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingDependency(
-            "The report's plots need matplotlib. Run: pip install -c constraints.txt -e '.[plots]'"
-        ) from error
     # The user's own matplotlibrc must not change the report.
     with matplotlib.rc_context({**matplotlib.rcParamsDefault, **_STYLE}), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a letter that the measuring font lacks: the browser has it

@@ -155,7 +155,7 @@ def test_faiss_is_measured_against_exact_search(tmp_path: Path, monkeypatch) -> 
 def test_without_faiss_its_absence_is_told_before_encoding(tmp_path: Path, monkeypatch) -> None:
     corpus, encoder, _ = _world(tmp_path, monkeypatch)
     monkeypatch.setitem(__import__("sys").modules, "faiss", None)
-    with pytest.raises(MissingDependency, match="needs faiss"):
+    with pytest.raises(MissingDependency, match="needs the package faiss"):
         _graph(corpus, tmp_path / "G", method="faiss")
     assert not encoder.seen
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from quit.errors import MissingDependency
+from quit.errors import importing
 from quit.models.encoders.sentence import load_encoder
 from quit.models.loading import load_pretrained, load_sentence_model
 from quit.settings import FineTune
@@ -42,12 +42,8 @@ def train(
     """Train a model on (question, positive, negative) triples and save it to ``folder``. Seeded: the same inputs on the
     same machine give the same weights. ``pooled``: pooling and similarity of a base that is a plain checkpoint. Raises
     ``MissingDependency`` without accelerate."""
-    try:
+    with importing("Fine-tuning"):
         import accelerate  # noqa: F401  # what transformers' trainer runs on
-    except ImportError as error:
-        raise MissingDependency(
-            "Fine-tuning needs accelerate. Run: pip install -c constraints.txt -e '.[finetune]'"
-        ) from error
     import transformers
 
     transformers.utils.logging.set_verbosity_error()
