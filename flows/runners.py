@@ -73,7 +73,7 @@ class ShardRunner(ExitStack):
     def submit(self, task: Task[..., Any], parameters: dict[str, Any], gpus: float = 0) -> PrefectFuture[Any]:
         """Give a task away; its future comes out of :meth:`next_finished` when it has ended one way or another.
 
-        Raises :class:`LostCluster` where the cluster cannot be reached, :class:`quit.errors.MissingDependency` without its client.
+        Raises :class:`LostCluster` where the cluster cannot be reached, ``MissingDependency`` without its client.
         """
         if self._runner is None:
             self._runner = self._start()
