@@ -11,26 +11,18 @@ from flows.server import OwnServer
 from quit.errors import missing_extra
 
 
-def own_server() -> OwnServer | None:
-    """Start a server for this process, unless one is named: it starts while the caller plans.
+def call_flow(name: str, *arguments: Any, **parameters: Any) -> Any:
+    """Call the flow ``name`` (``build.build_held``: module and function below ``flows``) and return its result.
 
-    Raises ``MissingDependency`` without Prefect.
+    Where no Prefect server is named, one is started for this process. Raises ``MissingDependency`` without Prefect.
     """
     if find_spec("prefect") is None:
         raise missing_extra(ModuleNotFoundError(name="prefect")) or AssertionError
-    return None if os.environ.get("PREFECT_API_URL") else OwnServer()
-
-
-def call_flow(name: str, *arguments: Any, server: OwnServer | None = None, **parameters: Any) -> Any:
-    """Call the flow ``name`` (``build.build_held``: module and function below ``flows``) and return its result.
-
-    ``server``: that of this process (None: :func:`own_server` starts it here). Raises as :func:`own_server`.
-    """
     # Prefect's log stays off the terminal, which shows progress by itself; its server still gets every line.
     for variable in ("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "PREFECT_LOGGING_SERVER_LEVEL"):
         os.environ.setdefault(variable, "CRITICAL")
     # Started before Prefect is imported, so that both happen at once; stopped if Prefect's settings name a server.
-    own = server or own_server()
+    own = None if os.environ.get("PREFECT_API_URL") else OwnServer()
     from prefect.context import refresh_global_settings_context
     from prefect.settings import (
         PREFECT_API_URL,

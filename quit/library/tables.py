@@ -353,9 +353,7 @@ class Tables:
             SettingsError: A setting is of another section.
             WorkspaceError: Another run holds the workspace.
         """
-        from flows.calling import call_flow, own_server
-
-        server = own_server()  # it starts while the reviews are read
+        from flows.calling import call_flow
         from quit.engine.planning import held_last_build
         from quit.library.progress import working
         from quit.review.apply import nothing_to_update
@@ -365,7 +363,7 @@ class Tables:
         with working("labels", not progress), held as pipeline:
             if nothing_to_update(pipeline, withdraw):
                 return asdict(update_report(pipeline, ran=False))
-            return call_flow("review.update_held", pipeline, withdraw, server=server)["update"]
+            return call_flow("review.update_held", pipeline, withdraw)["update"]
 
 
 def open_tables(place: str | Path) -> Tables:
