@@ -21,7 +21,7 @@ def _schedule(text: str):
         ("flow = 'build', cron = '@daily'", "five fields"),
         ("flow = 'build', timezone = 'Mars/Olympus'", "Europe/Vienna"),
         ("flow = 'buidl'", "'label-update'"),
-        ("flow = 'build', crn = '0 3 * * *'", "'cron'"),
+        ("flow = 'build', crn = '0 3 * * *'", "'schedules.0.cron'"),
         ("flow = 'build', webhook_env = 'https://hooks.example.com/secret'", "name of an environment variable"),
         ("flow = 'build', block = 'slack'", "block-type/name"),
         ("flow = 'build', name = 'Every Night'", "schedules.0.name"),

@@ -185,7 +185,7 @@ def test_a_language_model_of_the_profile_plans_answers_and_reasons(place: Place)
     settings = talking(sunar={"language_model": "tiny", "scorer": "cross-encoder", "entailment": "nli"})
     assembly = Assembly(settings, Models(settings))
     library, _ = open_library(settings, Models(settings), place[0].documents.path)
-    _, identity = assembly.system(library, effective(settings.sunar, "as-set"))
+    _, identity = assembly.system(replace(library, graph=place[0].graph), effective(settings.sunar, "as-set"))
     for part in ("self-ask/chat/m", "sub_answer@", "meta/chat/m", "nli/FacebookAI/roberta-large-mnli",
                  "cross-encoder/nreimers/", "temperature 0.3, penalties 0.8/0.6, 1000 tokens"):  # fmt: skip
         assert part in identity
