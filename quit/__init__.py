@@ -6,6 +6,7 @@ session the name hides the builtin ``quit``, nothing else; ``exit`` and Ctrl-D s
 
 from typing import TYPE_CHECKING, Any
 
+from quit import errors as errors
 from quit.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ _MODULES = {
     "tables": ("Tables", "open"),
     "instruments": ("convergence", "evaluate_run", "find_leaks", "judge", "labels", "passages"),
 }
-__all__ = sorted(name for names in _MODULES.values() for name in names)
+__all__ = sorted(["errors", *(name for names in _MODULES.values() for name in names)])
 
 
 def __getattr__(name: str) -> Any:

@@ -131,7 +131,7 @@ def drop(
     ] = False,
 ) -> None:
     """Delete kept replies of a language model, so that it is asked again, or what is computed again (vectors,
-    equivalence). Tables made of replies stay: see `quit build --fresh-replies`.
+    equivalence, leaks). Tables made of replies stay: see `quit build --fresh-replies`.
 
     Examples: `quit cache drop gemma3:1b --from http://127.0.0.1:11434/v1`, `quit cache drop vectors`
     """
@@ -155,8 +155,9 @@ def drop(
             if name in (identity, models_of[identity]) and address in (None, server.partition(" ")[0])
         ]
         if not matches:
-            where = f" from {origin}" if origin else did_you_mean(str(name), [*models_of.values(), *stores])
-            raise SettingsError(f"There is no kept reply of {name!r}{where}. See: quit cache stats")
+            nearest = "" if origin else did_you_mean(str(name), sorted({*models_of.values(), *stores}))
+            where = f" from {origin}" if origin else ""
+            raise SettingsError(f"There is no kept reply of {name!r}{where}.{nearest} See: quit cache stats")
         for identity, server in matches:
             count = counted(opened.drop(identity, server), "reply", "replies")
             typer.echo(f"{count} of {identity} from {server or 'this program'} deleted")

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 from quit.common.files import file_checksum, read_json, sync
+from quit.common.progress import note
 from quit.dataset.dataset import Dataset, ExportTables, fingerprint_of
 from quit.dataset.release import Release
 from quit.dataset.release_tables import provenance_of_release
@@ -197,7 +198,9 @@ def _export_one(dataset: Dataset, form: Format, out: Path, options: Options, ove
         (path / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
         sync(path / MANIFEST)
         path.chmod(0o755)  # mkdtemp's 0700 is for temporary folders
-        if overwrite or not _is_there(out / form.name, manifest):
+        if not overwrite and _is_there(out / form.name, manifest):
+            note(f"{out / form.name} holds this export already.")
+        else:
             _move_into_place(path, out / form.name, overwrite, renew, tables.fingerprint)
     return manifest
 

@@ -37,6 +37,8 @@ def source_texts(sources: Any, put: Put) -> list[str]:
     ``sources``: one or a list of texts and paths, a list of records, or a table (pandas, polars, Arrow,
     ``datasets.Dataset``). Raises ``InputError`` for anything else.
     """
+    if isinstance(sources, list | tuple) and not sources:
+        raise InputError("The list of sources is empty. Give a source, or records.")
     several = isinstance(sources, list | tuple) and not any(isinstance(source, Mapping) for source in sources)
     return [_source_text(source, put) for source in (sources if several else [sources])]
 
@@ -52,6 +54,8 @@ def _source_text(source: Any, put: Put) -> str:
 def _rows(source: Any) -> list[Any]:
     if isinstance(source, list | tuple):
         return list(source)
+    if isinstance(source, Mapping):
+        return [source]
     try:
         # A dataset's own table ignores which of its rows are selected.
         return pa.table(source.with_format("arrow")[:] if hasattr(source, "with_format") else source).to_pylist()

@@ -185,7 +185,7 @@ def _as_built(
 ) -> tuple[list[str], str, list[str]]:
     """Return the sources of a workspace's last build, and profile and overrides: as given, else those of that build.
 
-    ``changes``: one setting each, over these; None changes nothing, 0 takes the setting back.
+    ``changes``: settings with an argument of their own. None keeps that of the last build, 0 takes it back.
     """
     from quit.engine.workspace import Workspace
 
@@ -193,7 +193,9 @@ def _as_built(
     if workspace.exists:
         workspace.check_format()
         last = workspace.build or {}
-    texts = override_texts(last.get("overrides") if settings is None else settings)
+    texts = before = override_texts(last.get("overrides"))
+    if settings is not None:
+        texts = _changed([text for text in before if text.partition("=")[0] in changes], override_texts(settings))
     texts = _changed(texts, [f"{key}={value}" for key, value in changes.items() if value is not None])
     zeros = {f"{key}=0" for key in changes}
     texts = [text for text in texts if text not in zeros]

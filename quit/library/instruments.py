@@ -39,6 +39,11 @@ def _models_of(settings: str) -> Models:
     return Models(parse(json.loads(settings)))
 
 
+def _as_list(texts: str | Sequence[str]) -> list[str]:
+    """Return texts as a list; one text is a list of one."""
+    return [texts] if isinstance(texts, str) else list(texts)
+
+
 def find_leaks(
     question: str, answers: Sequence[str], hints: Sequence[str], *, profile: str = "embedded"
 ) -> list[list[Finding]]:
@@ -58,7 +63,9 @@ def find_leaks(
     """
     models = _models(profile)
     settings = load(profile).settings.leakage
-    return find_leaks_in_hints(question, answers, hints, models.equivalence, models.encoder, settings)
+    return find_leaks_in_hints(
+        question, _as_list(answers), _as_list(hints), models.equivalence, models.encoder, settings
+    )
 
 
 def convergence(
@@ -80,7 +87,7 @@ def convergence(
         SettingsError: There is no such profile, or it is wrong.
     """
     cap = load(profile).settings.convergence.candidate_cap
-    item = HintSet(question, tuple(hints), answer, tuple(candidates[: cap - 1]))
+    item = HintSet(question, tuple(_as_list(hints)), answer, tuple(_as_list(candidates)[: cap - 1]))
     return _models(profile).convergence.values([item])[0]
 
 
@@ -94,8 +101,9 @@ def passages(hints: Sequence[str]) -> dict[str, str]:
         Permutation -> text, in the pipeline's order. Five hints make 325 passages; ``"402"`` is the fifth hint, then
         the first, then the third.
     """
-    table = permutation_table(len(hints))
-    texts = passage_texts([list(hints)], table)
+    ranked = _as_list(hints)
+    table = permutation_table(len(ranked))
+    texts = passage_texts([ranked], table)
     return dict(zip(table.permutation.to_pylist(), texts.to_pylist(), strict=True))
 
 
@@ -115,7 +123,7 @@ def judge(question: str, gold_answers: Sequence[str], answer: str, *, profile: s
         SettingsError: There is no such profile, or it is wrong.
         ServerError: The judge's server does not answer.
     """
-    item = JudgeItem("question", question, tuple(gold_answers), answer)
+    item = JudgeItem("question", question, tuple(_as_list(gold_answers)), answer)
     return rule([item], _models(profile).judge)[0]
 
 
@@ -158,7 +166,7 @@ def labels(
             {
                 "question_id": "question",
                 "question": question,
-                "answers": list(gold_answers),
+                "answers": _as_list(gold_answers),
                 "source": "",
                 "content_key": "",
             }

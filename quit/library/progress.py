@@ -14,6 +14,7 @@ from rich.progress import (
     BarColumn,
     Progress,
     SpinnerColumn,
+    Task,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -183,6 +184,14 @@ def _alike(pipeline: Pipeline) -> dict[str, str]:
     return alike
 
 
+class _TimeLeft(TimeRemainingColumn):
+    """The time left of a bar whose total is known."""
+
+    def render(self, task: Task) -> Text:
+        """Return it with the word, or nothing."""
+        return Text("") if task.total is None else super().render(task).append(" left")
+
+
 class _Bars(Notes):
     """A bar, and the time left, for each part of a job that says how far it is."""
 
@@ -196,12 +205,11 @@ class _Bars(Notes):
         if what not in self._tasks:
             self._tasks[what] = self._bar.add_task(escape(what), total=total, share="")
         task = self._bar.tasks[self._tasks[what]]
-        done = task.completed + by
-        if total and done > total:  # the same once more, over other texts
-            self._bar.reset(self._tasks[what], total=total)
-            done = by
-        share = f"{done / total:.0%}" if total else f"{done:,.0f}"
-        self._bar.update(self._tasks[what], completed=done, total=total, share=share)
+        done, whole = task.completed + by, task.total
+        if whole is not None and done > whole and total:  # the same once more, over other texts
+            whole = task.completed + total
+        share = f"{min(1, done / whole):.0%}" if whole else f"{done:,.0f}"
+        self._bar.update(self._tasks[what], completed=done, total=whole, share=share)
 
 
 @contextmanager
@@ -213,8 +221,7 @@ def working(title: str, quiet: bool = False) -> Iterator[None]:
         BarColumn(),
         TextColumn("{task.fields[share]:>4}"),
         TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
+        _TimeLeft(),
         console=_ERR,
         disable=quiet or not _ERR.is_terminal,
         transient=True,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -93,6 +93,9 @@ class Tables:
         return self._opened.read(name)
 
     __getitem__ = arrow
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
 
     def pandas(self, name: str) -> pd.DataFrame:
         """Return a table as a pandas data frame. Raises as :meth:`arrow`."""

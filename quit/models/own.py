@@ -45,12 +45,16 @@ def register_models(
     unless its attribute ``role`` is ``reader``. Raises :class:`SettingsError` for an object without one of the two
     methods, and where shards run in other processes, which do not have it.
     """
+    if not isinstance(models, Mapping):
+        raise SettingsError('Give models as a mapping of names to objects: models={"mine": Mine()}.')
     settings = load(profile, overrides).settings
     if models and settings.run.runner != "threads":
         raise SettingsError(f"Models that are objects work with run.runner=threads only. {_BY_NAME}")
     rows = {reader.name: row for row, reader in enumerate(settings.readers)}
     texts = []
     for name, model in models.items():
+        if isinstance(model, type):
+            raise SettingsError(f"The model {name!r} is a class. Give an object: {model.__name__}().")
         methods = [method for method in ("answer", "verdicts") if callable(getattr(model, method, None))]
         if len(methods) != 1:
             raise SettingsError(

@@ -30,19 +30,22 @@ def left_out(workspace: Workspace) -> list[dict[str, Any]]:
 
 def funnel(workspace: Workspace) -> list[tuple[str, int]]:
     """Return (what, number of questions) from the sources to the splits."""
-    names = ("questions in the sources", "with enough hints", "without answer leakage", "with ranked hints")
     with workspace.connect(tables=["questions", "rejects", "usable_hints", "ranked_hints", "splits"]) as connection:
         counts = connection.execute(
             """
             SELECT (SELECT count(*) FROM questions), (SELECT count(DISTINCT question_id) FROM usable_hints),
                 (SELECT count(DISTINCT question_id) FROM ranked_hints),
-                (SELECT count(*) FROM rejects WHERE stage = 'collect' AND kind = 'question')
+                (SELECT count(*) FROM rejects WHERE stage = 'collect' AND kind = 'question'),
+                (SELECT count(*) FROM rejects WHERE reason = 'beyond_questions')
             """
         ).fetchone()
         splits = dict(connection.execute("SELECT split, count(*) FROM splits GROUP BY 1").fetchall())
     assert counts is not None  # a count has one
-    collected, usable, ranked, short = counts
-    steps = zip(names, (collected + short, collected, usable, ranked), strict=True)
+    collected, usable, ranked, left_out, beyond = counts
+    steps = [("questions in the sources", collected + left_out), ("with enough hints", collected + beyond)]
+    if beyond:
+        steps.append(("the first of them (collect.questions)", collected))
+    steps += [("without answer leakage", usable), ("with ranked hints", ranked)]
     return [*steps, *((f"in {split}", splits.get(split, 0)) for split in ("train", "dev", "test"))]
 
 

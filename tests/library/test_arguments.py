@@ -43,8 +43,14 @@ def test_records_of_any_kind_are_the_same_file(records) -> None:
     assert not path.exists()
 
 
+def test_one_record_is_a_list_of_one() -> None:
+    with temporary_sources(ROWS[0]) as one, temporary_sources(ROWS[:1]) as several:
+        assert [Path(text).name for text in one] == [Path(text).name for text in several]
+
+
 def test_names_are_taken_as_they_are() -> None:
     assert source_texts(["starter", "a.csv", Path("b.jsonl")], None) == [f"jsonl:{STARTER}", "a.csv", "b.jsonl"]
     assert source_texts("triviahg:x.json", None) == ["triviahg:x.json"]
-    with pytest.raises(InputError, match="A int is no source"):
-        source_texts(7, None)
+    for nothing, message in ((7, "A int is no source"), ([], "The list of sources is empty")):
+        with pytest.raises(InputError, match=message):
+            source_texts(nothing, None)

@@ -14,7 +14,7 @@ import quit
 from quit.engine.planning import last_build
 from quit.engine.workspace import Workspace
 from quit.errors import SettingsError
-from quit.library import progress
+from quit.library import building, progress
 from tests.conftest import FEW, ROOT, call_quit
 
 pytestmark = pytest.mark.slow
@@ -77,6 +77,20 @@ def test_the_bar_of_a_build_goes_on_where_it_was(few_built: Path, tmp_path: Path
     for key in ("read:minilm-vector", "read:minilm-late", "judge", "label", "update"):
         workspace.discard(pipeline.folder(pipeline.stage_run(key)))
     assert progress._share_done(pipeline) == pytest.approx(20.7 / 23.9)  # 2 * 1.4 + 0.2 + 0.1 + 0.1 are to do
+
+
+def test_settings_keep_those_that_have_an_argument_of_their_own(few_built: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(few_built, tmp_path / "W")
+    workspace = Workspace.open(folder)
+    workspace.set_build({**(workspace.build or {}), "overrides": ["collect.questions=5", "judge.threshold=0.7"]})
+    for settings, changes, expected in (
+        (None, {}, ["collect.questions=5", "judge.threshold=0.7"]),
+        ({"judge.threshold": 0.6}, {}, ["collect.questions=5", "judge.threshold=0.6"]),
+        ({"judge.threshold": 0.6}, {"collect.questions": 0}, ["judge.threshold=0.6"]),
+        ([], {"collect.questions": 7}, ["collect.questions=7"]),
+    ):
+        changes = {"collect.questions": None, **changes}
+        assert building._as_built(folder, None, settings, changes)[2] == expected
 
 
 class Echo:

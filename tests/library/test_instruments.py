@@ -21,6 +21,9 @@ def test_instruments_on_their_own() -> None:
     assert len(texts) == 325 and texts["402"] == "e a c"
     assert quit.judge(QUESTION, ["Lesotho"], "LESOTHO.").basis == "exact"
     assert quit.judge(QUESTION, ["Lesotho"], "Andorra").verdict.correct is False
+    assert quit.judge(QUESTION, "Lesotho", "Lesotho").verdict.correct, "one text is a list of one, not of its letters"
+    assert quit.find_leaks(QUESTION, "Lesotho", "It pays in Lesotho maloti.")[0] == found[0]
+    assert quit.passages("abc") == {"0": "abc"}
 
 
 def test_labels_follow_from_answers() -> None:

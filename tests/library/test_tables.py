@@ -38,6 +38,7 @@ def test_what_is_no_workspace_and_no_table_is_refused(tmp_path: Path) -> None:
     with pytest.raises(WorkspaceError, match="is not a workspace"):
         quit.open(tmp_path)
     tables = quit.open(Workspace.create(tmp_path / "W").path)
+    assert "labels" in tables and "label" not in tables
     with pytest.raises(InputError, match="'label'.*Did you mean 'labels'"):
         tables["label"]
     with pytest.raises(InputError, match="DuckDB refuses the query"):
@@ -50,7 +51,7 @@ def test_what_is_no_workspace_and_no_table_is_refused(tmp_path: Path) -> None:
 
 def test_the_interface_is_all_that_is_listed() -> None:
     names = {"build", "check", "plan", "open", "Tables", "find_leaks", "convergence", "passages", "judge", "labels"}
-    assert {*dir(quit)} == {*quit.__all__, "__version__"} == names | {"evaluate_run", "__version__"}
+    assert {*dir(quit)} == {*quit.__all__, "__version__"} == names | {"errors", "evaluate_run", "__version__"}
     assert all(getattr(quit, name).__doc__ for name in quit.__all__)
 
 
