@@ -44,20 +44,23 @@ def read(folder: Path) -> Iterator[CorpusRecord]:
         yield record
     whole: dict[str, tuple[int, dict[str, Any]]] = {}
     steps: dict[str, list[tuple[int, dict[str, Any]]]] = {}
+    ids: set[str] = set()
     for line, row in json_lines(folder / "queries.jsonl", "the queries"):
         fields = {**(metadata if isinstance(metadata := row.get("metadata"), dict) else {}), **row}
         identity, text, parent = str(row.get("_id", row.get("id", ""))), row.get("text"), fields.get("parent_id")
         if not identity or not isinstance(text, str) or not clean(text):
             yield _rejected("queries.jsonl", line, "missing_field", "the query has no _id or no text", identity)
-        elif identity in whole:
+        elif identity in ids:
             yield _rejected(
                 "queries.jsonl", line, "duplicate_id", f"an earlier query has the id {identity!r}", identity
             )
         elif parent is None:
+            ids.add(identity)
             whole[identity] = line, {**fields, "id": identity}
         elif type(fields.get("hop")) is not int or fields["hop"] < 1:
             yield _rejected("queries.jsonl", line, "missing_field", "the sub-question has no hop (1, 2, ...)", identity)
         else:
+            ids.add(identity)
             steps.setdefault(str(parent), []).append((line, {**fields, "id": identity}))
     for identity, (line, row) in whole.items():
         rows = [row, *(step for _, step in sorted(steps.pop(identity, []), key=lambda step: step[1]["hop"]))]

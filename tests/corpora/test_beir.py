@@ -60,6 +60,7 @@ def test_lines_that_cannot_be_used_are_rejects_with_file_and_line(tmp_path: Path
         {"_id": "4", "text": " "},
         {"_id": "5", "text": "Step?", "metadata": {"parent_id": "9", "hop": 1}},
         {"_id": "6", "text": "Step?", "metadata": {"parent_id": "1"}},
+        {"_id": "5", "text": "Step?", "metadata": {"parent_id": "1", "hop": 1}},
     ]
     qrels = "1\td0\t1\n1\td7\t1\n8\td0\t1\n"
     folder = _folder(tmp_path / "b", queries, qrels)
@@ -67,6 +68,7 @@ def test_lines_that_cannot_be_used_are_rejects_with_file_and_line(tmp_path: Path
     rejects = [(row["file"], row["reason"], row["detail"]) for row in corpus.rejects.to_pylist()]
     assert sorted(rejects) == [
         ("queries.jsonl", "duplicate_id", "line 2: an earlier query has the id '1'"),
+        ("queries.jsonl", "duplicate_id", "line 6: an earlier query has the id '5'"),
         ("queries.jsonl", "missing_field", "line 3: the query has no _id or no text"),
         ("queries.jsonl", "missing_field", "line 5: the sub-question has no hop (1, 2, ...)"),
         ("queries.jsonl", "no_question", "line 4: there is no query '9'"),
