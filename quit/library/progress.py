@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
@@ -31,6 +32,7 @@ from quit.text.words import counted
 if TYPE_CHECKING:  # it imports every stage: for seconds no Prefect server would start
     from quit.engine.pipeline import Pipeline
 
+warnings.filterwarnings("ignore", "IProgress not found")  # tqdm, which others import in a notebook, warns of it
 _ERR = SafeConsole(stderr=True, highlight=False)
 _TICK = 0.5  # seconds between looks at the forecast and the language models' meter
 

@@ -1,0 +1,76 @@
+"""The notebook, run from top to bottom in a real kernel against a real Label Studio."""
+
+import json
+import os
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from safetensors.numpy import load_file
+
+from quit.engine.workspace import Workspace
+from quit.models.minilm_weights import model_folder
+from quit.text.normalize import normalize_answer
+from tests.answers import answers_in
+from tests.conftest import ROOT
+from tests.label_studio import LABELERS, Live
+
+NOTEBOOK = ROOT / "docs" / "notebook.ipynb"
+FACTS = "import json; print(json.dumps([pushed['new'], pulled['versions'], update, len(positives), before, after]))"
+
+
+def _labels_of_istanbul(workspace: Workspace, run: str) -> dict[str, int]:
+    rows = workspace.read("labels", runs=[run]).to_pylist()
+    return {row["permutation"]: row["label"] for row in rows if row["question_id"] == "jsonl-istanbul"}
+
+
+@pytest.mark.slow
+def test_the_notebook_does_what_it_says(
+    live: Live, prefect_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    nbformat.validate(notebook)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert not any(cell.outputs or cell.execution_count for cell in code)
+    for name, value in {
+        "LABEL_STUDIO_URL": live.account.url,
+        "LABEL_STUDIO_API_KEY": live.account.token,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
+        "HF_HOME": str(tmp_path / "hf"),
+        "IPYTHONDIR": str(tmp_path / "ipython"),
+        "JUPYTER_RUNTIME_DIR": str(tmp_path / "jupyter"),
+    }.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("HF_DATASETS_CACHE", raising=False)
+    facts = nbformat.v4.new_code_cell(FACTS)
+    notebook.cells.append(facts)
+    NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()  # raises as a cell
+    assert "Warning" not in json.dumps([cell.outputs for cell in code])
+    tasks, versions, update, pairs, before, after = json.loads(facts.outputs[0].text)
+
+    workspace = Workspace.open(tmp_path / "workspace")
+    splits = {row["question_id"]: row["split"] for row in workspace.read("splits").to_pylist()}
+    people = {row["question_id"] for row in workspace.read("reviews").to_pylist()}
+    assert people == {question for question, split in splits.items() if split != "train"}
+    assert tasks == versions == len(people)
+    right: dict[str, set[str]] = {}  # passage of Istanbul -> what labelers answered
+    for row in answers_in(workspace, [f"read:{reader}" for reader in LABELERS]):
+        if row["question_id"] == "jsonl-istanbul":
+            right.setdefault(row["permutation"], set()).add(normalize_answer(row["answer"]))
+    for run, accepted in (("label", {"istanbul"}), ("update", {"istanbul", "constantinople"})):
+        expected = {permutation: 2 if answers & accepted else 1 for permutation, answers in right.items()}
+        assert _labels_of_istanbul(workspace, run) == expected
+    rose = sum("istanbul" not in answers and "constantinople" in answers for answers in right.values())
+    assert update["labels_up"] == rose > 0 and update["labels_down"] == 0
+    assert (tmp_path / "workspace" / "releases" / "v1").is_dir()
+
+    labels = workspace.read("labels").to_pylist()
+    assert pairs == sum(
+        row["label"] == 2 and len(row["permutation"]) <= 2 and splits[row["question_id"]] == "train" for row in labels
+    )
+    assert before.keys() == after.keys() == {"Hit@1", "Recall@25", "nDCG@25"} and before != after
+    assert all(0 <= score <= 1 for scores in (before, after) for score in scores.values())
+    packaged, trained = (load_file(folder / "model.safetensors") for folder in (model_folder(), tmp_path / "retriever"))
+    name = "encoder.layer.0.attention.self.query.weight"
+    assert packaged[name].shape == trained[name].shape and (packaged[name] != trained[name]).any()
