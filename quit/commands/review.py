@@ -45,8 +45,8 @@ def serve(
     """
     from annotation.client import connect
     from annotation.server import LocalServer
-    from quit.commands.progress import working
     from quit.common.progress import note
+    from quit.library.progress import working
     from quit.review.store import ReviewStore
     from quit.status.stages import settings_of
 

@@ -50,12 +50,13 @@ def _on_a_terminal(*arguments: str, **variables: str) -> tuple[int, str, str]:
 
     reader = threading.Thread(target=read)
     reader.start()
-    for module in ("commands.console", "library.progress"):  # they look at the terminal when they are imported
-        sys.modules.pop(f"quit.{module}", None)
+    names = ("quit.commands.console", "quit.library.progress")  # they look at the terminal when they are imported
+    imported = {name: sys.modules.pop(name) for name in names if name in sys.modules}
     with os.fdopen(theirs, "w") as terminal:
         done = call_quit(*arguments, stderr=terminal, **{"NO_COLOR": "", "TERM": "xterm-256color", **variables})
-    for module in ("commands.console", "library.progress"):
-        sys.modules.pop(f"quit.{module}", None)
+    for name in names:
+        sys.modules.pop(name, None)
+    sys.modules.update(imported)
     reader.join()
     os.close(ours)
     return done.returncode, done.stdout, shown.decode(errors="replace")
