@@ -55,7 +55,7 @@ def test_the_base_opens_exports_and_scores_and_names_the_extra_of_the_rest(built
     shell = ("-m", "quit.cli")
     count = run(*shell, "query", "-w", str(built), "--csv", "SELECT count(*) AS labels FROM labels").stdout
     assert count.split() == ['"labels"', str(facts["labels"])]
-    run(*shell, "export", "-w", str(built), "--format", "csv,release-json,beir", "--out", "E")
-    assert {path.name for path in (tmp_path / "E").iterdir()} >= {"csv", "release-json", "beir"}
+    run(*shell, "export", "-w", str(built), "--format", "csv,huggingface,release-json", "--out", "E")
+    assert {path.name for path in (tmp_path / "E").iterdir()} >= {"csv", "huggingface", "release-json"}
     refused = run(*shell, "build", "-w", "W", "--source", "starter", code=5).stderr.splitlines()
     assert len(refused) == 1 and "'.[flows]'" in refused[0]

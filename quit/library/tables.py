@@ -13,10 +13,11 @@ import duckdb
 import pyarrow as pa
 
 from quit import contracts
+from quit.common.progress import note
 from quit.dataset.files import current_files
 from quit.dataset.release import Release, open_release, releases_of
 from quit.engine.workspace import Workspace
-from quit.errors import InputError, SettingsError, did_you_mean
+from quit.errors import InputError, MissingDependency, SettingsError, did_you_mean
 from quit.library.arguments import Overrides, only, override_texts
 from quit.release.view import FrozenWorkspace, open_to_read, release_of
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
+    from quit.models.protocols import Encoder
     from quit.settings import Settings
 
 _COUNTS = """
@@ -207,7 +209,6 @@ class Tables:
         from quit.export import export as export_tables
         from quit.export.push import Target, token
         from quit.library.progress import working
-        from quit.models.factory import Models
 
         formats, choices = [formats] if isinstance(formats, str) else list(formats), FineTuning(**fine_tuning)
         if push is None and (public or dry_run):
@@ -217,7 +218,7 @@ class Tables:
         target = Target(push, public) if push is not None else None
         if target and not dry_run:
             token()
-        encoding = "huggingface" in formats or (choices.kind, choices.miner) == ("hard", "encoder")
+        mining = (choices.kind, choices.miner) == ("hard", "encoder")
         with working("export", not progress):
             labelled, settings, about = self._labelled(Path(card) if card else None)
             manifests = export_tables(
@@ -227,7 +228,7 @@ class Tables:
                 overwrite=overwrite,
                 renew=target is not None,
                 paper_keys=paper_keys,
-                encoder=Models(settings).encoder if encoding else None,
+                encoder=_encoder(settings, mining) if mining or "huggingface" in formats else None,
                 fine_tuning=choices,
                 card=about.model_copy(update={"repository": target.repository}) if target else about,
                 benchmark=Path(benchmark) if benchmark else None,
@@ -379,6 +380,19 @@ def open_tables(place: str | Path) -> Tables:
     opened = open_to_read(place)
     release = release_of(opened)
     return Tables(opened, _facts(release) if release else None)
+
+
+def _encoder(settings: Settings, mining: bool) -> Encoder | None:
+    """Return the profile's encoder. Without the extra ``models``: None, with a note, if only the card uses it."""
+    from quit.models.factory import Models
+
+    try:
+        return Models(settings).encoder
+    except MissingDependency as error:
+        if mining:
+            raise
+        note(f"The card does not say how similar questions and passages are. {error}", loud=True)
+        return None
 
 
 def _facts(release: Release) -> dict[str, Any]:
