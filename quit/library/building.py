@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -136,7 +136,7 @@ def plan(
     from quit.operations.plan import plan as plan_costs
 
     last, profile, texts = _as_built(workspace, profile, settings, {"collect.questions": questions})
-    with temporary_sources(last if sources is None else sources) as named:
+    with nullcontext(last) if sources is None else temporary_sources(sources) as named:
         effective, refs = checked_build(named, profile, texts)
         pipeline = Pipeline(Workspace(workspace), effective, refs)
         with working("plan", not progress):
