@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 from flows.server import OwnServer
-from quit.errors import missing_extra
+from quit.errors import require
 
 
 def call_flow(name: str, *arguments: Any, **parameters: Any) -> Any:
@@ -16,8 +15,7 @@ def call_flow(name: str, *arguments: Any, **parameters: Any) -> Any:
 
     Where no Prefect server is named, one is started for this process. Raises ``MissingDependency`` without Prefect.
     """
-    if find_spec("prefect") is None:
-        raise missing_extra(ModuleNotFoundError(name="prefect")) or AssertionError
+    require("prefect")
     # Prefect's log stays off the terminal, which shows progress by itself; its server still gets every line.
     for variable in ("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "PREFECT_LOGGING_SERVER_LEVEL"):
         os.environ.setdefault(variable, "CRITICAL")

@@ -115,8 +115,8 @@ def _parameters(
     overrides: Sequence[str],
     hook: Notice,
 ) -> dict[str, Any]:
-    named = {name for name in Limits.model_fields if name in schedule.model_fields_set}
-    limits = {**hook.model_dump(), **{name: getattr(schedule, name) for name in Limits.model_fields if name in named}}
+    own = [name for name in Limits.model_fields if name in schedule.model_fields_set]
+    limits = {**hook.model_dump(), **{name: getattr(schedule, name) for name in own}}
     profile = str(Path(profile).resolve()) if profile.endswith(".toml") else profile
     run = {"profile": profile, "overrides": list(overrides)}
     # A workspace at a URL has no folder for outputs, so they go to the current folder.

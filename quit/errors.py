@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from errno import EBADF, EIO, ENOSPC
 from functools import wraps
+from importlib.util import find_spec
 from typing import ParamSpec, TypeVar
 
 from quit.text.secrets import without_secrets
@@ -89,29 +90,43 @@ _EXTRA_OF = {
 """Extra of pyproject.toml -> the packages by which its absence shows."""
 
 
-def missing_extra(error: BaseException) -> MissingDependency | None:
-    """Return what to install where an import failed for a package of an extra; None for any other error."""
+def missing_extra(error: BaseException, what: str = "This") -> MissingDependency | None:
+    """Return what to install where an import failed for a package of an extra; None for any other error.
+
+    ``what``: what needs the package, as the subject of a sentence.
+    """
     package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
     for extra, packages in _EXTRA_OF.items():
         if package in packages:
             return MissingDependency(
-                f"This needs the package {package}, of the extra {extra!r}. "
+                f"{what} needs the package {package}, of the extra {extra!r}. "
                 f"Run: pip install -c constraints.txt -e '.[{extra}]'"
             )
     return None
 
 
 @contextmanager
-def importing(what: str) -> Iterator[None]:
+def importing(what: str = "This") -> Iterator[None]:
     """Raise :class:`MissingDependency` for an import in the block that fails for a package of an extra.
 
-    ``what``: what needs it, as the subject of a sentence.
+    ``what``: as :func:`missing_extra`.
     """
     try:
         yield
     except ImportError as error:
-        missing = missing_extra(error)
-        raise (MissingDependency(str(missing).replace("This", what, 1)) if missing else error) from error
+        if missing := missing_extra(error, what):
+            raise missing from error
+        raise
+
+
+def require(package: str, what: str = "This") -> None:
+    """Raise :class:`MissingDependency` if a package of an extra is not installed. Imports nothing.
+
+    ``what``: as :func:`missing_extra`.
+    """
+    with importing(what):
+        if find_spec(package) is None:
+            raise ModuleNotFoundError(name=package)
 
 
 def fault_of_the_machine(error: BaseException) -> QuitError | None:

@@ -98,8 +98,8 @@ class BuildPlan:
 
     @cached_property
     def after_reviews(self) -> list[StageRun]:
-        """The runs that applied reviews can change: those that heed rejected answers, all that read their tables, and
-        the label update."""
+        """The runs that applied reviews can change: labelers asked again about rejected answers, all that read their
+        tables, and the label update."""
         runs: list[StageRun] = []
         for run in self.runs:
             direct = "decisions" in run.stage.inputs or self.heeds_rejections(run)

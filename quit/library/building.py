@@ -81,8 +81,8 @@ def build(
 
     with ExitStack() as stack:
         stack.enter_context(listening(Notes(not progress)))
-        named = [] if sources is None else source_texts(sources, keep)
-        pipeline = stack.enter_context(held_build(workspace, named, profile, texts, add=add, replace=replace))
+        source_names = [] if sources is None else source_texts(sources, keep)
+        pipeline = stack.enter_context(held_build(workspace, source_names, profile, texts, add=add, replace=replace))
         if fresh_replies:
             ask_again(pipeline)
         if pipeline.up_to_date:
@@ -136,8 +136,8 @@ def plan(
     from quit.operations.plan import plan as plan_costs
 
     last, profile, texts = _as_built(workspace, profile, settings, {"collect.questions": questions})
-    with nullcontext(last) if sources is None else temporary_sources(sources) as named:
-        effective, refs = checked_build(named, profile, texts)
+    with nullcontext(last) if sources is None else temporary_sources(sources) as source_names:
+        effective, refs = checked_build(source_names, profile, texts)
         pipeline = Pipeline(Workspace(workspace), effective, refs)
         with working("plan", not progress):
             return plan_costs(pipeline, sample=sample, block=block, throughput=throughput)
@@ -174,8 +174,11 @@ def check(
     from quit.settings import load
     from quit.sources import parse_source
 
-    with temporary_sources(sources) as named:
-        refs, effective = [parse_source(text) for text in named], load(profile, override_texts(settings)).settings
+    with temporary_sources(sources) as source_names:
+        refs, effective = (
+            [parse_source(text) for text in source_names],
+            load(profile, override_texts(settings)).settings,
+        )
         with working("check", not progress):
             return examine(refs, effective, Models(effective) if models else None)
 

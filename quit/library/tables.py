@@ -233,11 +233,11 @@ class Tables:
                 card=about.model_copy(update={"repository": target.repository}) if target else about,
                 benchmark=Path(benchmark) if benchmark else None,
             )
-        written = [
+        formats_written = [
             {"format": each.format, "files": len(each.files), "bytes": sum(entry.bytes for entry in each.files)}
             for each in manifests
         ]
-        facts = {"out": str(out), "formats": written}
+        facts = {"out": str(out), "formats": formats_written}
         return {**facts, "published": _published(Path(out, "huggingface"), target, dry_run)} if target else facts
 
     def _labelled(self, card: Path | None) -> tuple[Any, Settings, Any]:

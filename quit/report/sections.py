@@ -47,8 +47,8 @@ class Section:
 
 def sections(facts: Facts, most: int) -> list[Section]:
     """Return the sections that have anything to show; ``most``: rows of a list."""
-    made = (Section(name, title, list(pieces(facts, most))) for name, title, pieces in _SECTIONS)
-    return [section for section in made if section.pieces]
+    sections = (Section(name, title, list(pieces(facts, most))) for name, title, pieces in _SECTIONS)
+    return [section for section in sections if section.pieces]
 
 
 def _imported(facts: Facts, most: int) -> Pieces:

@@ -159,12 +159,12 @@ def readers_table(workspace: Workspace) -> list[Replies]:
 def replies_table(readers: Sequence[Replies]) -> Table:
     """Return a row per reader: its passages, and each count as a share of them, without columns of zeros."""
     heads = ("NO ANSWER", "correct", "cut", "sentences")
-    shown = [place for place in range(4) if place < 2 or any(counts[place] for _, _, *counts in readers)]
+    columns = [place for place in range(4) if place < 2 or any(counts[place] for _, _, *counts in readers)]
     rows = [
-        (name, f"{passages:,}", *(f"{counts[place] / passages:.1%}" for place in shown))
+        (name, f"{passages:,}", *(f"{counts[place] / passages:.1%}" for place in columns))
         for name, passages, *counts in readers
     ]
-    return Table("Readers", ("reader", "passages", *(heads[place] for place in shown)), rows)
+    return Table("Readers", ("reader", "passages", *(heads[place] for place in columns)), rows)
 
 
 def cut_replies(readers: Sequence[Replies]) -> list[str]:

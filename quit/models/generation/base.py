@@ -160,7 +160,7 @@ def canonical(value: Any) -> bytes:
 def cache_key(identity: str, request: ChatRequest) -> bytes:
     """Return the key of a reply, 32 bytes: a hash of everything that could change it.
 
-    It covers the prompt's messages and ``sample``, so that each repetition has a reply of its own.
+    It covers the prompt's messages and ``sample``, so that every repetition is asked for.
     """
     payload = {
         "model": identity,

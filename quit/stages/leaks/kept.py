@@ -30,12 +30,12 @@ def kept_leaks_of(
     if store is None or equivalence is None or encoder is None:
         return find_leaks_of(items, equivalence, encoder, settings)
     models = (RULES_IDENTITY, WORDS_IDENTITY, equivalence.identity, encoder.identity, settings.model_dump_json())
-    keys = [content_key(f"leaks/{VERSION}", *models, _written(item)) for item in items]
-    found = {
+    keys = [content_key(f"leaks/{VERSION}", *models, _item_text(item)) for item in items]
+    findings_of = {
         key: [[Finding(*leak) for leak in leaks] for leaks in json.loads(value)]
         for key, value in store.read(keys).items()
     }
-    fresh = {key: item for key, item in zip(keys, items, strict=True) if key not in found}
+    fresh = {key: item for key, item in zip(keys, items, strict=True) if key not in findings_of}
     if fresh:
         checked = find_leaks_of([*fresh.values()], equivalence, encoder, settings)
         new = dict(zip(fresh, checked, strict=True))
@@ -45,10 +45,10 @@ def kept_leaks_of(
                 for key, rows in new.items()
             }
         )
-        found |= new
-    return [found[key] for key in keys]
+        findings_of |= new
+    return [findings_of[key] for key in keys]
 
 
-def _written(item: LeakItem) -> str:
-    said = [[astuple(one) for one in overrides] for overrides in item.said()]
-    return json.dumps([item.question, [*item.answers], [*item.hints], said])
+def _item_text(item: LeakItem) -> str:
+    overrides_of_hints = [[astuple(one) for one in overrides] for overrides in item.said()]
+    return json.dumps([item.question, [*item.answers], [*item.hints], overrides_of_hints])

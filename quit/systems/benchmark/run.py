@@ -117,8 +117,8 @@ class Runner:
         }
 
         def ranked(places: range) -> list[Ranking]:
-            found = retriever.search([texts[position] for position in places], depth)
-            return [checked(name, ranking, len(task.passages), depth) for ranking in found]
+            rankings = retriever.search([texts[position] for position in places], depth)
+            return [checked(name, ranking, len(task.passages), depth) for ranking in rankings]
 
         fingerprint, rankings = self._rankings("retrieve", f"{task.name}: {name}", key, task, ranked)
         return System(task, name, "", retriever.identity, fingerprint, rankings)
