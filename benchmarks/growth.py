@@ -1,24 +1,24 @@
 """How each stage of a build grows with the collection, on the embedded profile.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.growth --source triviahg:Copilot.json --source wikihint:test.json [--sizes
-    33,66,132,264]
+    OMP_NUM_THREADS=1 python -m benchmarks.growth [--source triviahg:Copilot.json] [--sizes 100,400,1600]
 
-Takes the first questions of the starter and of the sources in turn, builds them stage by stage in this process without
-a scheduler, and prints CPU seconds of each stage (which other work on the machine hardly changes), bytes of its tables,
-and by how much doubling the collection multiplies the CPU seconds (2 is linear). Values that are kept by content are
-kept in a cache of the run's own.
+Takes the questions of the starter and of the sources in turn, and after them questions of random words with the lengths
+of real ones. Builds each size stage by stage in this process without a scheduler. Prints the CPU seconds of each stage
+(which other work on the machine hardly changes), the kilobytes of its tables per question, and the exponent of its
+growth between two sizes (1 is linear). Values that are kept by content are kept in a cache of the run's own.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import tempfile
 import time
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
+from math import log
 from pathlib import Path
+from random import Random
 
 from benchmarks.measuring import bytes_below, peak_mib
 from benchmarks.synthetic import STARTER, begun, carry_out
@@ -31,30 +31,28 @@ def main() -> None:
     """Build each size and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--source", action="append", default=[])
-    parser.add_argument("--sizes", default="33,66,132,264")
+    parser.add_argument("--sizes", default="100,400,1600")
     options = parser.parse_args()
     import torch
 
     torch.set_num_threads(1)
+    sizes = [int(size) for size in options.sizes.split(",")]
     questions = _questions([f"jsonl:{STARTER}", *options.source])
-    sizes = [size for size in map(int, options.sizes.split(",")) if size <= len(questions)]
-    if not sizes:
-        parser.error(f"the sources have {len(questions)} questions")
+    questions += _random_questions(questions, sizes[-1] - len(questions))
     measured: dict[int, dict[str, tuple[float, int]]] = {}
     for size in sizes:
         with tempfile.TemporaryDirectory() as folder:
             os.environ["QUIT_CACHE"] = str(Path(folder) / "cache")
             measured[size] = _build(Path(folder), questions[:size])
         print(json.dumps({"size": size, "peak_mib": peak_mib(), "stages": measured[size]}), flush=True)
-    last, before = sizes[-1], sizes[-2] if len(sizes) > 1 else sizes[-1]
-    print("| stage | " + " | ".join(f"{size}: CPU s" for size in sizes) + " | KB a question | growth |")
-    print("|---" * (3 + len(sizes)) + "|")
-    for stage in measured[last]:
-        seconds = [measured[size][stage][0] for size in sizes]
-        growth = measured[last][stage][0] / max(1e-9, measured[before][stage][0])
-        doubled = growth ** (1 / math.log2(last / before)) if last > before else growth
-        kilobytes = measured[last][stage][1] / last / 1000
-        print(f"| {stage} | " + " | ".join(f"{one:.1f}" for one in seconds) + f" | {kilobytes:.1f} | {doubled:.2f} |")
+    pairs = list(pairwise(sizes))
+    titles = [f"{size}: CPU s" for size in sizes] + ["KB per question"] + [f"exponent {a} to {b}" for a, b in pairs]
+    print("| stage | " + " | ".join(titles) + " |\n" + "|---" * (1 + len(titles)) + "|")
+    for stage, (_, size) in measured[sizes[-1]].items():
+        seconds = {size: measured[size][stage][0] for size in sizes}
+        cells = [f"{one:.1f}" for one in seconds.values()] + [f"{size / sizes[-1] / 1000:.1f}"]
+        cells += [f"{log(seconds[b] / seconds[a]) / log(b / a):.2f}" if seconds[a] > 0.1 else "" for a, b in pairs]
+        print(f"| {stage} | " + " | ".join(cells) + " |")
 
 
 def _questions(sources: list[str]) -> list[dict]:
@@ -66,6 +64,24 @@ def _questions(sources: list[str]) -> list[dict]:
             if one is not None:
                 found.setdefault(normalize_question(one.question), _line(one, len(found)))
     return list(found.values())
+
+
+def _random_questions(real: list[dict], count: int, seed: int = 7) -> list[dict]:
+    """Return questions whose texts have as many words as those of a real question, of the same words at random."""
+    random = Random(seed)
+    words = [word for line in real for hint in line["hints"] for word in hint["hint"].split()]
+    names = [word.strip(".,") for word in words if word[0].isupper()]
+
+    def like(text: str) -> str:
+        return " ".join(random.choices(words, k=len(text.split())))
+
+    lines = []
+    for place in range(len(real), len(real) + count):
+        model = random.choice(real)
+        hints = [{**hint, "hint": f"{like(hint['hint'])}."} for hint in model["hints"]]
+        line = {"id": f"{place:05d}", "question": f"{like(model['question'])}?", "hints": hints}
+        lines.append(line | {"answers": [" ".join(random.choices(names, k=2))]})
+    return lines
 
 
 def _line(one: RawQuestion, place: int) -> dict:

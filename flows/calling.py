@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -10,10 +11,11 @@ from flows.server import OwnServer
 from quit.errors import require
 
 
-def call_flow(name: str, *arguments: Any, **parameters: Any) -> Any:
+def call_flow(name: str, *arguments: Any, imports: Sequence[str] = (), **parameters: Any) -> Any:
     """Call the flow ``name`` (``build.build_held``: module and function below ``flows``) and return its result.
 
-    Where no Prefect server is named, one is started for this process. Raises ``MissingDependency`` without Prefect.
+    Where no Prefect server is named, one is started for this process. ``imports``: modules that the flow will need;
+    they are imported while that server starts. Raises ``MissingDependency`` without Prefect.
     """
     require("prefect")
     # Prefect's log stays off the terminal, which shows progress by itself; its server still gets every line.
@@ -32,10 +34,12 @@ def call_flow(name: str, *arguments: Any, **parameters: Any) -> Any:
     if own is not None and (PREFECT_API_URL.value() or not PREFECT_SERVER_EPHEMERAL_ENABLED.value()):
         own.stop()
         own = None
-    module, _, function = name.rpartition(".")
-    flow = getattr(import_module(f"flows.{module}"), function)
+    place, _, function = name.rpartition(".")
+    flow = getattr(import_module(f"flows.{place}"), function)
     if own is None:
         return flow(*arguments, **parameters)
+    for module in imports:
+        import_module(module)
     own.wait()
     os.environ["PREFECT_API_URL"] = own.url
     refresh_global_settings_context()

@@ -367,7 +367,7 @@ class Tables:
         with working("labels", not progress), held as pipeline:
             if nothing_to_update(pipeline, withdraw):
                 return asdict(update_report(pipeline, ran=False))
-            return call_flow("review.update_held", pipeline, withdraw)["update"]
+            return call_flow("review.update_held", pipeline, withdraw, imports=("quit.models.minilm_layers",))["update"]
 
 
 def open_tables(place: str | Path) -> Tables:
