@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, KeysView
+from collections.abc import Iterator, KeysView, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -207,7 +207,7 @@ class ReleaseFiles:
                 )
 
 
-def _names(keys: dict[tuple[str, str], KeysView[str]]) -> set[str]:
+def _names(keys: Mapping[tuple[str, str], KeysView[str]]) -> set[str]:
     places = ((*place, *key) for place, under in keys.items() for key in ((), *((key,) for key in under)))
     return {".".join(("subsets", *place)) for place in places}
 
