@@ -12,9 +12,6 @@ from prefect.artifacts import create_link_artifact, create_markdown_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.logging import get_run_logger
 
-from annotation.client import connect
-from annotation.project import push as push_items
-from annotation.sync import pull as pull_reviews
 from flows.notices import HOOKS
 from flows.parameters import NO_LIMITS, Step
 from flows.scheduling import FlowResult, run_held, run_with_limits
@@ -40,6 +37,9 @@ Reports = dict[str, dict[str, Any]]
 @without_secrets_in_errors
 def push(pipeline: Pipeline, url: str | None, project: int | None, new_project: bool, repair: bool) -> dict[str, Any]:
     """Bring the project on the server up to date; returns what was done."""
+    from annotation.client import connect  # not at the top: to update labels needs no Label Studio, which takes seconds
+    from annotation.project import push as push_items
+
     workspace, settings = pipeline.workspace, pipeline.settings
     controls = controls_of(settings.review)
     held_back = sorted(controls.questions) if controls else ()
@@ -66,6 +66,9 @@ def push(pipeline: Pipeline, url: str | None, project: int | None, new_project: 
 @without_secrets_in_errors
 def pull(pipeline: Pipeline, url: str | None, project: int | None, full: bool) -> dict[str, Any]:
     """Append what people did since the last pull to `reviews`; returns counts."""
+    from annotation.client import connect
+    from annotation.sync import pull as pull_reviews
+
     workspace, settings = pipeline.workspace, pipeline.settings
     server = connect(workspace.path, settings.review, url)
     return asdict(pull_reviews(ReviewStore(workspace), server, settings, project=project, full=full))

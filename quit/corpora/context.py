@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import codecs
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import ijson
-
 from quit.errors import InputError
 from quit.retrieval.records import STAGE, CorpusRecord, RawDocument, RawQuery, clean
 from quit.sources.fields import BadRecord, Item, as_record, plain, quote, reject, unusable
-from quit.sources.files import Shallow, check_file, is_array, line_items
+from quit.sources.files import array_values, check_file, is_array, line_items
 from quit.sources.records import Reject
-from quit.text.secrets import shown
 
 
 @dataclass
@@ -57,15 +53,12 @@ def streamed_items(path: Path, expected: str) -> Iterator[Item]:
         return
     position = 0
     with path.open("rb") as file:
-        if file.read(3) != codecs.BOM_UTF8:
-            file.seek(0)
         try:
-            for value in ijson.items(Shallow(file), "item", use_float=True):
+            for value in array_values(file):
                 yield Item(value, position, path.name, f"record {position}")
                 position += 1
-        except (ijson.JSONError, UnicodeDecodeError) as error:
-            reason = shown(str(error), 160)
-            raise InputError(f"{path} is not JSON: {reason} (record {position}). Expected {expected}.") from None
+        except ValueError as error:
+            raise InputError(f"{path} is not JSON: {error} (record {position}). Expected {expected}.") from None
 
 
 def corpus_records(

@@ -137,7 +137,15 @@ class Workspace(Location):
         """
         if contracts.table(name).grows:  # people's work, not made by a stage; reviews are read whole
             return [(path, shard == WHOLE or name == "reviews") for path in Log(self, name).files]
-        current = self.current(runs)
+        return self._stage_files(name, shard, runs, self.current(runs))
+
+    def _stage_files(
+        self,
+        name: str,
+        shard: Range,
+        runs: Sequence[str] | None,
+        current: Mapping[str, tuple[Path, dict[str, Any]]],
+    ) -> list[tuple[Path, bool]]:
         if runs is None:
             # A stage that supersedes a table (the label update) has it for itself.
             superseding = [run for run, (_, manifest) in current.items() if name in manifest.get("supersedes", ())]
@@ -202,15 +210,16 @@ class Workspace(Location):
         ``question_id``: open only the parts that may hold this question, and all rejects and logs.
         ``tables``: only these, where a store would have to be asked for the others in vain.
         """
-        connection = duckdb.connect()
+        connection, current = duckdb.connect(), self.current()
         bounds = WHOLE if question_id is None else Range(0, 1, question_id, question_id + "\0")
         for name in contracts.TABLES if tables is None else tables:
             contract = contracts.table(name)
-            files = [str(path) for path, _ in self.part_files(name, WHOLE if name == "rejects" else bounds)]
-            if files and contract.grows:
+            if contract.grows:
                 connection.register(name, self.read(name))  # parts may be of several versions
-            elif files:
-                paths = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
+                continue
+            files = self._stage_files(name, WHOLE if name == "rejects" else bounds, None, current)
+            if files:
+                paths = ", ".join("'" + str(path).replace("'", "''") + "'" for path, _ in files)
                 connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet([{paths}])")
             else:
                 connection.register(name, contract.schema.empty_table())

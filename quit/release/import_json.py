@@ -8,18 +8,16 @@ read. A hint may have ``convergence`` and ``origin`` too, as our own export writ
 
 from __future__ import annotations
 
-import codecs
-import io
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, KeysView, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-import ijson
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from quit.common.files import read_json
 from quit.common.progress import advance
@@ -29,7 +27,7 @@ from quit.errors import InputError
 from quit.export.files import read_manifest
 from quit.export.release_json import PAPER_LABELERS, PAPER_READERS
 from quit.sources.fields import describe, quote
-from quit.sources.files import Shallow, check_file
+from quit.sources.files import array_values, check_file
 from quit.stages.labelling.passages import MAX_HINTS, PermutationTable, permutation_table, subset_of
 from quit.text.secrets import shown
 
@@ -40,6 +38,14 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9.-]*")  # as settings have it
 _INFO = ("name", "role", "identity", "kind")
 
 
+def _encodable(text: str) -> str:
+    text.encode()  # raises where JSON gives half a character
+    return text
+
+
+_Text = Annotated[str, AfterValidator(_encodable)]
+
+
 class _Part(BaseModel):
     model_config = ConfigDict(strict=True, extra="allow")
 
@@ -47,22 +53,17 @@ class _Part(BaseModel):
 class Hint(_Part):
     """A hint as published."""
 
-    hint: str
+    hint: _Text
     convergence: float | None = Field(None, ge=0, le=1)
-    origin: str | None = None
-
-
-class _Passage(_Part):
-    __pydantic_extra__: dict[str, str]  # reader -> its answer
-    label: Any = None
+    origin: _Text | None = None
 
 
 class _Question(_Part):
-    id: str
-    question: str
-    answers: list[str] = Field(min_length=1)
+    id: _Text
+    question: _Text
+    answers: list[_Text] = Field(min_length=1)
     hints: list[Hint] = Field(min_length=1, max_length=MAX_HINTS)
-    subsets: dict[str, dict[str, _Passage]]
+    subsets: dict[str, dict[str, dict[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ class ReleaseFiles:
         self._file_of: dict[str, str] = {}
         self._first = ""
         self._permutations: PermutationTable | None = None
-        self._expected: dict[tuple[str, str], set[str]] = {}  # (subset, permutation) -> keys of the passage
+        self._expected: dict[tuple[str, str], KeysView[str]] = {}  # (subset, permutation) -> keys of the passage
 
     def _path(self, split: str) -> Path:
         paths = [self.folder / f"{split}{suffix}" for suffix in SUFFIXES]
@@ -152,7 +153,7 @@ class ReleaseFiles:
             self._begin(passages, len(record.hints), f"question {quote(record.id)} of {file}")
         if len(record.hints) != self.permutations.n:
             raise _Fault(f"it has {len(record.hints)} hints, but {self._first} has {self.permutations.n}.")
-        keys = {place: passage.model_fields_set for place, passage in passages.items()}
+        keys = {place: passage.keys() for place, passage in passages.items()}
         if keys != self._expected:
             names, expected = _names(keys), _names(self._expected)
             name = min(names ^ expected)
@@ -160,34 +161,45 @@ class ReleaseFiles:
                 f"`{name}` {'does not belong here' if name in names else 'is missing'}: each order of the "
                 f"{self.permutations.n} hints needs a passage with the readers of {self._first}."
             )
-        extra = [passages[place].model_extra or {} for place in self._expected]
-        answers = {key: [answers[key] for answers in extra] for key in self.keys}
-        self._check_labels(passages, answers, set(record.answers))
+        in_order = [passages[place] for place in self._expected]
+        answers = {key: [passage[key] for passage in in_order] for key in self.keys}
+        self._check_texts(answers)
+        self._check_labels(in_order, answers, set(record.answers))
         self._file_of[record.id] = file
         self.repeated += len(set(record.answers)) < len(record.answers)
         self.unread.update(f"`{key}`" for key in record.model_extra or ())
         self.unread.update({f"`hints.{key}`" for hint in record.hints for key in hint.model_extra or ()})
         return Published(record.id, record.question, list(dict.fromkeys(record.answers)), record.hints, answers)
 
-    def _begin(self, passages: dict[tuple[str, str], _Passage], hints: int, first: str) -> None:
+    def _begin(self, passages: dict[tuple[str, str], dict[str, Any]], hints: int, first: str) -> None:
         """Take from the first question what all others must have: hints, names of subsets, readers."""
         table = permutation_table(hints)
         names = {subset_of(permutation): subset for subset, permutation in passages}
         self.subsets = {ours: theirs for ours, theirs in names.items() if ours != theirs}
-        passage = next(iter(passages.values()), _Passage())
-        self.readers, self.keys = _readers(self.folder, list(passage.model_extra or ()))
+        fields = dict.fromkeys(next(iter(passages.values()), ()))
+        self.readers, self.keys = _readers(self.folder, [key for key in fields if key != LABEL])
         self._permutations, self._first = table, first
         for subset, permutation in zip(table.subset.to_pylist(), table.permutation.to_pylist(), strict=True):
-            self._expected[names.get(subset, subset), permutation] = passage.model_fields_set
+            self._expected[names.get(subset, subset), permutation] = fields.keys()
 
-    def _check_labels(
-        self, passages: dict[tuple[str, str], _Passage], answers: dict[str, list[str]], valid: set[str]
-    ) -> None:
+    def _check_texts(self, answers: dict[str, list[Any]]) -> None:
+        try:
+            "".join(chain.from_iterable(answers.values())).encode()
+        except (TypeError, UnicodeEncodeError):
+            places = ((place, key) for key in answers for place in self._expected)
+            for (place, key), answer in zip(places, chain.from_iterable(answers.values()), strict=True):
+                if not isinstance(answer, str) or answer != answer.encode(errors="ignore").decode():
+                    name = ".".join((*place, key))
+                    raise _Fault(f"`subsets.{name}` is {describe(answer)}, expected is a valid text.") from None
+
+    def _check_labels(self, passages: list[dict[str, Any]], answers: dict[str, list[str]], valid: set[str]) -> None:
         labelers = [key for key, info in zip(self.keys, self.readers, strict=True) if info.role == "labeler"]
         for row, (place, keys) in enumerate(self._expected.items()):
-            label = passages[place].label
+            if LABEL not in keys:
+                return  # of no passage: all have the same keys
+            label = passages[row][LABEL]
             right = [key for key in labelers if answers[key][row] in valid]
-            if LABEL in keys and label != (2 if right else 1):
+            if label != (2 if right else 1):
                 why = f"the answer of `{right[0]}` is" if right else "no labeler's answer is"
                 raise _Fault(
                     f"`subsets.{'.'.join(place)}.{LABEL}` is {describe(label)}, but {why} among `answers`, so the "
@@ -195,7 +207,7 @@ class ReleaseFiles:
                 )
 
 
-def _names(keys: dict[tuple[str, str], set[str]]) -> set[str]:
+def _names(keys: Mapping[tuple[str, str], KeysView[str]]) -> set[str]:
     places = ((*place, *key) for place, under in keys.items() for key in ((), *((key,) for key in under)))
     return {".".join(("subsets", *place)) for place in places}
 
@@ -203,15 +215,11 @@ def _names(keys: dict[tuple[str, str], set[str]]) -> set[str]:
 def _records(path: Path) -> Iterator[Any]:
     count = 0
     try:
-        with pa.input_stream(str(path), compression="detect") as stream, io.BufferedReader(stream, 1 << 20) as file:
-            if file.peek(3).startswith(codecs.BOM_UTF8):
-                file.read(3)
-            if not file.peek(4096).lstrip().startswith(b"["):
-                raise InputError(f"{path} holds no JSON array; expected {EXPECTED}.")
-            for record in ijson.items(Shallow(file), "item", use_float=True):
+        with pa.input_stream(str(path), compression="detect") as stream:
+            for record in array_values(stream):
                 yield record
                 count += 1
-    except (ijson.JSONError, UnicodeDecodeError, OSError) as error:
+    except (ValueError, OSError) as error:
         raise InputError(
             f"{path} cannot be read after {count} questions: {shown(str(error), 160)}. Take it again from where it was "
             f"published; expected {EXPECTED}."

@@ -6,15 +6,13 @@ A damaged array ends the file (nothing after the damage can be trusted); a damag
 from __future__ import annotations
 
 import codecs
+import io
 import json
 import re
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
-
-import ijson
-import numpy as np
+from typing import IO, Any
 
 from quit.errors import InputError
 from quit.sources.fields import MAX_QUOTE, BadRecord, Item, describe
@@ -26,17 +24,14 @@ MAX_WHOLE = 1 << 31
 """Bytes of a file that is read whole, 2 GiB: it takes up to four times its size in memory. JSON Lines may be of
 any size."""
 
-MAX_DEPTH = 100
-"""Levels of nesting in a file that is read record by record; those of published files have six."""
-
-_STEPS = np.zeros(256, dtype=np.int64)
-_STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
-_NO_MARKS = bytes(set(range(256)) - set(b'[]{}"'))
+AT_ONCE = 1 << 22
+"""Characters of an array that are read at a time where it is read record by record."""
 
 Pairs = Callable[[list[tuple[str, Any]]], dict[str, Any]]
 """Makes an object of its keys and values, as ``object_pairs_hook`` of :mod:`json`; sees keys that are there twice."""
 
 _SPACE = re.compile(r"[ \t\r\n]*")
+_TOKEN = len("\\ud83d\\ude00")  # the longest that a cut can leave in halves, except texts
 _DECODER = json.JSONDecoder()
 
 
@@ -128,28 +123,54 @@ def json_items(path: Path, expected: str, marks: frozenset[str]) -> Iterator[Ite
     yield from _object(value, path)
 
 
-class Shallow:
-    """A JSON file for ijson, which takes gigabytes to go thousands of levels deep: reads as ``file`` does, but raises
-    ``ijson.JSONError`` above ``MAX_DEPTH`` levels."""
+def array_values(file: IO[bytes], at_once: int = AT_ONCE) -> Iterator[Any]:
+    """Yield the values of a JSON array one at a time: in memory are one of them and ``at_once`` characters.
 
-    def __init__(self, file: Any) -> None:
-        self._file = file
-        self._depth, self._within_text, self._backslash = 0, 0, b""
+    Raises ``ValueError`` with what is wrong, in words, for anything else; also for text that is not UTF-8.
+    """
+    reader = io.TextIOWrapper(file, "utf-8-sig", newline="")
+    text, at, more = "", 0, True
 
-    def read(self, size: int = -1) -> bytes:
-        """Return the next bytes."""
-        data = self._file.read(size)
-        bare = (self._backslash + data).replace(b"\\\\", b"..").replace(b'\\"', b"..")
-        self._backslash = b"\\" if bare.endswith(b"\\") else b""
-        marks = bare.translate(None, _NO_MARKS)
-        if marks:
-            characters = np.frombuffer(marks, dtype=np.uint8)
-            within = (np.cumsum(characters == ord('"')) + self._within_text) % 2
-            depths = self._depth + np.cumsum(np.where(within, 0, _STEPS[characters]))
-            if depths.max() > MAX_DEPTH:
-                raise ijson.JSONError(f"nested more than {MAX_DEPTH} levels deep")
-            self._depth, self._within_text = int(depths[-1]), int(within[-1])
-        return data
+    def read() -> None:
+        nonlocal text, at, more
+        piece = reader.read(max(at_once, len(text) - at))
+        text, at, more = text[at:] + piece, 0, bool(piece)
+
+    def mark() -> str:
+        """Return the next character that is no space."""
+        nonlocal at
+        while (at := _skip(text, at)) == len(text) and more:
+            read()
+        return text[at : at + 1]
+
+    if mark() != "[":
+        raise ValueError("it holds no JSON array")
+    at += 1
+    if mark() != "]":
+        while True:
+            mark()
+            try:
+                value, end = _DECODER.raw_decode(text, at)
+            except json.JSONDecodeError as error:
+                cut = error.msg.startswith("Unterminated") or error.pos + _TOKEN >= len(text)
+                if not (cut and more):
+                    raise ValueError(error.msg) from None
+                end = len(text)
+            except RecursionError:
+                raise ValueError("nesting too deep") from None
+            if end + _TOKEN >= len(text) and more:
+                read()  # a number may go on
+                continue
+            at = end
+            yield value
+            if mark() != ",":
+                break
+            at += 1
+        if mark() != "]":
+            raise ValueError("expected ',' or ']'")
+    at += 1
+    if mark():
+        raise ValueError("unexpected text after the array")
 
 
 def line_items(path: Path, expected: str, pairs: Pairs | None = None) -> Iterator[Item]:

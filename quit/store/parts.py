@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from quit import contracts
-from quit.common.files import file_checksum, known_checksum
+from quit.common.files import file_checksum, file_mark, is_settled, known_checksum
 from quit.common.ids import content_hash
 from quit.common.ranges import Range
 from quit.errors import WorkspaceError
@@ -20,6 +20,7 @@ from quit.errors import WorkspaceError
 UNREADABLE = (OSError, pa.ArrowException, ValueError)
 """Errors of reading a damaged Parquet file; the last one for names and texts that are not UTF-8."""
 _HASH = b"quit.rows"
+_WHOLE: set[tuple[Any, ...]] = set()  # marks of the parts of logs whose rows were compared with their hash
 _ROWS = 1 << 17  # read at a time where only their checksums are of interest
 
 
@@ -104,12 +105,16 @@ def read_log_part(name: str, path: Path) -> pa.Table:
     Raises :class:`WorkspaceError` for one whose rows are not those that were written, or a newer program's.
     """
     try:
+        mark = file_mark(path)
         rows = pq.read_table(path, partitioning=None, page_checksum_verification=True)
         schema = contracts.table(name).schema
         if unknown := {*rows.column_names} - {*schema.names}:
             raise ValueError(f"{name} has no column {min(unknown)}: a newer program wrote this")
-        if (rows.schema.metadata or {}).get(_HASH) != _hash(rows):
-            raise ValueError("its rows are not those that were written")
+        if mark not in _WHOLE:
+            if (rows.schema.metadata or {}).get(_HASH) != _hash(rows):
+                raise ValueError("its rows are not those that were written")
+            if is_settled(mark) and file_mark(path) == mark:
+                _WHOLE.add(mark)
         return rows.cast(schema)
     except UNREADABLE as error:
         raise WorkspaceError(

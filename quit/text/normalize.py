@@ -29,15 +29,19 @@ STOP_WORDS = frozenset(
 )
 
 
-class _WithoutPunctuation(dict[int, int | None]):
-    """A table for ``str.translate`` that deletes punctuation, filled as characters turn up."""
+class _Punctuation(dict[int, str]):
+    """A table for ``str.translate`` that puts a text in place of punctuation, filled as characters turn up."""
 
-    def __missing__(self, code: int) -> int | None:
-        self[code] = None if is_punctuation(chr(code)) else code
+    def __init__(self, replacement: str) -> None:
+        super().__init__()
+        self._replacement = replacement
+
+    def __missing__(self, code: int) -> str:
+        self[code] = self._replacement if is_punctuation(chr(code)) else chr(code)
         return self[code]
 
 
-_WITHOUT_PUNCTUATION = _WithoutPunctuation()
+_WITHOUT_PUNCTUATION, _SPACED = _Punctuation(""), _Punctuation(" ")
 
 
 @lru_cache(maxsize=65536)
@@ -71,8 +75,7 @@ def is_punctuation(char: str) -> bool:
 
 def normalize_question(text: str) -> str:
     """Return the form in which two questions are compared: as answers are, but articles stay."""
-    apart = "".join(" " if is_punctuation(char) else char for char in _folded(text))
-    return " ".join(_folded(apart).split())
+    return " ".join(_folded(_folded(text).translate(_SPACED)).split())
 
 
 def strip_accents(text: str) -> str:

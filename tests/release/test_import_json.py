@@ -75,6 +75,13 @@ FAULTS = {
         lambda q: _passage(q).update(mine="x"),
         "`subsets.01.10.mine` does not belong here: .* the readers of question 'b'",
     ),
+    "an answer": (lambda q: _passage(q).update({"qwen-3-8b": None}), r"subsets\.01\.10\.qwen-3-8b` is null, expected"),
+    "half a character": (
+        lambda q: _passage(q).update({"qwen-3-8b": "\ud800"}),
+        r"subsets\.01\.10\.qwen-3-8b` is the text",
+    ),
+    "half a character of a hint": (lambda q: q["test"][0]["hints"][1].update(hint="\udfff"), r"hints\.1\.hint: "),
+    "no passage": (lambda q: q["test"][0]["subsets"]["01"].update({"10": 3}), r"subsets\.01\.10: Input should be"),
     "no subsets": (lambda q: q["test"][0].update(subsets=[]), "subsets: Input should be a valid dictionary"),
     "id of another split": (lambda q: q["test"][0].update(id="b"), "train.json has a question with this id already"),
     "wrong label": (lambda q: _label_all(q, 1), "label` is the number 1, but the answer of `qwen-3-4b` is among"),
@@ -128,7 +135,7 @@ def test_a_manifest_that_is_no_json_is_not_passed_over(text: str, tmp_path: Path
 def test_files_that_are_missing_or_no_json(tmp_path: Path) -> None:
     folder = write(tmp_path, splits())
     for text, said in (
-        ("{}", "holds no JSON array"),
+        ("{}", "cannot be read after 0 questions: it holds no JSON array"),
         ('[{"id": "x', "cannot be read after 0 questions"),
         ('[{"id": \x06\x07' + "y" * 900, "cannot be read after 0 questions: [ -~]{1,170}Take it"),
         ("", "is empty"),
@@ -151,5 +158,5 @@ def test_a_file_nested_too_deep_is_refused_before_it_takes_all_memory(tmp_path: 
     for split in ("dev", "test"):
         (tmp_path / f"{split}.json").write_text("[]")
     (tmp_path / "train.json").write_text("[" + opened * 200_000 + "1" + closed * 200_000 + "]")
-    with pytest.raises(InputError, match="train.json cannot be read after 0 questions: nested more than 100 levels"):
+    with pytest.raises(InputError, match="train.json cannot be read after 0 questions: nesting too deep"):
         list(ReleaseFiles(tmp_path).questions("train"))

@@ -1,32 +1,39 @@
-"""JSON that is read record by record: what passes, and how deep it may be."""
+"""JSON that is read record by record: the same values wherever reads end, and what is refused."""
 
 import io
 import json
 
-import ijson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quit.sources.files import MAX_DEPTH, Shallow
+from quit.sources.files import array_values
 
-TEXTS = st.text('"\\\\[]{}é\u2028x', max_size=6)
-PLAIN = st.none() | st.integers() | TEXTS
+TEXTS = st.text('"\\[]{}é\u2028x😀', max_size=6)
+PLAIN = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS
 VALUES = st.recursive(PLAIN, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3))
 
 
-def _read(data: bytes, size: int) -> bytes:
-    file = Shallow(io.BytesIO(data))
-    return b"".join(iter(lambda: file.read(size), b""))
+@given(st.lists(VALUES, max_size=4), st.integers(1, 9), st.sampled_from([None, 2]), st.booleans(), st.booleans())
+def test_values_are_those_of_the_whole_wherever_reads_end(values, at_once, indent, escaped, marked) -> None:
+    data = json.dumps(values, ensure_ascii=escaped, indent=indent).encode("utf-8-sig" if marked else "utf-8")
+    assert list(array_values(io.BytesIO(data), at_once)) == values
+    with pytest.raises(ValueError):
+        list(array_values(io.BytesIO(data[:-1]), at_once))
+    with pytest.raises(ValueError, match="unexpected text after the array"):
+        list(array_values(io.BytesIO(data + b"\n1"), at_once))
 
 
-@given(st.lists(VALUES, max_size=3), st.integers(1, 9), st.integers(0, 3))
-def test_depth_is_counted_whatever_texts_hold_and_wherever_reads_end(values, size, beyond):
-    deep = MAX_DEPTH - 1 + beyond
-    text = json.dumps(values, ensure_ascii=bool(size % 2))
-    data = f"[{text}, {'[' * deep}{']' * deep}]".encode()
-    if beyond:
-        with pytest.raises(ijson.JSONError, match="levels deep"):
-            _read(data, size)
-    else:
-        assert _read(data, size) == data
+@pytest.mark.parametrize(("text", "count", "said"), [
+    (b"", 0, "no JSON array"), (b'{"a": []}', 0, "no JSON array"), (b"[1, 2 3]", 2, "expected ',' or ']'"),
+    (b"[1, ]", 1, "Expecting value|trailing comma"), (b'["\xff"]', 0, "codec can't decode"),
+    (b'["a\nb"]', 0, "control character"), (b"[1, {a: 1}" + b" " * 99 + b"]", 1, "Expecting property name"),
+    (b"[" * 200_000 + b"]" * 200_000, 0, "nesting too deep"), (b"[1, " + b"9" * 5000 + b"]", 1, "limit"),
+])  # fmt: skip
+def test_what_is_no_array_is_refused_after_the_values_before(text: bytes, count: int, said: str) -> None:
+    for at_once in (1, 1 << 20):
+        values = []
+        with pytest.raises(ValueError, match=said):
+            for value in array_values(io.BytesIO(text), at_once):
+                values.append(value)
+        assert values == [1, 2][:count]

@@ -67,6 +67,8 @@ def _exact(hint: str, answer: str, question: str) -> Iterator[str]:
         if answer.strip() and answer.strip() in hint:
             yield answer.strip()
         return
+    if hint.isascii() and wanted[0] not in hint.casefold():  # no word can be it: none has to be read
+        return
     single = len(wanted) == 1
     for first, last in runs(read(hint), wanted, [word.plain for word in read(hint)]):
         # "it", "us" or "May" in running text is not the answer IT, US or May.
