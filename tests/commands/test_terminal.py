@@ -16,7 +16,6 @@ import typer
 
 from quit import errors
 from quit.cli import app
-from quit.common.progress import Listener, advance, listening
 from quit.common.terminal import wrapped
 from quit.engine.workspace import Workspace
 from quit.errors import SettingsError
@@ -96,20 +95,6 @@ def test_the_page_has_the_exit_codes_of_the_code() -> None:
 )
 def test_sentences_break_at_spaces_and_commands_stay_whole(text: str, lines: list[str]) -> None:
     assert wrapped(text, 15).split("\n") == lines
-
-
-def test_progress_is_told_only_to_who_listens() -> None:
-    heard = []
-
-    class Ear(Listener):
-        def advanced(self, what: str, by: int, total: int | None) -> None:
-            heard.append((what, by, total))
-
-    advance("nothing", 1, 2)
-    with listening(Ear()):
-        advance("something", 3, 10)
-    advance("nothing", 1, 2)
-    assert heard == [("something", 3, 10)]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """``labels.partial = "exact"``: the labels of a full build from fewer answers, for every order and number of shards."""
 
-import itertools
 import json
 import shutil
 from pathlib import Path
@@ -32,10 +31,10 @@ def _right(folder: Path) -> dict[tuple[str, str], list[str]]:
     return {(row["question_id"], row["permutation"]): row["labelers"] for row in rows}
 
 
-@pytest.mark.parametrize("order", list(itertools.permutations(LABELERS)), ids=" ".join)
-def test_every_order_gives_the_labels_of_a_full_build(full: Path, tmp_path: Path, order: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("turn", range(3))
+def test_every_order_gives_the_labels_of_a_full_build(full: Path, tmp_path: Path, turn: int) -> None:
     """... and asks a labeler about exactly the passages that no earlier one answers correctly in the full build."""
-    right = _right(full)
+    right, order = _right(full), [*LABELERS[turn:], *LABELERS[:turn]]
     labels = Workspace.open(full).read("labels")["label"]
     pipeline, _ = build(shutil.copytree(full, tmp_path / "W"), EXACT, f"labels.order={json.dumps(order)}")
     workspace = pipeline.workspace
@@ -88,7 +87,7 @@ def test_neither_shards_nor_a_stop_after_every_step_change_a_row(exact: Path, tm
         (EXACT, {"read:minilm-late", "read:minilm-evidence"}),
         (
             "judge.threshold=0.9",
-            {*(f"probe:{name}" for name in READERS), "split", "enumerate", *(f"read:{name}" for name in READERS)},
+            {"split", "enumerate", *(f"{run}:{name}" for run in ("probe", "read") for name in READERS)},
         ),
     ],
 )

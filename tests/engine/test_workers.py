@@ -18,6 +18,7 @@ from quit.engine.workspace import Workspace
 from quit.errors import InputError, QuitError, WorkspaceError
 from quit.models.generation.meter import Meter
 from quit.settings import ServerSettings
+from quit.settings.runner import parse_runner
 from tests.conftest import STARTER
 from tests.partly import plan_build
 
@@ -56,27 +57,24 @@ def test_a_worker_writes_the_part_and_does_not_do_it_twice(planned: Pipeline) ->
     wait_for_parts(planned, planned.stage_run("collect"), WHOLE, first.host)
 
 
-def test_another_program_is_refused(planned: Pipeline) -> None:
-    build = _remote(planned)
-    with pytest.raises(WorkspaceError, match=r"another program.*code 0123.*Worker on") as raised:
-        work_on(dataclasses.replace(build, program="9.9, workspaces 1, code 0123"), "collect", WHOLE)
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"program": "9.9, workspaces 1, code 0123"}, r"another program.*code 0123.*Worker on"),
+        ({"workspace": "/not-mounted/W"}, "cannot see the workspace.*not-mounted.*Mount"),
+    ],
+)
+def test_another_program_and_a_workspace_out_of_sight_are_refused(planned: Pipeline, change: dict, said: str) -> None:
+    with pytest.raises(WorkspaceError, match=said) as raised:
+        work_on(dataclasses.replace(_remote(planned), **change), "collect", WHOLE)
     assert not raised.value.retryable
-    assert not list(planned.workspace.path.rglob("part-*"))
+    assert not list(planned.workspace.path.rglob("part-*")) and not Path("/not-mounted").exists()
 
 
-def test_a_workspace_out_of_sight_is_refused_and_not_made(planned: Pipeline, tmp_path: Path) -> None:
-    build = _remote(planned)
-    away = dataclasses.replace(build, workspace=str(tmp_path / "not-mounted"))
-    with pytest.raises(WorkspaceError, match="cannot see the workspace.*not-mounted.*Mount"):
-        work_on(away, "collect", WHOLE)
-    assert not (tmp_path / "not-mounted").exists()
-
-
-def test_another_folder_of_the_same_name_is_refused(planned: Pipeline, source: Path, tmp_path: Path) -> None:
+def test_another_folder_of_the_same_name_is_refused(planned: Pipeline, tmp_path: Path) -> None:
     """A machine's own folder under the path of the shared one: a workspace, but nobody or somebody else holds it."""
-    build = _remote(planned)
     other = Workspace.create(tmp_path / "elsewhere")
-    own = dataclasses.replace(build, workspace=str(other.path))
+    own = dataclasses.replace(_remote(planned), workspace=str(other.path))
     with pytest.raises(WorkspaceError, match="sees another folder.*held by nobody"):
         work_on(own, "collect", WHOLE)
     (other.path / "lock.json").write_text('{"pid": 1, "host": "far", "since": "then"}')
@@ -96,14 +94,10 @@ def test_a_source_that_differs_there_is_refused(planned, source, monkeypatch) ->
         work_on(build, "collect", WHOLE)
 
 
-def test_tables_that_have_not_arrived_are_not_taken_for_empty_ones(planned: Pipeline) -> None:
-    build = _remote(planned, "filter")
+def test_parts_that_have_not_arrived_are_not_taken_for_empty_ones(planned: Pipeline) -> None:
     with pytest.raises(WorkspaceError, match="does not see the tables of collect"):
-        work_on(build, "filter", WHOLE)
+        work_on(_remote(planned, "filter"), "filter", WHOLE)
     assert not list(planned.workspace.path.rglob("part-*"))
-
-
-def test_a_part_that_the_build_cannot_see_is_an_error(planned: Pipeline) -> None:
     with pytest.raises(WorkspaceError, match="far says that it has written part 0 of collect"):
         wait_for_parts(planned, planned.stage_run("collect"), WHOLE, "far")
 
@@ -199,18 +193,12 @@ def test_fewer_shards_at_a_time_than_requests_in_flight_allowed(source: Path, tm
 @pytest.mark.parametrize(
     ("text", "meant"),
     [
-        ("threads", ("threads", "")),
-        ("processes", ("processes", "")),
-        ("ray", ("ray", "local")),
-        ("ray:auto", ("ray", "auto")),
-        ("ray:10.0.0.1:6379", ("ray", "10.0.0.1:6379")),
-        ("ray://head.lan:10001", ("ray", "ray://head.lan:10001")),
-        ("ray://[::1]:10001", ("ray", "ray://[::1]:10001")),
+        ("threads", ("threads", "")), ("processes", ("processes", "")), ("ray", ("ray", "local")),
+        ("ray:auto", ("ray", "auto")), ("ray:10.0.0.1:6379", ("ray", "10.0.0.1:6379")),
+        ("ray://head.lan:10001", ("ray", "ray://head.lan:10001")), ("ray://[::1]:10001", ("ray", "ray://[::1]:10001")),
     ],
-)
+)  # fmt: skip
 def test_a_text_names_a_runner(text: str, meant: tuple[str, str]) -> None:
-    from quit.settings.runner import parse_runner
-
     assert parse_runner(text) == meant
 
 

@@ -141,12 +141,6 @@ def test_containment_is_of_whole_words(models: Models, tmp_path: Path) -> None:
     assert (figures["exact_match_accuracy"], figures["containment_accuracy"]) == (0.75, 1.0)
 
 
-def test_question_types_in_the_trec_format(models: Models, tmp_path: Path) -> None:
-    path = tmp_path / "labels"
-    path.write_bytes(b"LOC:city What city hosts the Caf\xe9 Central ?\nNUM:date When was Mozart born ?\n")
-    assert instruments.question_type(path, models) == {"n": 2, "coarse_accuracy": 1.0, "fine_accuracy": 1.0}
-
-
 def _typed_source(tmp_path: Path, *types: tuple[str, str, str]):
     path = tmp_path / "typed.jsonl"
     hints = [f"hint {number}" for number in range(5)]

@@ -11,13 +11,10 @@ from types import SimpleNamespace
 import pytest
 
 from flows.review import label_update
-from quit.engine.pipeline import Pipeline
 from quit.engine.planning import held_build, held_last_build, last_build
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError
-from quit.review.apply import plan_update
 from quit.review.items import ReviewItem, review_items
-from quit.review.overrides import Decision, add
 from quit.review.store import ReviewStore
 from quit.settings import Review
 from quit.status.story import story
@@ -143,25 +140,6 @@ def test_a_killed_apply_is_finished_by_the_next_with_the_same_bytes(workspace: W
     assert bytes_of(workspace.path, UPDATE) == bytes_of(other.path, UPDATE) != {}
 
 
-def test_until_an_update_is_done_the_tables_are_those_of_the_one_before(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store, items = ReviewStore(workspace), _items(workspace)
-    store.append(_say(1, items[0], _wrong(items[0])))
-    apply_reviews(workspace)
-    before, labels = workspace.state, workspace.read("labels")
-    store.append(_say(2, items[1], _wrong(items[1])))
-
-    def stopped(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr("flows.review.StageExecutor.__call__", stopped)
-        apply_reviews(workspace)
-    assert workspace.state == before and workspace.read("labels").equals(labels)
-    assert apply_reviews(workspace).applied == 2 and workspace.state != before
-
-
 def test_apply_needs_labels_and_takes_review_settings_only(workspace: Workspace) -> None:
     for settings, message in (
         (["judge.threshold=0.1"], "only review settings"),
@@ -175,21 +153,6 @@ def test_apply_needs_labels_and_takes_review_settings_only(workspace: Workspace)
     workspace.set_current({key: value for key, value in workspace.state.items() if key != "label"})
     with pytest.raises(InputError, match="'label' .* not up to date"):
         apply_reviews(workspace)
-
-
-def test_an_override_added_while_a_label_update_is_under_way_is_for_the_next_build(workspace, monkeypatch) -> None:
-    store, items = ReviewStore(workspace), _items(workspace)
-    store.append(_say(1, items[0], _wrong(items[0])))
-    expected = apply_reviews(Workspace.open(shutil.copytree(workspace.path, workspace.path.parent / "quiet")))
-    hint = workspace.read("hints").column("hint_id")[0].as_py()
-
-    def interrupted(pipeline: Pipeline, withdraw: bool) -> Pipeline:
-        add(workspace, [Decision(hint, "leak", "ben", "Said while the update runs.")])
-        return plan_update(pipeline, withdraw)
-
-    monkeypatch.setattr("flows.review.plan_update", interrupted)
-    assert apply_reviews(workspace) == expected
-    assert len(workspace.read("labels")) and len(workspace.state) > 2
 
 
 def test_a_build_keeps_the_review_settings_that_were_set_for_the_workspace(workspace: Workspace) -> None:

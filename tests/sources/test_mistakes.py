@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
 from quit.cli import main
 from quit.errors import InputError
@@ -182,13 +181,3 @@ def test_a_file_in_utf_16_is_refused_with_what_to_do(tmp_path):
     path.write_bytes("\n".join(LINES).encode("utf-16"))
     with pytest.raises(InputError, match="UTF-8"):
         examine([parse_source(str(path))], load("embedded", ()).settings)
-
-
-def test_text_output_is_a_line_a_fault(tmp_path):
-    from quit.cli import app
-
-    done = CliRunner().invoke(app, ["check", "--no-models", str(written(tmp_path, FAULTS["no answers"][0]))])
-    first, skipped, last = done.stdout.splitlines()
-    assert first.startswith(f"hints.jsonl, line {PLACE + 1}: Field 'answers' is missing") and done.exit_code == 1
-    assert skipped.startswith("Skipped: leaks that only the models find")
-    assert last == "10 records: 9 usable questions with 54 hints; 1 fault"

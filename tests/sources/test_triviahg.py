@@ -98,12 +98,6 @@ def test_a_malformed_record_is_rejected_with_reason_and_the_run_goes_on(tmp_path
     assert len(reject.detail) < 400
 
 
-@pytest.mark.parametrize("value", [None, 3, "text", [], True])
-def test_what_is_no_object_is_rejected(tmp_path, value):
-    bad, fine = read(tmp_path, [value, good()])
-    assert bad.rejects[0].reason == "not_an_object" and fine.question
-
-
 def test_hints_that_are_none_are_rejected_one_by_one_and_values_stay_with_their_hints(tmp_path):
     hints = ["", "Sure, here are ten hints:", None, 5, "It is far away."]
     record = good(Hints=hints, Scores=[{"Fiji": 1}] * 4 + [{"Fiji": 0}], Convergence=[0.1, 0.2, 0.3, 0.4, 0.5])
