@@ -28,13 +28,15 @@ def test_stores_are_shown_and_emptied_by_name() -> None:
 
 
 def test_replies_are_dropped_by_model_and_server() -> None:
+    here, there = "http://a/v1", "http://b/v1"
+    replies = [
+        ("chat/m:1b", f"{here} root=x"),
+        ("chat/m:1b+0f0f0f0f", here),
+        ("chat/m:1b", there),
+        ("transformers/m", ""),
+    ]
     with GenerationCache() as cache:
-        origins = [
-            ("chat/m:1b", "http://a/v1 root=x"),
-            ("chat/m:1b+0f0f0f0f", "http://a/v1"),
-            ("chat/m:1b", "http://b/v1"),
-        ]
-        for number, (model, origin) in enumerate([*origins, ("transformers/m", "")]):
+        for number, (model, origin) in enumerate(replies):
             reply = Completion("x", "stop", origin=origin)
             cache.add(Entry(number.to_bytes(32, "big"), model, "p", "", 0, reply)).result()
 
@@ -46,8 +48,7 @@ def test_replies_are_dropped_by_model_and_server() -> None:
 
     for wrong in (["m:1"], ["m:1b", "--from", "http://c/v1"], [], ["--from", "http://a/v1"], ["m", "--damaged"]):
         assert isinstance(CliRunner().invoke(app, ["cache", "drop", *wrong]).exception, SettingsError)
-    here, there = ("transformers/m", ""), ("chat/m:1b", "http://b/v1")
-    assert left("drop", "m:1b", "--from", "http://a/v1/") == [there, here]
-    assert left("drop", "--damaged") == [there, here]
-    assert left("drop", "chat/m:1b") == [here]
+    assert left("drop", "m:1b", "--from", f"{here}/") == replies[2:]
+    assert left("drop", "--damaged") == replies[2:]
+    assert left("drop", "chat/m:1b") == replies[3:]
     assert left("drop", "m") == []

@@ -74,14 +74,11 @@ def test_servers_are_checked(call, tmp_path: Path, server: str) -> None:
 
 
 def test_replies_move_from_one_cache_to_another(call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    entries = [
-        Entry(n.to_bytes(32, "big"), "model", "probe", f"q{n}", 0, Completion(f"reply {n}", "stop", 10, 2))
-        for n in (1, 2)
-    ]
+    replies = {n.to_bytes(32, "big"): Completion(f"reply {n}", "stop", 10, 2) for n in (1, 2)}
     assert "No replies yet." in call("cache", "stats").out
     with GenerationCache() as cache:
-        for entry in entries:
-            cache.add(entry).result()
+        for key, reply in replies.items():
+            cache.add(Entry(key, "model", "probe", "q", 0, reply)).result()
     [row] = call("cache", "stats", "--json").json()["models"]
     assert (row["model"], row["replies"], row["prompt_tokens"], row["completion_tokens"]) == ("model", 2, 20, 4)
     assert "2 replies written" in call("cache", "export", tmp_path / "replies.jsonl").out
@@ -89,6 +86,6 @@ def test_replies_move_from_one_cache_to_another(call, tmp_path: Path, monkeypatc
     assert call("cache", "import", tmp_path / "replies.jsonl").out == "2 replies added, 0 were there already\n"
     assert call("cache", "import", tmp_path / "replies.jsonl").out == "0 replies added, 2 were there already\n"
     with GenerationCache() as cache:
-        assert cache.find([entry.key for entry in entries]) == {entry.key: entry.completion for entry in entries}
+        assert cache.find([*replies]) == replies
     failed = call("cache", "import", tmp_path / "absent.jsonl")
     assert failed.code == 3 and "absent.jsonl" in failed.err

@@ -27,15 +27,9 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _pipeline(source: Path, folder: Path, model: str, **reader) -> Pipeline:
-    settings = parse(
-        {
-            "readers": [
-                {"name": "r", "role": "labeler", "kind": "server", "server": "s", "model": model, **reader},
-                {"name": "minilm-vector", "role": "reader"},
-            ],
-            "servers": [{"name": "s", "base_urls": ["http://127.0.0.1:9/v1"]}],
-        }
-    )
+    named = {"name": "r", "role": "labeler", "kind": "server", "server": "s", "model": model, **reader}
+    servers = [{"name": "s", "base_urls": ["http://127.0.0.1:9/v1"]}]
+    settings = parse({"readers": [named, {"name": "minilm-vector", "role": "reader"}], "servers": servers})
     return Pipeline(Workspace(folder / "W"), settings, [parse_source(f"jsonl:{source}")])
 
 
@@ -62,17 +56,12 @@ def test_tokens_are_those_of_the_prompts(source: Path, tmp_path: Path) -> None:
 
 
 def test_costs_by_hand(source: Path, tmp_path: Path) -> None:
-    costs = plan(
-        _pipeline(source, tmp_path, "no/model", price_prompt=2.0, price_cached=0.5, price_completion=10.0),
-        throughput=10,
-    )
+    prices = {"price_prompt": 2.0, "price_cached": 0.5, "price_completion": 10.0}
+    costs = plan(_pipeline(source, tmp_path, "no/model", **prices), throughput=10)
     read = next(line for line in costs.lines if line.role == "read")
-    cached = read.prompt_tokens - read.computed
-    expected = (read.computed * 2.0 + cached * 0.5 + read.completion_tokens * 10.0) / 1e6
-    assert read.cost == pytest.approx(expected, rel=1e-3)
-    assert read.cost_uncached == pytest.approx(
-        (read.prompt_tokens * 2.0 + read.completion_tokens * 10.0) / 1e6, rel=1e-3
-    )
+    cached, written = read.prompt_tokens - read.computed, read.completion_tokens
+    assert read.cost == pytest.approx((read.computed * 2.0 + cached * 0.5 + written * 10.0) / 1e6, rel=1e-3)
+    assert read.cost_uncached == pytest.approx((read.prompt_tokens * 2.0 + written * 10.0) / 1e6, rel=1e-3)
     assert read.seconds == pytest.approx(325 * QUESTIONS / 10)
     assert any("4 characters" in note for note in costs.notes)
 

@@ -138,10 +138,8 @@ def test_agreement_of_readers_and_of_labelers(tmp_path) -> None:
 def test_answers_without_hints_by_reader(tmp_path) -> None:
     rows = tiny.rows()
     answers = [("q1", 0, "Nile", True), ("q1", 1, "NO ANSWER", False), ("q2", 0, "Wrong", False), ("q2", 1, "?", None)]
-    rows["probe_answers"] = [
-        {"question_id": question, "reader": "one", "repetition": repetition, "raw": answer, "answer": answer,
-         "correct": correct, "producer": "p", "judge": "j"} for question, repetition, answer, correct in answers
-    ]  # fmt: skip
+    columns = ("question_id", "repetition", "answer", "correct")
+    rows["probe_answers"] = [{"reader": "one", **dict(zip(columns, row))} for row in answers]
     assert gather(tiny.workspace(tmp_path / "W", rows), tiny.settings())["probe"] == [
         {"reader": "one", "questions": 2, "answers": 4, "no_answer": 1, "correct": 1, "known": 1}
     ]
@@ -170,16 +168,6 @@ def test_the_example_passage_has_all_hints_and_every_answer(facts) -> None:
     assert answers == [("one", "labeler", "Lima", True), ("two", "reader", "NO ANSWER", None)]
 
 
-def test_the_date_is_that_of_the_last_change_of_the_current_tables(tmp_path) -> None:
-    workspace = tiny.workspace(tmp_path / "W")
-    state = workspace.path / "state.json"
-    noon = datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp()
-    os.utime(state, (noon, noon))
-    assert gather(workspace, tiny.settings())["date"] == "2026-03-01"
-    state.unlink()
-    assert last_changed(workspace) is None
-
-
 def test_examples_follow_their_rules(facts) -> None:
     kinds = {kind["kind"]: [one["question_id"] for one in kind["questions"]] for kind in facts["examples"]}
     # q1 is answered without hints, so it is no example of what hints do; q2 and q3 tie, and none is shown twice.
@@ -199,10 +187,15 @@ def test_an_example_counts_its_labels_and_cuts_its_answers(tmp_path) -> None:
 def test_no_reviews_no_models_nothing_collected(tmp_path) -> None:
     workspace = tiny.workspace(tmp_path / "W", people=False)
     (workspace.path / "usage.jsonl").unlink()
+    noon = datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp()
+    os.utime(workspace.path / "state.json", (noon, noon))
     facts = gather(workspace, tiny.settings())
     assert (facts["review"], facts["people"], facts["judges"], facts["usage"]["costs"]) == (None, None, None, [])
+    assert facts["date"] == "2026-03-01"  # of the last change of the current tables
+    empty = Workspace.create(tmp_path / "E")
+    assert last_changed(empty) is None
     with pytest.raises(InputError, match="holds no question yet"):
-        gather(Workspace.create(tmp_path / "E"), tiny.settings())
+        gather(empty, tiny.settings())
 
 
 def test_a_difference_needs_two_releases_and_tells_what_changed(tmp_path) -> None:
