@@ -24,17 +24,6 @@ def test_ranges_cover_every_question_once(questions: int, count: int) -> None:
     assert max(sizes) - min(sizes) <= 1
 
 
-def test_what_is_written_is_read_whole_and_by_range(tmp_path) -> None:
-    workspace = Workspace.create(tmp_path / "W")
-    store(workspace, [[0, 1, 2], [3, 4], [5, 6]])
-    assert workspace.read("usable_hints").equals(hints(*range(7)))
-    assert workspace.read("usable_hints", Range(0, 2, None, "q004")).equals(hints(0, 1, 2, 3))
-    assert workspace.read("usable_hints", Range(1, 2, "q004", None)).equals(hints(4, 5, 6))
-    with workspace.connect() as connection:
-        assert connection.execute("SELECT count(*), max(question_id) FROM usable_hints").fetchone() == (7, "q006")
-        assert connection.execute("SELECT count(*) FROM labels").fetchone() == (0,)  # not made yet: empty, not an error
-
-
 def test_an_unfinished_stage_is_not_current(tmp_path) -> None:
     workspace = Workspace.create(tmp_path / "W")
     folder = workspace.folder("filter", 2, "f0")

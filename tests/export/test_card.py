@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections import Counter
 from dataclasses import replace
 from itertools import takewhile
 
@@ -14,7 +13,7 @@ from quit.export import export
 from quit.export.card_facts import code
 from quit.export.huggingface import CONFIGS
 from quit.settings.card import Card
-from tests.export.conftest import SPLIT
+from tests.export.conftest import SPLITS, truth_of
 from tests.rows import changed
 
 ABOUT = Card(
@@ -114,30 +113,17 @@ def test_licences_of_the_publisher_and_of_sources(tables, tmp_path, facts, card,
 
 
 def test_labels_by_split_and_what_they_allow(tables, plain):
-    labels = Counter()
-    answerable = {}
-    for row in tables.labels.to_pylist():
-        split = SPLIT[row["question_id"]]
-        labels[split, row["label"]] += 1
-        of_split = answerable.setdefault(split, {})
-        of_split[row["question_id"]] = of_split.get(row["question_id"], False) or row["label"] == 2
+    truth = truth_of(tables)
     rows = {row[0]: row[1:] for row in table_below(plain[1], "Before you compare figures")}
-    assert list(rows) == ["train", "dev", "test", "all"]
-    for split, found in answerable.items():
+    assert list(rows) == [*SPLITS, "all"]
+    for split in SPLITS:
+        ids = {one for one, of in truth.split.items() if of == split}
+        labels = [label for name, label in truth.labels.items() if truth.owner[name] in ids]
+        answerable = {owner for name, owner in truth.owner.items() if truth.labels[name] == 2} & ids
         questions, without, bound, passages, partially, fully = rows[split]
-        assert (int(questions), int(without)) == (len(found), list(found.values()).count(False))
-        assert bound == f"{sum(found.values()) / len(found):.1%}"
-        assert int(passages) == labels[split, 1] + labels[split, 2]
-        assert (int(partially), int(fully.split()[0])) == (labels[split, 1], labels[split, 2])
-
-
-def test_the_example_is_a_row_of_each_label_of_the_first_test_question(plain, tables):
-    labels = {(row["question_id"], row["permutation"]): row["label"] for row in tables.labels.to_pylist()}
-    rows = table_below(plain[1], "Example")
-    assert [row[2] for row in rows] == ["2", "1"]
-    for name, _, label, _ in rows:
-        question, _, permutation = name.strip("`").rsplit("_", 2)
-        assert question == "a-2" and labels[question, permutation] == int(label)
+        assert (int(questions), int(without)) == (len(ids), len(ids - answerable))
+        assert bound == f"{len(answerable) / len(ids):.1%}" and int(passages) == len(labels)
+        assert (int(partially), int(fully.split()[0])) == (labels.count(1), labels.count(2))
 
 
 def test_texts_of_sources_are_escaped(tables, tmp_path):

@@ -72,14 +72,6 @@ def test_no_cell_begins_as_a_formula_and_every_text_comes_back(folder, changed):
         assert int(row["fully_relevant_passages"]) == len(fully)
 
 
-def test_datasets_loads_it(folder, tmp_path):
-    datasets = pytest.importorskip("datasets")
-    files = {split: str(folder / f"passages.{split}.csv") for split in SPLITS}
-    loaded = datasets.load_dataset("csv", data_files=files, cache_dir=str(tmp_path))
-    assert {split: len(loaded[split]) for split in loaded} == {"train": 975, "dev": 650, "test": 650}
-    assert loaded["train"].column_names == ["id", "question_id", "question", "text", "label", "n_hints"]
-
-
 def test_a_text_is_changed_only_where_it_begins_as_a_formula():
     texts = safe_cells(pa.array([*FORMULAS, *HARMLESS, None])).to_pylist()
     assert texts == [*(f"'{text}" for text in FORMULAS), *HARMLESS, None]

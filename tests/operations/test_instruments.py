@@ -2,13 +2,11 @@
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from quit.errors import InputError
-from quit.models.convergence_scored import ScoredConvergence
 from quit.models.factory import Models
 from quit.operations import instruments
 from quit.settings import Settings
@@ -66,23 +64,6 @@ def test_plain_similarity_can_be_measured_beside_the_learned_model(four: SourceR
     figures = instruments.convergence_agreement(four, Models(settings), settings)
     assert 0 < figures["spearman"] < 0.4
     assert figures["model"].startswith("similarity/")
-
-
-def test_verdicts_of_a_language_model_are_counted(models: Models, four: SourceRef) -> None:
-    class Silent:
-        """No reply about the first two pairs can be read."""
-
-        identity = "silent"
-
-        def score(self, pairs):
-            return np.array([np.nan, np.nan, *([1.0] * (len(pairs) - 2))])
-
-    scored = SimpleNamespace(
-        convergence=ScoredConvergence(Silent(), Settings().convergence), question_types=models.question_types
-    )
-    for _ in range(2):  # a second call counts its own replies only
-        figures = instruments.convergence_agreement(four, scored, Settings())
-        assert (figures["verdicts"], figures["unread"]) == (HINTS_OF_FOUR * 11, 2)
 
 
 def test_convergence_of_a_source_without_candidates_is_measured_with_drawn_ones(models: Models, tmp_path: Path) -> None:

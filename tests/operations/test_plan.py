@@ -13,7 +13,7 @@ from quit.operations.plan import plan
 from quit.settings import parse
 from quit.sources import parse_source
 from quit.stages.labelling.passages import permutations
-from tests.conftest import FEW, STARTER, call_quit
+from tests.conftest import STARTER, call_quit
 from tests.servers.checkpoints import checkpoint
 
 QUESTIONS = 4
@@ -64,18 +64,6 @@ def test_costs_by_hand(source: Path, tmp_path: Path) -> None:
     assert read.cost_uncached == pytest.approx((read.prompt_tokens * 2.0 + written * 10.0) / 1e6, rel=1e-3)
     assert read.seconds == pytest.approx(325 * QUESTIONS / 10)
     assert any("4 characters" in note for note in costs.notes)
-
-
-@pytest.mark.slow
-def test_the_first_questions_of_an_earlier_build_are_not_those_of_a_plan(source: Path, tmp_path: Path) -> None:
-    def planned(*more: str) -> int:
-        return json.loads(call_quit("plan", "-w", str(tmp_path / "W"), "--json", *more).stdout)["questions"]
-
-    start = ("build", "-w", str(tmp_path / "W"), "-q")
-    assert call_quit(*start, "-s", f"jsonl:{source}", "-p", str(FEW), "--questions", "1").returncode == 0
-    assert (planned(), planned("--questions", "2")) == (1, 2)  # the build remembers its number
-    assert call_quit(*start, "--questions", "0").returncode == 0
-    assert (planned(), planned("--questions", "1")) == (QUESTIONS, 1)
 
 
 @pytest.mark.parametrize("more", [(), ("-p", "embedded"), ("--set", "run.shards=3")])

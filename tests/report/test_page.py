@@ -86,15 +86,6 @@ def test_hints_and_what_models_wrote_are_text(tmp_path) -> None:
     assert not {"script", "img", "b", "i"} & set(page.tags)
 
 
-def test_what_bounds_scores_is_at_the_top(tmp_path) -> None:
-    workspace = tiny.workspace(tmp_path / "W", tiny.without_label_2())
-    page = Parsed(render(gather(workspace, tiny.settings()), rows=50))
-    text = " ".join(page.text.split())
-    caution = "1 of 1 test question has no passage with label 2 (no labeler answers correctly). At label 2, no "
-    assert caution + "system can exceed 0.00 in Hit, RR or Recall over all test questions." in text
-    assert text.index(caution) < text.index("From sources to releases")
-
-
 def test_every_plot_has_a_name_and_a_table_and_no_two_share_an_id(html) -> None:
     page = Parsed(html)
     assert len(page.ids) == len(set(page.ids))

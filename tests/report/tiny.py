@@ -11,7 +11,8 @@ from quit.engine.workspace import Workspace
 from quit.review.store import ReviewStore
 from quit.settings import Settings, parse
 from tests.release import small
-from tests.rows import table_of, write_lines
+from tests.rows import write_lines
+from tests.stages.labelling.test_verdicts import said
 
 MARKUP = '<script>alert("x")</script> & <img src="http://evil.example/x" onerror=alert(1)>'
 """A hint that would run, or ask for a picture, where it is not escaped."""
@@ -84,14 +85,9 @@ def reviews() -> list[dict]:
     )
     review_rows = []
     for number, (annotator, question, answers) in enumerate(verdicts, start=1):
-        common = {"review_id": f"r{number}", "question_id": question, "state": "submitted", "annotator": annotator,
-                  "lead_seconds": 60.0, "task": number, "annotation": number, "blind": question == "q2"}  # fmt: skip
-        review_rows.append({**common, "kind": "annotation"})
-        review_rows += [
-            {**common, "kind": "answer", "answer_key": key, "answer": key.title(), "correct": correct}
-            for key, correct in answers.items()
-        ]
-    return table_of("reviews", review_rows).to_pylist()
+        facts = {"lead_seconds": 60.0, "blind": question == "q2"}
+        review_rows += [{**row, **facts} for row in said(annotator, number, question=question, **answers)]
+    return review_rows
 
 
 def workspace(folder: Path, rows_by_table: small.Rows | None = None, shards: int = 1, people: bool = True) -> Workspace:

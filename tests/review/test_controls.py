@@ -1,6 +1,5 @@
 """Control questions: the file, their position in the queue, and the score."""
 
-
 import pytest
 
 from quit import contracts

@@ -127,14 +127,6 @@ def test_the_last_row_of_a_key_counts(workspace: Workspace) -> None:
         withdraw(workspace, first, "ada", "Sorry.")
 
 
-def test_the_same_decision_is_not_written_twice(workspace: Workspace, tmp_path: Path) -> None:
-    said = {"decision": "leak", "by": "ada", "reason": "Known."}
-    rows = [{**said, "hint_id": LEAKY}, {**said, "hint_id": CLEAN, "span": "Bath", "answer": "Uranus"}]
-    path = write_lines(tmp_path / "more.jsonl", rows)
-    assert len(add(workspace, read_decisions(path))) == 2 and add(workspace, read_decisions(path)) == []
-    assert len(listed(workspace)) == 2
-
-
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [

@@ -27,10 +27,15 @@ def _parts(workspace: Workspace) -> list[str]:
     return sorted(path.name for path in workspace.path.glob("tables/*/*/*/part-*"))
 
 
-def test_another_machine_reads_what_was_written_and_fetches_no_more_than_it_reads(place: str, machine) -> None:
+@pytest.fixture
+def there(place: str, machine) -> Workspace:
+    """A finished stage of three parts, as another machine opens it."""
     store(Workspace.create(place), [[0, 1], [2, 3], [4, 5]])
     machine("second")
-    there = opened(place)
+    return opened(place)
+
+
+def test_another_machine_reads_what_was_written_and_fetches_no_more_than_it_reads(place: str, there: Workspace) -> None:
     assert there.state == {"filter": "f0"} and list(there.current()) == ["filter"]
     assert _parts(there) == []
     some = there.read("usable_hints", Range(1, 3, "q002", "q004"))
@@ -44,26 +49,23 @@ def test_another_machine_reads_what_was_written_and_fetches_no_more_than_it_read
 
 
 def test_there_is_no_workspace_before_it_is_made_and_none_among_other_things(place: str, machine) -> None:
-    with pytest.raises(
-        WorkspaceError, match=f"{place} is not a workspace. Name one with -w, or make this one: quit build -w {place}"
-    ):
+    said = f"{place} is not a workspace. Name one with -w, or make this one: quit build -w {place}"
+    with pytest.raises(WorkspaceError, match=said):
         Workspace.open(place)
-    Workspace(place).store.objects.write("locks/probe-1", b"of a run that was killed here")
+    objects = Workspace(place).store.objects
+    objects.write("locks/probe-1", b"of a run that was killed here")
     assert not list(Workspace(place).store.below(Workspace(place).path))
-    Workspace(place).store.objects.delete(["locks/probe-1"])
-    Workspace(place).store.objects.write("holiday.jpg", b"sea")
+    objects.delete(["locks/probe-1"])
+    objects.write("holiday.jpg", b"sea")
     with pytest.raises(WorkspaceError, match="holds other files"):
         Workspace.create(place)
-    assert list(Workspace(place).store.objects.listing()) == ["holiday.jpg"]
-    Workspace(place).store.objects.write("workspace.json", b'{"format": 999}')
+    assert list(objects.listing()) == ["holiday.jpg"]
+    objects.write("workspace.json", b'{"format": 999}')
     with pytest.raises(WorkspaceError, match="newer program .version 999"):
         Workspace.open(place)
 
 
-def test_the_mirror_is_mended_when_a_file_was_changed_cut_short_or_removed(place: str, machine) -> None:
-    store(Workspace.create(place), [[0, 1], [2, 3], [4, 5]])
-    machine("second")
-    there = opened(place)
+def test_the_mirror_is_mended_when_a_file_was_changed_cut_short_or_removed(place: str, there: Workspace) -> None:
     whole = there.read("usable_hints")
     first, second, third = sorted(there.path.glob("tables/*/*/*/part-*"))
     first.write_bytes(first.read_bytes()[:-1])
@@ -77,24 +79,18 @@ def test_the_mirror_is_mended_when_a_file_was_changed_cut_short_or_removed(place
     assert opened(place).damaged() == [] and second.read_bytes() != bytes(changed)
 
 
-def test_a_part_that_is_damaged_in_the_store_is_named_and_never_used(place: str, machine) -> None:
-    store(Workspace.create(place), [[0, 1], [2, 3]])
-    machine("second")
-    there = opened(place)
-    key = _key(1, 2)
-    there.store.objects.write(key, (there.store.objects.read(key) or b"")[:-9] + b"damaged!!")
+def test_a_part_that_is_damaged_in_the_store_is_named_and_never_used(place: str, there: Workspace) -> None:
+    objects, key = there.store.objects, _key(1, 3)
+    objects.write(key, (objects.read(key) or b"")[:-9] + b"damaged!!")
     with pytest.raises(WorkspaceError, match=f"{place}/{key} does not have the checksum of its manifest"):
         there.read("usable_hints")
     assert there.damaged() == [there.path / key] and not (there.path / key).exists()
-    there.store.objects.delete([key])
+    objects.delete([key])
     with pytest.raises(WorkspaceError, match=f"{place}/{key} is missing"):
         opened(place).read("usable_hints")
 
 
-def test_a_build_forgets_parts_that_the_store_lost_or_has_otherwise_and_fetches_no_others(place: str, machine) -> None:
-    store(Workspace.create(place), [[0, 1], [2, 3], [4, 5]])
-    machine("second")
-    there = opened(place)
+def test_a_build_forgets_parts_that_the_store_lost_or_has_otherwise_and_fetches_no_others(place, there, machine):
     folder = there.folder(*FOLDER)
     first, second, third = (_key(number, 3) for number in range(3))
     assert discard_damaged(there, folder, ["usable_hints"]) == [] and _parts(there) == []
