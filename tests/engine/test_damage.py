@@ -323,11 +323,11 @@ def test_build_json_changes_only_under_the_lock_and_keeps_what_a_build_wrote_mea
         assert changed.settings.run.workers == 2 and changed.settings.review.minimum == 2
 
 
-@pytest.mark.parametrize("command", ["push", "pull"])
-def test_push_and_pull_wait_for_a_build(finished, monkeypatch, command, prefect_home) -> None:
+@pytest.mark.slow
+def test_a_pull_waits_for_a_build(finished, monkeypatch, prefect_home) -> None:
     finished.begin()
     finished.workspace.set_build({**finished.workspace.build, "overrides": ["run.lock_seconds=0.1"]})
     monkeypatch.setattr("flows.review.connect", lambda *_: pytest.fail("a server was asked while a build ran"))
     with finished.workspace.lock(0):
-        stopped = call_quit("review", command, "-w", str(finished.workspace.path))
+        stopped = call_quit("review", "pull", "-w", finished.workspace.path)
     assert stopped.returncode == WorkspaceError.exit_code and "still holds" in stopped.stderr

@@ -151,7 +151,7 @@ def test_each_passage_question_and_label_is_there_once(written: SimpleNamespace,
     assert list(labels) == list(SPLITS)
     for split, found in labels.items():
         expected = [((truth.owner[one], one), label) for one, label in truth.labels.items()]
-        assert sorted(found) == sorted(row for row in expected if truth.split[row[0][0]] == split)
+        assert found == [row for row in expected if truth.split[row[0][0]] == split]
 
 
 def test_squad_has_the_valid_answers_of_each_question(written: SimpleNamespace) -> None:

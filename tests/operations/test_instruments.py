@@ -80,6 +80,7 @@ def test_convergence_of_a_source_without_candidates_is_measured_with_drawn_ones(
     assert figures["spearman"] > 0
 
 
+@pytest.mark.slow
 def test_a_reader_does_better_with_hints(models: Models, data: Path) -> None:
     source = parse_source(f"wikihint:{data / 'wikihint' / 'test_first50.json'}")
     figures = instruments.reader(source, "minilm-statement", models)

@@ -16,12 +16,12 @@ from quit.stages.labelling.passages import permutations
 from tests.conftest import STARTER, call_quit
 from tests.servers.checkpoints import checkpoint
 
-QUESTIONS = 4
+QUESTIONS = 2
 
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("plan") / "four.jsonl"
+    path = tmp_path_factory.mktemp("plan") / "two.jsonl"
     path.write_text("\n".join(STARTER.read_text(encoding="utf-8").splitlines()[1 : 1 + 2 * QUESTIONS : 2]) + "\n")
     return path
 
