@@ -70,9 +70,8 @@ def test_what_cannot_be_is_refused_before_anything_is_written(call, release, mon
 
 
 def test_a_card_of_a_file_goes_before_that_of_the_release(call, tmp_path) -> None:
-    frozen = small.freeze(
-        tmp_path / "v1", small.rows(), beside={"card": {"name": "Frozen", "licence": "mit", "later": "x"}}
-    )
+    card = {"name": "Frozen", "licence": "mit", "later": "x"}
+    frozen = small.freeze(tmp_path / "v1", small.rows(), beside={"card": card})
     Path("card.toml").write_text('[card]\nname = "Given"\n')
     assert call("export", "--release", frozen.path, "-f", "huggingface,mteb", "--out", "E").code == 0
     for name in ("huggingface", "mteb"):

@@ -200,15 +200,13 @@ def test_a_card_with_everything_has_at_most_200_lines_and_croissant_names_every_
     assert text.count("\n") <= 200
     assert "and 34 more in `settings.json`" in text and "and 24 more" in text and "35 more systems" in text
 
-    read = {
-        name: json.loads((tmp_path / "huggingface" / f"{name}.json").read_text()) for name in ("croissant", "manifest")
-    }
-    metadata = read["croissant"]
+    folder = tmp_path / "huggingface"
+    metadata, manifest = (json.loads((folder / f"{name}.json").read_text()) for name in ("croissant", "manifest"))
     assert metadata["conformsTo"] == "http://mlcommons.org/croissant/1.0"
     assert (metadata["license"], metadata["version"], metadata["datePublished"]) == ("CC BY-SA 4.0", "v1", "2026-11-22")
     assert [person["name"] for person in metadata["creator"]] == list(ABOUT.authors)
     assert metadata["url"] == ABOUT.homepage and metadata["citeAs"] == ABOUT.citation
-    sums = {entry["path"]: entry["sha256"] for entry in read["manifest"]["files"] if entry["path"].endswith(".parquet")}
+    sums = {entry["path"]: entry["sha256"] for entry in manifest["files"] if entry["path"].endswith(".parquet")}
     of_type = {
         kind: [one for one in metadata["distribution"] if one["@type"] == kind]
         for kind in ("cr:FileObject", "cr:FileSet")

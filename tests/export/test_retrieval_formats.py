@@ -132,19 +132,23 @@ ONE_LINE = ("trec", "colbert")
 """Formats of one line a text."""
 
 
-@pytest.fixture(scope="module", params=["plain", "awkward"])
-def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
-    """The folder of all formats, and the truth."""
-    tables = request.getfixturevalue({"plain": "tables"}.get(request.param, request.param))
-    out = tmp_path_factory.mktemp(request.param)
-    export(tables, list(READ), out)
-    return SimpleNamespace(out=out, awkward=request.param == "awkward", truth=truth_of(tables))
+@pytest.fixture(scope="module")
+def truth(awkward) -> SimpleNamespace:
+    return truth_of(awkward)
+
+
+@pytest.fixture(scope="module")
+def out(awkward, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of all formats."""
+    folder = tmp_path_factory.mktemp("formats")
+    export(awkward, list(READ), folder)
+    return folder
 
 
 @pytest.mark.parametrize("name", READ)
-def test_each_passage_question_and_label_is_there_once(written: SimpleNamespace, name: str) -> None:
-    texts, questions, labels = READ[name](written.out / name)
-    shown, truth = flat if name in ONE_LINE else str, written.truth
+def test_each_passage_question_and_label_is_there_once(out: Path, truth: SimpleNamespace, name: str) -> None:
+    texts, questions, labels = READ[name](out / name)
+    shown = flat if name in ONE_LINE else str
     assert sorted(texts) == sorted((one, shown(text)) for one, text in truth.texts.items())
     if questions is not None:
         assert sorted(questions) == sorted((one, shown(text)) for one, text in truth.questions.items())
@@ -154,46 +158,41 @@ def test_each_passage_question_and_label_is_there_once(written: SimpleNamespace,
         assert found == [row for row in expected if truth.split[row[0][0]] == split]
 
 
-def test_squad_has_the_valid_answers_of_each_question(written: SimpleNamespace) -> None:
-    for article in json.loads((written.out / "squad" / "dev.json").read_text(encoding="utf-8"))["data"]:
-        expected = [{"text": text, "answer_start": -1} for text in written.truth.valid[article["title"]]]
+def test_squad_has_the_valid_answers_of_each_question(out: Path, truth: SimpleNamespace) -> None:
+    for article in json.loads((out / "squad" / "dev.json").read_text(encoding="utf-8"))["data"]:
+        expected = [{"text": text, "answer_start": -1} for text in truth.valid[article["title"]]]
         assert all(paragraph["qas"][0]["answers"] == expected for paragraph in article["paragraphs"])
 
 
-def test_rows_and_escapes_are_in_the_manifest(written: SimpleNamespace) -> None:
-    count = len(written.truth.questions)
-    rows = {split: 325 * list(written.truth.split.values()).count(split) for split in SPLITS}
+def test_rows_and_escapes_are_in_the_manifest(out: Path) -> None:
+    rows = {"train": 3 * 325, "dev": 2 * 325, "test": 325}
     for name in ("beir", "trec", "pyserini"):
-        facts = verify(written.out / name).facts
-        assert (facts["passages"], facts["qrels"]) == (325 * count, rows)
-        assert facts["escaped"]["ids"] == (4 if written.awkward else 0)
-        if written.awkward:
-            assert facts["escaped"]["id_examples"]["a b\t1"] == "a%20b%091"
+        facts = verify(out / name).facts
+        assert (facts["passages"], facts["qrels"]) == (6 * 325, rows)
+        assert facts["escaped"]["ids"] == 4 and facts["escaped"]["id_examples"]["a b\t1"] == "a%20b%091"
         # Each hint holds a tab; questions do not.
-        assert facts["escaped"]["texts"] == (0 if name == "beir" else 5 * count)
-    assert verify(written.out / "mteb").facts["rows"]["default"] == rows
+        assert facts["escaped"]["texts"] == (0 if name == "beir" else 5 * 6)
+    assert verify(out / "mteb").facts["rows"]["default"] == rows
 
 
-def test_ranges_and_shards_do_not_change_what_is_written(awkward, tmp_path: Path, monkeypatch) -> None:
+def test_ranges_and_shards_do_not_change_what_is_written(awkward, out: Path, tmp_path: Path, monkeypatch) -> None:
     formats = ["beir", "trec", "pyserini", "mteb"]
-    export(awkward, formats, tmp_path / "whole")
     for name in ("quit.export.lines", "quit.export.mteb"):
         monkeypatch.setattr(f"{name}.QUESTIONS_A_SHARD", 3)
     monkeypatch.setattr(lines, "ROWS_A_RANGE", 400)
-    export(awkward, formats, tmp_path / "parts")
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    export(awkward, formats, tmp_path)
     for name in ("beir/corpus.jsonl", "trec/collection.tsv", "beir/qrels/train.tsv"):
-        assert (parts / name).read_bytes() == (whole / name).read_bytes()
-    assert {name: [path.name for path in sorted((parts / name / "corpus").iterdir())] for name in formats[2:]} == {
+        assert (tmp_path / name).read_bytes() == (out / name).read_bytes()
+    assert {name: [path.name for path in sorted((tmp_path / name / "corpus").iterdir())] for name in formats[2:]} == {
         "pyserini": ["docs-00000.jsonl", "docs-00001.jsonl"],
         "mteb": ["corpus-00000-of-00002.parquet", "corpus-00001-of-00002.parquet"],
     }
-    assert pyserini(parts / "pyserini") == pyserini(whole / "pyserini")
-    assert mteb_layout(parts / "mteb") == mteb_layout(whole / "mteb")
+    assert pyserini(tmp_path / "pyserini") == pyserini(out / "pyserini")
+    assert mteb_layout(tmp_path / "mteb") == mteb_layout(out / "mteb")
 
 
-def test_the_card_of_mteb(written: SimpleNamespace, tmp_path: Path) -> None:
-    text = (written.out / "mteb" / "README.md").read_text(encoding="utf-8")
+def test_the_card_of_mteb(out: Path, tmp_path: Path) -> None:
+    text = (out / "mteb" / "README.md").read_text(encoding="utf-8")
     header = yaml.safe_load(text.split("---\n")[1])
     assert header["license"] == ["cc-by-4.0", "mit"] and "mteb" in header["tags"]
     assert "Warning: embedded readers" in text and "mozafari2026inferential" in text
