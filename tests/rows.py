@@ -9,7 +9,10 @@ import pyarrow as pa
 
 from quit import contracts
 
-_PLAIN: dict[str, Any] = {"source": "jsonl", "file": "f", "coarse": "LOC:LOCATION", "fine": "city:City"}
+_PLAIN: dict[str, Any] = {
+    **{"source": "jsonl", "file": "f", "coarse": "LOC:LOCATION", "fine": "city:City", "judge": "rules"},
+    **{"difficulty_bin": "easy", "stage": "update", "kind": "question"},
+}
 _BY_TYPE: dict[str, Any] = {"bool": True, "double": 0.5, "int16": 1, "int64": 1, "string": "x"}
 
 
@@ -20,6 +23,14 @@ def table_of(name: str, rows: Iterable[dict[str, Any]]) -> pa.Table:
     plain = {field.name: _PLAIN.get(field.name, _BY_TYPE.get(str(field.type), ["x"])) for field in required}
     keys = {"content_key"} & {*plain}
     return table.from_rows([{**plain, **{key: row["question_id"] for key in keys}, **row} for row in rows])
+
+
+def changed(table: pa.Table, place: int | None = None, **values: Any) -> pa.Table:
+    """Return the table with other values in the row at a place, in every row where none is named."""
+    rows = table.to_pylist()
+    for row in rows if place is None else [rows[place]]:
+        row |= values
+    return pa.Table.from_pylist(rows, table.schema)
 
 
 def write_lines(path: Path, rows: Iterable[Any]) -> Path:

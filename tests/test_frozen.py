@@ -50,8 +50,9 @@ def test_a_difference_names_table_column_and_row(name: str) -> None:
         rows = {"labels": labels, "verdicts": [verdict]}
         return {name: table(name, pa.Table.from_pylist(of_table)) for name, of_table in rows.items()}
 
-    frozen = short(labels, verdict)
-    labels[2] = {**labels[2], **changes.get("labels", {})}
-    lines = list(differences(frozen, short(labels[::-1], {**verdict, **changes.get("verdicts", {})}), ""))
+    other = [*labels[:2], {**labels[2], **changes.get("labels", {})}, *labels[3:]]
+    lines = list(
+        differences(short(labels, verdict), short(other[::-1], {**verdict, **changes.get("verdicts", {})}), "")
+    )
     assert len(lines) == len(expected)
     assert all(part in line for part, line in zip(expected, lines, strict=True)), lines

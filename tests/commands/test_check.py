@@ -46,13 +46,9 @@ def test_another_language_is_noted(call, tmp_path: Path) -> None:
     assert "mine.jsonl, line 1 (1): The question and its hints are not English" in shown.out
 
 
-def test_faults_of_csv_name_rows_as_a_spreadsheet_counts(call, tmp_path: Path):
-    hints = "".join(f"1,,,Hint number {number}.\n" for number in range(5))
-    (tmp_path / "q.csv").write_text(
-        "id,question,answer,hint\n1,Which city?,Rome,It has seven hills.\n"
-        + hints
-        + "2,Which?,Lima,Old walls.\n,Which?,,x\n"
-    )
+def test_faults_of_csv_name_rows_as_a_spreadsheet_counts(call):
+    rows = ["id,question,answer,hint", "1,Which city?,Rome,It has seven hills.", *(f"1,,,{hint}" for hint in HINTS)]
+    Path("q.csv").write_text("\n".join([*rows, "2,Which?,Lima,Old walls.", ",Which?,,x", ""]))
     shown = call("check", "q.csv", "--no-models")
     assert shown.code == 1 and "q.csv, row 8 (2): The question has 1 distinct hint" in shown.out
     assert "q.csv, row 9: The column 'id' is blank" in shown.out

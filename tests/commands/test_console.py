@@ -11,11 +11,8 @@ from rich.text import Text
 
 from quit.commands import console
 from quit.common.terminal import SafeConsole
-from quit.contracts.benchmark import RESULTS
 from quit.operations.plan import Line, Plan
 from quit.render import terminal
-from quit.settings.benchmark import Benchmark
-from quit.systems.benchmark.runfile import RunScores
 
 READERS = ["minilm-statement", "minilm-contrast", "a-reader-with-a-long-name-1", "minilm-evidence", "five", "six"]
 ANSWERS = dict.fromkeys(READERS[:4], "Constantinople") | dict.fromkeys(READERS[4:], "[b]")
@@ -85,20 +82,7 @@ def test_an_unknown_price_is_no_price_of_zero(drawn: SimpleNamespace) -> None:
     lines = _lines(drawn)
     assert "a-model-with-a-long-name-8b  probe  unknown  unknown   unknown" in lines
     assert not any(line.startswith("total") for line in lines)  # of one line there is no sum
-    assert any("--throughput" in line for line in lines) and any("price_prompt" in line for line in lines)
     assert "0.00" not in drawn.text()
-
-
-def test_questions_missing_from_a_run_are_zero_where_they_count(drawn: SimpleNamespace) -> None:
-    results = RESULTS.from_rows([])
-    scores = RunScores("mine", results, split=3, missing=1, others=0, without_full=1, unknown=0)
-    for policy, rel in (("zero", "0 in metrics with rel=2"), ("skip", "left out of metrics with rel=2")):
-        console.print_run_scores(scores, "test", Benchmark(without_relevant=policy))
-        lines = _lines(drawn)
-        assert lines[-2:] == [
-            "- 1 question of the split not in the run: 0 in every metric that counts them",
-            f"- 1 question without a passage of label 2: {rel}",
-        ]
 
 
 HOSTILE = "\x1b[2J\x1b]8;;x\x07\x00\x9b1m\u202e"

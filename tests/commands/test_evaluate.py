@@ -23,16 +23,13 @@ def _loaded(instruments, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evaluate, "_instruments", lambda: instruments)
 
 
-def _lines(path: Path, *rows: dict) -> Path:
-    write_lines(path, rows)
-    return path
+def _source(path: Path, **fields: object) -> str:
+    return f"jsonl:{write_lines(path, [{'id': '1', **PARIS, **fields}])}"
 
 
 def test_equivalence(call, tmp_path: Path) -> None:
     right, wrong = {**PARIS, "candidate": "paris!", "label": 1}, {**PARIS, "candidate": "Rome", "label": 0}
-    figures = call("evaluate", "equivalence", _lines(tmp_path / "pairs.jsonl", right, wrong), "--json").json()
-    assert (figures["n"], figures["accuracy"], figures["recall"]) == (2, 1.0, 1.0)
-    shown = call("evaluate", "equivalence", tmp_path / "pairs.jsonl")
+    shown = call("evaluate", "equivalence", write_lines(tmp_path / "pairs.jsonl", [right, wrong]))
     assert shown.code == 0 and "n: 2\nquestions: 1\naccuracy: 1.0000\n" in shown.out
 
 
@@ -40,7 +37,7 @@ def test_leakage(call, tmp_path: Path) -> None:
     leak = {"question": PARIS["question"], "hint": "Paris lies on the Seine.", "answer": "Paris", "leaks": True}
     innocent = {**leak, "hint": "It was besieged.", "leaks": False}
     mislabelled = {**leak, "leaks": False}
-    path = _lines(tmp_path / "cases.jsonl", leak, innocent, mislabelled)
+    path = write_lines(tmp_path / "cases.jsonl", [leak, innocent, mislabelled])
     figures = call("evaluate", "leakage", path, "--json").json()
     assert (figures["n"], figures["precision"], figures["recall"]) == (3, 0.5, 1.0)
     assert [(row["line"], row["answers"]) for row in figures["wrong"]] == [(3, ["Paris"])]
@@ -51,7 +48,7 @@ def test_leakage(call, tmp_path: Path) -> None:
 
 def test_question_type(call, tmp_path: Path) -> None:
     labels = tmp_path / "labels"
-    labels.write_text("LOC:city What city hosts the Opera ?\nNUM:date Where is Rome ?\n")
+    labels.write_bytes(b"LOC:city What city hosts the Caf\xe9 Central ?\nNUM:date Where is Rome ?\n")
     figures = call("evaluate", "question-type", labels, "--json").json()
     assert figures == {"n": 2, "coarse_accuracy": 0.5, "fine_accuracy": 0.5}
     for both_or_none in ((), (labels, "--source", "starter")):
@@ -68,21 +65,19 @@ def test_convergence(call, tmp_path: Path) -> None:
         {"hint": "It is a capital.", "scores": shared, "convergence": 0.5},
         {"hint": "It is a city.", "scores": shared, "convergence": 0.4},
     ]
-    path = _lines(tmp_path / "s.jsonl", {"id": "1", **PARIS, "hints": hints, "candidates": ["Rome", "Paris"]})
-    figures = call("evaluate", "convergence", "--source", f"jsonl:{path}", "--json").json()
+    source = _source(tmp_path / "s.jsonl", hints=hints, candidates=["Rome", "Paris"])
+    figures = call("evaluate", "convergence", "--source", source, "--json").json()
     assert (figures["n"], figures["scored"], figures["exact_match"]) == (3, 3, pytest.approx(2 / 3))
 
 
 def test_reader(call, tmp_path: Path) -> None:
-    path = _lines(
-        tmp_path / "s.jsonl",
-        {"id": "1", **PARIS, "hints": ["Paris it is, surely Paris."] * 5, "candidates": ["Paris", "Mount Everest"]},
-    )
+    hints = ["Paris it is, surely Paris."] * 5
+    source = _source(tmp_path / "s.jsonl", hints=hints, candidates=["Paris", "Mount Everest"])
     shown = call("evaluate", "reader", "--list")
     assert shown.code == 0 and "minilm-statement" in shown.out.splitlines()
-    figures = call("evaluate", "reader", "--source", f"jsonl:{path}", "--reader", "minilm-vector", "--json").json()
+    figures = call("evaluate", "reader", "--source", source, "--reader", "minilm-vector", "--json").json()
     assert (figures["reader"], figures["n"], figures["candidates_with_hints"]) == ("minilm-vector", 1, 1.0)
-    failed = call("evaluate", "reader", "--source", f"jsonl:{path}", "--reader", "minilm-vectors")
+    failed = call("evaluate", "reader", "--source", source, "--reader", "minilm-vectors")
     assert failed.code == 4 and "Did you mean 'minilm-vector'" in failed.err
     assert "Name a source and a reader" in call("evaluate", "reader").err
 
@@ -110,19 +105,16 @@ def test_judges(call, tmp_path: Path) -> None:
 def test_run(call, tmp_path: Path) -> None:
     (tmp_path / "R").mkdir()
     small.freeze(tmp_path / "R", small.rows())
-    split = {row["question_id"]: row["split"] for row in small.rows()["splits"]}
-    [question, *_] = [name for name in sorted(split) if split[name] == "test"]
     run = tmp_path / "mine.run"
-    # label 1 first, then label 2, then a passage of nobody
-    run.write_text(f"{question} Q0 {question}_1_1 1 3 mine\n{question} Q0 {question}_0_0 2 2 mine\nx Q0 y 1 1 mine\n")
+    # Of q3, the one question of test: label 1 first, then label 2. Then a passage of nobody.
+    run.write_text("q3 Q0 q3_1_1 1 3 mine\nq3 Q0 q3_0_0 2 2 mine\nx Q0 y 1 1 mine\n")
     shown = call("evaluate", "run", run, "--release", "R", "--set", "benchmark.resamples=100")
-    tests = sum(name == "test" for name in split.values())
-    assert shown.code == 0 and f"mine: {tests} question" in shown.out
-    assert f"MRR@100 {100 / tests:.2f}" in " ".join(shown.out.split())
-    assert f"MRR(rel=2)@100 {50 / tests:.2f}" in " ".join(shown.out.split())
-    assert "- 1 question of the run not in the split test: not scored" in shown.out
+    text = " ".join(shown.out.split())
+    assert shown.code == 0 and "mine: 1 question" in text
+    assert "MRR@100 100.00" in text and "MRR(rel=2)@100 50.00" in text
+    assert "- 1 question of the run not in the split test: not scored" in text
     values = {row["metric"]: row for row in call("evaluate", "run", run, "--release", "R", "--json").json()["metrics"]}
-    assert values["Hit(rel=2)@1"]["value"] == 0 and values["Hit(rel=2)@10"]["value"] == 1 / tests
-    run.write_text(f"{question} Q0 {question}_1_1 1 3 mine\nhello\n")
+    assert (values["Hit(rel=2)@1"]["value"], values["Hit(rel=2)@10"]["value"]) == (0, 1)
+    run.write_text("q3 Q0 q3_1_1 1 3 mine\nhello\n")
     failed = call("evaluate", "run", run, "--release", "R")
     assert failed.code == 3 and "line 2 has 1 column" in failed.err and failed.err.count("\n") == 1

@@ -70,17 +70,17 @@ def test_what_cannot_be_is_refused_before_anything_is_written(call, release, mon
 
 
 def test_a_card_of_a_file_goes_before_that_of_the_release(call, tmp_path) -> None:
-    frozen = small.freeze(tmp_path / "v1", small.rows(), card={"name": "Frozen", "licence": "mit", "later": "x"})
+    card = {"name": "Frozen", "licence": "mit", "later": "x"}
+    frozen = small.freeze(tmp_path / "v1", small.rows(), beside={"card": card})
     Path("card.toml").write_text('[card]\nname = "Given"\n')
     assert call("export", "--release", frozen.path, "-f", "huggingface,mteb", "--out", "E").code == 0
     for name in ("huggingface", "mteb"):
         text = (Path("E") / name / "README.md").read_text()
         assert "license: mit\n" in text and "# Frozen\n" in text
-    refused = call("export", "--release", frozen.path, "-f", "huggingface", "--out", "E", "--card", "card.toml")
+    command = ("export", "--release", frozen.path, "-f", "huggingface", "--out", "E")
+    refused = call(*command, "--card", "card.toml")
     assert refused.code == 4 and "an export of this release with another card or other options" in refused.err
-    done = call(
-        "export", "--release", frozen.path, "-f", "huggingface", "--out", "E", "--card", "card.toml", "--overwrite"
-    )
+    done = call(*command, "--card", "card.toml", "--overwrite")
     assert done.code == 0 and "# Given\n" in Path("E/huggingface/README.md").read_text()
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from quit.common.cache import equivalence_store, vector_store
+from quit.errors import SettingsError
 from quit.models.generation import Completion, GenerationCache
 from quit.models.generation.cache import Entry
 from tests.servers.rude import Fault, RudeServer
@@ -73,22 +75,54 @@ def test_servers_are_checked(call, tmp_path: Path, server: str) -> None:
     assert down.code == 1 and "does not answer" in down.out
 
 
-def test_replies_move_from_one_cache_to_another(call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    entries = [
-        Entry(n.to_bytes(32, "big"), "model", "probe", f"q{n}", 0, Completion(f"reply {n}", "stop", 10, 2))
-        for n in (1, 2)
+def test_stores_are_shown_and_emptied_by_name(call) -> None:
+    vector_store().write({b"a": bytes(1000), b"b": bytes(1000)})
+    equivalence_store().write({b"c": bytes(8)})
+    shown = call("cache", "stats", "--json").json()["stores"]
+    assert (shown["vectors"]["entries"], shown["equivalence"]["entries"]) == (2, 1)
+    assert "vectors: 2 entries deleted" in call("cache", "drop", "vectors").out
+    assert (vector_store().facts()["entries"], equivalence_store().facts()["entries"]) == (0, 1)
+
+
+def test_replies_are_dropped_by_model_and_server(call) -> None:
+    here, there = "http://a/v1", "http://b/v1"
+    replies = [
+        ("chat/m:1b", f"{here} root=x"),
+        ("chat/m:1b+0f0f0f0f", here),
+        ("chat/m:1b", there),
+        ("transformers/m", ""),
     ]
+    with GenerationCache() as cache:
+        for number, (model, origin) in enumerate(replies):
+            reply = Completion("x", "stop", origin=origin)
+            cache.add(Entry(number.to_bytes(32, "big"), model, "p", "", 0, reply)).result()
+    for wrong in (["m:1"], ["m:1b", "--from", "http://c/v1"], [], ["--from", here], ["m", "--damaged"]):
+        assert call("cache", "drop", *wrong).code == SettingsError.exit_code
+    for chosen, left in (
+        (["m:1b", "--from", f"{here}/"], replies[2:]),
+        (["--damaged"], replies[2:]),
+        (["chat/m:1b"], replies[3:]),
+        (["m"], []),
+    ):
+        assert call("cache", "drop", *chosen).code == 0
+        rows = call("cache", "stats", "--json").json()["models"]
+        assert sorted((row["model"], row["origin"]) for row in rows) == sorted(left)
+
+
+def test_replies_move_from_one_cache_to_another(call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    replies = {n.to_bytes(32, "big"): Completion(f"reply {n}", "stop", 10, 2) for n in (1, 2)}
     assert "No replies yet." in call("cache", "stats").out
     with GenerationCache() as cache:
-        for entry in entries:
-            cache.add(entry).result()
+        for key, reply in replies.items():
+            cache.add(Entry(key, "model", "probe", "q", 0, reply)).result()
     [row] = call("cache", "stats", "--json").json()["models"]
     assert (row["model"], row["replies"], row["prompt_tokens"], row["completion_tokens"]) == ("model", 2, 20, 4)
-    assert "2 replies written" in call("cache", "export", tmp_path / "replies.jsonl").out
+    assert "2 replies written" in call("cache", "export", "replies.jsonl").out
     monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "another"))
-    assert call("cache", "import", tmp_path / "replies.jsonl").out == "2 replies added, 0 were there already\n"
-    assert call("cache", "import", tmp_path / "replies.jsonl").out == "0 replies added, 2 were there already\n"
+    for added in (2, 0):
+        done = call("cache", "import", "replies.jsonl")
+        assert done.out == f"{added} replies added, {2 - added} were there already\n"
     with GenerationCache() as cache:
-        assert cache.find([entry.key for entry in entries]) == {entry.key: entry.completion for entry in entries}
-    failed = call("cache", "import", tmp_path / "absent.jsonl")
+        assert cache.find([*replies]) == replies
+    failed = call("cache", "import", "absent.jsonl")
     assert failed.code == 3 and "absent.jsonl" in failed.err

@@ -1,6 +1,5 @@
 """``quit override import`` as it is typed: all of a file, or none of it."""
 
-import json
 from pathlib import Path
 
 from tests.report import tiny
@@ -15,9 +14,7 @@ def test_a_file_is_taken_whole_or_not_at_all(call, tmp_path: Path) -> None:
     rows = call("override", "import", path, "-w", workspace, "--json").json()
     assert [(row["hint_id"], row["by"]) for row in rows] == [("q1-h00", "ada"), ("q2-h01", "ada")]
     assert "in force already: nothing was written" in call("override", "import", path, "-w", workspace).out
-    path.write_text(
-        json.dumps({"hint_id": "q3-h00", **decision}) + "\n" + json.dumps({"hint_id": "q3-h01", "decision": "x"}) + "\n"
-    )
+    write_lines(path, [{"hint_id": "q3-h00", **decision}, {"hint_id": "q3-h01", "decision": "x"}])
     failed = call("override", "import", path, "-w", workspace)
     assert failed.code == 3 and "line 2" in failed.err and failed.err.count("\n") == 1
     assert len(call("override", "list", "-w", workspace, "--json").json()) == 2

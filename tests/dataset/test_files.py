@@ -1,11 +1,13 @@
 """Passages with text and label, from a release and from a workspace."""
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from quit.dataset.dataset import SPLITS
 from quit.dataset.files import PASSAGES, TableFiles, current_files
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
@@ -26,24 +28,14 @@ def test_passages_join_text_label_answers_and_split(tmp_path: Path) -> None:
     tables["splits"].reverse()
     files = small.write(tmp_path, tables)
     rows = files.passages("train").read_all().to_pylist()
+    of_all = {"question_id": "q1", "question": "Which river runs through Cairo?", "answers": ["Nile", "the Nile"]}
     assert rows == [
-        {
-            "question_id": "q1",
-            "permutation": permutation,
-            "question": "Which river runs through Cairo?",
-            "text": text,
-            "label": 2 if permutation.startswith("0") else 1,
-            "answers": ["Nile", "the Nile"],
-            "split": "train",
-        }
+        {**of_all, "permutation": permutation, "text": text, "label": 2 if permutation.startswith("0") else 1,
+         "split": "train"}
         for permutation, text in TEXTS.items()
-    ]
+    ]  # fmt: skip
     everything = files.passages().read_all()
-    assert everything.schema == PASSAGES
-    assert everything.group_by("split").aggregate([([], "count_all")]).sort_by("split").to_pydict() == {
-        "split": ["dev", "test", "train"],
-        "count_all": [4, 4, 4],
-    }
+    assert everything.schema == PASSAGES and Counter(everything["split"].to_pylist()) == dict.fromkeys(SPLITS, 4)
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from quit.common.files import file_checksum
 from quit.contracts import table
 from quit.dataset.files import ROWS_A_GROUP, write_table
 from quit.dataset.release import open_release, verify
@@ -17,14 +18,10 @@ from quit.export.files import exported
 from tests.release import small
 
 
-def test_an_untouched_release_is_verified(tmp_path: Path) -> None:
-    release = small.freeze(tmp_path, small.rows())
-    assert verify(tmp_path).content_id == release.content_id
-
-
 @pytest.mark.parametrize("name", ["labels", "answers/two", "splits"])
 def test_a_changed_table_is_named(tmp_path: Path, name: str) -> None:
-    small.freeze(tmp_path, small.rows())
+    release = small.freeze(tmp_path, small.rows())
+    assert verify(tmp_path).content_id == release.content_id
     path = tmp_path / "tables" / f"{name}.parquet"
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
@@ -80,14 +77,12 @@ def test_what_is_no_release_or_a_newer_one_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_table_of_other_columns_is_named(tmp_path: Path) -> None:
-    made = small.freeze(tmp_path, small.rows())
-    small.nullable(tmp_path / "tables" / "labels.parquet", "label")
-    from quit.dataset.release import checksum_of, content_id_of, file_checksum
-
-    content = json.loads(json.dumps(made.content))
-    content["tables"]["labels"]["sha256"] = file_checksum(tmp_path / "tables" / "labels.parquet")
-    facts = {**made.facts, "content": content, "content_id": content_id_of(content)}
-    (tmp_path / "release.json").write_text(json.dumps({**facts, "checksum": checksum_of(facts)}))
+    facts = dict(small.freeze(tmp_path, small.rows()).facts)
+    path = tmp_path / "tables" / "labels.parquet"
+    labels = pq.read_table(path)
+    pq.write_table(labels.set_column(2, "label", labels["label"].cast("string")), path)
+    facts["content"]["tables"]["labels"]["sha256"] = file_checksum(path)
+    small.describe(tmp_path, facts)
     with pytest.raises(InputError, match=r"tables/labels.parquet: does not have the columns"):
         verify(tmp_path)
 
@@ -113,22 +108,16 @@ def test_the_bytes_of_a_table_do_not_depend_on_its_pieces(tmp_path: Path) -> Non
 
 
 def test_an_export_of_a_release_shows_its_waivers(tmp_path: Path) -> None:
-    from quit.dataset.release import checksum_of
-
-    release = small.freeze(tmp_path / "v1", small.rows())
-    gates = [{"gate": "unjudged-answer", "why": "Because.", "state": "waived", "violations": 3,
-        "examples": ["q2: 'x'"], "waiver": "the judge was away"}]  # fmt: skip
-    facts = {**release.facts, "gates": gates}
-    (tmp_path / "v1" / "release.json").write_text(json.dumps({**facts, "checksum": checksum_of(facts)}))
+    waived = {"gate": "unjudged-answer", "state": "waived", "waiver": "the judge was away"}
+    gate = {**waived, "why": "Because.", "violations": 3, "examples": ["q2: 'x'"]}
+    release = small.freeze(tmp_path / "v1", small.rows(), beside={"gates": [gate]})
     export(export_tables_of_release(tmp_path / "v1"), ["huggingface", "release-json"], tmp_path / "out")
     card = (tmp_path / "out" / "huggingface" / "README.md").read_text()
     assert "`unjudged-answer` was waived**: the judge was away (3 violations" in card
     assert release.content_id in card
     [question] = json.loads((tmp_path / "out" / "release-json" / "dev.json").read_text())
-    assert question["subsets"]["01"] == {
-        "01": {"one": "Picasso", "two": "NO ANSWER"},
-        "10": {"one": "Wrong", "two": "NO ANSWER"},
-    }
+    answers = {permutation: by_reader["one"] for permutation, by_reader in question["subsets"]["01"].items()}
+    assert answers == {"01": "Picasso", "10": "Wrong"}
 
 
 def test_only_an_export_of_this_release_counts_as_one(tmp_path: Path) -> None:

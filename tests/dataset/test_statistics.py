@@ -11,6 +11,7 @@ from quit.dataset.statistics import Statistics, _overlap, statistics
 from quit.errors import InputError
 from quit.stages.labelling.passages import permutations
 from tests.export import conftest as release
+from tests.rows import changed
 
 NAMES = ("questions", "ranked_hints", "descriptions", "splits", "labels", "valid_answers")
 
@@ -26,32 +27,22 @@ def count(tables, **other):
 
 def with_texts(tables, question=None, hints=None, answer=None):
     """Return the release with other texts for its first question; ``hints`` by rank."""
-    changed = {}
+    other = {}
     if question is not None:
-        rows = tables.questions.to_pylist()
-        rows[0]["question"] = question
-        changed["questions"] = pa.Table.from_pylist(rows, tables.questions.schema)
+        other["questions"] = changed(tables.questions, 0, question=question)
     if hints is not None:
         rows = tables.ranked_hints.to_pylist()
         for row in rows[:7]:
             row["hint"] = (hints + [""] * 7)[row["rank"]]
-        changed["ranked_hints"] = pa.Table.from_pylist(rows, tables.ranked_hints.schema)
+        other["ranked_hints"] = pa.Table.from_pylist(rows, tables.ranked_hints.schema)
     if answer is not None:
-        rows = tables.valid_answers.to_pylist()
-        rows[0]["answer"] = answer
-        changed["valid_answers"] = pa.Table.from_pylist(rows, tables.valid_answers.schema)
-    return replace(tables, **changed)
+        other["valid_answers"] = changed(tables.valid_answers, 0, answer=answer)
+    return replace(tables, **other)
 
 
 def plain(tables):
     """Table 1, passage by passage, in plain Python."""
-    hints, valid = {}, {}
-    for row in sorted(tables.ranked_hints.to_pylist(), key=lambda row: row["rank"]):
-        if row["selected"]:
-            hints.setdefault(row["question_id"], []).append(row["hint"])
-    for row in tables.valid_answers.to_pylist():
-        valid.setdefault(row["question_id"], []).append(row["answer"])
-    split = {row["question_id"]: row["split"] for row in tables.splits.to_pylist()}
+    truth = release.truth_of(tables)
 
     def bag(text):
         return {word for word in text.split(" ") if word not in STOPWORDS_EN_PLUS}
@@ -59,18 +50,16 @@ def plain(tables):
     figures = {}
     for name in ("train", "dev", "test", "all"):
         lengths, overlaps, contained, asked, answers = [], [], [], [], []
-        for row in tables.questions.to_pylist():
-            question_id = row["question_id"]
-            if name not in ("all", split[question_id]):
+        for one, question in truth.questions.items():
+            if name not in ("all", truth.split[one]):
                 continue
-            asked.append(len(row["question"].split(" ")))
-            answers += [len(answer.split(" ")) for answer in valid[question_id]]
-            for permutation in permutations(5):
-                text = " ".join(hints[question_id][index] for index in permutation)
+            asked.append(len(question.split(" ")))
+            answers += [len(answer.split(" ")) for answer in truth.valid[one]]
+            for text in (truth.texts[passage] for passage, owner in truth.owner.items() if owner == one):
                 lengths.append(len(text.split(" ")))
-                q, p = bag(row["question"]), bag(text)
+                q, p = bag(question), bag(text)
                 overlaps.append(len(q & p) / len(q | p) if q | p else 0.0)
-                contained.append(any(answer.casefold() in text.casefold() for answer in valid[question_id]))
+                contained.append(any(answer.casefold() in text.casefold() for answer in truth.valid[one]))
         figures[name] = tuple(map(np.mean, (asked, lengths, answers, overlaps, contained)))
     return figures
 
@@ -101,6 +90,7 @@ def test_overlap_with_shared_words(tables):
     assert by_split["train"][3] > 0.01
     for question in ("of the", "Paris"):  # no word and one word in all
         compare(with_texts(tables, question, ["the", "of", "and", "a", question]))
+    compare(with_texts(tables, "two  spaces ", ["a  b", " ", "c", "d e", "f"]))  # single spaces decide words
 
 
 @pytest.mark.parametrize(
@@ -113,10 +103,6 @@ def test_overlap_with_shared_words(tables):
 )
 def test_overlap_is_counted_as_by_the_papers_script(hint, share):
     assert _overlap(["Which tower did Eiffel build in Paris?"], [[hint]]) == pytest.approx(share)
-
-
-def test_single_spaces_decide_words(tables):
-    compare(with_texts(tables, "two  spaces ", ["a  b", " ", "c", "d e", "f"]))
 
 
 @pytest.mark.parametrize(
@@ -169,27 +155,22 @@ def test_labels_by_type_and_difficulty_counted_by_hand(tables):
 
 
 def test_passages_and_share_where_labels_are_few_unusual_or_wrong(tables):
-    def changed(**values):
-        rows = tables.labels.to_pylist()
-        assert len(rows[0]["permutation"]) == 1
-        rows[0] |= values
-        return count(replace(tables, labels=pa.Table.from_pylist(rows, tables.labels.schema)))
+    def of_all(labels):
+        """Passages and share of each label, of all passages of one hint."""
+        rows = count(replace(tables, labels=labels)).by_hints.to_pylist()
+        return [(row["passages"], row["share"]) for row in rows if (row["split"], row["n_hints"]) == ("all", 1)]
 
-    def of_all(figures, hints):
-        rows = figures.by_hints.to_pylist()
-        return [(row["passages"], row["share"]) for row in rows if (row["split"], row["n_hints"]) == ("all", hints)]
-
-    assert np.sum(of_all(changed(label=0), 1), axis=0) == pytest.approx([34, 34 / 35]), (
-        "not relevant: in no label's row"
-    )
-    assert sorted(of_all(count(replace(tables, labels=tables.labels.slice(0, 1))), 1)) == [(0, 0.0), (1, 1.0)]
-    assert of_all(count(replace(tables, labels=tables.labels.slice(0, 0))), 1) == [(0, 0.0), (0, 0.0)]
+    labels = tables.labels
+    assert len(labels["permutation"][0].as_py()) == 1
+    unlabelled = np.sum(of_all(changed(labels, 0, label=0)), axis=0)
+    assert unlabelled == pytest.approx([34, 34 / 35]), "not relevant: in no label's row"
+    assert sorted(of_all(labels.slice(0, 1))) == [(0, 0.0), (1, 1.0)]
+    assert of_all(labels.slice(0, 0)) == [(0, 0.0), (0, 0.0)]
     for wrong in ({"label": 3}, {"label": -1}, {"permutation": "012340"}):
         with pytest.raises(InputError, match="a label other than 0 to 2, or a passage of over 5 hints"):
-            changed(**wrong)
-    rows = [{**row, "difficulty_bin": None} for row in tables.descriptions.to_pylist()]
-    nowhere = count(replace(tables, descriptions=pa.Table.from_pylist(rows, tables.descriptions.schema))).by_difficulty
-    assert nowhere.num_rows == 0 and nowhere.schema == count(tables).by_difficulty.schema
+            of_all(changed(labels, 0, **wrong))
+    nowhere = replace(tables, descriptions=changed(tables.descriptions, difficulty_bin=None))
+    assert count(nowhere).by_difficulty.equals(count(tables).by_difficulty.slice(0, 0))
 
 
 class Letters:
@@ -242,13 +223,10 @@ def test_absent_splits_are_left_out_and_missing_rows_named(tables):
     assert sum(row["passages"] for row in figures.by_hints.to_pylist() if row["split"] == "all") == 325
     with pytest.raises(InputError, match="'descriptions' has no row for the question 'a-1'"):
         count(replace(tables, descriptions=tables.descriptions.slice(1)))
-    rows = tables.ranked_hints.to_pylist()
-    [*_, last] = [
-        row for row in rows if row["selected"] and row["question_id"] == tables.splits["question_id"][1].as_py()
-    ]
-    last["selected"] = False
-    fewer = pa.Table.from_pylist(rows, tables.ranked_hints.schema)
-    with pytest.raises(InputError, match=f"'{last['question_id']}' has 4 selected hints, 'a-1' has others"):
+    ranked = tables.ranked_hints.to_pylist()
+    place = next(place for place, row in enumerate(ranked) if row["question_id"] == "a-2" and row["selected"])
+    fewer = changed(tables.ranked_hints, place, selected=False)
+    with pytest.raises(InputError, match="'a-2' has 4 selected hints, 'a-1' has others"):
         count(replace(tables, ranked_hints=fewer))
     with pytest.raises(InputError, match="'a-1' has 0 selected hints"):
         count(replace(tables, ranked_hints=fewer.slice(0, 0)))

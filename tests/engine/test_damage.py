@@ -3,7 +3,6 @@ kept."""
 
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -30,6 +29,7 @@ from tests.comparing import bytes_of
 from tests.conftest import call_quit
 from tests.release import small
 from tests.report import tiny
+from tests.rows import table_of
 
 
 @pytest.fixture
@@ -65,15 +65,14 @@ def test_no_reader_trusts_a_part_that_is_not_what_its_manifest_says(workspace, d
     assert len(workspace.read("labels"))  # what was read before counts for nothing once the file has changed
     part = _part(workspace, "labels")
     damage(part)
-    named = rf"{part} (is missing|was altered)[^\n]*quit build -w"
-    with pytest.raises(WorkspaceError, match=named):
-        workspace.read("labels")
-    with pytest.raises(WorkspaceError, match=named):
-        workspace.read_questions("labels", ["q1"], ["question_id"])
-    with pytest.raises(WorkspaceError, match=named):
-        workspace.connect()
-    with pytest.raises(WorkspaceError, match=named):
-        gather(workspace, tiny.settings())
+    for read in (
+        lambda: workspace.read("labels"),
+        lambda: workspace.read_questions("labels", ["q1"], ["question_id"]),
+        workspace.connect,
+        lambda: gather(workspace, tiny.settings()),
+    ):
+        with pytest.raises(WorkspaceError, match=rf"{part} (is missing|was altered)[^\n]*quit build -w"):
+            read()
     workspace.connect(tables=["questions"]).close()  # what others need is still there
     assert workspace.damaged() == [part]
 
@@ -131,21 +130,17 @@ def test_a_build_takes_up_only_the_stage_that_lost_a_part(finished: Pipeline) ->
     assert finished.up_to_date and bytes_of(finished.workspace.path) == before
 
 
-def test_a_build_describes_the_parts_of_a_damaged_manifest_again(finished: Pipeline) -> None:
-    before = bytes_of(finished.workspace.path)
-    manifest = finished.folder(finished.stage_run("describe")) / "manifest.json"
+def test_a_build_describes_the_parts_of_a_damaged_manifest_again_and_keeps_none_of_another_run(finished) -> None:
+    before, run = bytes_of(finished.workspace.path), finished.stage_run("describe")
+    folder, manifest = finished.folder(run), finished.folder(run) / "manifest.json"
+    whole = manifest.read_text()
     manifest.write_text("[")
     (line,) = finished.discard_damaged()
     assert line.startswith(f"describe: {manifest} cannot be read") and "\n" not in line
-    assert finished.pending(finished.stage_run("describe")) == []
-    finished.finish(finished.stage_run("describe"))
+    assert finished.pending(run) == []
+    finished.finish(run)
     assert finished.up_to_date and bytes_of(finished.workspace.path) == before
-
-
-def test_the_tables_of_another_run_are_neither_read_nor_kept(finished: Pipeline) -> None:
-    run = finished.stage_run("describe")
-    folder, manifest = finished.folder(run), finished.folder(run) / "manifest.json"
-    manifest.write_text(manifest.read_text().replace(folder.name, "0" * 16))
+    manifest.write_text(whole.replace(folder.name, "0" * 16))
     with pytest.raises(WorkspaceError, match="is of another run"):
         finished.workspace.manifest(folder)
     (line,) = finished.discard_damaged()
@@ -156,44 +151,27 @@ def test_the_tables_of_another_run_are_neither_read_nor_kept(finished: Pipeline)
 def test_stages_that_rest_on_a_part_that_came_out_otherwise_run_again(finished: Pipeline) -> None:
     _part(finished.workspace, "splits").unlink()
     finished.discard_damaged()
-    rows = contracts.table("splits").from_rows([small.rows()["splits"][0]])
+    rows = table_of("splits", small.rows()["splits"][:1])
     _finish(finished, finished.stage_run("split"), splits=rows)
     left = {run.key.partition(":")[0] for run in finished.runs if not finished.is_done(run)}
     assert "enumerate" in left and "label" in left and "describe" not in left
     assert not list(finished.workspace.path.glob("tables/*_enumerate/*/passages/*"))
 
 
-def test_a_resumed_build_never_shows_finished_stages_as_unfinished(finished: Pipeline) -> None:
-    workspace = finished.workspace
+def test_a_resumed_build_never_shows_finished_stages_as_unfinished(finished: Pipeline, monkeypatch) -> None:
+    workspace, seen = finished.workspace, []
     (finished.folder(finished.stage_run("describe")) / "manifest.json").unlink()
-    whole, seen = set(workspace.state), []
-    written = workspace.put_json
+    whole, written = set(workspace.state), workspace.put_json
 
     def watch(name: str, value: dict) -> None:
         written(name, value)
-        if name == "state.json":
-            seen.append(set(value))
+        seen.extend([set(value)] if name == "state.json" else [])
 
-    workspace.put_json = watch
+    monkeypatch.setattr(workspace, "put_json", watch)
     finished.begin()
     for run in finished.runs:
         _finish(finished, run) if run.key == "describe" else finished.finish(run)
     assert seen == [whole - {"describe"}, whole] and list(workspace.state) == list(finished.fingerprints)
-
-
-@pytest.mark.slow
-def test_a_build_makes_lost_parts_anew_and_says_which(built, tmp_path) -> None:
-    folder = shutil.copytree(built, tmp_path / "W")
-    whole = bytes_of(folder)
-    workspace = Workspace.open(folder)
-    flip(_part(workspace, "splits"))
-    _part(workspace, "passages").unlink()
-    truncate(_part(workspace, "labels"))
-    done = call_quit("build", "-w", str(folder))
-    assert done.returncode == 0, done.stderr
-    for run, table in (("split", "splits"), ("enumerate", "passages"), ("label", "labels")):
-        assert f"{run}: {table}/part-00000-of-00001.parquet" in done.stderr
-    assert bytes_of(folder) == whole
 
 
 # Logs: what people decided
@@ -203,46 +181,39 @@ def _override(workspace: Workspace, hint: str, by: str) -> None:
     add(workspace, [Decision(hint, "leak", by, "it says so")])
 
 
-def test_a_log_is_numbered_after_its_last_part_and_replaces_nothing(workspace: Workspace) -> None:
+def test_a_log_is_numbered_after_its_last_part_and_replaces_nothing(workspace: Workspace, monkeypatch) -> None:
+    log = Log(workspace, "overrides")
     for by in ("ada", "bob", "cy"):
         _override(workspace, "q1-h01", by)
-    first, _, third = Log(workspace, "overrides").files
+    first, _, third = log.files
     kept = third.read_bytes()
     first.unlink()
     _override(workspace, "q1-h01", "dee")
-    assert [path.name for path in Log(workspace, "overrides").files] == [
-        f"part-0000{n}.parquet" for n in (2, 3, 4)
-    ]  # fmt: skip
-    assert third.read_bytes() == kept
-    assert Log(workspace, "overrides").read().column("by").to_pylist() == ["bob", "cy", "dee"]
-
-
-def test_a_name_that_someone_else_took_meanwhile_is_never_replaced(workspace, monkeypatch) -> None:
-    written = pq.write_table
+    assert [path.name for path in log.files] == [f"part-0000{number}.parquet" for number in (2, 3, 4)]
+    assert third.read_bytes() == kept and log.read().column("by").to_pylist() == ["bob", "cy", "dee"]
+    theirs, written = third.with_name("part-00005.parquet"), pq.write_table
 
     def slow(rows: pa.Table, target: Path, **options: object) -> None:
         written(rows, target, **options)
-        if Path(target).parent.name == "overrides":  # a writer that does not know our lock
-            (workspace.path / "overrides" / "part-00001.parquet").write_bytes(b"theirs")
+        theirs.write_bytes(b"theirs")  # of a writer that does not know our lock
 
     monkeypatch.setattr(pq, "write_table", slow)
-    with pytest.raises(WorkspaceError, match=r"part-00001.parquet was written .* meanwhile"):
+    with pytest.raises(WorkspaceError, match=r"part-00005.parquet was written .* meanwhile"):
         _override(workspace, "q1-h01", "ada")
-    assert (workspace.path / "overrides" / "part-00001.parquet").read_bytes() == b"theirs"
+    assert theirs.read_bytes() == b"theirs"
 
 
-@pytest.mark.parametrize("damage", [flip, truncate])
 @pytest.mark.parametrize("log", ["overrides", "reviews"])
-def test_a_damaged_log_is_refused_and_stays(workspace: Workspace, log: str, damage: Callable[[Path], None]) -> None:
+def test_a_damaged_log_is_refused_and_stays(workspace: Workspace, log: str) -> None:
     _override(workspace, "q1-h01", "ada")
     (part,) = (workspace.path / log).glob("part-*.parquet")
-    damage(part)
+    truncate(part)
     left = part.read_bytes()
     with pytest.raises(WorkspaceError, match=rf"{part} cannot be read[^\n]*cannot be rebuilt: restore it"):
         workspace.connect()
     with pytest.raises(WorkspaceError, match=str(part)):
         ReviewStore(workspace).read() if log == "reviews" else _override(workspace, "q1-h00", "bob")
-    assert [path.name for path in (workspace.path / log).glob("part-*")] == [part.name] and part.read_bytes() == left
+    assert [path.read_bytes() for path in (workspace.path / log).glob("part-*")] == [left]
 
 
 @pytest.mark.parametrize("log", ["overrides", "reviews"])
@@ -264,31 +235,21 @@ def test_no_bit_of_a_log_can_change_what_it_says(workspace: Workspace, log: str)
 # What killed runs leave
 
 
-def test_leftovers_are_ignored_and_removed_by_the_next_run(tmp_path: Path) -> None:
-    folder = tmp_path / "W"
-    folder.mkdir()
-    half = temporary_of(folder / "workspace.json")
-    half.write_text('{"for')
-    workspace = Workspace.create(folder)
-    assert not half.exists()
-    (folder / "tables" / "x").mkdir(parents=True)
-    (folder / "reviews").mkdir()
+def test_leftovers_are_ignored_and_removed_by_the_next_run(workspace: Workspace) -> None:
+    folder = workspace.path
     assert {"state.json", "build.json", "reviews/applied.json"} <= {*CHANGING}
-    for name in (*CHANGING, "lock.json", "tables/x/a.parquet"):
+    for name in (*CHANGING, "workspace.json", "lock.json", "tables/10_label/a.parquet"):
         temporary_of(folder / name).write_text("half")
     other = temporary_of(folder / "report.html")  # no run's, and perhaps being written at this moment
     other.write_text("half")
     with workspace.lock(0):
         assert [path.name for path in folder.rglob(".*")] == [other.name]
-
-
-def test_an_entry_in_a_log_removes_the_halves_of_killed_ones(workspace: Workspace) -> None:
+    (folder / "overrides").mkdir()
     for log in ("overrides", "reviews"):
-        (workspace.path / log).mkdir(exist_ok=True)
-        temporary_of(workspace.path / log / "part-00001.parquet").write_text("half")
+        temporary_of(folder / log / "part-00001.parquet").write_text("half")
     _override(workspace, "q1-h01", "ada")
-    ReviewStore(workspace).append(tiny.reviews())
-    assert not [*workspace.path.glob("*/.part*")]
+    ReviewStore(workspace).append([{**row, "review_id": "other"} for row in tiny.reviews()])
+    assert [path.name for path in folder.rglob(".*")] == [other.name]
 
 
 # Small files of the wrong shape
@@ -307,44 +268,37 @@ WRONG = {
 @pytest.mark.parametrize(("name", "text"), [(name, text) for name in WRONG for text in WRONG[name]])
 def test_a_small_file_of_the_wrong_shape_is_one_line_that_names_it(workspace: Workspace, name: str, text: str) -> None:
     (workspace.path / name).write_text(text + "\n")
-
-    def read_all() -> None:
-        opened = Workspace.open(workspace.path)
-        _ = opened.build, opened.state, opened.current(), ReviewStore(opened).applied, totals(opened.path)
-
     with pytest.raises(WorkspaceError, match=rf"{name}[^\n]*(is damaged|cannot be read)[^\n]*$"):
-        read_all()
+        _read_all(workspace)
+
+
+def test_a_pipe_in_place_of_a_small_file_is_refused(workspace: Workspace) -> None:
+    """Reading it would wait for ever."""
+    (workspace.path / "state.json").unlink()
+    os.mkfifo(workspace.path / "state.json")
+    with pytest.raises(WorkspaceError, match="a pipe"):
+        _read_all(workspace)
+
+
+def _read_all(workspace: Workspace) -> None:
+    opened = Workspace.open(workspace.path)
+    _ = opened.build, opened.state, opened.current(), ReviewStore(opened).applied, totals(opened.path)
 
 
 # Sources that change while they are read
 
 
-def test_a_pipe_in_place_of_a_small_file_is_refused(workspace: Workspace) -> None:
-    """Reading it would wait for ever."""
-    (workspace.path / "state.json").unlink(missing_ok=True)
-    os.mkfifo(workspace.path / "state.json")
-    with pytest.raises(WorkspaceError, match="a pipe"):
-        _ = Workspace.open(workspace.path).state
-
-
 def test_a_source_that_changes_while_it_is_collected_is_refused(finished: Pipeline) -> None:
     source = finished.sources[0].path
-    planned = source.read_bytes()
-    source.write_bytes(
-        planned + b'{"id": "late", "question": "Who?", "answers": ["I"], "hints": ["a", "b", "c", "d", "e"]}\n'
-    )
+    planned, before = source.read_bytes(), source.stat()
+    source.write_bytes(planned + planned.splitlines()[0] + b"\n")
     with pytest.raises(InputError, match=rf"{source} has changed since this run was planned.*again"):
         finished.work_on(finished.runs[0], WHOLE)
     source.write_bytes(planned)
     finished.work_on(finished.runs[0], WHOLE)
-
-
-def test_a_source_that_changes_and_comes_back_while_it_is_read_is_refused(finished: Pipeline) -> None:
-    source = finished.sources[0].path
-    planned, before = source.read_bytes(), source.stat()
     records = read_sources(finished.sources, finished.source_checksums)
     next(records)
-    source.write_bytes(b"{}")
+    source.write_bytes(b"{}")  # it changes and comes back while it is read
     source.write_bytes(planned)
     os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns))
     with pytest.raises(InputError, match="has changed"):
@@ -369,11 +323,11 @@ def test_build_json_changes_only_under_the_lock_and_keeps_what_a_build_wrote_mea
         assert changed.settings.run.workers == 2 and changed.settings.review.minimum == 2
 
 
-@pytest.mark.parametrize("command", ["push", "pull"])
-def test_push_and_pull_wait_for_a_build(finished, monkeypatch, command, prefect_home) -> None:
+@pytest.mark.slow
+def test_a_pull_waits_for_a_build(finished, monkeypatch, prefect_home) -> None:
     finished.begin()
     finished.workspace.set_build({**finished.workspace.build, "overrides": ["run.lock_seconds=0.1"]})
     monkeypatch.setattr("annotation.client.connect", lambda *_: pytest.fail("a server was asked while a build ran"))
     with finished.workspace.lock(0):
-        stopped = call_quit("review", command, "-w", str(finished.workspace.path))
+        stopped = call_quit("review", "pull", "-w", finished.workspace.path)
     assert stopped.returncode == WorkspaceError.exit_code and "still holds" in stopped.stderr

@@ -1,6 +1,5 @@
 """``labels.partial = "exact"``: the labels of a full build from fewer answers, for every order and number of shards."""
 
-import itertools
 import json
 import shutil
 from pathlib import Path
@@ -32,10 +31,10 @@ def _right(folder: Path) -> dict[tuple[str, str], list[str]]:
     return {(row["question_id"], row["permutation"]): row["labelers"] for row in rows}
 
 
-@pytest.mark.parametrize("order", list(itertools.permutations(LABELERS)), ids=" ".join)
-def test_every_order_gives_the_labels_of_a_full_build(full: Path, tmp_path: Path, order: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("turn", range(3))
+def test_every_order_gives_the_labels_of_a_full_build(full: Path, tmp_path: Path, turn: int) -> None:
     """... and asks a labeler about exactly the passages that no earlier one answers correctly in the full build."""
-    right = _right(full)
+    right, order = _right(full), [*LABELERS[turn:], *LABELERS[:turn]]
     labels = Workspace.open(full).read("labels")["label"]
     pipeline, _ = build(shutil.copytree(full, tmp_path / "W"), EXACT, f"labels.order={json.dumps(order)}")
     workspace = pipeline.workspace
@@ -88,7 +87,7 @@ def test_neither_shards_nor_a_stop_after_every_step_change_a_row(exact: Path, tm
         (EXACT, {"read:minilm-late", "read:minilm-evidence"}),
         (
             "judge.threshold=0.9",
-            {*(f"probe:{name}" for name in READERS), "split", "enumerate", *(f"read:{name}" for name in READERS)},
+            {"split", "enumerate", *(f"{run}:{name}" for run in ("probe", "read") for name in READERS)},
         ),
     ],
 )
@@ -116,9 +115,7 @@ def test_new_settings_run_only_what_they_change_and_going_back_runs_nothing(
     ],
 )
 def test_settings_that_do_not_fit_are_one_line(tmp_path: Path, profile: str, setting: str, error: str) -> None:
-    done = call_quit(
-        "build", "-w", str(tmp_path / "W"), "-s", "starter", "-p", profile, "--set", EXACT, "--set", setting
-    )
+    done = call_quit("build", "-w", tmp_path / "W", "-s", "starter", "-p", profile, "--set", EXACT, "--set", setting)
     assert done.returncode == 4 and error in done.stderr and done.stderr.count("\n") == 1
 
 
@@ -157,6 +154,5 @@ def test_a_plan_expects_what_a_full_build_shows(full: Path, exact: Path) -> None
         assert bool(costs.order) is (folder is full)
     assert plan(planned(full)).partial is None
     estimated = plan(planned(full, "labels.partial=estimated", "labels.audit=30", "labels.exact_splits=[]")).partial
-    assert estimated is not None and [(entry.least, entry.expected) for entry in estimated.ranges] == [
-        *((30, None), (0, None), (0, None), (30, None))
-    ]
+    assert estimated is not None and {entry.expected for entry in estimated.ranges} == {None}
+    assert [entry.least for entry in estimated.ranges] == [30, 0, 0, 30]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from quit.common.progress import Listener, listening
+from quit.common.progress import listening
 from quit.engine.pipeline import Pipeline
 from quit.engine.planning import check_buildable, held_build
 from quit.engine.workspace import Workspace
@@ -14,7 +14,7 @@ from quit.errors import SettingsError, WorkspaceError
 from quit.review.store import ReviewStore
 from quit.settings import load
 from quit.sources import parse_source
-from tests.conftest import STARTER, call_quit
+from tests.conftest import STARTER, Notes, call_quit
 from tests.release import small
 from tests.stages.labelling.test_verdicts import said
 
@@ -33,9 +33,6 @@ def test_the_papers_profile_refuses_a_revision_that_may_move(revision: str, tmp_
     check_buildable(load("paper", [corpus, COMMIT]).settings)
     check_buildable(load("paper", [corpus, f"models.bem_checkpoint={tmp_path}"]).settings)  # known by its content
     check_buildable(load("embedded", [f"models.bem_revision={json.dumps(revision)}"]).settings)
-
-
-def test_the_papers_profile_wants_a_corpus_for_difficulty() -> None:
     with pytest.raises(SettingsError, match=r"difficulty\.corpus=FILE"):
         check_buildable(load("paper", [COMMIT]).settings)
     check_buildable(load("paper", [COMMIT, "difficulty.counts=nearness"]).settings)
@@ -72,19 +69,11 @@ def test_pins_count_by_what_they_say_not_by_where_they_lie(tmp_path: Path) -> No
     assert len({free["split"], a["split"], c["split"]}) == 3
 
 
-class _Heard(Listener):
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def noted(self, text: str, loud: bool) -> None:
-        self.lines.append(text)
-
-
 def _collected(folder: Path, *sources: Path, **how: bool) -> tuple[list[str], list[str]]:
     """Plan a build and collect its questions: what was said, and the sources that the workspace then remembers."""
-    heard = _Heard()
+    heard: list[str] = []
     with (
-        listening(heard),
+        listening(Notes(heard.append)),
         held_build(folder / "W", [f"jsonl:{path}" for path in sources], "embedded", [], **how) as build,
     ):
         build.begin()
@@ -92,7 +81,7 @@ def _collected(folder: Path, *sources: Path, **how: bool) -> tuple[list[str], li
         for shard in build.pending(run):
             build.work_on(run, shard)
         build.finish(run)
-    return heard.lines, [text.rpartition("/")[2] for text in build.workspace.build["sources"]]
+    return heard, [text.rpartition("/")[2] for text in build.workspace.build["sources"]]
 
 
 def _questions(folder: Path) -> list[str]:
@@ -147,13 +136,8 @@ def test_a_source_that_is_added_leaves_what_there_is(reviewed: Path) -> None:
     assert _collected(reviewed, reviewed / "other.jsonl", reviewed / "three.jsonl")[0] == []
 
 
-def test_a_workspace_without_reviews_is_told_what_leaves(reviewed: Path) -> None:
+def test_a_workspace_without_reviews_is_told_what_leaves_and_a_new_one_nothing(reviewed: Path) -> None:
     shutil.rmtree(reviewed / "W" / "reviews")
-    said, sources = _collected(reviewed, reviewed / "other.jsonl")
-    assert said == ["3 questions leave, 2 come."]
-    assert sources == ["other.jsonl"]
-
-
-def test_a_new_workspace_has_nothing_to_say_or_to_add_to(reviewed: Path) -> None:
+    assert _collected(reviewed, reviewed / "other.jsonl") == (["3 questions leave, 2 come."], ["other.jsonl"])
     shutil.rmtree(reviewed / "W")
     assert _collected(reviewed, reviewed / "other.jsonl", add=True) == ([], ["other.jsonl"])

@@ -3,8 +3,6 @@ once is kept."""
 
 from pathlib import Path
 
-import pytest
-
 from quit.engine.pipeline import Pipeline
 from quit.models import cleaning
 from tests.partly import plan_build
@@ -47,25 +45,25 @@ def _build(pipeline: Pipeline) -> list[tuple[str, set[str]]]:
     return worked
 
 
-@pytest.mark.parametrize(("more", "together"), [("", False), ("[run]\nreaders_together = true", True)])
-def test_a_reader_is_released_when_it_is_finished_unless_all_work_together(tmp_path, monkeypatch, more, together):
-    monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
-    pipeline = _pipeline(tmp_path, more)
-    worked = _build(pipeline)
-    assert _loaded(pipeline) == set()
-    expected = [(f"{stage}:{name}", {name}) for stage in ("probe", "read") for name in READERS]
-    if together:
-        expected = [(key, {*READERS} if key.endswith("two") else {"one"}) for key, _ in expected]
-    assert worked == expected
+RUNS = [f"{stage}:{name}" for stage in ("probe", "read") for name in READERS]
 
 
-def test_a_workspace_of_before_is_read_anew_from_the_kept_replies(tmp_path, monkeypatch) -> None:
+def test_a_reader_is_released_when_it_is_finished_and_its_kept_replies_are_read_anew(tmp_path, monkeypatch) -> None:
     """Another cleaning makes other answers of the same replies: the readers' runs are pending, no model is loaded."""
     monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
     with monkeypatch.context() as before:
         before.setattr(cleaning, "VERSION", cleaning.VERSION - 1)
-        _build(_pipeline(tmp_path))
+        pipeline = _pipeline(tmp_path)
+        assert _build(pipeline) == [(run, {run.partition(":")[2]}) for run in RUNS]
+        assert _loaded(pipeline) == set()
     pipeline = _pipeline(tmp_path)
-    assert _build(pipeline) == [(f"{stage}:{name}", set()) for stage in ("probe", "read") for name in READERS]
+    assert _build(pipeline) == [(run, set()) for run in RUNS]
     assert all(counts["requests"] == 0 < counts["cached"] for counts in pipeline.models.meter.snapshot().values())
     assert {*pipeline.models.meter.snapshot()} == {*READERS}
+
+
+def test_readers_that_work_together_are_loaded_together(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
+    pipeline = _pipeline(tmp_path, "[run]\nreaders_together = true")
+    assert _build(pipeline) == [(run, {*READERS} if run.endswith("two") else {"one"}) for run in RUNS]
+    assert _loaded(pipeline) == set()

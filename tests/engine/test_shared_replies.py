@@ -1,6 +1,5 @@
 """Replies that were paid for: in the store after a while, on every machine that resumes."""
 
-import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from quit.settings import load
 from quit.settings.remote import Remote
 from quit.store.objects import open_objects
 from tests.models.generation.test_cache import Counting
+from tests.processes import until
 
 
 def _entry(number: int, reply: str | None = None) -> Entry:
@@ -41,12 +41,9 @@ def test_what_one_machine_was_given_another_finds(place: str, tmp_path: Path) ->
         there.add(_entry(2, "their own")).result()
         brought = SharedReplies(store, there)
         replies = there.find(_keys(1, 2, 3, 4))
-        assert {int.from_bytes(key, "big"): reply.text for key, reply in replies.items()} == {
-            1: "reply 1",
-            2: "their own",  # a key that is there already keeps its first reply
-            3: "reply 3",
-        }
-        assert replies[_keys(3)[0]] == _entry(3).completion
+        found = {int.from_bytes(key, "big"): reply.text for key, reply in replies.items()}
+        # A key that is there already keeps its first reply.
+        assert found == {1: "reply 1", 2: "their own", 3: "reply 3"} and replies[_keys(3)[0]] == _entry(3).completion
         assert brought.flush() == 0  # what came from the store does not go there again
         assert brought.bring() == 0 and len(store.listing(UNDER)) == 2
 
@@ -72,10 +69,7 @@ def test_new_replies_are_copied_while_a_run_goes_on(place: str, tmp_path: Path) 
     with GenerationCache(tmp_path / "a.sqlite") as here:
         SharedReplies(store, here)
         here.add(_entry(1)).result()
-        deadline = time.monotonic() + 120
-        while not store.listing(UNDER) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert len(store.listing(UNDER)) == 1
+        assert len(until(lambda: store.listing(UNDER), seconds=120)) == 1
 
 
 def test_the_next_machine_pays_only_for_what_was_never_answered(place: str, tmp_path: Path) -> None:

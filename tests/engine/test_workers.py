@@ -18,6 +18,7 @@ from quit.engine.workspace import Workspace
 from quit.errors import InputError, QuitError, WorkspaceError
 from quit.models.generation.meter import Meter
 from quit.settings import ServerSettings
+from quit.settings.runner import parse_runner
 from tests.conftest import STARTER
 from tests.partly import plan_build
 
@@ -44,39 +45,45 @@ def _remote(pipeline: Pipeline, stage: str = "collect") -> RemoteBuild:
     return remote_build(pipeline, pipeline.stage_run(stage), 1)
 
 
-def test_a_worker_writes_the_part_and_does_not_do_it_twice(planned: Pipeline) -> None:
-    build = _remote(planned)
+def test_a_worker_writes_the_part_once_and_clocks_of_machines_may_differ(planned: Pipeline) -> None:
+    """Files from the past and the future, as a worker with a wrong clock leaves them: nothing looks at their times."""
+    build, run, before = _remote(planned), planned.stage_run("collect"), planned.fingerprints
     first = work_on(build, "collect", WHOLE)
     assert first.rows == 3 and first.host
-    folder = planned.folder(planned.stage_run("collect"))
-    written = {path: path.stat().st_mtime_ns for path in folder.rglob("part-*")}
-    assert written
+    folder = planned.folder(run)
+    half = folder / "questions" / ".part-00000-of-00001.parquet.1-1-0000abcd.tmp"
+    half.write_bytes(b"half")
+    for path in planned.workspace.path.rglob("*"):
+        os.utime(path, (4e9, 4e9) if path == half else (0, 0))
     assert work_on(build, "collect", WHOLE).rows is None
-    assert {path: path.stat().st_mtime_ns for path in folder.rglob("part-*")} == written
-    wait_for_parts(planned, planned.stage_run("collect"), WHOLE, first.host)
+    parts = list(folder.rglob("part-*"))
+    assert parts and {path.stat().st_mtime for path in parts} == {0}, "nothing is written twice"
+    wait_for_parts(planned, run, WHOLE, first.host)
+    planned.finish(run)
+    again = Pipeline(planned.workspace, planned.settings, planned.sources)
+    assert again.fingerprints == before and again.is_done(again.stage_run("collect"))
+    assert not again.missing_inputs(again.stage_run("filter"))
+    assert planned.workspace.damaged() == []
 
 
-def test_another_program_is_refused(planned: Pipeline) -> None:
-    build = _remote(planned)
-    with pytest.raises(WorkspaceError, match=r"another program.*code 0123.*Worker on") as raised:
-        work_on(dataclasses.replace(build, program="9.9, workspaces 1, code 0123"), "collect", WHOLE)
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"program": "9.9, workspaces 1, code 0123"}, r"another program.*code 0123.*Worker on"),
+        ({"workspace": "/not-mounted/W"}, "cannot see the workspace.*not-mounted.*Mount"),
+    ],
+)
+def test_another_program_and_a_workspace_out_of_sight_are_refused(planned: Pipeline, change: dict, said: str) -> None:
+    with pytest.raises(WorkspaceError, match=said) as raised:
+        work_on(dataclasses.replace(_remote(planned), **change), "collect", WHOLE)
     assert not raised.value.retryable
-    assert not list(planned.workspace.path.rglob("part-*"))
+    assert not list(planned.workspace.path.rglob("part-*")) and not Path("/not-mounted").exists()
 
 
-def test_a_workspace_out_of_sight_is_refused_and_not_made(planned: Pipeline, tmp_path: Path) -> None:
-    build = _remote(planned)
-    away = dataclasses.replace(build, workspace=str(tmp_path / "not-mounted"))
-    with pytest.raises(WorkspaceError, match="cannot see the workspace.*not-mounted.*Mount"):
-        work_on(away, "collect", WHOLE)
-    assert not (tmp_path / "not-mounted").exists()
-
-
-def test_another_folder_of_the_same_name_is_refused(planned: Pipeline, source: Path, tmp_path: Path) -> None:
+def test_another_folder_of_the_same_name_is_refused(planned: Pipeline, tmp_path: Path) -> None:
     """A machine's own folder under the path of the shared one: a workspace, but nobody or somebody else holds it."""
-    build = _remote(planned)
     other = Workspace.create(tmp_path / "elsewhere")
-    own = dataclasses.replace(build, workspace=str(other.path))
+    own = dataclasses.replace(_remote(planned), workspace=str(other.path))
     with pytest.raises(WorkspaceError, match="sees another folder.*held by nobody"):
         work_on(own, "collect", WHOLE)
     (other.path / "lock.json").write_text('{"pid": 1, "host": "far", "since": "then"}')
@@ -96,14 +103,10 @@ def test_a_source_that_differs_there_is_refused(planned, source, monkeypatch) ->
         work_on(build, "collect", WHOLE)
 
 
-def test_tables_that_have_not_arrived_are_not_taken_for_empty_ones(planned: Pipeline) -> None:
-    build = _remote(planned, "filter")
+def test_parts_that_have_not_arrived_are_not_taken_for_empty_ones(planned: Pipeline) -> None:
     with pytest.raises(WorkspaceError, match="does not see the tables of collect"):
-        work_on(build, "filter", WHOLE)
+        work_on(_remote(planned, "filter"), "filter", WHOLE)
     assert not list(planned.workspace.path.rglob("part-*"))
-
-
-def test_a_part_that_the_build_cannot_see_is_an_error(planned: Pipeline) -> None:
     with pytest.raises(WorkspaceError, match="far says that it has written part 0 of collect"):
         wait_for_parts(planned, planned.stage_run("collect"), WHOLE, "far")
 
@@ -117,23 +120,6 @@ def test_the_builds_cache_is_the_workers_unless_it_has_its_own(planned, monkeypa
     assert os.environ["QUIT_CACHE"] == "/local/cache"
 
 
-def test_clocks_of_machines_may_differ(planned: Pipeline) -> None:
-    """Files from the past and the future, as a worker with a wrong clock leaves them: nothing looks at their times."""
-    build = _remote(planned)
-    work_on(build, "collect", WHOLE)
-    before = planned.fingerprints
-    folder = planned.folder(planned.stage_run("collect"))
-    half = folder / "questions" / ".part-00000-of-00001.parquet.1-1-0000abcd.tmp"
-    half.write_bytes(b"half")
-    for path in planned.workspace.path.rglob("*"):
-        os.utime(path, (4e9, 4e9) if path == half else (0, 0))
-    planned.finish(planned.stage_run("collect"))
-    again = Pipeline(planned.workspace, planned.settings, planned.sources)
-    assert again.fingerprints == before and again.is_done(again.stage_run("collect"))
-    assert not again.missing_inputs(again.stage_run("filter"))
-    assert planned.workspace.damaged() == []
-
-
 def test_every_error_travels_with_what_it_says() -> None:
     kinds = [one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, QuitError)]
     assert len(kinds) > 6
@@ -144,17 +130,15 @@ def test_every_error_travels_with_what_it_says() -> None:
 
 
 def test_the_program_is_its_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    mine = workers.program()
+    programs = [workers.program()]
     (tmp_path / "quit").mkdir()
-    (tmp_path / "quit" / "x.py").write_text("a = 1\n")
     monkeypatch.setattr(workers, "__file__", str(tmp_path / "quit" / "engine" / "workers.py"))
-    made = []
     for text in ("a = 1\n", "a = 2\n", "a = 1\n"):
         (tmp_path / "quit" / "x.py").write_text(text)
         workers.program.cache_clear()
-        made.append(workers.program())
+        programs.append(workers.program())
     workers.program.cache_clear()
-    assert made[0] == made[2] != made[1] and mine not in made
+    assert programs[1] == programs[3] and len({*programs}) == 3
 
 
 def test_what_workers_asked_is_counted_once_each() -> None:
@@ -181,36 +165,26 @@ def test_processes_together_keep_a_servers_limits(processes: int) -> None:
     assert share.name == server.name and share.urls() == server.urls()
 
 
-def test_fewer_shards_at_a_time_than_requests_in_flight_allowed(source: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("runner", "at_a_time"), [("threads", 6), ("processes", 2)])
+def test_fewer_shards_at_a_time_than_requests_in_flight_allowed(source, tmp_path: Path, runner, at_a_time) -> None:
     profile = tmp_path / "p.toml"
     profile.write_text(
         '[[readers]]\nname = "a"\nrole = "labeler"\nkind = "server"\nserver = "s"\nmodel = "m"\n'
         '[[servers]]\nname = "s"\nbase_urls = ["http://h/v1"]\nconcurrency = 2\n'
     )
-    at_a_time = {
-        runner: plan_build(
-            tmp_path / runner, [f"jsonl:{source}"], str(profile), ["run.workers=6", f"run.runner={runner}"]
-        ).workers
-        for runner in ("threads", "processes")
-    }
-    assert at_a_time == {"threads": 6, "processes": 2}
+    overrides = ["run.workers=6", f"run.runner={runner}"]
+    assert plan_build(tmp_path / "W", [f"jsonl:{source}"], str(profile), overrides).workers == at_a_time
 
 
 @pytest.mark.parametrize(
     ("text", "meant"),
     [
-        ("threads", ("threads", "")),
-        ("processes", ("processes", "")),
-        ("ray", ("ray", "local")),
-        ("ray:auto", ("ray", "auto")),
-        ("ray:10.0.0.1:6379", ("ray", "10.0.0.1:6379")),
-        ("ray://head.lan:10001", ("ray", "ray://head.lan:10001")),
-        ("ray://[::1]:10001", ("ray", "ray://[::1]:10001")),
+        ("threads", ("threads", "")), ("processes", ("processes", "")), ("ray", ("ray", "local")),
+        ("ray:auto", ("ray", "auto")), ("ray:10.0.0.1:6379", ("ray", "10.0.0.1:6379")),
+        ("ray://head.lan:10001", ("ray", "ray://head.lan:10001")), ("ray://[::1]:10001", ("ray", "ray://[::1]:10001")),
     ],
-)
+)  # fmt: skip
 def test_a_text_names_a_runner(text: str, meant: tuple[str, str]) -> None:
-    from quit.settings.runner import parse_runner
-
     assert parse_runner(text) == meant
 
 

@@ -9,102 +9,83 @@ import pyarrow as pa
 import pytest
 
 from quit.common.ids import hint_id, passage_id
-from quit.contracts.tables import table
 from quit.dataset.dataset import ExportTables, ReaderInfo
 from quit.models.protocols import NO_ANSWER
 from quit.stages.labelling.answers import Answers
 from quit.stages.labelling.passages import enumerate_passages, permutations
 from quit.text.normalize import normalize_answer
+from tests.rows import table_of
 
 SPLIT = {"a-1": "train", "a-2": "test", "a-3": "train", "b-é4": "dev", "b-5": "train", "b-6": "test", "b-7": "dev"}
+AWKWARD = {"a b\t1": "train", 'q"2%': "dev", "c-3": "test", "d\u20284": "train", "e-5": "dev", "f 6": "train"}
+"""Ids that most formats must escape."""
+SPLITS = ("train", "dev", "test")
 WRONG = ['He said "no"', "back\\slash", "Ελλάδα\u2028", NO_ANSWER]
 READERS = tuple(
     ReaderInfo(f"{role}-{letter}", role, f"{role}-{letter}@1", "embedded")
     for role in ("labeler", "reader")
     for letter in "xyz"
 )
+SOURCES = [
+    {"name": "TriviaHG", "file": "t.json", "checksum": "12", "licence": "MIT", "citation": "@x{triviahg}"},
+    {"name": "WikiHint", "file": "w.json", "checksum": "34", "licence": "CC BY 4.0"},
+]
+PROVENANCE = {"settings": {"seed": "1"}, "fingerprints": {"labels": "abc"}, "program_version": "0.1.0"}
 
 
 def answer_of(number: int, row: int, reader: int) -> str:
     """What a reader answers: right (in two surface forms) for some rows, else one of the wrong answers."""
     draw = (number * 31 + row * 7 + reader * 13) % 11
-    if draw == 0:
-        return f'Gold "{number}"'
-    if draw == 1:
-        return f"the gold {number}!"
-    return WRONG[(row + reader) % len(WRONG)]
+    right = {0: f'Gold "{number}"', 1: f"the gold {number}!"}
+    return right.get(draw, WRONG[(row + reader) % len(WRONG)])
 
 
 def make_tables(split: dict[str, str] = SPLIT) -> ExportTables:
     """Return the release, labels derived one row at a time: slow and plain, as a truth to compare with."""
-    ids, perms = list(split), ["".join(map(str, one)) for one in permutations(5)]
-    gold = {one: f'Gold "{number}"' for number, one in enumerate(ids)}
-    rows = {name: [] for name in ("questions", "hints", "ranked_hints", "descriptions", "splits", "verdicts", "labels")}
-    valid: list[dict] = []
+    perms = ["".join(map(str, one)) for one in permutations(5)]
+    names = ("questions", "hints", "ranked_hints", "descriptions", "splits", "verdicts", "labels", "valid_answers")
+    rows: dict[str, list[dict]] = {name: [] for name in names}
     answers: dict[str, list[dict]] = {info.name: [] for info in READERS}
-    for number, one in enumerate(ids):
+    for number, one in enumerate(split):
+        key, gold = {"question_id": one}, f'Gold "{number}"'
         typed = {"coarse": "LOC:LOCATION" if number % 2 else "HUM:HUMAN", "fine": "x:y"}
-        rows["questions"].append(
-            {"question_id": one, "question": f"Who is “{number}” \\ of it?", "answers": [gold[one]], "source": one[0],
-             "content_key": one, **typed}
-        )  # fmt: skip
-        rows["splits"].append({"question_id": one, "parametric": not number % 3, "split": split[one], "draw": 0.5})
-        rows["descriptions"].append(
-            {"question_id": one, **typed, "type_confidence": 1.0, "type_producer": "source", "answerability": 0.1,
-             "answer_share": 0.1, "completeness": 0.1, "similarity": 0.1, "difficulty": number / 10,
-             "difficulty_bin": "easy" if number < 3 else "hard", "difficulty_producer": "rrcp@1"}
-        )  # fmt: skip
+        question = f"Who is “{number}” \\ of it?"
+        rows["questions"].append({**key, **typed, "question": question, "answers": [gold], "source": one[0]})
+        rows["splits"].append({**key, "parametric": not number % 3, "split": split[one]})
+        difficulty = {"difficulty": number / 10, "difficulty_bin": "easy" if number < 3 else "hard"}
+        rows["descriptions"].append({**key, **typed, **difficulty})
         for place in range(7):
-            hint = f'It\t"is" {number}\\{place} of ünï\u2028 {"many " * place}words.'
-            rows["hints"].append(
-                {"hint_id": hint_id(one, place), "question_id": one, "position": place, "hint": hint,
-                 "source": "triviahg" if place % 2 else "wikihint", "file": "f.json"}
-            )  # fmt: skip
-            rows["ranked_hints"].append(
-                {"question_id": one, "rank": (place + 2) % 7, "hint_id": hint_id(one, place), "hint": hint,
-                 "convergence": place / 10, "producer": "source", "selected": (place + 2) % 7 < 5}
-            )  # fmt: skip
-        forms: dict[str, str] = {gold[one]: "gold"}
+            hint = {**key, "hint_id": hint_id(one, place)}
+            hint["hint"] = f'It\t"is" {number}\\{place} of ünï\u2028 {"many " * place}words.'
+            rows["hints"].append({**hint, "position": place, "source": "triviahg" if place % 2 else "wikihint"})
+            rank = (place + 2) % 7
+            rows["ranked_hints"].append({**hint, "rank": rank, "convergence": place / 10, "selected": rank < 5})
+        forms = {gold: "gold"}
         seen: dict[str, str] = {}
         for row, permutation in enumerate(perms):
             right = []
             for reader, info in enumerate(READERS):
                 text = answer_of(number, row, reader)
                 seen.setdefault(normalize_answer(text), text)
-                answers[info.name].append(
-                    {"question_id": one, "permutation": permutation, "reader": info.name, "answer": text, "raw": text,
-                     "producer": info.identity}
-                )  # fmt: skip
+                answer = {"reader": info.name, "answer": text, "raw": text, "producer": info.identity}
+                answers[info.name].append({**key, "permutation": permutation, **answer})
                 if info.role == "labeler" and "old" in text:
                     right.append(info.name)
                     forms.setdefault(text, "labeler")
-            rows["labels"].append(
-                {"question_id": one, "permutation": permutation, "label": 2 if right else 1, "labelers": right}
-            )
+            label = {"label": 2 if right else 1, "labelers": right}
+            rows["labels"].append({**key, "permutation": permutation, **label})
         for text, origin in forms.items():
-            valid.append({"question_id": one, "answer": text, "answer_key": normalize_answer(text), "origin": origin,
-                          "passages": 1})  # fmt: skip
-        for key, text in seen.items():
-            rows["verdicts"].append(
-                {"question_id": one, "answer_key": key, "answer": text, "correct": "old" in text, "basis": "model",
-                 "passages": 1, "judge": "rules", "producer": "rules@1", "raw": "Yes"}
-            )  # fmt: skip
-    made = {name: table(name).from_rows(some) for name, some in rows.items()}
+            valid = {"answer": text, "answer_key": normalize_answer(text), "origin": origin}
+            rows["valid_answers"].append({**key, **valid})
+        for answer_key, text in seen.items():
+            verdict = {"answer_key": answer_key, "answer": text, "correct": "old" in text}
+            rows["verdicts"].append({**key, **verdict})
     return ExportTables(
-        **made,
-        passages=enumerate_passages(ids, 5),
+        **{name: table_of(name, some) for name, some in rows.items()},
+        passages=enumerate_passages(list(split), 5),
         answers={name: Answers.of(pa.Table.from_pylist(rows)) for name, rows in answers.items()},
-        valid_answers=table("valid_answers").from_rows(valid),
         readers=READERS,
-        provenance={
-            "settings": {"seed": "1"},
-            "fingerprints": {"labels": "abc"},
-            "program_version": "0.1.0",
-            "sources": [
-                {"name": "TriviaHG", "file": "t.json", "checksum": "12", "licence": "MIT", "citation": "@x{triviahg}"},
-                {"name": "WikiHint", "file": "w.json", "checksum": "34", "licence": "CC BY 4.0"},
-            ],
-        },
+        provenance={**PROVENANCE, "sources": SOURCES},
         embedded=True,
     )
 
@@ -125,19 +106,23 @@ def as_dictionaries(tables: ExportTables, rows: int = 1_000) -> ExportTables:
 
 
 def truth_of(tables: ExportTables) -> SimpleNamespace:
-    """Return what formats must hold, by passage id: ``texts``, ``labels``, ``owner`` (its question); and ``questions``:
-    id -> text."""
+    """Return what formats must hold, by passage id: ``texts``, ``labels``, ``owner`` (its question); and by question
+    id: ``questions``, ``split``, ``valid`` (its answers)."""
     hints: dict[str, list[str]] = {}
     for row in sorted(tables.ranked_hints.to_pylist(), key=lambda row: row["rank"]):
         if row["selected"]:
             hints.setdefault(row["question_id"], []).append(row["hint"])
-    texts, labels, owner = {}, {}, {}
+    truth = SimpleNamespace(texts={}, labels={}, owner={})
     for row in tables.labels.to_pylist():
         name = passage_id(row["question_id"], row["permutation"])
-        texts[name] = " ".join(hints[row["question_id"]][int(one)] for one in row["permutation"])
-        labels[name], owner[name] = row["label"], row["question_id"]
-    questions = {row["question_id"]: row["question"] for row in tables.questions.to_pylist()}
-    return SimpleNamespace(texts=texts, labels=labels, owner=owner, questions=questions, names=list(texts))
+        truth.texts[name] = " ".join(hints[row["question_id"]][int(one)] for one in row["permutation"])
+        truth.labels[name], truth.owner[name] = row["label"], row["question_id"]
+    truth.questions = {row["question_id"]: row["question"] for row in tables.questions.to_pylist()}
+    truth.split = {row["question_id"]: row["split"] for row in tables.splits.to_pylist()}
+    truth.valid = {one: [] for one in truth.questions}
+    for row in tables.valid_answers.to_pylist():
+        truth.valid[row["question_id"]].append(row["answer"])
+    return truth
 
 
 def jsonl(path: Path) -> list[dict]:
@@ -156,6 +141,5 @@ def tables() -> ExportTables:
 
 
 @pytest.fixture(scope="session")
-def release() -> SimpleNamespace:
-    """The helpers above, for tests: a conftest cannot be imported under every import mode."""
-    return SimpleNamespace(make=make_tables, as_dictionaries=as_dictionaries, split=SPLIT, readers=READERS)
+def awkward() -> ExportTables:
+    return make_tables(AWKWARD)

@@ -40,19 +40,14 @@ class Hub:
             return 200, files[path.partition("/resolve/main/")[2]]
         action = path.removeprefix(f"/api/datasets/{repository}").strip("/")
         if method == "GET" and action.startswith("tree"):
-            entries = [
-                {"type": "file", "path": name, "size": len(data), "oid": "0" * 40} for name, data in files.items()
-            ]
-            return 200, entries
+            entry = {"type": "file", "oid": "0" * 40}
+            return 200, [{**entry, "path": name, "size": len(data)} for name, data in files.items()]
         if method == "GET":
             siblings = [{"rfilename": name} for name in files]
             return 200, {"id": repository, "private": self.repositories[repository]["private"], "siblings": siblings}
         if action.startswith("preupload"):
-            modes = [
-                {"path": file["path"], "uploadMode": "regular", "shouldIgnore": False}
-                for file in json.loads(body)["files"]
-            ]
-            return 200, {"files": modes}
+            mode = {"uploadMode": "regular", "shouldIgnore": False}
+            return 200, {"files": [{**mode, "path": file["path"]} for file in json.loads(body)["files"]]}
         for line in body.decode().splitlines():
             self._commit(files, json.loads(line))
         return 200, {"commitUrl": f"{self.address}/datasets/{repository}/commit/1", "commitOid": "1" * 40}

@@ -21,14 +21,10 @@ def plain_index(release_json: Path, out: Path) -> None:
             for subset, permutations in question["subsets"].items():
                 for permutation, answers in permutations.items():
                     text = " ".join(question["hints"][int(place)]["hint"] for place in permutation).strip()
-                    contexts.append(
-                        {
-                            "id": f"{question['id']}_{subset}_{permutation}",
-                            "text": text,
-                            "rag_answers": {name: answers[name] for name in READERS},
-                            "label": 2 if any(answers[name] in question["answers"] for name in LABELERS) else 1,
-                        }
-                    )
+                    name = f"{question['id']}_{subset}_{permutation}"
+                    label = 2 if any(answers[labeler] in question["answers"] for labeler in LABELERS) else 1
+                    answers = {reader: answers[reader] for reader in READERS}
+                    contexts.append({"id": name, "text": text, "rag_answers": answers, "label": label})
             records.append({"question": question["question"], "answers": question["answers"], "contexts": contexts})
             index += [{"id": each["id"], "contents": each["text"], "title": question["id"]} for each in contexts]
         folder = out / split

@@ -7,7 +7,7 @@ import pytest
 
 from quit.export import export
 from quit.sources import hinteval
-from tests.export.conftest import make_tables
+from tests.export.conftest import SPLIT, make_tables
 
 
 @pytest.fixture
@@ -21,18 +21,19 @@ def test_our_reader_gets_the_dataset_back(written):
     records = list(hinteval.read(written))
     assert not any(record.rejects for record in records)
     asked = {record.question.record_id: record.question for record in records}
-    splits = {row["question_id"]: row["split"] for row in tables.splits.to_pylist()}
-    assert {name: question.file for name, question in asked.items()} == {
-        name: f"hinteval.json#{split}" for name, split in splits.items()
+    assert {one: question.file for one, question in asked.items()} == {
+        one: f"hinteval.json#{split}" for one, split in SPLIT.items()
     }
+    ranked = sorted(tables.ranked_hints.to_pylist(), key=lambda row: row["rank"])
     for row in tables.questions.to_pylist():
         question = asked[row["question_id"]]
         assert question.question.split() == row["question"].replace("“", '"').replace("”", '"').split()
         assert list(question.answers) == row["answers"] and (question.coarse, question.fine) == (row["coarse"], "x:y")
-        rows = [one for one in tables.ranked_hints.to_pylist() if one["question_id"] == row["question_id"]]
-        rows = sorted((one for one in rows if one["selected"]), key=lambda one: one["rank"])
-        assert [hint.convergence for hint in question.hints] == [one["convergence"] for one in rows]
-        assert [hint.text.split() for hint in question.hints] == [one["hint"].split() for one in rows]
+        assert [(hint.convergence, hint.text.split()) for hint in question.hints] == [
+            (one["convergence"], one["hint"].split())
+            for one in ranked
+            if one["selected"] and one["question_id"] == row["question_id"]
+        ]
     assert {question.difficulty for question in asked.values()} == {"easy", "hard"}
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from quit.export import export, paper_index
+from tests.export.conftest import READERS
 from tests.export.plain_index import plain_index
 
 NAMES = [f"{split}/{name}.jsonl" for split in ("train", "dev", "test") for name in ("index", "retriever")]
@@ -24,16 +25,16 @@ def test_the_seven_files_have_the_bytes_that_the_papers_scripts_write(tables, tm
     )
 
 
-def test_readers_go_by_their_own_names_unless_the_papers_are_asked_for(tables, tmp_path: Path, release) -> None:
+def test_readers_go_by_their_own_names_unless_the_papers_are_asked_for(tables, tmp_path: Path) -> None:
     (manifest,) = export(tables, ["paper-index"], tmp_path)
     record = json.loads((tmp_path / "paper-index" / "dev" / "retriever.jsonl").read_text().splitlines()[0])
-    readers = [info.name for info in release.readers if info.role == "reader"]
+    readers = [info.name for info in READERS if info.role == "reader"]
     assert list(record["contexts"][0]["rag_answers"]) == readers
     assert [one["key"] for one in manifest.facts["readers"]] == readers
     assert {one["kind"] for one in manifest.facts["readers"]} == {"embedded"}
 
 
-def test_without_evaluation_readers_there_are_no_answers_to_show(tables, tmp_path: Path, release) -> None:
-    export(replace(tables, readers=release.readers[:3]), ["paper-index"], tmp_path)
+def test_without_evaluation_readers_there_are_no_answers_to_show(tables, tmp_path: Path) -> None:
+    export(replace(tables, readers=READERS[:3]), ["paper-index"], tmp_path)
     record = json.loads((tmp_path / "paper-index" / "test" / "retriever.jsonl").read_text().splitlines()[0])
     assert record["contexts"][7]["rag_answers"] == {} and record["contexts"][7]["label"] in (1, 2)

@@ -1,5 +1,7 @@
 """Publishing with the real huggingface_hub, against a server of this machine."""
 
+import shutil
+
 import pytest
 
 from quit.errors import InputError, ServerError, SettingsError
@@ -7,6 +9,8 @@ from quit.export import export
 from quit.export.push import Published, Target, published_files, push
 from tests.comparing import files_of
 from tests.export.hub import TOKEN, hub
+
+WRONG = "hf_wrong0123456789abcdef"
 
 
 @pytest.fixture(scope="module")
@@ -25,21 +29,15 @@ def server(monkeypatch):
         yield served
 
 
-def test_the_whole_export_is_published_privately(folder, server):
-    (folder / "notes.txt").write_text("not ours")
-    try:
-        assert push(folder, Target("org/data")) == Published(f"{server.address}/datasets/org/data", public=False)
-    finally:
-        (folder / "notes.txt").unlink()
+def test_the_export_and_no_more_is_published_privately_and_replaces_its_own_files(folder, server, tmp_path):
+    copy = shutil.copytree(folder, tmp_path / "huggingface")
+    (copy / "notes.txt").write_text("not ours")
+    assert push(copy, Target("org/data")) == Published(f"{server.address}/datasets/org/data", public=False)
     assert server.repositories == {"org/data": {"private": True, "files": files_of(folder)}}
     assert dict(published_files(folder)) == {name: len(data) for name, data in files_of(folder).items()}
-
-
-def test_a_second_upload_deletes_shards_that_are_gone_and_nothing_else(folder, server):
-    push(folder, Target("org/data"))
     old = {"passages/train-00001-of-00002.parquet": b"old", "passages/notes.txt": b"theirs"}
     server.repositories["org/data"]["files"] |= old
-    push(folder, Target("org/data"))
+    push(folder, Target("org/data"))  # shards that are gone are deleted, and nothing else
     assert server.repositories["org/data"]["files"] == {**files_of(folder), "passages/notes.txt": b"theirs"}
 
 
@@ -67,47 +65,35 @@ def test_files_of_others_are_not_overwritten(folder, server, manifest):
     assert server.repositories["org/empty"]["files"].keys() == {".gitattributes", *files_of(folder)}
 
 
-@pytest.mark.parametrize("value", ["", "  "])
-def test_a_missing_token_is_named(folder, server, monkeypatch, value):
-    monkeypatch.setenv("HF_TOKEN", value)
-    with pytest.raises(SettingsError, match="HF_TOKEN is not set"):
-        push(folder, Target("org/data"))
-    assert server.asked == []
-
-
 @pytest.mark.parametrize(
-    ("target", "token", "failing", "error", "said"),
+    ("target", "variables", "failing", "error", "said"),
     [
-        ("org/data", "hf_wrong0123456789abcdef", 0, SettingsError, r"org/data \(401\): it refused the token"),
-        ("closed/data", TOKEN, 0, SettingsError, r"closed/data \(403\): the token in HF_TOKEN may not write there"),
-        ("org/data", TOKEN, 500, ServerError, r"\(500\)"),
+        ("org/data", {"HF_TOKEN": ""}, 0, SettingsError, "HF_TOKEN is not set"),
+        ("org/data", {"HF_TOKEN": "  "}, 0, SettingsError, "HF_TOKEN is not set"),
+        ("org/data", {"HF_TOKEN": WRONG}, 0, SettingsError, r"org/data \(401\): it refused the token"),
+        ("closed/data", {}, 0, SettingsError, r"closed/data \(403\): the token in HF_TOKEN may not write there"),
+        ("org/data", {}, 500, ServerError, r"\(500\)"),
+        ("org/data", {"HF_ENDPOINT": "http://127.0.0.1:9"}, 0, ServerError, "could not be reached"),
     ],
 )
 def test_what_the_hub_refuses_is_told_without_the_token(
-    folder, server, monkeypatch, target, token, failing, error, said
+    folder, server, monkeypatch, target, variables, failing, error, said
 ):
-    monkeypatch.setenv("HF_TOKEN", token)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
     server.failing = failing
     with pytest.raises(error, match=said) as caught:
         push(folder, Target(target))
-    assert token not in str(caught.value)
+    assert TOKEN not in str(caught.value) and WRONG not in str(caught.value)
+    assert not server.asked or variables.get("HF_TOKEN", TOKEN).strip(), "without a token nothing is asked"
 
 
-def test_a_server_that_is_not_there(folder, server, monkeypatch):
-    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-    with pytest.raises(ServerError, match="could not be reached"):
-        push(folder, Target("org/data"))
-
-
-def test_a_changed_file_is_not_published(folder, server):
-    card = folder / "README.md"
-    text = card.read_text()
-    card.write_text(text + "changed")
-    try:
-        with pytest.raises(InputError, match=r"README\.md .* was changed"):
-            push(folder, Target("org/data"))
-    finally:
-        card.write_text(text)
+def test_a_changed_file_is_not_published(folder, server, tmp_path):
+    copy = shutil.copytree(folder, tmp_path / "huggingface")
+    with (copy / "README.md").open("a") as card:
+        card.write("changed")
+    with pytest.raises(InputError, match=r"README\.md .* was changed"):
+        push(copy, Target("org/data"))
     assert server.asked == []
 
 

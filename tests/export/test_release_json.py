@@ -5,10 +5,14 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from quit.common.ids import passage_id
 from quit.errors import InputError, SettingsError
 from quit.export import export
 from tests.answers import with_texts
+from tests.export.conftest import READERS, SPLIT, SPLITS, jsonl, truth_of
+from tests.rows import changed
+
+SUBSETS = ["".join(some) for size in range(1, 6) for some in itertools.combinations("01234", size)]
+NAMES = [info.name for info in READERS]
 
 
 @pytest.fixture(scope="module")
@@ -22,115 +26,82 @@ def load(folder, split):
     return json.loads((folder / f"{split}.json").read_text(encoding="utf-8"))
 
 
-def test_the_shape_is_section_12s(folder, release):
-    for split in ("train", "dev", "test"):
+def first_passage(out):
+    """Return reader -> answer of the first passage of dev, in the order of the file."""
+    return load(out, "dev")[0]["subsets"]["0"]["0"]
+
+
+def test_the_shape_is_section_12s_and_every_answer_and_label_is_there(folder, tables):
+    answers = {
+        (row["question_id"], row["permutation"], name): row["answer"]
+        for name, of_reader in tables.answers.items()
+        for row in with_texts(of_reader)
+    }
+    labels = {(row["question_id"], row["permutation"]): row["label"] for row in tables.labels.to_pylist()}
+    for split in SPLITS:
         found = load(folder, split)
-        assert [one["id"] for one in found] == [one for one, of in release.split.items() if of == split]
+        assert [one["id"] for one in found] == [one for one, of in SPLIT.items() if of == split]
         for one in found:
-            assert list(one) == ["id", "question", "answers", "hints", "subsets"]
-            assert len(one["hints"]) == 5 and all(next(iter(hint)) == "hint" for hint in one["hints"])
-            expected = ["".join(s) for k in range(1, 6) for s in itertools.combinations("01234", k)]
-            assert list(one["subsets"]) == expected
+            assert list(one) == ["id", "question", "answers", "hints", "subsets"] and list(one["subsets"]) == SUBSETS
             for subset, given in one["subsets"].items():
-                assert list(given) == ["".join(p) for p in itertools.permutations(subset)]
-                assert all(list(answers) == [info.name for info in release.readers] for answers in given.values())
-
-
-def test_every_label_recomputed_from_the_json_equals_ours(folder, tables):
-    recomputed = {}
-    for split in ("train", "dev", "test"):
-        for one in load(folder, split):
-            for given in one["subsets"].values():
-                for permutation, answers in given.items():
-                    right = any(answer in one["answers"] for answer in list(answers.values())[:3])
-                    recomputed[one["id"], permutation] = 2 if right else 1
-    ours = {(row["question_id"], row["permutation"]): row["label"] for row in tables.labels.to_pylist()}
-    assert recomputed == ours
-    assert set(ours.values()) == {1, 2}
-
-
-def test_every_answer_is_the_readers(folder, tables):
-    found = {one["id"]: one["subsets"] for split in ("train", "dev", "test") for one in load(folder, split)}
-    for name, answers in tables.answers.items():
-        rows = with_texts(answers)
-        assert len(rows) == 7 * 325
-        for row in rows:
-            subset = "".join(sorted(row["permutation"]))
-            assert found[row["question_id"]][subset][row["permutation"]][name] == row["answer"]
+                assert list(given) == ["".join(some) for some in itertools.permutations(subset)]
+                for permutation, by_reader in given.items():
+                    passage = (one["id"], permutation)
+                    assert [*by_reader.items()] == [(name, answers.pop((*passage, name))) for name in NAMES]
+                    right = {*list(by_reader.values())[:3]} & {*one["answers"]}
+                    assert labels.pop(passage) == (2 if right else 1)
+    assert not answers and not labels
 
 
 def test_the_corpus_is_the_joined_hints_in_passage_order(folder, tables):
-    questions = [one for split in ("train", "dev", "test") for one in load(folder, split)]
-    hints = {one["id"]: [hint["hint"] for hint in one["hints"]] for one in questions}
-    lines = (folder / "corpus.jsonl").read_text(encoding="utf-8").splitlines()  # not fooled by U+2028 either
-    rows = tables.passages.to_pylist()
-    assert len(lines) == len(rows) == 7 * 325
-    for line, row in zip(lines, rows, strict=True):
-        question = row["question_id"]
-        expected = " ".join(hints[question][int(index)] for index in row["permutation"])
-        assert json.loads(line) == {
-            "id": passage_id(question, row["permutation"]), "contents": expected, "title": question
-        }  # fmt: skip
+    truth = truth_of(tables)
+    assert jsonl(folder / "corpus.jsonl") == [  # not fooled by U+2028 either
+        {"id": name, "contents": text, "title": truth.owner[name]} for name, text in truth.texts.items()
+    ]
 
 
-def test_the_hints_are_those_of_the_ranking(folder, tables, release):
-    ranked = [row for row in tables.ranked_hints.to_pylist() if row["selected"]]
+def test_the_hints_are_those_of_the_ranking(folder, tables):
     origin = {row["hint_id"]: row["source"] for row in tables.hints.to_pylist()}
-    questions = load(folder, "test")
-    assert len(questions) == list(release.split.values()).count("test") > 0
-    for one in questions:
-        expected = sorted((row for row in ranked if row["question_id"] == one["id"]), key=lambda row: row["rank"])
+    ranked = sorted(tables.ranked_hints.to_pylist(), key=lambda row: row["rank"])
+    for one in load(folder, "test"):
         assert one["hints"] == [
             {"hint": row["hint"], "convergence": row["convergence"], "origin": origin[row["hint_id"]]}
-            for row in expected
+            for row in ranked
+            if row["selected"] and row["question_id"] == one["id"]
         ]
 
 
-def test_paper_keys_and_what_the_manifest_says(folder, tables, tmp_path, release):
+def test_paper_keys_and_what_the_manifest_says(folder, tables, tmp_path):
     (manifest,) = export(tables, ["release-json"], tmp_path, paper_keys=True)
     keys = ["gemma-3-1b", "qwen-3-4b", "llama-31-8b", "llama-32-1b", "gemma-3-4b", "qwen-3-8b"]
-    found = load(tmp_path / "release-json", "dev")[0]["subsets"]["0"]["0"]
-    assert list(found) == keys
-    assert list(found.values()) == list(load(folder, "dev")[0]["subsets"]["0"]["0"].values())
+    assert [*first_passage(tmp_path / "release-json").items()] == [*zip(keys, first_passage(folder).values())]
     readers = json.loads((tmp_path / "release-json" / "manifest.json").read_text())["facts"]["readers"]
     assert [(one["key"], one["name"], one["kind"]) for one in readers] == [
-        (key, info.name, "embedded") for key, info in zip(keys, release.readers, strict=True)
+        (key, name, "embedded") for key, name in zip(keys, NAMES)
     ]
     assert manifest.embedded and manifest.facts["label_rule"].startswith("2 if one of the first 3")
-
-
-def test_labelers_come_first_whatever_the_profile_says(tables, tmp_path, release):
-    mixed = replace(tables, readers=tuple(release.readers[place] for place in (3, 0, 4, 1, 5, 2)))
-    export(mixed, ["release-json"], tmp_path)
-    assert list(load(tmp_path / "release-json", "dev")[0]["subsets"]["0"]["0"]) == [
-        info.name for info in release.readers
-    ]
-
-
-def test_paper_keys_need_three_and_three(tables, tmp_path, release):
     with pytest.raises(SettingsError, match="this release has 3 and 2"):
-        export(replace(tables, readers=release.readers[:5]), ["release-json"], tmp_path, paper_keys=True)
-    assert list(tmp_path.iterdir()) == []
+        export(replace(tables, readers=READERS[:5]), ["release-json"], tmp_path / "none", paper_keys=True)
+    assert not (tmp_path / "none" / "release-json").exists()
 
 
-def test_tables_may_hold_more_than_the_release(folder, tables, tmp_path, release):
-    fewer = replace(tables, splits=tables.splits.filter(pa.array([one != "a-3" for one in release.split])))
+def test_labelers_come_first_whatever_the_profile_says(tables, tmp_path):
+    export(replace(tables, readers=[READERS[place] for place in (3, 0, 4, 1, 5, 2)]), ["release-json"], tmp_path)
+    assert list(first_passage(tmp_path / "release-json")) == NAMES
+
+
+def test_tables_may_hold_more_than_the_release(folder, tables, tmp_path):
+    fewer = replace(tables, splits=tables.splits.filter(pa.array([one != "a-3" for one in SPLIT])))
     export(fewer, ["release-json"], tmp_path)
-    assert load(tmp_path / "release-json", "train") == [one for one in load(folder, "train") if one["id"] != "a-3"]
-    assert load(tmp_path / "release-json", "test") == load(folder, "test")
-
-
-def test_labels_that_do_not_follow_are_refused(tables, tmp_path):
-    labels = tables.labels.to_pylist()
-    labels[700]["label"] = 3 - labels[700]["label"]
-    wrong = replace(tables, labels=pa.Table.from_pylist(labels, tables.labels.schema))
-    with pytest.raises(InputError, match=r"1 labels do not follow .* 'a-3', permutation '041'"):
-        export(wrong, ["release-json"], tmp_path)
+    for split in SPLITS:
+        expected = [one for one in load(folder, split) if one["id"] != "a-3"]
+        assert load(tmp_path / "release-json", split) == expected
 
 
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
+        ("labels", lambda one: changed(one, 700, label=2), r"1 labels do not follow .* 'a-3', permutation '041'"),
         ("labels", lambda one: one.slice(1), "'labels' has 324 rows for the question 'a-1', expected 325"),
         ("passages", lambda one: one.take([1, 0, *range(2, len(one))]), "not in depth-first order"),
         ("passages", lambda one: pa.concat_tables([one.slice(1), one.slice(0, 1)]), "not together"),

@@ -1,107 +1,201 @@
-"""beir, trec and pyserini, read by the tools they are for."""
+"""Formats that hold every passage, read by the tools they are for: the same passages, questions and labels each."""
 
 import csv
+import json
 import re
+from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import unquote
 
 import pytest
+import yaml
 
-from quit.export import export, lines, verify
-from tests.export.conftest import flat, jsonl, truth_of
+from quit.export import export, lines, mteb, verify
+from tests.export.conftest import SPLITS, flat, jsonl, make_tables, truth_of
 
+datasets = pytest.importorskip("datasets")
 ir_measures = pytest.importorskip("ir_measures")
-
-AWKWARD = {"a b\t1": "train", 'q"2%': "dev", "c-3": "test", "d\u20284": "train", "e-5": "test"}
-SPLITS = ("train", "dev", "test")
-FORMATS = ("beir", "trec", "pyserini")
+Pairs = list[tuple]
 
 
-@pytest.fixture(scope="module", params=["plain", "awkward"])
-def made(request, tables, release, tmp_path_factory):
-    """Return the folder of the three formats and the truth: texts, labels and questions by id."""
-    out = tmp_path_factory.mktemp(request.param)
-    split = release.split if request.param == "plain" else AWKWARD
-    given = tables if request.param == "plain" else release.make(AWKWARD)
-    export(given, FORMATS, out)
-    truth = truth_of(given)
-    labels = {one: {name: truth.labels[name] for name in truth.names if truth.owner[name] == one} for one in split}
-    return {"out": out, "split": split, "texts": truth.texts, "labels": labels, "questions": truth.questions}
+def _rows(path: Path) -> list[list[str]]:
+    return [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def of_split(made, split) -> list[str]:
-    return [one for one, given in made["split"].items() if given == split]
+def _loaded(folder: Path, config: str) -> dict:
+    cache = str(folder.parent / "cache" / folder.name)
+    return datasets.load_dataset(str(folder), config, cache_dir=cache)
 
 
-def test_beir_as_its_loader_reads_it(made):
-    folder = made["out"] / "beir"
+def _trec_qrels(folder: Path, split: str) -> Pairs:
+    found = ir_measures.read_trec_qrels(str(folder / f"qrels.{split}.txt"))
+    return [((unquote(row.query_id), unquote(row.doc_id)), row.relevance) for row in found]
+
+
+def beir(folder: Path) -> tuple[Pairs, Pairs, dict[str, Pairs]]:
     corpus = jsonl(folder / "corpus.jsonl")
-    assert {unquote(row["_id"]): row["text"] for row in corpus} == made["texts"]
-    assert len(corpus) == len(made["texts"])
     assert {row["title"] for row in corpus} == {""}, "a title that names the question would give labels away"
-    assert {unquote(row["_id"]): row["text"] for row in jsonl(folder / "queries.jsonl")} == made["questions"]
+    texts, questions = (
+        [(unquote(row["_id"]), row["text"]) for row in rows] for rows in (corpus, jsonl(folder / "queries.jsonl"))
+    )
+    labels = {}
     for split in SPLITS:
         with (folder / "qrels" / f"{split}.tsv").open(encoding="utf-8", newline="") as file:
-            reader = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_MINIMAL)
-            assert next(reader) == ["query-id", "corpus-id", "score"]
-            found: dict[str, dict[str, int]] = {}
-            for query, document, score in reader:
-                found.setdefault(unquote(query), {})[unquote(document)] = int(score)
-        assert found == {one: made["labels"][one] for one in of_split(made, split)}
+            head, *rows = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_MINIMAL)
+        assert head == ["query-id", "corpus-id", "score"]
+        labels[split] = [((unquote(query), unquote(document)), int(score)) for query, document, score in rows]
+    return texts, questions, labels
 
 
-def test_trec_qrels_by_ir_measures(made):
+def trec(folder: Path) -> tuple[Pairs, Pairs, dict[str, Pairs]]:
+    questions = []
     for split in SPLITS:
-        found = list(ir_measures.read_trec_qrels(str(made["out"] / "trec" / f"qrels.{split}.txt")))
-        ours = {(one, name): label for one in of_split(made, split) for name, label in made["labels"][one].items()}
-        assert {(unquote(row.query_id), unquote(row.doc_id)): row.relevance for row in found} == ours
-        assert len(found) == len(ours)
-        assert (made["out"] / "pyserini" / f"qrels.{split}.txt").read_bytes() == (
-            made["out"] / "trec" / f"qrels.{split}.txt"
-        ).read_bytes()
-
-
-def test_trec_topics_and_collection(made):
-    folder = made["out"] / "trec"
-    for split in SPLITS:
-        rows = [line.split("\t") for line in (folder / f"topics.{split}.tsv").read_text(encoding="utf-8").splitlines()]
-        expected = {one: flat(made["questions"][one]) for one in of_split(made, split)}
-        assert {unquote(name): text for name, text in rows} == expected
+        topics = [(unquote(name), text) for name, text in _rows(folder / f"topics.{split}.tsv")]
         classic = (folder / f"topics.{split}.txt").read_text(encoding="utf-8")
         found = re.findall(r"<top>\s*<num> Number: (\S+)\n<title> (.*)\n\n<desc> Description:\n(.*)\n\n</top>", classic)
-        assert {unquote(name): title for name, title, _ in found} == expected
+        assert [(unquote(name), title, title) for name, title, _ in found] == [(*row, row[1]) for row in topics]
         assert all(title == text for _, title, text in found)
-    rows = [line.split("\t") for line in (folder / "collection.tsv").read_text(encoding="utf-8").splitlines()]
-    assert {unquote(name): text for name, text in rows} == {name: flat(text) for name, text in made["texts"].items()}
+        questions += topics
+    texts = [(unquote(name), text) for name, text in _rows(folder / "collection.tsv")]
+    return texts, questions, {split: _trec_qrels(folder, split) for split in SPLITS}
 
 
-def test_pyserinis_collection(made):
-    rows = [row for path in sorted((made["out"] / "pyserini" / "corpus").iterdir()) for row in jsonl(path)]
-    assert len(rows) == len(made["texts"]) > 0 and all(list(row) == ["id", "contents"] for row in rows)
-    assert {unquote(row["id"]): row["contents"] for row in rows} == made["texts"]
+def pyserini(folder: Path) -> tuple[Pairs, None, dict[str, Pairs]]:
+    rows = [row for path in sorted((folder / "corpus").iterdir()) for row in jsonl(path)]
+    assert all(list(row) == ["id", "contents"] for row in rows)
+    texts = [(unquote(row["id"]), row["contents"]) for row in rows]
+    return texts, None, {split: _trec_qrels(folder, split) for split in SPLITS}
 
 
-def test_rows_and_escapes_are_in_the_manifest(made):
-    awkward = made["split"] is AWKWARD
-    for name in FORMATS:
-        facts = verify(made["out"] / name).facts
-        assert facts["passages"] == len(made["texts"])
-        assert facts["qrels"] == {split: 325 * len(of_split(made, split)) for split in SPLITS}
-        assert facts["escaped"]["ids"] == (3 if awkward else 0)
-        if awkward:
-            assert facts["escaped"]["id_examples"]["a b\t1"] == "a%20b%091"
+def colbert(folder: Path) -> tuple[Pairs, Pairs, dict[str, Pairs]]:
+    """Passages and questions are numbers: a passage's is its line."""
+    collection, names = _rows(folder / "collection.tsv"), _rows(folder / "passage_ids.tsv")
+    assert [row[0] for row in collection] == [row[0] for row in names] == list(map(str, range(len(names))))
+    passages, queries = (dict(_rows(folder / f"{kind}_ids.tsv")) for kind in ("passage", "query"))
+    texts = [(unquote(name), row[1]) for (_, name), row in zip(names, collection, strict=True)]
+    questions = [
+        (unquote(queries[query]), text) for split in SPLITS for query, text in _rows(folder / f"queries.{split}.tsv")
+    ]
+    labels = {
+        split: [
+            ((unquote(queries[query]), unquote(passages[passage])), int(label))
+            for query, _, passage, label in _rows(folder / f"qrels.{split}.tsv")
+        ]
+        for split in SPLITS
+    }
+    return texts, questions, labels
+
+
+def mteb_layout(folder: Path) -> tuple[Pairs, Pairs, dict[str, Pairs]]:
+    loaded = {config: _loaded(folder, config) for config in mteb.CONFIGS}
+    for config, found in loaded.items():
+        assert list(found) == (list(SPLITS) if config == "default" else [config])
+        assert all(split.features.arrow_schema.remove_metadata() == mteb.CONFIGS[config] for split in found.values())
+    corpus = loaded["corpus"]["corpus"].to_list()
+    assert {row["title"] for row in corpus} == {""}
+    texts, questions = (
+        [(row["_id"], row["text"]) for row in rows] for rows in (corpus, loaded["queries"]["queries"].to_list())
+    )
+    labels = {
+        split: [((row["query-id"], row["corpus-id"]), row["score"]) for row in rows.to_list()]
+        for split, rows in loaded["default"].items()
+    }
+    return texts, questions, labels
+
+
+def squad(folder: Path) -> tuple[Pairs, Pairs, dict[str, Pairs]]:
+    files = {split: str(folder / f"{split}.json") for split in SPLITS}
+    loaded = datasets.load_dataset("json", data_files=files, field="data", cache_dir=str(folder.parent / "cache"))
+    texts, questions, labels = [], {}, {}
+    for split, articles in loaded.items():
+        rows = [(article["title"], paragraph) for article in articles for paragraph in article["paragraphs"]]
+        texts += [(paragraph["qas"][0]["id"], paragraph["context"]) for _, paragraph in rows]
+        labels[split] = [((title, row["qas"][0]["id"]), row["qas"][0]["label"]) for title, row in rows]
+        questions |= {title: row["qas"][0]["question"] for title, row in rows}
+        assert all(len(row["qas"]) == 1 for _, row in rows)
+    return texts, list(questions.items()), labels
+
+
+def huggingface(folder: Path) -> tuple[Pairs, Pairs, dict[str, Pairs]]:
+    passages = [row for split in _loaded(folder, "passages").values() for row in split]
+    questions = [row for split in _loaded(folder, "questions").values() for row in split]
+    qrels = {split: [tuple(row.values()) for row in rows] for split, rows in _loaded(folder, "qrels").items()}
+    assert {(row["id"], row["label"]) for row in passages} == {row[1:] for rows in qrels.values() for row in rows}
+    texts = [(row["id"], row["text"]) for row in passages]
+    labels = {split: [((query, document), label) for query, document, label in rows] for split, rows in qrels.items()}
+    return texts, [(row["id"], row["question"]) for row in questions], labels
+
+
+READ = {"beir": beir, "trec": trec, "pyserini": pyserini, "colbert": colbert, "mteb": mteb_layout, "squad": squad,
+        "huggingface": huggingface}  # fmt: skip
+ONE_LINE = ("trec", "colbert")
+"""Formats of one line a text."""
+
+
+@pytest.fixture(scope="module")
+def truth(awkward) -> SimpleNamespace:
+    return truth_of(awkward)
+
+
+@pytest.fixture(scope="module")
+def out(awkward, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of all formats."""
+    folder = tmp_path_factory.mktemp("formats")
+    export(awkward, list(READ), folder)
+    return folder
+
+
+@pytest.mark.parametrize("name", READ)
+def test_each_passage_question_and_label_is_there_once(out: Path, truth: SimpleNamespace, name: str) -> None:
+    texts, questions, labels = READ[name](out / name)
+    shown = flat if name in ONE_LINE else str
+    assert sorted(texts) == sorted((one, shown(text)) for one, text in truth.texts.items())
+    if questions is not None:
+        assert sorted(questions) == sorted((one, shown(text)) for one, text in truth.questions.items())
+    assert list(labels) == list(SPLITS)
+    for split, found in labels.items():
+        expected = [((truth.owner[one], one), label) for one, label in truth.labels.items()]
+        assert found == [row for row in expected if truth.split[row[0][0]] == split]
+
+
+def test_squad_has_the_valid_answers_of_each_question(out: Path, truth: SimpleNamespace) -> None:
+    for article in json.loads((out / "squad" / "dev.json").read_text(encoding="utf-8"))["data"]:
+        expected = [{"text": text, "answer_start": -1} for text in truth.valid[article["title"]]]
+        assert all(paragraph["qas"][0]["answers"] == expected for paragraph in article["paragraphs"])
+
+
+def test_rows_and_escapes_are_in_the_manifest(out: Path) -> None:
+    rows = {"train": 3 * 325, "dev": 2 * 325, "test": 325}
+    for name in ("beir", "trec", "pyserini"):
+        facts = verify(out / name).facts
+        assert (facts["passages"], facts["qrels"]) == (6 * 325, rows)
+        assert facts["escaped"]["ids"] == 4 and facts["escaped"]["id_examples"]["a b\t1"] == "a%20b%091"
         # Each hint holds a tab; questions do not.
-        assert facts["escaped"]["texts"] == (0 if name == "beir" else 5 * len(made["split"]))
+        assert facts["escaped"]["texts"] == (0 if name == "beir" else 5 * 6)
+    assert verify(out / "mteb").facts["rows"]["default"] == rows
 
 
-def test_ranges_and_shards_do_not_change_what_is_written(made, tables, tmp_path, monkeypatch, release):
-    if made["split"] is AWKWARD:
-        pytest.skip("once is enough")
+def test_ranges_and_shards_do_not_change_what_is_written(awkward, out: Path, tmp_path: Path, monkeypatch) -> None:
+    formats = ["beir", "trec", "pyserini", "mteb"]
+    for name in ("quit.export.lines", "quit.export.mteb"):
+        monkeypatch.setattr(f"{name}.QUESTIONS_A_SHARD", 3)
     monkeypatch.setattr(lines, "ROWS_A_RANGE", 400)
-    monkeypatch.setattr(lines, "QUESTIONS_A_SHARD", 3)
-    export(tables, FORMATS, tmp_path)
+    export(awkward, formats, tmp_path)
     for name in ("beir/corpus.jsonl", "trec/collection.tsv", "beir/qrels/train.tsv"):
-        assert (tmp_path / name).read_bytes() == (made["out"] / name).read_bytes()
-    shards = sorted((tmp_path / "pyserini" / "corpus").iterdir())
-    assert [path.name for path in shards] == [f"docs-0000{number}.jsonl" for number in range(3)]
-    whole = (made["out"] / "pyserini" / "corpus" / "docs-00000.jsonl").read_bytes()
-    assert b"".join(path.read_bytes() for path in shards) == whole
+        assert (tmp_path / name).read_bytes() == (out / name).read_bytes()
+    assert {name: [path.name for path in sorted((tmp_path / name / "corpus").iterdir())] for name in formats[2:]} == {
+        "pyserini": ["docs-00000.jsonl", "docs-00001.jsonl"],
+        "mteb": ["corpus-00000-of-00002.parquet", "corpus-00001-of-00002.parquet"],
+    }
+    assert pyserini(tmp_path / "pyserini") == pyserini(out / "pyserini")
+    assert mteb_layout(tmp_path / "mteb") == mteb_layout(out / "mteb")
+
+
+def test_the_card_of_mteb(out: Path, tmp_path: Path) -> None:
+    text = (out / "mteb" / "README.md").read_text(encoding="utf-8")
+    header = yaml.safe_load(text.split("---\n")[1])
+    assert header["license"] == ["cc-by-4.0", "mit"] and "mteb" in header["tags"]
+    assert "Warning: embedded readers" in text and "mozafari2026inferential" in text
+    export(make_tables({"q1": "train"}), ["mteb"], tmp_path)
+    assert verify(tmp_path / "mteb").facts["empty_splits"] == ["dev", "test"]
+    assert list(_loaded(tmp_path / "mteb", "default")) == ["train"]

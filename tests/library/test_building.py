@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 
 import quit
-from quit.engine.planning import last_build
 from quit.engine.workspace import Workspace
 from quit.errors import SettingsError
 from quit.library import building, progress
@@ -66,17 +65,6 @@ def test_check_and_plan_say_what_their_commands_say(records, few_source: Path, t
     with pytest.raises(SettingsError, match="no setting 'judge.treshold'. Did you mean 'judge.threshold'"):
         quit.build(tmp_path / "W", records, settings={"judge.treshold": 0.5})
     assert not (tmp_path / "W").exists()
-
-
-def test_the_bar_of_a_build_goes_on_where_it_was(few_built: Path, tmp_path: Path) -> None:
-    workspace = Workspace.open(shutil.copytree(few_built, tmp_path / "W"))
-    assert progress._share_done(last_build(workspace)) == 1
-    pipeline = last_build(workspace)
-    other = {**(workspace.build or {}), "overrides": ["collect.questions=5"]}
-    assert progress._share_done(last_build(workspace, other)) == 0  # none of these tables is its own
-    for key in ("read:minilm-vector", "read:minilm-late", "judge", "label", "update"):
-        workspace.discard(pipeline.folder(pipeline.stage_run(key)))
-    assert progress._share_done(pipeline) == pytest.approx(20.7 / 23.9)  # 2 * 1.4 + 0.2 + 0.1 + 0.1 are to do
 
 
 def test_settings_keep_those_that_have_an_argument_of_their_own(few_built: Path, tmp_path: Path) -> None:

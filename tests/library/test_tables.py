@@ -6,32 +6,10 @@ from pathlib import Path
 import pytest
 
 import quit
-from flows.review import label_update
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError, WorkspaceError
-from quit.review.items import review_items
-from quit.review.store import ReviewStore
-from quit.settings import Review
 from tests.conftest import call_quit
 from tests.release import small
-from tests.stages.labelling.test_verdicts import said
-
-
-@pytest.mark.slow
-def test_a_reviewed_workspace_has_no_row_twice(workspace: Workspace, prefect_home: Path) -> None:
-    item = review_items(workspace, Review(), 0.5)[0]
-    rejected = {answer.key: not answer.verdict for answer in item.answers}
-    ReviewStore(workspace).append(said("ada", 1, question=item.question_id, **rejected))
-    before = quit.open(workspace.path).arrow("labels")
-    assert label_update(str(workspace.path))["update"]["ran"]
-    tables = quit.open(workspace.path)
-    passages = "count(DISTINCT question_id || permutation) AS passages"
-    counted = tables.sql(f"SELECT count(*) AS labels, {passages} FROM labels")
-    assert len(set(counted.to_pylist()[0].values())) == 1
-    assert not tables.arrow("labels").equals(before)
-    assert len(tables.pandas("labels")) == tables.dataset("labels").num_rows == counted["labels"][0].as_py()
-    shell = call_quit("query", "-w", str(workspace.path), "--csv", "SELECT count(*) AS labels FROM labels")
-    assert shell.stdout.split() == ['"labels"', str(counted["labels"][0])]
 
 
 def test_what_is_no_workspace_and_no_table_is_refused(tmp_path: Path) -> None:

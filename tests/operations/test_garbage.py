@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow  # the build it works on
 
 def _old(workspace: Workspace, run: str, fingerprint: str, days: float, complete: bool = True) -> Path:
     """Copy a stage run under another fingerprint, as it was so many days ago."""
-    folder = next(path for name, (path, _) in workspace.current().items() if name == run)
+    folder, _ = workspace.current()[run]
     target = folder.with_name(fingerprint)
     shutil.copytree(folder, target)
     if not complete:
@@ -53,14 +53,12 @@ def test_the_newest_and_the_young_can_be_left(workspace) -> None:
 
 
 def test_an_unfinished_build_keeps_what_it_has(workspace) -> None:
-    folder = next(path for name, (path, _) in workspace.current().items() if name == "label")
+    folder, _ = workspace.current()["label"]
     (folder / "manifest.json").unlink()
-    state = workspace.state
-    del state["label"]
-    workspace.set_current(state)
+    workspace.set_current({run: fingerprint for run, fingerprint in workspace.state.items() if run != "label"})
     assert unused(workspace) == []
-    build = workspace.build
-    (workspace.path / "build.json").write_text(json.dumps({**build, "sources": ["jsonl:/nowhere/gone.jsonl"]}))
+    build = {**workspace.build, "sources": ["jsonl:/nowhere/gone.jsonl"]}
+    (workspace.path / "build.json").write_text(json.dumps(build))
     assert unused(workspace) == []  # it cannot be planned: unfinished runs may be its
 
 

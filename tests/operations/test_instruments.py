@@ -2,13 +2,11 @@
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from quit.errors import InputError
-from quit.models.convergence_scored import ScoredConvergence
 from quit.models.factory import Models
 from quit.operations import instruments
 from quit.settings import Settings
@@ -27,13 +25,9 @@ def models() -> Models:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "n", "precision", "recall"),
-    [
-        ("cases", 320, 0.95, 0.95),
-        ("cases_2", 100, 0.95, 0.95),
-        ("cases_3", 287, 0.95, 0.90),
-        ("cases_sealed", 220, 0.95, 0.84),
-    ],
-)
+    [("cases", 320, 0.95, 0.95), ("cases_2", 100, 0.95, 0.95), ("cases_3", 287, 0.95, 0.90),
+     ("cases_sealed", 220, 0.95, 0.84)],
+)  # fmt: skip
 def test_leakage_on_adversarial_cases_written_by_hand(models, name, n, precision, recall) -> None:
     """Rules were chosen with sight of the first three files; only the last says something of unseen cases."""
     figures = instruments.leakage(CASES / f"{name}.jsonl", models, Settings())
@@ -72,42 +66,21 @@ def test_plain_similarity_can_be_measured_beside_the_learned_model(four: SourceR
     assert figures["model"].startswith("similarity/")
 
 
-def test_verdicts_of_a_language_model_are_counted(models: Models, four: SourceRef) -> None:
-    class Silent:
-        """No reply about the first two pairs can be read."""
-
-        identity = "silent"
-
-        def score(self, pairs):
-            return np.array([np.nan, np.nan, *([1.0] * (len(pairs) - 2))])
-
-    scored = SimpleNamespace(
-        convergence=ScoredConvergence(Silent(), Settings().convergence), question_types=models.question_types
-    )
-    for _ in range(2):  # a second call counts its own replies only
-        figures = instruments.convergence_agreement(four, scored, Settings())
-        assert (figures["verdicts"], figures["unread"]) == (HINTS_OF_FOUR * 11, 2)
-
-
 def test_convergence_of_a_source_without_candidates_is_measured_with_drawn_ones(models: Models, tmp_path: Path) -> None:
-    path = tmp_path / "some.jsonl"
-    cities = {
-        "Paris": "The Eiffel Tower is there.",
-        "Berlin": "The Reichstag is there.",
-        "Rome": "The Colosseum is there.",
-    }
+    landmarks = {"Paris": "Eiffel Tower", "Berlin": "Reichstag", "Rome": "Colosseum"}
     weak = [{"hint": f"It is a city {n}.", "convergence": 0.1} for n in range(4)]
     rows = [
         {"id": city, "question": f"Which city is number {n}?", "answers": [city],
-         "hints": [{"hint": text, "convergence": 1.0}, *weak]}
-        for n, (city, text) in enumerate(cities.items())
+         "hints": [{"hint": f"The {landmark} is there.", "convergence": 1.0}, *weak]}
+        for n, (city, landmark) in enumerate(landmarks.items())
     ]  # fmt: skip
-    write_lines(path, rows)
+    path = write_lines(tmp_path / "some.jsonl", rows)
     figures = instruments.convergence_agreement(parse_source(f"jsonl:{path}"), models, Settings())
     assert (figures["n"], figures["scored"], figures["exact_match"]) == (15, 0, None)
     assert figures["spearman"] > 0
 
 
+@pytest.mark.slow
 def test_a_reader_does_better_with_hints(models: Models, data: Path) -> None:
     source = parse_source(f"wikihint:{data / 'wikihint' / 'test_first50.json'}")
     figures = instruments.reader(source, "minilm-statement", models)
@@ -117,15 +90,14 @@ def test_a_reader_does_better_with_hints(models: Models, data: Path) -> None:
     assert figures["pool_with_hints"] > figures["pool_question_only"]
 
 
+def _pairs(path: Path, *pairs: tuple[list[str] | str, str, int]) -> Path:
+    columns = ("answers", "candidate", "label")
+    return write_lines(path, ({"question": "Which?", **dict(zip(columns, pair))} for pair in pairs))
+
+
 def test_equivalence_takes_the_best_gold_answer(models: Models, tmp_path: Path) -> None:
-    path = tmp_path / "pairs.jsonl"
-    rows = [
-        {"question": "Which country?", "answers": ["Canada", "United States"], "candidate": "USA", "label": True},
-        {"question": "Which country?", "answers": ["Canada"], "candidate": "Mexico", "label": 0},
-        {"question": "Who?", "answers": "Ada Lovelace", "candidate": "Ada Lovelace", "label": 1},
-    ]
-    write_lines(path, rows)
-    figures = instruments.equivalence(path, models)
+    usa, mexico = (["Canada", "United States"], "USA", True), (["Canada"], "Mexico", 0)
+    figures = instruments.equivalence(_pairs(tmp_path / "p", usa, mexico, ("Ada Lovelace", "Ada Lovelace", 1)), models)
     assert (figures["n"], figures["accuracy"], figures["f1"]) == (3, 1.0, 1.0)
     assert 0 <= figures["calibration_error"] < 0.2
     # Counted by hand: without a model, USA is missed; the rest is right.
@@ -133,41 +105,29 @@ def test_equivalence_takes_the_best_gold_answer(models: Models, tmp_path: Path) 
 
 
 def test_containment_is_of_whole_words(models: Models, tmp_path: Path) -> None:
-    path = tmp_path / "pairs.jsonl"
     said = [("It was Paul Anka, surely.", 1), ("Pauline", 0), ("paul anka's band", 0), ("", 0)]
-    rows = [{"question": "Who?", "answers": ["Paul Anka"], "candidate": text, "label": label} for text, label in said]
-    write_lines(path, rows)
-    figures = instruments.equivalence(path, models)
+    figures = instruments.equivalence(_pairs(tmp_path / "p", *((["Paul Anka"], *row) for row in said)), models)
     assert (figures["exact_match_accuracy"], figures["containment_accuracy"]) == (0.75, 1.0)
 
 
-def test_question_types_in_the_trec_format(models: Models, tmp_path: Path) -> None:
-    path = tmp_path / "labels"
-    path.write_bytes(b"LOC:city What city hosts the Caf\xe9 Central ?\nNUM:date When was Mozart born ?\n")
-    assert instruments.question_type(path, models) == {"n": 2, "coarse_accuracy": 1.0, "fine_accuracy": 1.0}
-
-
-def _typed_source(tmp_path: Path, *types: tuple[str, str, str]):
-    path = tmp_path / "typed.jsonl"
-    hints = [f"hint {number}" for number in range(5)]
+def _typed_source(path: Path, *types: tuple[str, str, str]) -> SourceRef:
     rows = [
-        {"id": str(number), "question": question, "answers": ["x"], "hints": hints}
+        {"id": str(number), "question": question, "answers": ["x"], "hints": [f"hint {n}" for n in range(5)]}
         | ({"question_type": {"coarse": coarse, "fine": fine}} if coarse else {})
         for number, (question, coarse, fine) in enumerate(types)
     ]
-    write_lines(path, rows)
-    return parse_source(f"jsonl:{path}")
+    return parse_source(f"jsonl:{write_lines(path, rows)}")
 
 
 def test_agreement_with_a_sources_own_types(models: Models, tmp_path: Path) -> None:
-    city, when = "What city hosts the Central Station ?", "When was Mozart born ?"
+    when, untyped = "When was Mozart born ?", ("Who wrote it ?", "", "")
     source = _typed_source(
-        tmp_path,
-        (city, "LOC:LOCATION", "city:City"),
+        tmp_path / "typed.jsonl",
+        ("What city hosts the Central Station ?", "LOC:LOCATION", "city:City"),
         (when, "NUM:NUMERIC", "count:Count"),
         ("When was Bach born ?", "NUM:NUMERIC", "count:Count"),
         ("When was Liszt born ?", "OTH:OTHER", "date:Date"),
-        ("Who wrote it ?", "", ""),
+        untyped,
     )
     figures = instruments.question_type_agreement(source, models)
     assert (figures["n"], figures["coarse_agreement"], figures["fine_agreement"]) == (4, 0.75, 0.5)
@@ -175,7 +135,7 @@ def test_agreement_with_a_sources_own_types(models: Models, tmp_path: Path) -> N
     first = {"source": "NUM:NUMERIC / count:Count", "classifier": "NUM:NUMERIC / date:Date", "n": 2, "example": when}
     assert figures["confusion"][0] == first and len(figures["confusion"]) == 2
     with pytest.raises(InputError, match="names no question types"):
-        instruments.question_type_agreement(_typed_source(tmp_path, ("Who wrote it ?", "", "")), models)
+        instruments.question_type_agreement(_typed_source(tmp_path / "none.jsonl", untyped), models)
 
 
 @pytest.mark.parametrize(

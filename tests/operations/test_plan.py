@@ -13,29 +13,23 @@ from quit.operations.plan import plan
 from quit.settings import parse
 from quit.sources import parse_source
 from quit.stages.labelling.passages import permutations
-from tests.conftest import FEW, STARTER, call_quit
+from tests.conftest import STARTER, call_quit
 from tests.servers.checkpoints import checkpoint
 
-QUESTIONS = 4
+QUESTIONS = 2
 
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("plan") / "four.jsonl"
+    path = tmp_path_factory.mktemp("plan") / "two.jsonl"
     path.write_text("\n".join(STARTER.read_text(encoding="utf-8").splitlines()[1 : 1 + 2 * QUESTIONS : 2]) + "\n")
     return path
 
 
 def _pipeline(source: Path, folder: Path, model: str, **reader) -> Pipeline:
-    settings = parse(
-        {
-            "readers": [
-                {"name": "r", "role": "labeler", "kind": "server", "server": "s", "model": model, **reader},
-                {"name": "minilm-vector", "role": "reader"},
-            ],
-            "servers": [{"name": "s", "base_urls": ["http://127.0.0.1:9/v1"]}],
-        }
-    )
+    named = {"name": "r", "role": "labeler", "kind": "server", "server": "s", "model": model, **reader}
+    servers = [{"name": "s", "base_urls": ["http://127.0.0.1:9/v1"]}]
+    settings = parse({"readers": [named, {"name": "minilm-vector", "role": "reader"}], "servers": servers})
     return Pipeline(Workspace(folder / "W"), settings, [parse_source(f"jsonl:{source}")])
 
 
@@ -62,31 +56,14 @@ def test_tokens_are_those_of_the_prompts(source: Path, tmp_path: Path) -> None:
 
 
 def test_costs_by_hand(source: Path, tmp_path: Path) -> None:
-    costs = plan(
-        _pipeline(source, tmp_path, "no/model", price_prompt=2.0, price_cached=0.5, price_completion=10.0),
-        throughput=10,
-    )
+    prices = {"price_prompt": 2.0, "price_cached": 0.5, "price_completion": 10.0}
+    costs = plan(_pipeline(source, tmp_path, "no/model", **prices), throughput=10)
     read = next(line for line in costs.lines if line.role == "read")
-    cached = read.prompt_tokens - read.computed
-    expected = (read.computed * 2.0 + cached * 0.5 + read.completion_tokens * 10.0) / 1e6
-    assert read.cost == pytest.approx(expected, rel=1e-3)
-    assert read.cost_uncached == pytest.approx(
-        (read.prompt_tokens * 2.0 + read.completion_tokens * 10.0) / 1e6, rel=1e-3
-    )
+    cached, written = read.prompt_tokens - read.computed, read.completion_tokens
+    assert read.cost == pytest.approx((read.computed * 2.0 + cached * 0.5 + written * 10.0) / 1e6, rel=1e-3)
+    assert read.cost_uncached == pytest.approx((read.prompt_tokens * 2.0 + written * 10.0) / 1e6, rel=1e-3)
     assert read.seconds == pytest.approx(325 * QUESTIONS / 10)
     assert any("4 characters" in note for note in costs.notes)
-
-
-@pytest.mark.slow
-def test_the_first_questions_of_an_earlier_build_are_not_those_of_a_plan(source: Path, tmp_path: Path) -> None:
-    def planned(*more: str) -> int:
-        return json.loads(call_quit("plan", "-w", str(tmp_path / "W"), "--json", *more).stdout)["questions"]
-
-    start = ("build", "-w", str(tmp_path / "W"), "-q")
-    assert call_quit(*start, "-s", f"jsonl:{source}", "-p", str(FEW), "--questions", "1").returncode == 0
-    assert (planned(), planned("--questions", "2")) == (1, 2)  # the build remembers its number
-    assert call_quit(*start, "--questions", "0").returncode == 0
-    assert (planned(), planned("--questions", "1")) == (QUESTIONS, 1)
 
 
 @pytest.mark.parametrize("more", [(), ("-p", "embedded"), ("--set", "run.shards=3")])

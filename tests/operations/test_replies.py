@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from quit.common.progress import listening
 from quit.engine.pipeline import Pipeline
 from quit.engine.workspace import Workspace
 from quit.errors import ServerError
@@ -18,7 +17,6 @@ from quit.operations.replies import look_ahead
 from quit.settings import parse
 from quit.sources import parse_source
 from tests.conftest import STARTER, call_quit
-from tests.models.generation.test_server import Heard
 from tests.servers import rude
 from tests.servers.rude import RudeServer
 
@@ -65,47 +63,41 @@ def test_the_first_server_is_asked_whether_it_is_there(source: Path) -> None:
     assert later.looks == 0
 
 
-def test_others_need_not_be_there_yet_and_another_model_is_only_told(source: Path) -> None:
-    heard = Heard()
-    with RudeServer() as first, listening(heard):
+NO_LIST = [rude.failure(404), rude.failure(503), rude.NOT_JSON, rude.HALF_JSON]
+
+
+@pytest.mark.parametrize("answer", [None, *NO_LIST])
+def test_others_need_not_be_there_yet_and_another_model_is_only_told(source: Path, notes, answer) -> None:
+    with RudeServer() as first:
+        first.models = answer or first.models
         look_ahead(_pipeline(source, first.base_url, ABSENT))
         assert first.looks == 1 and not first.requests
-    assert heard.lines == [f"{first.base_url} does not list org/a, which a needs; it lists rude."]
-
-
-@pytest.mark.parametrize("answer", [rude.failure(404), rude.failure(503), rude.NOT_JSON, rude.HALF_JSON])
-def test_a_server_without_a_list_of_models_is_there(source: Path, answer: rude.Fault) -> None:
-    heard = Heard()
-    with RudeServer() as server, listening(heard):
-        server.models = answer
-        look_ahead(_pipeline(source, server.base_url))
-    assert heard.lines == []
+    told = f"{first.base_url} does not list org/a, which a needs; it lists rude."
+    assert notes == ([] if answer else [told])  # a server without a list of models is there
 
 
 @pytest.mark.parametrize("kept", [0, 1, 2])
-def test_where_replies_are_kept_no_server_is_needed(source: Path, kept: int) -> None:
-    heard, pipeline = Heard(), _pipeline(source, ABSENT)
+def test_where_replies_are_kept_no_server_is_needed(source: Path, notes: list[str], kept: int) -> None:
+    pipeline = _pipeline(source, ABSENT)
     _keep(pipeline, kept, ABSENT)
-    with listening(heard):
-        if not kept:
-            with pytest.raises(ServerError, match="did not answer"):
-                look_ahead(pipeline)
-            return
-        look_ahead(pipeline)  # the filter may leave out the question whose reply is not kept
-    [line] = heard.lines
+    if not kept:
+        with pytest.raises(ServerError, match="did not answer"):
+            look_ahead(pipeline)
+        return
+    look_ahead(pipeline)  # the filter may leave out the question whose reply is not kept
+    [line] = notes
     assert "did not answer" in line and "only kept replies" in line
 
 
 @pytest.mark.parametrize("origin", ["http://127.0.0.1:11434/v1 root=x", None])
-def test_replies_of_another_server_are_told(source: Path, origin: str | None) -> None:
-    heard = Heard()
-    with RudeServer() as server, listening(heard):
+def test_replies_of_another_server_are_told(source: Path, notes: list[str], origin: str | None) -> None:
+    with RudeServer() as server:
         server.models = rude.Fault(body=b'{"data": [{"id": "org/a"}]}')
         pipeline = _pipeline(source, server.base_url)
         _keep(pipeline, 2, origin or server.base_url)
         look_ahead(pipeline)
-    told = [line for line in heard.lines if line.startswith(f"6 kept replies of org/a come from {origin}, 20")]
-    assert heard.lines == told and len(told) == (origin is not None)
+    told = [line for line in notes if line.startswith(f"6 kept replies of org/a come from {origin}, 20")]
+    assert notes == told and len(told) == (origin is not None)
 
 
 @pytest.mark.slow

@@ -23,13 +23,8 @@ def question(question_id: str, answers: list[str], right: dict[str, str], keys: 
             given["qwen-3-8b"] = "Atlantis"
         subsets.setdefault((keys or {}).get(subset, subset), {})[permutation] = given
     hints = [{"hint": f"First of {question_id}."}, {"hint": "Secönd\u2028one."}]
-    return {
-        "id": question_id,
-        "question": f"What is {question_id}?",
-        "answers": answers,
-        "hints": hints,
-        "subsets": subsets,
-    }
+    about = {"id": question_id, "question": f"What is {question_id}?", "answers": answers}
+    return {**about, "hints": hints, "subsets": subsets}
 
 
 def splits(keys: dict[str, str] | None = None) -> Splits:

@@ -21,7 +21,7 @@ from quit.engine.workspace import Workspace
 from quit.errors import GateError, InputError, SettingsError, WorkspaceError
 from quit.export import export
 from quit.release.create import create, subject_of_release
-from quit.release.gates import check
+from quit.release.gates import check, with_release_settings
 from tests.comparing import files_of
 from tests.conftest import ROOT, call_quit
 from tests.processes import until
@@ -76,18 +76,14 @@ def test_the_card_of_the_build_is_in_the_release_and_no_part_of_its_content(work
 
 def test_gates_refuse_and_a_waiver_is_written_down(workspace: Workspace) -> None:
     pipeline = last_build(workspace)
-    strict = pipeline.settings.model_copy(
-        update={"release": pipeline.settings.release.model_copy(update={"human_coverage": 0.5})}
-    )
+    strict = with_release_settings(pipeline.settings, ["release.human_coverage=0.5"])
     with pytest.raises(GateError, match="human-coverage"):
         create(pipeline, "v1", settings=strict)
     assert not (workspace.path / "releases" / "v1").exists()
     made = create(pipeline, "v1", settings=strict, waivers={"human-coverage": "a trial"}).release
-    assert {gate["gate"]: gate["waiver"] for gate in made.facts["gates"] if gate["waiver"]} == {
-        "human-coverage": "a trial"
-    }
-    states = {one.gate: one.state for one in check(subject_of_release(made))}
-    assert [gate for gate, state in states.items() if state != "passed"] == ["human-coverage"]
+    waivers = {gate["gate"]: gate["waiver"] for gate in made.facts["gates"] if gate["waiver"]}
+    assert waivers == {"human-coverage": "a trial"}
+    assert [one.gate for one in check(subject_of_release(made)) if one.state != "passed"] == ["human-coverage"]
 
 
 def test_targets_that_must_not_be_overwritten(workspace: Workspace, tmp_path: Path) -> None:
@@ -104,14 +100,6 @@ def test_targets_that_must_not_be_overwritten(workspace: Workspace, tmp_path: Pa
     assert (tmp_path / "full" / "mine.txt").read_text() == "x"
 
 
-def test_a_damaged_workspace_is_not_frozen(workspace: Workspace) -> None:
-    [path, *_] = sorted((workspace.path / "tables").glob("10_label/*/labels/part-*"))
-    rows = pq.read_table(path)
-    pq.write_table(rows, path, compression="none")  # the same rows in other bytes: nobody knows who did that
-    with pytest.raises(WorkspaceError, match="was altered"):
-        _create(workspace, "v1")
-
-
 SCRIPT = """
 import sys
 from quit.engine.planning import last_build
@@ -121,13 +109,12 @@ create(last_build(Workspace.open(sys.argv[1])), "v1")
 """
 
 
-@pytest.mark.parametrize("files", [1, 15])
-def test_a_killed_create_leaves_nothing_that_looks_complete(workspace: Workspace, files: int) -> None:
+def test_a_killed_create_leaves_nothing_that_looks_complete(workspace: Workspace) -> None:
     partial = workspace.path / "releases" / ".v1.partial"
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, str(workspace.path)], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}
     )
-    until(lambda: sum(1 for _ in partial.rglob("*.parquet")) >= files, process)
+    until(lambda: sum(1 for _ in partial.rglob("*.parquet")) >= 8, process)
     process.kill()
     assert process.wait() == -signal.SIGKILL, "it ended before it could be killed"
     assert partial.exists() and releases_of(workspace) == []

@@ -20,13 +20,12 @@ def _changed() -> small.Rows:
             row["label"], row["labelers"] = 2, ["one"]
             made["changes"].append({"question_id": "q2", "change": "label", "permutation": row["permutation"],
                 "before": 1, "after": 2, "reviews": ["r"], "reason": "'Wrong' accepted by 2 of 2"})  # fmt: skip
-    made["valid_answers"].append({"question_id": "q2", "answer": "Wrong", "answer_key": "wrong", "origin": "labeler",
-        "passages": 2})  # fmt: skip
+    made["valid_answers"].append({"question_id": "q2", "answer": "Wrong", "answer_key": "wrong"})
+    accepted = {"answer": "Wrong", "reviews": ["r"], "reason": "'Wrong' accepted by 2 of 2"}
     made["changes"] += [
-        {"question_id": "q2", "change": "answer_added", "answer": "Wrong", "reviews": ["r"],
-         "reason": "'Wrong' accepted by 2 of 2"},
+        {"question_id": "q2", "change": "answer_added", **accepted},
         {"question_id": "q1", "change": "question_removed", "reviews": ["s"], "reason": "flagged leak by 1 of 1"},
-    ]  # fmt: skip
+    ]
     return made
 
 
@@ -51,19 +50,16 @@ def test_every_change_by_hand_is_told_once_with_its_reason(tmp_path: Path) -> No
     assert (answer["question_id"], answer["answer"], answer["reason"]) == told
     assert made.origins == [{"what": "program", "key": "version", "before": "0.1.0", "after": "0.2.0"}]
     text = changelog(made)
-    assert (
-        "Questions: 0 added, 1 removed, 1 in another split (train 1 -> 0, dev 1 -> 2, test 1 -> 0, all 3 -> 2); 0 with "
-        "other passages." in text
-    )
+    moves = "1 in another split (train 1 -> 0, dev 1 -> 2, test 1 -> 0, all 3 -> 2)"
+    assert f"Questions: 0 added, 1 removed, {moves}; 0 with other passages." in text
     assert "Labels: 2 passages from 1 to 2, 0 from 2 to 1, of 1 question." in text
 
 
 def test_the_way_back_is_the_opposite(tmp_path: Path) -> None:
     made = _diff(tmp_path, _changed(), small.rows())
     assert [row["question_id"] for row in made.added] == ["q1"] and not made.removed
-    assert made.labels == [
-        {"question_id": "q2", "up": 0, "down": 2, "reasons": ["taken back: 'Wrong' accepted by 2 of 2"]}
-    ]
+    reasons = ["taken back: 'Wrong' accepted by 2 of 2"]
+    assert made.labels == [{"question_id": "q2", "up": 0, "down": 2, "reasons": reasons}]
     assert [row["answer"] for row in made.answers_removed] == ["Wrong"]
 
 
@@ -82,20 +78,17 @@ def test_a_question_with_other_hints_is_named_and_its_labels_are_not_compared(tm
 
 def test_a_question_that_a_stage_left_out_is_told_with_its_reason(tmp_path: Path) -> None:
     after = small.without(small.rows(), "q3")
-    after["rejects"].append({"stage": "filter", "kind": "question", "reason": "answer_leak", "detail": "h1 says Lima",
-        "question_id": "q3"})  # fmt: skip
+    leak = {"stage": "filter", "reason": "answer_leak", "detail": "h1 says Lima", "question_id": "q3"}
+    after["rejects"].append(leak)
     assert _diff(tmp_path, small.rows(), after).removed[0]["reason"] == "filter: answer_leak (h1 says Lima)"
-    assert (
-        diff(tmp_path / "b", tmp_path / "a").added[0]["reason"] == "was left out by filter: answer_leak (h1 says Lima)"
-    )
+    [back] = diff(tmp_path / "b", tmp_path / "a").added
+    assert back["reason"] == "was left out by filter: answer_leak (h1 says Lima)"
 
 
 def test_a_question_that_leaves_without_a_review_is_not_laid_to_one(tmp_path: Path) -> None:
-    made = small.without(small.rows(), "q1")
-    why = "q1#0: 'Paris' gives away 'Paris' (exact, 1.00)"
+    made, why = small.without(small.rows(), "q1"), "q1#0: 'Paris' gives away 'Paris' (exact, 1.00)"
     made["changes"].append({"question_id": "q1", "change": "question_removed", "reviews": [], "reason": why})
-    made["rejects"].append({"stage": "update", "kind": "question", "reason": "answer_leak", "detail": why,
-                            "question_id": "q1"})  # fmt: skip
+    made["rejects"].append({"stage": "update", "reason": "answer_leak", "detail": why, "question_id": "q1"})
     [gone] = _diff(tmp_path, small.rows(), made).removed
     assert gone["reason"] == f"update: answer_leak ({why})"
 

@@ -25,53 +25,47 @@ def test_a_sound_release_passes_every_gate(tmp_path: Path) -> None:
     assert {one.state for one in results} == {"passed"}
 
 
-def _long(text: str) -> str:
-    return f"q1: 'Nile' is in the passage 1: {text[:160]!r}"
-
-
 def _across(made: small.Rows) -> None:
     made["ranked_hints"][0]["hint"], made["ranked_hints"][1]["hint"] = "Blue Nile", "the White"
     made["valid_answers"][0] |= {"answer": "white blue", "answer_key": "white blue"}
 
 
-def _hint(text: str):
-    return lambda made: made["ranked_hints"][1].update(hint=text)
+def _row(table: str, place: int, **values: object):
+    return lambda made: made[table][place].update(values)
+
+
+def _extra(table: str, place: int, **values: object):
+    return lambda made: made[table].append({**made[table][place], **values})
+
+
+def _other_passages(made: small.Rows) -> None:
+    for row in made["passages"]:
+        row["permutation"] = "7"
 
 
 _EXPECTED = "passages: {} has {} rows, expected its 4 passages, each once"
 VIOLATIONS = (
-    (_hint("People say it is the NILE."), "answer-in-passage", _long("People say it is the NILE.")),
-    (_hint("Boats on the river Nile's water."), "answer-in-passage", _long("Boats on the river Nile's water.")),
-    (_hint("Nile" * 50), "answer-in-passage", _long("Nile" * 50)),
+    *(
+        (_row("ranked_hints", 1, hint=hint), "answer-in-passage", f"q1: 'Nile' is in the passage 1: {hint[:160]!r}")
+        for hint in ("People say it is the NILE.", "Boats on the river Nile's water.", "Nile" * 50)
+    ),
     (_across, "answer-in-passage", "q1: 'white blue' is in the passage 10: 'the White Blue Nile'"),
-    (lambda made: made["questions"][2].update(content_key="q1"), "question-on-two-sides", "q1 in train and q3 in test"),
-    (lambda made: made["verdicts"][3].update(correct=None), "unjudged-answer", "q2: 'Wrong' has no verdict"),
+    (_row("questions", 2, content_key="q1"), "question-on-two-sides", "q1 in train and q3 in test"),
+    (_row("verdicts", 3, correct=None), "unjudged-answer", "q2: 'Wrong' has no verdict"),
     (lambda made: made["verdicts"].pop(3), "unjudged-answer", "q2: 'Wrong' has no verdict"),
     *(
         (lambda made, table=table: made[table].pop(5), "missing-passage", f"{table}: q2 has 3 rows")
         for table in ("passages", "labels", "answers/one", "answers/two")
     ),
-    (lambda made: made["passages"].__setitem__(5, made["passages"][4]), "missing-passage", _EXPECTED.format("q2", 4)),
-    (
-        lambda made: made["passages"].append({**made["passages"][5], "permutation": "7"}),
-        "missing-passage",
-        _EXPECTED.format("q2", 5),
-    ),
-    (
-        lambda made: [row.update(permutation="7") for row in made["passages"]],
-        "missing-passage",
-        *(_EXPECTED.format(f"q{number}", 4) for number in (1, 2, 3)),
-    ),
-    (lambda made: made["ranked_hints"][5].update(selected=False), "missing-passage", "ranked_hints: q3 has 1 selected"),
-    (lambda made: made["labels"][2].update(label=2), "label-mismatch", "1 labels do not follow"),
-    (lambda made: made["labels"][0].update(label=3), "schema", "labels: 1 labels are neither 1 nor 2"),
+    (_row("passages", 5, permutation="0"), "missing-passage", _EXPECTED.format("q2", 4)),
+    (_extra("passages", 5, permutation="7"), "missing-passage", _EXPECTED.format("q2", 5)),
+    (_other_passages, "missing-passage", *(_EXPECTED.format(f"q{number}", 4) for number in (1, 2, 3))),
+    (_row("ranked_hints", 5, selected=False), "missing-passage", "ranked_hints: q3 has 1 selected"),
+    (_row("labels", 2, label=2), "label-mismatch", "1 labels do not follow"),
+    (_row("labels", 0, label=3), "schema", "labels: 1 labels are neither 1 nor 2"),
     (lambda made: made["descriptions"].pop(), "schema", "descriptions: no row for the question q3"),
-    (
-        lambda made: made["verdicts"].append(made["verdicts"][0]),
-        "schema",
-        "verdicts: 2 rows with the key q1 / nile / rules",
-    ),
-    (lambda made: made["splits"][0].update(split="extra"), "schema", "splits: q1 is in 'extra'"),
+    (_extra("verdicts", 0), "schema", "verdicts: 2 rows with the key q1 / nile / rules"),
+    (_row("splits", 0, split="extra"), "schema", "splits: q1 is in 'extra'"),
 )
 
 

@@ -35,21 +35,15 @@ def test_the_story_of_a_question_is_what_was_published(opened: FrozenWorkspace) 
 
 def test_the_report_shows_what_a_release_holds_and_no_more(opened: FrozenWorkspace) -> None:
     facts = gather(opened, Settings())
-    assert facts["counts"] | {"records": None} == {
-        "questions": 3, "passages": 12, "fully": 3, "parametric": None, "valid_answers": 4, "records": None
-    }  # fmt: skip
+    counts = {"questions": 3, "passages": 12, "fully": 3, "parametric": None, "valid_answers": 4}
+    assert facts["counts"].items() >= counts.items()
     assert facts["readers"][0] == {"name": "gemma-3-1b", "role": "labeler", "kind": "published"}
     assert facts["statistics"] == opened.release.facts["statistics"]
     page = render(facts, 10)
     for said in ("1 of 12 differ from our rule", "What is a?", "table 1)", "unjudged-answer"):
         assert said in page
-    for unknown in (
-        "From collected to released",
-        "Leaking hints",
-        "Types and difficulty",
-        "nothing was spent",
-        "no language models",
-    ):
+    for unknown in ("From collected to released", "Leaking hints", "Types and difficulty", "nothing was spent",
+                    "no language models"):  # fmt: skip
         assert unknown not in page, unknown
 
 
@@ -68,10 +62,10 @@ def test_readers_and_judge_are_those_of_the_release(opened: FrozenWorkspace, tmp
     assert [passage["label"] for passage in story(ours, "q2")["passages"]] == [2, 2, 1, 1]
 
 
-def test_what_is_neither_is_refused(opened: FrozenWorkspace, tmp_path: Path) -> None:
+def test_what_is_neither_is_refused(tmp_path: Path) -> None:
     with pytest.raises(WorkspaceError, match="is not a workspace"):
         open_to_read(tmp_path)
-    (opened.path / "tables" / "splits.parquet").rename(tmp_path / "splits.parquet")
+    made = small.freeze(tmp_path / "v1", small.rows())
+    (made.path / "tables" / "splits.parquet").unlink()
     with pytest.raises(InputError, match="splits.parquet: is missing"):
-        open_to_read(opened.path)
-    (tmp_path / "splits.parquet").rename(opened.path / "tables" / "splits.parquet")
+        open_to_read(made.path)

@@ -100,10 +100,32 @@ def test_costs_follow_from_the_prices(facts) -> None:
     assert cost == {"model": "one", "replies": 40, "asked": 30, "kept": 10, "kept_share": 0.25, "cost": 6.5}
 
 
-def test_labels_by_split_and_their_bounds(tmp_path) -> None:
+@pytest.fixture(scope="module")
+def altered(tmp_path_factory) -> Workspace:
+    """The workspace with answers of both readers that are right and wrong, answers without hints, more leaks, and no
+    label 2 in test."""
     rows = tiny.without_label_2()
     rows["questions"][1]["answers"] = ["the LIMA!"]  # of dev; test's is Lima
-    splits = gather(tiny.workspace(tmp_path / "W", rows), tiny.settings())["splits"]
+    for row in rows["answers/two"]:
+        if row["question_id"] == "q2":  # right where reader one is, 0 and 01, and on 1, where it is not
+            row["answer"] = row["raw"] = "Picasso" if row["permutation"] != "10" else "Wrong"
+    answers = [("q1", 0, "Nile", True), ("q1", 1, "NO ANSWER", False), ("q2", 0, "Wrong", False), ("q2", 1, "?", None)]
+    columns = ("question_id", "repetition", "answer", "correct")
+    rows["probe_answers"] = [{"reader": "one", **dict(zip(columns, row))} for row in answers]
+    [finding] = rows["leak_findings"]
+    for question, overridden in (("q1", True), ("q2", False)):
+        more = {"question_id": question, "hint_id": f"{question}-h00", "overridden": overridden}
+        rows["leak_findings"].append({**finding, **more})
+    return tiny.workspace(tmp_path_factory.mktemp("altered") / "W", rows)
+
+
+@pytest.fixture(scope="module")
+def of_altered(altered) -> dict:
+    return gather(altered, tiny.settings(rows=2))
+
+
+def test_labels_by_split_and_their_bounds(of_altered) -> None:
+    splits = of_altered["splits"]
     columns = ("split", "questions", "without_label_2", "passages", "label_2", "bound")
     assert [tuple(row[name] for name in columns) for row in splits["labels"]] == [
         ("train", 1, 0, 4, 3, 1.0),
@@ -115,13 +137,8 @@ def test_labels_by_split_and_their_bounds(tmp_path) -> None:
     assert (shared["first"], shared["second"], shared["second_questions"]) == ("dev", "test", 1)
 
 
-def test_agreement_of_readers_and_of_labelers(tmp_path) -> None:
-    rows = tiny.rows()
-    for row in rows["answers/two"]:
-        if row["question_id"] == "q2":  # right where reader one is, 0 and 01, and on 1, where it is not
-            row["answer"] = row["raw"] = "Picasso" if row["permutation"] != "10" else "Wrong"
-    workspace = tiny.workspace(tmp_path / "W", rows)
-    agreement = gather(workspace, tiny.settings())["agreement"]
+def test_agreement_of_readers_and_of_labelers(altered, of_altered) -> None:
+    agreement = of_altered["agreement"]
     # Of twelve passages one is right on 7, two on 3; both on 2, neither on 4.
     assert agreement["all"]["right"] == [4, 6, 2]
     assert agreement["all"]["correct"] == {"one": pytest.approx(7 / 12), "two": pytest.approx(3 / 12)}
@@ -129,35 +146,23 @@ def test_agreement_of_readers_and_of_labelers(tmp_path) -> None:
     chance = 7 / 12 * 3 / 12 + 5 / 12 * 9 / 12
     assert pair["kappa"] == pytest.approx((6 / 12 - chance) / (1 - chance))
     assert agreement["labelers"] is None  # there is one
-    with workspace.connect() as connection:
+    with altered.connect() as connection:
         labelers = [{"name": name, "role": role} for name, role in (("two", "labeler"), ("x", ""), ("one", "labeler"))]
         figures = agreement_figures(connection, labelers)
     assert figures["labelers"] == figures["all"] and figures["all"]["right"] == [4, 6, 2]
 
 
-def test_answers_without_hints_by_reader(tmp_path) -> None:
-    rows = tiny.rows()
-    answers = [("q1", 0, "Nile", True), ("q1", 1, "NO ANSWER", False), ("q2", 0, "Wrong", False), ("q2", 1, "?", None)]
-    rows["probe_answers"] = [
-        {"question_id": question, "reader": "one", "repetition": repetition, "raw": answer, "answer": answer,
-         "correct": correct, "producer": "p", "judge": "j"} for question, repetition, answer, correct in answers
-    ]  # fmt: skip
-    assert gather(tiny.workspace(tmp_path / "W", rows), tiny.settings())["probe"] == [
-        {"reader": "one", "questions": 2, "answers": 4, "no_answer": 1, "correct": 1, "known": 1}
-    ]
+def test_answers_without_hints_by_reader(of_altered) -> None:
+    [counts] = of_altered["probe"]
+    assert counts == {"reader": "one", "questions": 2, "answers": 4, "no_answer": 1, "correct": 1, "known": 1}
 
 
-def test_leaks_by_question_say_what_came_of_them(tmp_path, facts) -> None:
+def test_leaks_by_question_say_what_came_of_them(facts, of_altered) -> None:
     assert facts["leakage"]["questions"] == [
         {"question_id": "q4", "question": "Which city?", "leaking": 1, "hints": 1,
          "words": "“Rome” gives away “Rome” (exact)", "outcome": "left out"}
     ]  # fmt: skip
-    rows = tiny.rows()
-    [finding] = rows["leak_findings"]
-    for question, overridden in (("q1", True), ("q2", False)):
-        more = {"question_id": question, "hint_id": f"{question}-h00", "overridden": overridden}
-        rows["leak_findings"].append({**finding, **more})
-    leakage = gather(tiny.workspace(tmp_path / "W", rows), tiny.settings(rows=2))["leakage"]
+    leakage = of_altered["leakage"]
     outcomes = {row["question_id"]: row["outcome"] for row in leakage["questions"]}
     assert outcomes == {"q1": "kept: a person overruled it", "q2": "kept without these hints"}
     assert leakage["leaking"] == 3
@@ -168,16 +173,6 @@ def test_the_example_passage_has_all_hints_and_every_answer(facts) -> None:
     assert (passage["text"], passage["label"]) == ("It lies on the Pacific. Pizarro founded it.", 2)
     answers = [(row["name"], row["role"], row["answer"], row["correct"]) for row in passage["answers"]]
     assert answers == [("one", "labeler", "Lima", True), ("two", "reader", "NO ANSWER", None)]
-
-
-def test_the_date_is_that_of_the_last_change_of_the_current_tables(tmp_path) -> None:
-    workspace = tiny.workspace(tmp_path / "W")
-    state = workspace.path / "state.json"
-    noon = datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp()
-    os.utime(state, (noon, noon))
-    assert gather(workspace, tiny.settings())["date"] == "2026-03-01"
-    state.unlink()
-    assert last_changed(workspace) is None
 
 
 def test_examples_follow_their_rules(facts) -> None:
@@ -199,10 +194,15 @@ def test_an_example_counts_its_labels_and_cuts_its_answers(tmp_path) -> None:
 def test_no_reviews_no_models_nothing_collected(tmp_path) -> None:
     workspace = tiny.workspace(tmp_path / "W", people=False)
     (workspace.path / "usage.jsonl").unlink()
+    noon = datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp()
+    os.utime(workspace.path / "state.json", (noon, noon))
     facts = gather(workspace, tiny.settings())
     assert (facts["review"], facts["people"], facts["judges"], facts["usage"]["costs"]) == (None, None, None, [])
+    assert facts["date"] == "2026-03-01"  # of the last change of the current tables
+    empty = Workspace.create(tmp_path / "E")
+    assert last_changed(empty) is None
     with pytest.raises(InputError, match="holds no question yet"):
-        gather(Workspace.create(tmp_path / "E"), tiny.settings())
+        gather(empty, tiny.settings())
 
 
 def test_a_difference_needs_two_releases_and_tells_what_changed(tmp_path) -> None:

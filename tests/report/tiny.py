@@ -12,6 +12,7 @@ from quit.review.store import ReviewStore
 from quit.settings import Settings, parse
 from tests.release import small
 from tests.rows import write_lines
+from tests.stages.labelling.test_verdicts import said
 
 MARKUP = '<script>alert("x")</script> & <img src="http://evil.example/x" onerror=alert(1)>'
 """A hint that would run, or ask for a picture, where it is not escaped."""
@@ -26,12 +27,13 @@ def rows() -> small.Rows:
     """Return the rows of every table. Beside small.py's: q1's passage 10 is right too; q4 was left out; hint q1-h00 is
     markup."""
     rows_by_table = copy.deepcopy(small.rows())
-    for row in rows_by_table["labels"]:
-        if (row["question_id"], row["permutation"]) == ("q1", "10"):
-            row |= {"label": 2, "labelers": ["one"]}
-    for row in rows_by_table["answers/one"]:
-        if (row["question_id"], row["permutation"]) == ("q1", "10"):
-            row |= {"answer": "Nile", "raw": "Nile"}
+    for name, right in (
+        ("labels", {"label": 2, "labelers": ["one"]}),
+        ("answers/one", {"answer": "Nile", "raw": "Nile"}),
+    ):
+        for row in rows_by_table[name]:
+            if (row["question_id"], row["permutation"]) == ("q1", "10"):
+                row |= right
     for row in [*rows_by_table["hints"], *rows_by_table["ranked_hints"]]:
         if row["hint_id"] == "q1-h00":
             row["hint"] = MARKUP
@@ -41,24 +43,20 @@ def rows() -> small.Rows:
         row |= {"coarse": TYPE, "difficulty": {"q1": 0.1, "q2": 0.2, "q3": 0.9}[row["question_id"]]}
         row["difficulty_bin"] = "hard" if row["question_id"] == "q3" else "easy"
     q4 = {"question_id": "q4", "source": "wikihint"}
-    rows_by_table["questions"].append({**q4, "question": "Which city?", "answers": ["Rome"], "content_key": "q4"})
+    rows_by_table["questions"].append({**q4, "question": "Which city?", "answers": ["Rome"]})
     rows_by_table["origins"] = [
-        {"question_id": row["question_id"], "source": row["source"], "file": "f", "position": place,
-         "record_id": str(place)}
-        for place, row in enumerate(rows_by_table["questions"])
-    ]  # fmt: skip
-    rows_by_table["hints"].append({**q4, "hint_id": "q4-h00", "position": 0, "hint": "It is Rome.", "file": "f"})
-    rows_by_table["leak_findings"] = [
-        {"hint_id": "q4-h00", "question_id": "q4", "span": "Rome", "answer": "Rome", "probability": 1.0,
-         "method": "exact", "producer": "rules", "overridden": False}
-    ]  # fmt: skip
-    rows_by_table["usable_hints"] = [
-        {"hint_id": row["hint_id"], "question_id": row["question_id"]} for row in rows_by_table["hints"][:6]
+        {**row, "position": place, "record_id": str(place)}
+        for place, row in enumerate([{"question_id": "q1"}, {"question_id": "q2"}, {"question_id": "q3"}, q4])
     ]
-    columns = ("stage", "kind", "reason", "detail", "question_id")
+    rows_by_table["usable_hints"] = [
+        {name: row[name] for name in ("hint_id", "question_id")} for row in rows_by_table["hints"]
+    ]
+    rows_by_table["hints"].append({**q4, "hint_id": "q4-h00", "position": 0, "hint": "It is Rome."})
+    leak = {"span": "Rome", "answer": "Rome", "probability": 1.0, "method": "exact", "overridden": False}
+    rows_by_table["leak_findings"] = [{"hint_id": "q4-h00", "question_id": "q4", **leak}]
     rows_by_table["rejects"] = [
-        dict(zip(columns, values, strict=True))
-        for values in (
+        {"stage": stage, "kind": kind, "reason": reason, "detail": detail, "question_id": question}
+        for stage, kind, reason, detail, question in (
             ("collect", "record", "no_answer", "no answer", "q0"),
             ("collect", "question", "too_few_hints", "1 hint", "q0"),
             ("filter", "question", "answer_leak", "1 of 1 hints leak", "q4"),
@@ -79,23 +77,16 @@ def without_label_2() -> small.Rows:
 def reviews() -> list[dict]:
     """Two people on q2 (a blind task) and q3. Both accept q2's wrong answer; ada alone accepts q3's right one; neither
     accepts q3's wrong one."""
-    said = {
-        ("ada@x.org", "q2"): {"picasso": True, "wrong": True},
-        ("bob@x.org", "q2"): {"picasso": True, "wrong": True},
-        ("ada@x.org", "q3"): {"lima": True, "wrong": False},
-        ("bob@x.org", "q3"): {"lima": False, "wrong": False},
-    }
+    verdicts = (
+        ("ada@x.org", "q2", {"picasso": True, "wrong": True}),
+        ("bob@x.org", "q2", {"picasso": True, "wrong": True}),
+        ("ada@x.org", "q3", {"lima": True, "wrong": False}),
+        ("bob@x.org", "q3", {"lima": False, "wrong": False}),
+    )
     review_rows = []
-    for number, ((annotator, question), answers) in enumerate(said.items(), start=1):
-        common = {"review_id": f"r{number}", "question_id": question, "state": "submitted", "annotator": annotator,
-                  "created": "2026-01-01", "updated": "2026-01-01", "lead_seconds": 60.0, "project": "p",
-                  "task": number, "annotation": number, "version": 1, "blind": question == "q2",
-                  "digest": str(number), "sync": 1}  # fmt: skip
-        review_rows.append({**common, "kind": "annotation"})
-        review_rows += [
-            {**common, "kind": "answer", "answer_key": key, "answer": key.title(), "correct": correct}
-            for key, correct in answers.items()
-        ]
+    for number, (annotator, question, answers) in enumerate(verdicts, start=1):
+        facts = {"lead_seconds": 60.0, "blind": question == "q2"}
+        review_rows += [{**row, **facts} for row in said(annotator, number, question=question, **answers)]
     return review_rows
 
 

@@ -11,13 +11,10 @@ from types import SimpleNamespace
 import pytest
 
 from flows.review import label_update
-from quit.engine.pipeline import Pipeline
-from quit.engine.planning import held_build, held_last_build, last_build
+from quit.engine.planning import held_build, held_last_build
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError
-from quit.review.apply import plan_update
 from quit.review.items import ReviewItem, review_items
-from quit.review.overrides import Decision, add
 from quit.review.store import ReviewStore
 from quit.settings import Review
 from quit.status.story import story
@@ -121,84 +118,47 @@ def test_a_build_keeps_what_people_said_and_exports_use_it(workspace, prefect_ho
     assert status["stages"][-1]["run"] == "update" and status["stages"][-1]["state"] == "complete"
 
 
+PROGRAM = """
+import sys, time, quit.stages.update as update
+def hang(*_):
+    open(sys.argv[1], "w").close()
+    time.sleep(600)
+update.update_labels = hang
+from quit.cli import main
+main(["review", "apply", "-w", sys.argv[2]])
+"""
+
+
 def test_a_killed_apply_is_finished_by_the_next_with_the_same_bytes(workspace: Workspace, tmp_path: Path) -> None:
     store, items = ReviewStore(workspace), _items(workspace)
     store.append([row for number, item in enumerate(items) for row in _say(number, item, _wrong(item))])
     other = Workspace.open(shutil.copytree(workspace.path, tmp_path / "other"))
     apply_reviews(other)
-    program = (
-        "import os, signal, sys, quit.stages.update as u\n"
-        "real = u.update_labels\n"
-        "def slow(*a): open(sys.argv[1], 'w').close(); import time; time.sleep(60); return real(*a)\n"
-        "u.update_labels = slow\n"
-        "from quit.cli import main; main(['review', 'apply', '-w', sys.argv[2]])\n"
-    )
     marker = tmp_path / "running"
-    process = subprocess.Popen([sys.executable, "-c", program, str(marker), str(workspace.path)], cwd=ROOT)
+    command = [sys.executable, "-c", PROGRAM, str(marker), str(workspace.path)]
+    process = subprocess.Popen(command, cwd=ROOT)
     until(marker.exists, process)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    assert marker.exists() and _is_base(workspace)  # half an update is none
+    assert _is_base(workspace)  # half an update is none
     apply_reviews(workspace)
     assert bytes_of(workspace.path, UPDATE) == bytes_of(other.path, UPDATE) != {}
 
 
-def test_until_an_update_is_done_the_tables_are_those_of_the_one_before(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store, items = ReviewStore(workspace), _items(workspace)
-    store.append(_say(1, items[0], _wrong(items[0])))
-    apply_reviews(workspace)
-    before, labels = workspace.state, workspace.read("labels")
-    store.append(_say(2, items[1], _wrong(items[1])))
-
-    def stopped(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr("flows.review.StageExecutor.__call__", stopped)
-        apply_reviews(workspace)
-    assert workspace.state == before and workspace.read("labels").equals(labels)
-    assert apply_reviews(workspace).applied == 2 and workspace.state != before
-
-
-def test_apply_needs_labels_and_takes_review_settings_only(workspace: Workspace) -> None:
+def test_apply_needs_labels_takes_review_settings_only_and_a_build_keeps_them(workspace: Workspace) -> None:
     for settings, message in (
         (["judge.threshold=0.1"], "only review settings"),
         (["review.adjudication=adjudicator"], "needs the e-mail"),
     ):
         with pytest.raises(SettingsError, match=message), held_last_build(workspace.path, settings):
             pass
-    assert workspace.build is not None and not any("review" in text for text in workspace.build["overrides"])
+    build = workspace.build
+    assert not any("review" in text for text in build["overrides"])
     label_update(str(workspace.path), settings=["review.minimum=2"])
-    assert last_build(workspace).settings.review.minimum == 2  # remembered
+    for overrides, minimum in ((["run.shards=1"], 2), (["review.minimum=1"], 1)):
+        with held_build(workspace.path, build["sources"], "embedded", overrides) as pipeline:
+            assert pipeline.settings.review.minimum == minimum
+            pipeline.begin()
     workspace.set_current({key: value for key, value in workspace.state.items() if key != "label"})
     with pytest.raises(InputError, match="'label' .* not up to date"):
         apply_reviews(workspace)
-
-
-def test_an_override_added_while_a_label_update_is_under_way_is_for_the_next_build(workspace, monkeypatch) -> None:
-    store, items = ReviewStore(workspace), _items(workspace)
-    store.append(_say(1, items[0], _wrong(items[0])))
-    expected = apply_reviews(Workspace.open(shutil.copytree(workspace.path, workspace.path.parent / "quiet")))
-    hint = workspace.read("hints").column("hint_id")[0].as_py()
-
-    def interrupted(pipeline: Pipeline, withdraw: bool) -> Pipeline:
-        add(workspace, [Decision(hint, "leak", "ben", "Said while the update runs.")])
-        return plan_update(pipeline, withdraw)
-
-    monkeypatch.setattr("flows.review.plan_update", interrupted)
-    assert apply_reviews(workspace) == expected
-    assert len(workspace.read("labels")) and len(workspace.state) > 2
-
-
-def test_a_build_keeps_the_review_settings_that_were_set_for_the_workspace(workspace: Workspace) -> None:
-    label_update(str(workspace.path), settings=["review.minimum=2"])
-    known = workspace.build
-    assert known is not None
-    with held_build(workspace.path, known["sources"], "embedded", ["run.shards=1"]) as pipeline:
-        assert pipeline.settings.review.minimum == 2
-        pipeline.begin()
-    assert Workspace.open(workspace.path).build["overrides"] == ["run.shards=1", "review.minimum=2"]
-    with held_build(workspace.path, known["sources"], "embedded", ["review.minimum=1"]) as pipeline:
-        assert pipeline.settings.review.minimum == 1

@@ -1,7 +1,5 @@
 """Control questions: the file, their position in the queue, and the score."""
 
-import json
-
 import pytest
 
 from quit import contracts
@@ -21,20 +19,13 @@ def test_they_are_spread_evenly_and_always_the_same() -> None:
     items = [_item(f"q{number:02d}") for number in range(38)] + [_item(f"c{number}", "train") for number in range(9)]
     controls = Controls({f"c{number}": {"x": True} for number in range(9)})
     queue = mixed(items, controls, Review(control_share=0.05), "seed")
-    positions = [position for position, item in enumerate(queue) if item.question_id in controls.questions]
-    assert len(queue) == 40 and positions == [10, 30]
-    assert [item.question_id for item in queue if item.question_id[0] == "q"] == [
-        f"q{number:02d}" for number in range(38)
-    ]
+    names = [item.question_id for item in queue]
+    assert len(queue) == 40 and [place for place, name in enumerate(names) if name in controls.questions] == [10, 30]
+    assert [name for name in names if name[0] == "q"] == [item.question_id for item in items[:38]]
     assert mixed(items, controls, Review(control_share=0.05), "seed") == queue
     assert mixed(items[:38], None, Review(), "seed") == items[:38]
-
-
-def test_a_control_that_is_under_review_anyway_stays_in_the_queue() -> None:
-    items = [_item("a"), _item("b")]
-    assert {
-        item.question_id for item in mixed(items, Controls({"a": {"x": True}}), Review(control_share=0.0), "s")
-    } == {"a", "b"}
+    under_review = mixed(items[:2], Controls({"q00": {"x": True}}), Review(control_share=0.0), "s")
+    assert {item.question_id for item in under_review} == {"q00", "q01"}  # a control stays where it is asked anyway
 
 
 @pytest.mark.parametrize(
@@ -69,9 +60,7 @@ def test_being_blind_follows_from_the_id_alone_and_grows_with_the_share() -> Non
 
 def test_the_score_counts_known_verdicts_only(tmp_path) -> None:
     path = tmp_path / "controls.jsonl"
-    path.write_text(
-        json.dumps({"question_id": "q", "correct": ["X"], "incorrect": ["The Y", "z"]}) + "\n", encoding="utf-8"
-    )
+    path.write_text('{"question_id": "q", "correct": ["X"], "incorrect": ["The Y", "z"]}\n', encoding="utf-8")
     rows = [
         *said("a", 1, x=True, y=True, other=True),
         *said("b", 2, x=True, y=False),
@@ -79,8 +68,5 @@ def test_the_score_counts_known_verdicts_only(tmp_path) -> None:
         *said("d", 4, x=None, y=True),
     ]
     live = live_reviews(contracts.table("reviews").from_rows(rows))
-    assert [(row["annotator"], row["right"], row["asked"]) for row in control_scores(live, load_controls(path))] == [
-        ("a", 1, 2),
-        ("b", 2, 2),
-        ("d", 0, 1),
-    ]
+    scores = [(row["annotator"], row["right"], row["asked"]) for row in control_scores(live, load_controls(path))]
+    assert scores == [("a", 1, 2), ("b", 2, 2), ("d", 0, 1)]

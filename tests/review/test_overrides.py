@@ -18,42 +18,30 @@ from tests.conftest import call_quit
 from tests.partly import plan_build
 from tests.rows import write_lines
 
-RECORDS = [
-    {
-        "id": "leaky",
-        "question": "Which country lies inside South Africa and was once called Basutoland?",
-        "answers": ["Lesotho"],
-        "hints": [
-            "Its lowest point is higher than that of any other state.",
-            "Lesotho blankets are worn by its people.",
-            "Its flag shows a hat with a knot.",
-            "Its capital lies close to its western border.",
-            "It sells water to its only neighbour.",
-            "A king reigns there, and has no power.",
-        ],
-    },
-    {
-        "id": "clean",
-        "question": "Which planet was the first to be found with a telescope?",
-        "answers": ["Uranus"],
-        "hints": [
-            "William Herschel saw it from his garden in Bath.",
-            "It rolls around the Sun on its side.",
-            "Its moons are named after persons of Shakespeare and Pope.",
-            "It is one of two ice giants.",
-            "A year there lasts eighty-four of ours.",
-        ],
-    },
-]
+QUESTIONS = {
+    "leaky": ("Which country lies inside South Africa and was once called Basutoland?", "Lesotho", [
+        "Its lowest point is higher than that of any other state.", "Lesotho blankets are worn by its people.",
+        "Its flag shows a hat with a knot.", "Its capital lies close to its western border.",
+        "It sells water to its only neighbour.", "A king reigns there, and has no power.",
+    ]),
+    "clean": ("Which planet was the first to be found with a telescope?", "Uranus", [
+        "William Herschel saw it from his garden in Bath.", "It rolls around the Sun on its side.",
+        "Its moons are named after persons of Shakespeare and Pope.", "It is one of two ice giants.",
+        "A year there lasts eighty-four of ours.",
+    ]),
+}  # fmt: skip
 LEAKY, CLEAN = "jsonl-leaky-h01", "jsonl-clean-h00"
 
 
-def _run(folder: Path, source: Path, stages: tuple[str, ...] = ("collect", "filter")) -> Pipeline:
+def _planned(folder: Path, source: Path) -> Pipeline:
+    return plan_build(folder, [f"jsonl:{source}"], "embedded", ["leakage.mode=question"])
+
+
+def _run(folder: Path, source: Path) -> Pipeline:
     """Carry out the first stages as a build does, skipping what is done."""
-    pipeline = plan_build(folder, [f"jsonl:{source}"], "embedded", ["leakage.mode=question"])
+    pipeline = _planned(folder, source)
     pipeline.begin()
-    for name in stages:
-        run = pipeline.stage_run(name)
+    for run in map(pipeline.stage_run, ("collect", "filter")):
         for shard in pipeline.pending(run):
             pipeline.work_on(run, shard)
         pipeline.finish(run)
@@ -62,9 +50,11 @@ def _run(folder: Path, source: Path, stages: tuple[str, ...] = ("collect", "filt
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    path = tmp_path / "two.jsonl"
-    write_lines(path, RECORDS)
-    return path
+    rows = (
+        {"id": name, "question": question, "answers": [answer], "hints": hints}
+        for name, (question, answer, hints) in QUESTIONS.items()
+    )
+    return write_lines(tmp_path / "two.jsonl", rows)
 
 
 @pytest.fixture
@@ -76,32 +66,28 @@ def _usable(workspace: Workspace) -> set[str]:
     return set(workspace.read("usable_hints").column("question_id").to_pylist())
 
 
-def test_no_leak_keeps_the_finding_and_the_question(workspace: Workspace, source: Path) -> None:
+def test_no_leak_keeps_the_finding_and_the_question_and_withdrawn_gives_the_old_tables(workspace, source: Path) -> None:
     assert _usable(workspace) == {"jsonl-clean"}
     before = workspace.state["filter"]
     [row] = add(workspace, [Decision(LEAKY, "no_leak", "ada", "The blanket is meant.", "Lesotho", "Lesotho")])
     assert (row["question_id"], row["decision"], row["by"]) == ("jsonl-leaky", "no_leak", "ada")
     pipeline = _run(workspace.path, source)
-    assert _usable(workspace) == {"jsonl-clean", "jsonl-leaky"}
+    assert _usable(workspace) == {"jsonl-clean", "jsonl-leaky"} and pipeline.fingerprints["filter"] != before
     findings = workspace.read("leak_findings").to_pylist()
     assert findings and all(row["overridden"] for row in findings if row["hint_id"] == LEAKY)
-    assert pipeline.fingerprints["filter"] != before
     life = story(workspace, "jsonl-leaky")
     assert life["overrides"] == [{**row, "in_force": True}] and life["leak_findings"][0]["overridden"]
 
-
-def test_withdrawn_gives_the_old_fingerprint_and_tables_again(workspace: Workspace, source: Path) -> None:
-    before = workspace.state["filter"]
-    [row] = add(workspace, [Decision(LEAKY, "no_leak", "ada", "Too harsh.")])
-    _run(workspace.path, source)
     withdraw(workspace, row["override_id"], "ben", "It does leak.")
-    pipeline = plan_build(workspace.path, [f"jsonl:{source}"], "embedded", [])
+    pipeline = _planned(workspace.path, source)
     assert pipeline.fingerprints["filter"] == before
     assert pipeline.pending(pipeline.stage_run("filter")) == []  # the old tables are still there: nothing runs
     _run(workspace.path, source)
     assert workspace.state["filter"] == before and _usable(workspace) == {"jsonl-clean"}
-    assert [row["decision"] for row in listed(workspace)] == ["no_leak", "withdrawn"]
-    assert not any(row["in_force"] for row in listed(workspace))
+    assert [(row["decision"], row["in_force"]) for row in listed(workspace)] == [
+        ("no_leak", False),
+        ("withdrawn", False),
+    ]
 
 
 def test_leak_adds_a_finding_that_discards(workspace: Workspace, source: Path) -> None:
@@ -109,40 +95,24 @@ def test_leak_adds_a_finding_that_discards(workspace: Workspace, source: Path) -
     _run(workspace.path, source)
     assert _usable(workspace) == set()
     [finding] = [row for row in workspace.read("leak_findings").to_pylist() if row["hint_id"] == CLEAN]
-    assert (finding["span"], finding["answer"], finding["method"], finding["probability"], finding["overridden"]) == (
-        "William Herschel",
-        "Uranus",
-        "person",
-        1.0,
-        False,
-    )
+    assert (finding["span"], finding["answer"]) == ("William Herschel", "Uranus")
+    assert (finding["method"], finding["probability"], finding["overridden"]) == ("person", 1.0, False)
     reasons = {row["question_id"]: row["detail"] for row in workspace.read("rejects").to_pylist()}
     assert "person" in reasons["jsonl-clean"]
 
 
-def test_an_override_reruns_the_filter_and_what_follows_but_not_collect(workspace: Workspace, source: Path) -> None:
-    before = plan_build(workspace.path, [f"jsonl:{source}"], "embedded", []).fingerprints
-    add(workspace, [Decision(LEAKY, "no_leak", "ada", "Fine.")])
-    after = plan_build(workspace.path, [f"jsonl:{source}"], "embedded", []).fingerprints
-    assert {name for name in before if before[name] == after[name]} == {"collect"}
-
-
-def test_who_and_when_are_no_part_of_the_fingerprint(workspace: Workspace, source: Path) -> None:
-    add(workspace, [Decision(LEAKY, "no_leak", "ada", "Fine.")])
-    first = plan_build(workspace.path, [f"jsonl:{source}"], "embedded", []).fingerprints
-    add(workspace, [Decision(LEAKY, "no_leak", "ben", "I agree.")])
-    assert len(listed(workspace)) == 2
-    assert plan_build(workspace.path, [f"jsonl:{source}"], "embedded", []).fingerprints == first
-
-
-def test_a_running_build_keeps_the_overrides_it_was_planned_with(workspace: Workspace, source: Path) -> None:
-    running = plan_build(workspace.path, [f"jsonl:{source}"], "embedded", [])
-    run, before = running.stage_run("filter"), running.fingerprints["filter"]
+def test_an_override_is_for_the_next_build_and_reruns_the_filter_and_what_follows(workspace, source: Path) -> None:
+    running = _planned(workspace.path, source)
+    before, run = running.fingerprints, running.stage_run("filter")
     build = remote_build(running, run, 1)
     add(workspace, [Decision(LEAKY, "no_leak", "ada", "Fine.")])
     planned_there = workers._pipeline(build)
-    assert planned_there.fingerprints["filter"] == before
-    assert len(planned_there.overrides_of(run.stage)) == 0
+    assert planned_there.fingerprints["filter"] == before["filter"] and not len(planned_there.overrides_of(run.stage))
+    after = _planned(workspace.path, source).fingerprints
+    assert {name for name in before if before[name] == after[name]} == {"collect"}
+    add(workspace, [Decision(LEAKY, "no_leak", "ben", "I agree.")])
+    assert len(listed(workspace)) == 2
+    assert _planned(workspace.path, source).fingerprints == after  # who and when are no part of it
 
 
 def test_the_last_row_of_a_key_counts(workspace: Workspace) -> None:
@@ -155,18 +125,6 @@ def test_the_last_row_of_a_key_counts(workspace: Workspace) -> None:
     first = listed(workspace)[0]["override_id"]
     with pytest.raises(InputError, match="not in force: ov-[0-9a-f]{10} has taken its place"):
         withdraw(workspace, first, "ada", "Sorry.")
-
-
-def test_the_same_decision_is_not_written_twice(workspace: Workspace, tmp_path: Path) -> None:
-    path = tmp_path / "more.jsonl"
-    rows = [
-        {"hint_id": LEAKY, "decision": "no_leak", "by": "ada", "reason": "Fine."},
-        {"hint_id": CLEAN, "decision": "leak", "by": "ada", "reason": "Known.", "span": "Bath", "answer": "Uranus"},
-    ]
-    write_lines(path, rows)
-    assert len(add(workspace, read_decisions(path))) == 2
-    assert add(workspace, read_decisions(path)) == []
-    assert len(listed(workspace)) == 2
 
 
 @pytest.mark.parametrize(

@@ -39,20 +39,9 @@ def test_blind_and_other_verdicts_are_counted_apart(tmp_path: Path) -> None:
     blind, shown = facts["kinds"]
     # Worked out by hand. Alpha: of four values (x: yes yes, y: no yes) three are yes; observed disagreement 1/2,
     # expected 1/2.
-    assert blind == {
-        "blind": True,
-        "annotators": 2,
-        "annotations": 3,
-        "questions": 2,
-        "twice": 1,
-        "seconds": 20.0,
-        "answers": 6,
-        "items": 2,
-        "alike": 0.5,
-        "alpha": 0.0,
-        "controls": 4,
-        "controls_right": 3,
-    }
+    counts = {"annotators": 2, "annotations": 3, "questions": 2, "twice": 1, "answers": 6, "items": 2}
+    agreement = {"seconds": 20.0, "alike": 0.5, "alpha": 0.0, "controls": 4, "controls_right": 3}
+    assert blind == {"blind": True, **counts, **agreement}
     assert (shown["blind"], shown["annotators"], shown["annotations"], shown["seconds"]) == (False, 1, 2, 4.0)
     assert (shown["alike"], shown["alpha"], shown["items"], shown["controls"]) == (None, None, 0, 0)
 

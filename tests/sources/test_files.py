@@ -1,4 +1,4 @@
-"""JSON that is read record by record: the same values wherever reads end, and what is refused."""
+"""JSON that is read record by record: the same values wherever reads end; which files cannot be used at all."""
 
 import io
 import json
@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quit.errors import InputError
 from quit.sources.files import array_values
+from tests.sources.records import dataset, good, read
 
 TEXTS = st.text('"\\[]{}é\u2028x😀', max_size=6)
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS
@@ -37,3 +39,35 @@ def test_what_is_no_array_is_refused_after_the_values_before(text: bytes, count:
             for value in array_values(io.BytesIO(text), at_once):
                 values.append(value)
         assert values == [1, 2][:count]
+
+
+TWO = json.dumps([good("triviahg")] * 2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "words"),
+    [
+        ("triviahg", "no json at all", "is not JSON"),
+        ("triviahg", "", "is empty"),
+        ("triviahg", b"\xff\xfe[\x00", "not UTF-8"),
+        ("triviahg", TWO[:-30], "is it cut off?"),
+        ("triviahg", TWO + "x", "after the end of the array"),
+        ("triviahg", "[{} {}]", "expected ',' or ']'"),
+        ("triviahg", "3", "the number 3"),
+        ("triviahg", "[]", "holds no record"),
+        ("triviahg", '[{"Q_ID": 1}, 2]', "holds no usable record (missing_field 1, not_an_object 1)"),
+        ("triviahg", "[" * 100_000, "nesting too deep"),
+        ("triviahg", '[{"Q_ID": ' + "9" * 5000 + "}]", "a number too long"),
+        ("hinteval", [], "without 'subsets'"),
+        ("hinteval", {"name": "d"}, "without 'subsets'"),
+        ("hinteval", {"subsets": {"test": {}}}, "no 'instances'"),
+        ("hinteval", dataset(), "holds no record"),
+        ("hinteval", dataset(test={}), "holds no record"),
+        ("hinteval", dataset(test={"a": 3}), "no usable record"),
+        *(("jsonl", text, "xpected") for text in ("", "hello", "3\n4", "\n\n", '{"id": 1}')),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_an_error(tmp_path, kind, content, words):
+    with pytest.raises(InputError) as error:
+        read(kind, tmp_path, content)
+    assert words in str(error.value) and "s.json" in str(error.value) and "\n" not in str(error.value)

@@ -10,28 +10,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
-from quit.cli import main
 from quit.errors import InputError
 from quit.library.checking import examine
 from quit.settings import load
 from quit.sources import files, jsonl, parse_source
+from tests.conftest import ROOT, call_quit
 
-ROOT = Path(__file__).parents[2]
 TUTORIAL = ROOT / "docs" / "tutorial" / "hints.jsonl"
 LINES = [line for line in TUTORIAL.read_text(encoding="utf-8").splitlines() if "everest" not in line]  # it leaks
 PLACE = 4  # the line that gets the mistake, from 0
 
 
-def checked(capsys: pytest.CaptureFixture[str], path: Path, *more: str) -> tuple[int, dict]:
-    """Run ``quit check --json``, by default without models, and return its exit code and what it said."""
-    code = 0
-    try:
-        main(["check", str(path), "--json", *(more or ("--no-models",))])
-    except SystemExit as error:
-        code = int(error.code or 0)
-    return code, json.loads(capsys.readouterr().out)
+def checked(path: Path) -> tuple[int, dict]:
+    """Run ``quit check --json`` without models, and return its exit code and what it said."""
+    done = call_quit("check", path, "--json", "--no-models")
+    return done.returncode, json.loads(done.stdout)
 
 
 def changed(**fields) -> str:
@@ -51,26 +45,23 @@ def written(folder: Path, line: str | bytes) -> Path:
 
 HINTS = json.loads(LINES[PLACE])["hints"]
 FAULTS = {
-    "no id": (changed(id=...), "missing_field", ["'id' is missing", "a text or a whole number"]),
-    "id of another line": (changed(id="venus"), "duplicate_id", ["'venus'", "position 1", "a unique id"]),
-    "an id beyond counting": (changed(id=10**50), "bad_value", ["'id' is a huge number", "up to 200 characters"]),
-    "a book as question": (changed(question="x" * 100_001), "too_long", ["'question' has 100,001", "at most 100,000"]),
-    "a book as hint": (changed(hints=[*HINTS, "x" * 100_001]), "too_long", ["Hint 7", "100,001 characters"]),
-    "a book as candidate": (changed(candidates=["x" * 100_001]), "too_long", ["'candidates' has 100,001"]),
-    "a hint that gives the answer away": (changed(hints=[*HINTS, "An octopus."]), "answer_leak",
-     ["'octopus' gives away"]),
-    "no answers": (changed(answers=...), "missing_field", ["'answers' is missing", "a text or a list of texts"]),
-    "four hints": (changed(hints=HINTS[:4]), "too_few_hints", ["4 distinct hints", "at least 5"]),
-    "the same hint five times": (changed(hints=HINTS[:1] * 5), "too_few_hints",
-     ["1 distinct hints", "5 from 1 record"]),
-    "a number among hints": (changed(hints=[*HINTS, 7]), "wrong_type", ["Hint 7", "must be a text", "the number 7"]),
-    "a hint twice": (changed(hints=[*HINTS, HINTS[0]]), "duplicate_hint", [HINTS[0]]),
-    "a broken line": (changed()[:-1], "not_json", ["not JSON", "column"]),
-    "single quotes": (changed().replace('"', "'"), "not_json", ["not JSON", "double quotes"]),
-    "a line of another encoding": (changed(difficulty="schön").encode("latin-1"), "not_utf8",
-     ["not UTF-8", "save the file"]),
-    "no object": ('["octopus"]', "not_an_object", ["must be an object", "a list of 1"]),
-}  # fmt: skip
+    "no id": (changed(id=...), "missing_field", "'id' is missing", "a text or a whole number"),
+    "id of another line": (changed(id="venus"), "duplicate_id", "'venus'", "position 1", "a unique id"),
+    "an id beyond counting": (changed(id=10**50), "bad_value", "'id' is a huge number", "up to 200 characters"),
+    "a book as question": (changed(question="x" * 100_001), "too_long", "'question' has 100,001", "at most 100,000"),
+    "a book as hint": (changed(hints=[*HINTS, "x" * 100_001]), "too_long", "Hint 7", "100,001 characters"),
+    "a book as candidate": (changed(candidates=["x" * 100_001]), "too_long", "'candidates' has 100,001"),
+    "a leaking hint": (changed(hints=[*HINTS, "An octopus."]), "answer_leak", "'octopus' gives away"),
+    "no answers": (changed(answers=...), "missing_field", "'answers' is missing", "a text or a list of texts"),
+    "four hints": (changed(hints=HINTS[:4]), "too_few_hints", "4 distinct hints", "at least 5"),
+    "one hint five times": (changed(hints=HINTS[:1] * 5), "too_few_hints", "1 distinct hints", "5 from 1 record"),
+    "a number among hints": (changed(hints=[*HINTS, 7]), "wrong_type", "Hint 7", "must be a text", "the number 7"),
+    "a hint twice": (changed(hints=[*HINTS, HINTS[0]]), "duplicate_hint", HINTS[0]),
+    "a broken line": (changed()[:-1], "not_json", "not JSON", "column"),
+    "single quotes": (changed().replace('"', "'"), "not_json", "not JSON", "double quotes"),
+    "another encoding": (changed(difficulty="schön").encode("latin-1"), "not_utf8", "not UTF-8", "save the file"),
+    "no object": ('["octopus"]', "not_an_object", "must be an object", "a list of 1"),
+}
 NOTES = {
     "an unknown key": (changed(candidates=..., canditates=["squid"]), ["'canditates'", "did you mean 'candidates'?"]),
     "a key twice": (
@@ -90,9 +81,9 @@ NOTES = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_mistake_is_left_out_with_file_line_field_and_remedy(tmp_path, capsys, name):
-    line, reason, words = FAULTS[name]
-    code, outcome = checked(capsys, written(tmp_path, line))
+def test_a_mistake_is_left_out_with_file_line_field_and_remedy(tmp_path, name):
+    line, reason, *words = FAULTS[name]
+    code, outcome = checked(written(tmp_path, line))
     assert code == 1 and outcome["records"] == len(LINES)
     faults = [row for row in outcome["faults"] if row["reason"] == reason]
     assert faults, outcome["faults"]
@@ -104,21 +95,21 @@ def test_a_mistake_is_left_out_with_file_line_field_and_remedy(tmp_path, capsys,
 
 
 @pytest.mark.parametrize("name", NOTES)
-def test_what_can_be_used_but_looks_wrong_is_noted(tmp_path, capsys, name):
+def test_what_can_be_used_but_looks_wrong_is_noted(tmp_path, name):
     line, words = NOTES[name]
-    code, outcome = checked(capsys, written(tmp_path, line))
+    code, outcome = checked(written(tmp_path, line))
     assert code == 0 and outcome["questions"] == len(LINES)
     mine = [row["detail"] for row in outcome["notes"] if row["detail"].startswith(f"line {PLACE + 1}")]
     assert any(all(word in note for word in words) for note in mine), outcome["notes"]
 
 
-def test_the_tutorials_data_has_one_leak(tmp_path, capsys):
-    code, outcome = checked(capsys, TUTORIAL)
+def test_the_tutorials_data_has_one_leak(tmp_path):
+    code, outcome = checked(TUTORIAL)
     assert (code, outcome["questions"], outcome["hints"], outcome["notes"]) == (1, 10, 60, [])
     [fault] = outcome["faults"]
     assert fault["reason"] == "answer_leak" and fault["detail"].startswith("line 10 (everest): 2 of 6 hints leak")
     assert "--no-models" in outcome["skipped"]
-    code, outcome = checked(capsys, written(tmp_path, LINES[PLACE]))
+    code, outcome = checked(written(tmp_path, LINES[PLACE]))
     assert (code, outcome["faults"], outcome["notes"]) == (0, [], [])
 
 
@@ -148,7 +139,7 @@ def test_what_may_never_end_is_refused_before_it_is_read(tmp_path, special):
         parse_source(f"jsonl:{path}")
 
 
-def test_a_line_without_end_costs_itself_alone_and_no_memory(tmp_path, capsys, monkeypatch):
+def test_a_line_without_end_costs_itself_alone_and_no_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "MAX_LINE", 10_000)
     path = written(tmp_path, changed(difficulty="x" * 10_000_000))
     tracemalloc.start()
@@ -182,13 +173,3 @@ def test_a_file_in_utf_16_is_refused_with_what_to_do(tmp_path):
     path.write_bytes("\n".join(LINES).encode("utf-16"))
     with pytest.raises(InputError, match="UTF-8"):
         examine([parse_source(str(path))], load("embedded", ()).settings)
-
-
-def test_text_output_is_a_line_a_fault(tmp_path):
-    from quit.cli import app
-
-    done = CliRunner().invoke(app, ["check", "--no-models", str(written(tmp_path, FAULTS["no answers"][0]))])
-    first, skipped, last = done.stdout.splitlines()
-    assert first.startswith(f"hints.jsonl, line {PLACE + 1}: Field 'answers' is missing") and done.exit_code == 1
-    assert skipped.startswith("Skipped: leaks that only the models find")
-    assert last == "10 records: 9 usable questions with 54 hints; 1 fault"

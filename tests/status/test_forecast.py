@@ -8,11 +8,20 @@ from quit.status.forecast import TIMES, Forecast
 ALIKE = {"filter": "filter", "rank": "rank", "read:a": "read", "read:b": "read", "read:c": "read", "label": "label"}
 
 
-class Clock:
-    now = 100.0
+class Seen:
+    """A forecast, and the clock that it looks at."""
 
-    def __call__(self) -> float:
-        return self.now
+    def __init__(self, runs: dict[str, str] = ALIKE, models: frozenset[str] = frozenset()) -> None:
+        self.now = 100.0
+        self.forecast = Forecast(runs, models, lambda: self.now)
+
+    def see(self, *events: tuple[float, str, int, int]) -> float | None:
+        """See how far runs are: seconds since the event before, the run, its finished shards, all of them. Return what
+        is left."""
+        for seconds, run, done, shards in events:
+            self.now += seconds
+            self.forecast.see(run, done, shards)
+        return self.forecast.left()
 
 
 def test_every_stage_has_a_time() -> None:
@@ -20,67 +29,38 @@ def test_every_stage_has_a_time() -> None:
 
 
 def test_what_is_left_is_learnt_from_what_was_seen() -> None:
-    clock = Clock()
-    forecast = Forecast(ALIKE, clock=clock)
-    assert forecast.left() is None and forecast.share() == 0.0
-    forecast.see("filter", 0, 1)
-    assert forecast.left() is None  # nothing was measured yet
-    clock.now += 24  # twice as slow as the times of TIMES
-    forecast.see("filter", 1, 1)
+    seen = Seen()
+    assert seen.see() is None and seen.forecast.share() == 0.0
+    assert seen.see((0, "filter", 0, 1)) is None  # nothing was measured yet
+    left = seen.see((24, "filter", 1, 1))  # twice as slow as the times of TIMES
     expected = 2 * (TIMES["rank"] + 3 * TIMES["read"] + TIMES["label"])
-    assert forecast.left() == pytest.approx(expected) and forecast.share() == pytest.approx(24 / (24 + expected))
-    forecast.see("rank", 0, 1)
-    clock.now += 1
-    forecast.see("rank", 1, 1)
-    forecast.see("read:a", 0, 4)
-    clock.now += 100
-    forecast.see("read:a", 1, 4)
-    label = 25 * TIMES["label"] / (TIMES["filter"] + TIMES["rank"])
-    # three parts of a are left; b and c are not known to be like a before it has finished
-    read = 25 * TIMES["read"] / (TIMES["filter"] + TIMES["rank"])
-    assert forecast.left() == pytest.approx(300 + 2 * read + label)
-    clock.now += 60
-    assert forecast.left() == pytest.approx(240 + 2 * read + label)
-    clock.now += 240
-    forecast.see("read:a", 4, 4)
+    assert left == pytest.approx(expected) and seen.forecast.share() == pytest.approx(24 / (24 + expected))
+    left = seen.see((0, "rank", 0, 1), (1, "rank", 1, 1), (0, "read:a", 0, 4), (100, "read:a", 1, 4))
+    # Three parts of a are left; b and c are not known to be like a before it has finished.
+    read, label = (25 * TIMES[stage] / (TIMES["filter"] + TIMES["rank"]) for stage in ("read", "label"))
+    assert left == pytest.approx(300 + 2 * read + label)
+    seen.now += 60
+    assert seen.see() == pytest.approx(240 + 2 * read + label)
     known = TIMES["filter"] + TIMES["rank"] + TIMES["read"]
-    assert forecast.left() == pytest.approx(2 * 400 + (25 + 400) * TIMES["label"] / known)
+    assert seen.see((240, "read:a", 4, 4)) == pytest.approx(2 * 400 + (25 + 400) * TIMES["label"] / known)
 
 
 def test_a_language_model_is_unknown_until_one_like_it_has_answered() -> None:
-    clock = Clock()
-    forecast = Forecast(ALIKE, frozenset({"read"}), clock)
-    for run in ("filter", "rank"):
-        forecast.see(run, 0, 1)
-        clock.now += 10
-        forecast.see(run, 1, 1)
-    assert forecast.left() is None and forecast.share() == pytest.approx(2 / 6)
-    forecast.see("read:a", 1, 4)  # an interrupted build: one part is there already
-    assert forecast.left() is None
-    clock.now += 30
-    forecast.see("read:a", 2, 4)
-    assert forecast.left() is None  # b and c are not known yet
-    clock.now += 60
-    forecast.see("read:a", 4, 4)
+    seen = Seen(models=frozenset({"read"}))
+    left = seen.see((0, "filter", 0, 1), (10, "filter", 1, 1), (0, "rank", 0, 1), (10, "rank", 1, 1))
+    assert left is None and seen.forecast.share() == pytest.approx(2 / 6)
+    assert seen.see((0, "read:a", 1, 4)) is None  # an interrupted build: one part is there already
+    assert seen.see((30, "read:a", 2, 4)) is None  # b and c are not known yet
     # 90 seconds for three of four parts; models say nothing about the embedded stages
     label = 20 * TIMES["label"] / (TIMES["filter"] + TIMES["rank"])
-    assert forecast.left() == pytest.approx(2 * 120 + label)
+    assert seen.see((60, "read:a", 4, 4)) == pytest.approx(2 * 120 + label)
 
 
 def test_runs_side_by_side_take_as_long_as_the_longest() -> None:
-    clock = Clock()
-    forecast = Forecast({"read:a": "read", "read:b": "read"}, clock=clock)
-    for run in ("read:a", "read:b"):
-        forecast.see(run, 0, 2)
-    clock.now += 10
-    forecast.see("read:a", 1, 2)
-    clock.now += 10
-    forecast.see("read:b", 1, 2)
-    assert forecast.left() == pytest.approx(20)
-    clock.now += 20
-    for run in ("read:a", "read:b"):
-        forecast.see(run, 2, 2)
-    assert forecast.left() == 0.0 and forecast.share() == 1.0
+    seen = Seen({"read:a": "read", "read:b": "read"})
+    left = seen.see((0, "read:a", 0, 2), (0, "read:b", 0, 2), (10, "read:a", 1, 2), (10, "read:b", 1, 2))
+    assert left == pytest.approx(20)
+    assert seen.see((20, "read:a", 2, 2), (0, "read:b", 2, 2)) == 0.0 and seen.forecast.share() == 1.0
 
 
 def test_a_run_may_begin_while_somebody_asks() -> None:

@@ -23,9 +23,8 @@ def test_a_stage_that_was_killed_is_counted_by_its_parts(workspace: Workspace) -
             for index in (0, 2):
                 shutil.copy(part, folder / name / f"part-{index:05d}-of-00005.parquet")
             part.unlink()
-    shutil.copy(
-        folder / "verdicts" / "part-00000-of-00005.parquet", folder / "verdicts" / "part-00001-of-00005.parquet"
-    )
+    verdicts = folder / "verdicts"
+    shutil.copy(verdicts / "part-00000-of-00005.parquet", verdicts / "part-00001-of-00005.parquet")
     (folder / "manifest.json").unlink()
     rows = {one.run: one for one in status(workspace)}
     # The third part has no second table yet where the stage has two: it is not done.

@@ -38,15 +38,11 @@ def test_objects_come_back_as_they_were(place: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["folder", "memory", "file"])
 def test_a_folder_and_a_shared_store_keep_the_same_promises(kind: str, machine, tmp_path: Path) -> None:
-    url = {
-        "folder": f"{tmp_path}/W",
-        "memory": f"memory://{uuid.uuid4().hex}/W",
-        "file": f"file://{tmp_path}/shared/W",
-    }[kind]
+    shared = {"memory": f"memory://{uuid.uuid4().hex}/W", "file": f"file://{tmp_path}/shared/W"}
+    url = shared.get(kind, f"{tmp_path}/W")
     store = open_store(url)
-    small, part, log = (
-        store.path / name for name in ("state.json", "tables/02_filter/f/a/p", "reviews/part-00001.parquet")
-    )
+    names = ("state.json", "tables/02_filter/f/a/p", "reviews/part-00001.parquet")
+    small, part, log = (store.path / name for name in names)
     assert not list(store.below(store.path)) and store.holder() is None and store.address == url
     for text in ("1", "2"):
         store.write(small, lambda path, text=text: path.write_text(f'{{"a": "{text}"}}'))
@@ -120,27 +116,21 @@ def test_a_url_that_is_none_is_one_clear_line(url: str, message: str) -> None:
     assert done.stderr.count("\n") == 1 and "secret" not in done.stderr
 
 
-def test_what_is_written_for_other_tools_is_written_here() -> None:
-    for command, code, what in (
-        (["export", "--out"], 4, "this is written"),
-        (["report", "--out"], 4, "this is written"),
-        (["release", "create", "--name", "v1", "--out"], 4, "this is written"),
-        (["workspace", "backup", "-w", "W"], 4, "this is written"),
-        (["benchmark", "run", "--release", "v1", "--out"], 4, "this is written"),
-        (["index", "build", "-c", "C", "--out"], 4, "this is written"),
-        (["workspace", "restore", "b.tar", "-w"], 3, "a backup is restored"),
-    ):
-        done = call_quit(*command, "s3://bucket/x")
-        assert (done.returncode, done.stderr.count("\n")) == (code, 1)
-        assert f"s3://bucket/x: {what} to a folder of this machine. Name one," in done.stderr
+@pytest.mark.parametrize(
+    "command",
+    ["export --out", "report --out", "release create --name v1 --out", "workspace backup -w W",
+     "benchmark run --release v1 --out", "index build -c C --out", "workspace restore b.tar -w"],
+)  # fmt: skip
+def test_what_is_written_for_other_tools_is_written_here(command: str) -> None:
+    done = call_quit(*command.split(), "s3://bucket/x")
+    assert done.returncode == (3 if "restore" in command else 4) and done.stderr.count("\n") == 1
+    assert "s3://bucket/x: " in done.stderr and "to a folder of this machine. Name one," in done.stderr
     assert not Path("s3:").exists()
 
 
 def test_a_missing_package_is_named() -> None:
-    without = (
-        "import sys; sys.modules['s3fs'] = None; from quit.cli import main; main(['status', '-w', 's3://bucket/x'])"
-    )
-    done = subprocess.run([sys.executable, "-c", without], capture_output=True, text=True)
+    code = "import sys; sys.modules['s3fs'] = None; from quit.cli import main; main(['status', '-w', 's3://bucket/x'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 5 and done.stderr.count("\n") == 1
     assert "pip install -c constraints.txt -e '.[object-store]'" in done.stderr
 
@@ -150,16 +140,15 @@ def test_slashes_at_the_end_name_the_same_place(url: str) -> None:
     assert checked_url(url + "//") == url
 
 
-def test_an_endpoint_is_told_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_endpoint_is_a_server_to_try_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "https://me:secret@store.example:9000/s3/")
     assert endpoint() == "https://store.example:9000/s3"
-
-
-def test_an_unreachable_endpoint_is_a_server_to_try_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "identity")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hush")
-    store = open_objects("s3://bucket/x", Remote(attempts=1))
+    store = open_objects("s3://bucket/x")
+    store.use(Remote(attempts=1))
+    assert store._files.config_kwargs["retries"]["max_attempts"] == 1  # the settings of a run reach the client
     with pytest.raises(ServerError, match="AWS_ENDPOINT_URL") as error:
         store.listing()
     assert error.value.retryable and "hush" not in str(error.value)
@@ -173,10 +162,3 @@ def test_missing_credentials_are_told_with_what_to_set(monkeypatch: pytest.Monke
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
     with pytest.raises(SettingsError, match="AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"):
         open_objects("s3://bucket/x", Remote(attempts=1)).listing()
-
-
-def test_the_settings_of_a_run_reach_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
-    store = open_objects("s3://bucket/x")
-    store.use(Remote(attempts=2))
-    assert store._files.config_kwargs["retries"]["max_attempts"] == 2

@@ -16,15 +16,26 @@ from quit.review.store import ReviewStore
 from tests.rows import table_of
 from tests.store.conftest import FOLDER, hints, opened, store, together
 
+FOLDER_KEY = "tables/02_filter/f0"
+
+
+def _key(index: int, count: int) -> str:
+    return f"{FOLDER_KEY}/usable_hints/part-{index:05d}-of-{count:05d}.parquet"
+
 
 def _parts(workspace: Workspace) -> list[str]:
     return sorted(path.name for path in workspace.path.glob("tables/*/*/*/part-*"))
 
 
-def test_another_machine_reads_what_was_written_and_fetches_no_more_than_it_reads(place: str, machine) -> None:
+@pytest.fixture
+def there(place: str, machine) -> Workspace:
+    """A finished stage of three parts, as another machine opens it."""
     store(Workspace.create(place), [[0, 1], [2, 3], [4, 5]])
     machine("second")
-    there = opened(place)
+    return opened(place)
+
+
+def test_another_machine_reads_what_was_written_and_fetches_no_more_than_it_reads(place: str, there: Workspace) -> None:
     assert there.state == {"filter": "f0"} and list(there.current()) == ["filter"]
     assert _parts(there) == []
     some = there.read("usable_hints", Range(1, 3, "q002", "q004"))
@@ -38,26 +49,23 @@ def test_another_machine_reads_what_was_written_and_fetches_no_more_than_it_read
 
 
 def test_there_is_no_workspace_before_it_is_made_and_none_among_other_things(place: str, machine) -> None:
-    with pytest.raises(
-        WorkspaceError, match=f"{place} is not a workspace. Name one with -w, or make this one: quit build -w {place}"
-    ):
+    said = f"{place} is not a workspace. Name one with -w, or make this one: quit build -w {place}"
+    with pytest.raises(WorkspaceError, match=said):
         Workspace.open(place)
-    Workspace(place).store.objects.write("locks/probe-1", b"of a run that was killed here")
+    objects = Workspace(place).store.objects
+    objects.write("locks/probe-1", b"of a run that was killed here")
     assert not list(Workspace(place).store.below(Workspace(place).path))
-    Workspace(place).store.objects.delete(["locks/probe-1"])
-    Workspace(place).store.objects.write("holiday.jpg", b"sea")
+    objects.delete(["locks/probe-1"])
+    objects.write("holiday.jpg", b"sea")
     with pytest.raises(WorkspaceError, match="holds other files"):
         Workspace.create(place)
-    assert list(Workspace(place).store.objects.listing()) == ["holiday.jpg"]
-    Workspace(place).store.objects.write("workspace.json", b'{"format": 999}')
+    assert list(objects.listing()) == ["holiday.jpg"]
+    objects.write("workspace.json", b'{"format": 999}')
     with pytest.raises(WorkspaceError, match="newer program .version 999"):
         Workspace.open(place)
 
 
-def test_the_mirror_is_mended_when_a_file_was_changed_cut_short_or_removed(place: str, machine) -> None:
-    store(Workspace.create(place), [[0, 1], [2, 3], [4, 5]])
-    machine("second")
-    there = opened(place)
+def test_the_mirror_is_mended_when_a_file_was_changed_cut_short_or_removed(place: str, there: Workspace) -> None:
     whole = there.read("usable_hints")
     first, second, third = sorted(there.path.glob("tables/*/*/*/part-*"))
     first.write_bytes(first.read_bytes()[:-1])
@@ -71,26 +79,20 @@ def test_the_mirror_is_mended_when_a_file_was_changed_cut_short_or_removed(place
     assert opened(place).damaged() == [] and second.read_bytes() != bytes(changed)
 
 
-def test_a_part_that_is_damaged_in_the_store_is_named_and_never_used(place: str, machine) -> None:
-    store(Workspace.create(place), [[0, 1], [2, 3]])
-    machine("second")
-    there = opened(place)
-    key = "tables/02_filter/f0/usable_hints/part-00001-of-00002.parquet"
-    there.store.objects.write(key, (there.store.objects.read(key) or b"")[:-9] + b"damaged!!")
+def test_a_part_that_is_damaged_in_the_store_is_named_and_never_used(place: str, there: Workspace) -> None:
+    objects, key = there.store.objects, _key(1, 3)
+    objects.write(key, (objects.read(key) or b"")[:-9] + b"damaged!!")
     with pytest.raises(WorkspaceError, match=f"{place}/{key} does not have the checksum of its manifest"):
         there.read("usable_hints")
     assert there.damaged() == [there.path / key] and not (there.path / key).exists()
-    there.store.objects.delete([key])
+    objects.delete([key])
     with pytest.raises(WorkspaceError, match=f"{place}/{key} is missing"):
         opened(place).read("usable_hints")
 
 
-def test_a_build_forgets_parts_that_the_store_lost_or_has_otherwise_and_fetches_no_others(place: str, machine) -> None:
-    store(Workspace.create(place), [[0, 1], [2, 3], [4, 5]])
-    machine("second")
-    there = opened(place)
+def test_a_build_forgets_parts_that_the_store_lost_or_has_otherwise_and_fetches_no_others(place, there, machine):
     folder = there.folder(*FOLDER)
-    first, second, third = (f"tables/02_filter/f0/usable_hints/part-0000{n}-of-00003.parquet" for n in range(3))
+    first, second, third = (_key(number, 3) for number in range(3))
     assert discard_damaged(there, folder, ["usable_hints"]) == [] and _parts(there) == []
     there.store.objects.write(first, b"short")
     there.store.objects.delete([second])
@@ -119,17 +121,13 @@ def test_an_unfinished_part_that_cannot_be_read_leaves_the_store_and_a_damaged_m
     sound, damaged = sorted(folder.rglob("part-*"))
     sound.write_bytes(sound.read_bytes()[:-5])  # here only
     damaged.write_bytes(b"PAR1 half")
-    here.store.objects.write("tables/02_filter/f0/usable_hints/part-00001-of-00002.parquet", damaged)
+    here.store.objects.write(_key(1, 2), damaged)
     again = opened(place)
     with again.lock(10):
         (line,) = discard_damaged(again, folder, ["usable_hints"])
         assert line.startswith("usable_hints/part-00001-of-00002.parquet cannot be read")
-        assert again.part_done(folder, ["usable_hints"], first) and not again.part_done(
-            folder, ["usable_hints"], second
-        )
-    assert list(again.store.objects.listing("tables")) == [
-        "tables/02_filter/f0/usable_hints/part-00000-of-00002.parquet"
-    ]
+        assert [again.part_done(folder, ["usable_hints"], shard) for shard in (first, second)] == [True, False]
+    assert list(again.store.objects.listing("tables")) == [_key(0, 2)]
 
 
 def test_an_interrupted_stage_goes_on_on_another_machine(place: str, machine) -> None:
@@ -142,16 +140,14 @@ def test_an_interrupted_stage_goes_on_on_another_machine(place: str, machine) ->
     there = opened(place)
     folder = there.folder(*FOLDER)
     with there.lock(60):
-        assert there.part_done(folder, ["usable_hints"], first) and not there.part_done(
-            folder, ["usable_hints"], second
-        )
+        assert [there.part_done(folder, ["usable_hints"], shard) for shard in (first, second)] == [True, False]
         assert there.manifest(folder) is None
         there.write_part(folder, second, {"usable_hints": hints(1)})
         there.finish(folder, ["usable_hints"], 2, {"stage": "filter"})
         there.set_current({"filter": "f0"})
     machine("third")
     assert opened(place).read("usable_hints").equals(hints(0, 1))
-    assert not [key for key in there.store.objects.listing("tables") if "of-00009" in key]
+    assert list(there.store.objects.listing("tables")) == [f"{FOLDER_KEY}/manifest.json", _key(0, 2), _key(1, 2)]
 
 
 def test_a_part_that_never_left_its_machine_is_copied_not_made_again(place: str, machine) -> None:
@@ -165,9 +161,7 @@ def test_a_part_that_never_left_its_machine_is_copied_not_made_again(place: str,
     assert not again.part_done(folder, ["usable_hints"], Range(0, 1))  # a look changes nothing
     assert again.store.objects.listing("tables") == {}
     assert again.part_done(folder, ["usable_hints"], Range(0, 1), publish=True)
-    assert list(again.store.objects.listing("tables")) == [
-        "tables/02_filter/f0/usable_hints/part-00000-of-00001.parquet"
-    ]
+    assert list(again.store.objects.listing("tables")) == [_key(0, 1)]
 
 
 def test_of_two_who_make_the_same_part_the_first_counts_for_both(place: str, machine) -> None:
@@ -177,7 +171,7 @@ def test_of_two_who_make_the_same_part_the_first_counts_for_both(place: str, mac
     machine("second")
     there = opened(place)
     there.write_part(there.folder(*FOLDER), shard, {"usable_hints": hints(1)})
-    name = "tables/02_filter/f0/usable_hints/part-00000-of-00001.parquet"
+    name = _key(0, 1)
     assert (there.path / name).read_bytes() == (here.path / name).read_bytes() == there.store.objects.read(name)
 
 
