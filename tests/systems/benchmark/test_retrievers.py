@@ -10,7 +10,7 @@ from quit.errors import InputError
 from quit.retrieval.encoders import TokenVectors
 from quit.retrieval.protocols import FirstStage
 from quit.stages.labelling.passages import permutations
-from quit.systems.benchmark.dense import DenseRetriever, SentenceRetriever
+from quit.systems.benchmark.dense import DenseRetriever
 from quit.systems.benchmark.late import LateRetriever
 from quit.systems.benchmark.plugins import make_retriever
 from quit.systems.benchmark.sparse import Bm25Retriever
@@ -57,7 +57,8 @@ def test_bm25_has_the_scores_of_an_index_of_every_permutation(world) -> None:
     ids = [[vocabulary.setdefault(term, len(vocabulary)) for term in text.split()] for text in texts]
     index = bm25s.BM25(k1=0.9, b=0.4, method="lucene", backend="numpy")
     index.index((ids, vocabulary), show_progress=False)
-    found = Bm25Retriever(world.context(passages=passages)).search(QUERIES, 1000)
+    retriever = Bm25Retriever(world.context(passages=passages))
+    found = retriever.search(QUERIES, 1000)
     for query, one in zip(QUERIES, found, strict=True):
         asked = [vocabulary[term] for term in query.split() if term in vocabulary]
         theirs = index.get_scores_from_ids(asked) if asked else np.zeros(len(texts))
@@ -66,16 +67,7 @@ def test_bm25_has_the_scores_of_an_index_of_every_permutation(world) -> None:
         assert one.scores == pytest.approx(theirs[one.rows], rel=1e-5)
         assert (np.diff(one.scores) <= 0).all()
     assert len(found[3]) == 0  # shares no term
-
-
-def test_bm25_cut_is_the_head_of_the_whole_ranking(world) -> None:
-    retriever = Bm25Retriever(world.context(passages=FakePassages(3)))
-    [whole], [cut] = retriever.search(QUERIES[:1], 1000), retriever.search(QUERIES[:1], 7)
-    assert cut.rows.tolist() == whole.rows[:7].tolist()
-
-
-def test_bm25_over_texts_without_any_term(world) -> None:
-    passages = FakePassages()
+    assert retriever.search(QUERIES[:1], 7)[0].rows.tolist() == found[0].rows[:7].tolist()
     passages._parts = [("the", "of", "a")] * 4
     assert [len(one) for one in Bm25Retriever(world.context(passages=passages)).search(["the of"], 5)] == [0]
 
@@ -123,12 +115,10 @@ def test_dense_by_subset_encodes_a_subset_in_rank_order_for_all_its_permutations
     context = world.context("benchmark.granularity=subset", "benchmark.chunk=15", passages=passages)
     [found] = DenseRetriever(context, tower).search(QUERIES[:1], len(passages))
     assert tower.encoded == 4 * 7 and len(found) == len(passages)
-    by_row = dict(zip(found.rows.tolist(), found.scores.tolist(), strict=True))
-    [query] = BagOfLetters().queries(QUERIES[:1])
-    for row in range(len(passages)):
-        chosen = sorted(passages._order[row % passages.size])
-        text = " ".join(passages.parts(row // passages.size)[i] for i in chosen)
-        assert by_row[row] == pytest.approx(float(BagOfLetters().queries([text])[0] @ query))
+    groups = [(row // passages.size, sorted(passages._order[row % passages.size])) for row in found.rows.tolist()]
+    texts = [" ".join(passages.parts(group)[hint] for hint in chosen) for group, chosen in groups]
+    [query] = tower.queries(QUERIES[:1])
+    assert found.scores == pytest.approx(tower.queries(texts) @ query)
 
 
 class FakeTokens:
@@ -162,17 +152,12 @@ def test_late_interaction_over_hints_is_maxsim_over_their_tokens(world, monkeypa
             assert sorted(one.rows.tolist()) == list(range(len(passages)))
 
 
-def test_oracles(world) -> None:
-    relevance = world.task.relevance
-    found = relevance.oracle(1)
-    assert found.rows.tolist() == [4, 5, 6, 7] and set(found.scores.tolist()) == {1.0}
-
-
-def test_a_dense_retriever_needs_a_model_that_is_there(world, tmp_path) -> None:
-    with pytest.raises(InputError, match="Name the model"):
-        make_retriever("dense", world.context())
-    with pytest.raises(InputError, match="There is no model folder"):
-        SentenceRetriever(world.context(argument=str(tmp_path / "absent"))).search(["x"], 3)
+@pytest.mark.parametrize(
+    ("name", "said"), [("dense", "Name the model"), ("dense:/absent/model", "There is no model folder")]
+)
+def test_a_dense_retriever_needs_a_model_that_is_there(world, name: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        make_retriever(name, world.context()).search(["x"], 3)
 
 
 def test_a_sentence_transformers_folder_gives_minilms_vectors(world, encoder) -> None:
