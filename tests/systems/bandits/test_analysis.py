@@ -1,14 +1,12 @@
-"""Relevance by rank, fitted by hand and by SciPy; the search of a tree's n, tau and lambda."""
+"""Relevance by rank, fitted by hand; the search of a tree's n, tau and lambda."""
 
-import numpy as np
 import pytest
-from scipy import stats
 
 from quit.settings.bandits import Bandits
 from quit.systems.bandits.analysis import rank_relevance, tune
 from quit.systems.bandits.experiment import evaluate
 from quit.systems.bandits.policies import policies
-from tests.systems.bandits.requests import drawn, request_of
+from tests.systems.bandits.requests import request_of
 
 
 def test_the_slope_of_relevance_on_rank_by_hand() -> None:
@@ -24,14 +22,6 @@ def test_the_slope_of_relevance_on_rank_by_hand() -> None:
     assert (found["requests"], found["negative"]) == (2, 1)
     assert (found["mrr"], found["slope"]) == (pytest.approx(0.5), pytest.approx((0.5 - 0.6 / 2.8) / 2))
     assert rank_relevance([flat])["slope"] is None
-
-
-def test_the_slope_is_that_of_scipy() -> None:
-    request = drawn(5, arms=6, ranks=9)
-    there = request.documents >= 0
-    ranks = np.broadcast_to(np.arange(1, 10), there.shape)[there]
-    expected = stats.linregress(ranks, request.relevant[there].astype(float)).slope
-    assert rank_relevance([request])["points"][0]["slope"] == pytest.approx(expected)
 
 
 def test_a_search_keeps_the_best_tree_and_begins_with_the_settings() -> None:
