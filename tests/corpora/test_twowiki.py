@@ -92,10 +92,18 @@ def test_faults_are_rejects(tmp_path: Path, change: dict, reason: str) -> None:
     assert [reject.reason for reject in parsed[1].rejects] == [reason] and not parsed[1].queries
 
 
-def test_a_cut_off_file_says_where(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (json.dumps([RECORD, RECORD])[:-200], r"w\.json is not JSON: .*\(record 1\)"),
+        ("[1, 2]", r"w\.json"),
+        ('[{"_id": 1, "context": []}]', r"w\.json"),
+    ],
+)
+def test_a_file_that_is_cut_off_or_no_2wiki_says_where(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "w.json"
-    path.write_text(json.dumps([RECORD, RECORD])[:-200])
-    with pytest.raises(InputError, match=r"w\.json is not JSON: .*\(record 1\)"):
+    path.write_text(text)
+    with pytest.raises(InputError, match=said):
         list(read(path))
 
 
