@@ -1,4 +1,4 @@
-"""Metrics against hand-computed values, ir_measures and pytrec_eval."""
+"""Metrics against hand-computed values and ir_measures."""
 
 import math
 import random
@@ -6,7 +6,6 @@ import random
 import ir_measures
 import numpy as np
 import pytest
-import pytrec_eval
 
 from quit import evaluate_run
 from quit.errors import InputError, SettingsError
@@ -55,32 +54,24 @@ def test_ndcg_is_that_of_ir_measures_and_the_papers_is_named() -> None:
     assert values["nDCG@10"] == pytest.approx(ir_measures.nDCG(gains={-1: 0}).calc_aggregate(qrels, scored))
 
 
-def test_empty_rankings_and_nothing_relevant_are_zero() -> None:
-    for text in ("Hit@1", "Recall@5", "MRR@100", "nDCG@10", "nDCG(exp)@10"):
-        assert Measure.parse(text).value([], [2, 1]) == 0.0
-        assert Measure.parse(text).value([0, 0], [0, 0]) == 0.0
-
-
 def _random_run(seed: int) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, float]]]:
     draw = random.Random(seed)
-    qrels, run = {}, {}
-    for number in range(30):
-        documents = [f"d{i}" for i in range(150)]
-        qrels[f"q{number}"] = {document: draw.choice([0, 0, 1, 2]) for document in draw.sample(documents, 40)}
-        qrels[f"q{number}"]["d0"] = 2  # the other tools have no policy for a question without a relevant passage
+    qrels, run, documents = {}, {}, [f"d{i}" for i in range(150)]
+    for query in (f"q{number}" for number in range(30)):
+        qrels[query] = {document: draw.choice([0, 0, 1, 2]) for document in draw.sample(documents, 40)}
+        qrels[query]["d0"] = 2  # the other tools have no policy for a question without a relevant passage
         ranking = draw.sample(documents, draw.choice([1, 7, 120]))
-        run[f"q{number}"] = {document: float(-rank) for rank, document in enumerate(ranking)}
+        run[query] = {document: float(-rank) for rank, document in enumerate(ranking)}
     return qrels, run
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_ir_measures_agrees_on_every_metric_of_every_question(seed: int) -> None:
     qrels, run = _random_run(seed)
     theirs = {
-        "Hit@1": "Success@1", "Hit@5": "Success@5", "Hit@10": "Success@10", "Hit@50": "Success@50",
-        "Hit@100": "Success@100", "Hit(rel=2)@1": "Success(rel=2)@1", "Hit(rel=2)@50": "Success(rel=2)@50",
-        "Recall@5": "R@5", "Recall@10": "R@10",
-        "Recall@50": "R@50", "MRR@100": "RR@100", "MRR(rel=2)@100": "RR(rel=2)@100",
+        "Hit@1": "Success@1", "Hit@10": "Success@10", "Hit@100": "Success@100", "Hit(rel=2)@1": "Success(rel=2)@1",
+        "Hit(rel=2)@50": "Success(rel=2)@50", "Recall@5": "R@5", "Recall@50": "R@50", "MRR@100": "RR@100",
+        "MRR(rel=2)@100": "RR(rel=2)@100",
     }  # fmt: skip
     measures = {ours: ir_measures.parse_measure(name) for ours, name in theirs.items()}
     measures |= {f"nDCG@{k}": ir_measures.nDCG @ k for k in (1, 10, 100)}
@@ -94,23 +85,6 @@ def test_ir_measures_agrees_on_every_metric_of_every_question(seed: int) -> None
     for ours, measure in (measures | paper).items():
         for question, value in run_values(rankings, qrels, Measure.parse(ours)).items():
             assert value == pytest.approx(expected[str(measure), question], abs=1e-9), (ours, question)
-
-
-def test_pytrec_eval_agrees() -> None:
-    qrels, run = _random_run(7)
-    rankings = {query: sorted(scores, key=scores.__getitem__, reverse=True) for query, scores in run.items()}
-    names = {"success_10", "recall_50", "recip_rank", "ndcg_cut_10,100"}
-    expected = pytrec_eval.RelevanceEvaluator(qrels, names).evaluate(run)
-    pairs = {
-        "Hit@10": "success_10",
-        "Recall@50": "recall_50",
-        "MRR@1000": "recip_rank",
-        "nDCG@10": "ndcg_cut_10",
-        "nDCG@100": "ndcg_cut_100",
-    }
-    for ours, name in pairs.items():
-        for question, value in run_values(rankings, qrels, Measure.parse(ours)).items():
-            assert value == pytest.approx(expected[question][name], abs=1e-9)
 
 
 def test_one_policy_for_every_metric() -> None:
@@ -130,31 +104,18 @@ def test_a_passage_twice_in_a_ranking_is_refused() -> None:
         run_values({"a": ["x", "x"]}, {"a": {"x": 1}}, Measure.parse("Hit@1"))
 
 
-@pytest.mark.parametrize(
-    ("text", "hint"),
-    [
-        ("Hit", ""),
-        ("nDGC", "'nDCG'"),
-        ("nDGC@10", "'nDCG'"),
-        ("Hit(exp)@1", ""),
-        ("Hit@0", ""),
-        ("Hit(rel=0)@1", ""),
-        ("EM@1", ""),
-        ("", ""),
-    ],
-)
-def test_what_is_no_metric(text: str, hint: str) -> None:
+@pytest.mark.parametrize("text", ["Hit", "nDGC", "nDGC@10", "Hit(exp)@1", "Hit@0", "Hit(rel=0)@1", "EM@1", ""])
+def test_what_is_no_metric(text: str) -> None:
+    hint = "Did you mean 'nDCG'" if "nDGC" in text else ""
     with pytest.raises(SettingsError, match=f"not a ranking metric.*{hint}"):
         Measure.parse(text)
 
 
-def test_measures_read_as_they_are_written() -> None:
-    for text, needs_all in (
-        *(("Hit@1", False), ("Recall(rel=2)@50", True), ("MRR@100", False)),
-        *(("nDCG@10", True), ("nDCG(exp)@10", True)),
-    ):
-        measure = Measure.parse(text)
-        assert (str(measure), measure.needs_all) == (text, needs_all)
+@pytest.mark.parametrize("text", ["Hit@1", "Recall(rel=2)@50", "MRR@100", "nDCG@10", "nDCG(exp)@10"])
+def test_measures_read_as_they_are_written(text: str) -> None:
+    measure = Measure.parse(text)
+    assert str(measure) == text and measure.needs_all == text.startswith(("Recall", "nDCG"))
+    assert measure.value([], [2, 1]) == measure.value([0, 0], [0, 0]) == 0.0
 
 
 def test_answers() -> None:

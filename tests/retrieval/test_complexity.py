@@ -23,6 +23,8 @@ from quit.retrieval.complexity import (
 from quit.settings import FirstStages
 from tests.systems.benchmark import tiny
 
+TEXTS = ["Lesotho lies inside South Africa.", "Bread is made of flour."]
+
 
 def test_entropy_by_hand() -> None:
     made = normalised_entropy(np.array([[1.0, 1, 1, 1], [1, 1, 0, 0], [3, 0, 0, 0], [0, 0, 0, 0]]))
@@ -53,22 +55,21 @@ def test_answers_are_found_on_word_boundaries() -> None:
 
 
 def test_embedded_heads(encoder) -> None:
-    texts = ["Lesotho lies inside South Africa.", "Bread is made of flour."]
-    vectors = encoder.encode(texts)
+    vectors = encoder.encode(TEXTS)
     head = ContainedOrNear(encoder)
-    made = head.scores("Which country?", ["Lesotho"], texts, vectors)
     near = float(vectors[1] @ encoder.encode(["Lesotho"])[0])
-    assert made.tolist() == [1.0, pytest.approx(min(1.0, max(0.0, (near - 0.1) / 0.5)))]
-    assert head.scores("Which country?", [], texts, vectors).tolist() == [0.0, 0.0]
-    tokens = LateInteraction(encoder).relevance("South Africa bread", texts)
-    asked, first = encoder.encode_tokens(["South Africa bread", texts[0]])
+    expected = [1.0, pytest.approx(min(1.0, max(0.0, (near - 0.1) / 0.5)))]
+    assert head.scores("Which country?", ["Lesotho"], TEXTS, vectors).tolist() == expected
+    assert head.scores("Which country?", [], TEXTS, vectors).tolist() == [0.0, 0.0]
+    tokens = LateInteraction(encoder).relevance("South Africa bread", TEXTS)
+    asked, first = encoder.encode_tokens(["South Africa bread", TEXTS[0]])
     assert tokens.shape == (2, len(asked)) and (tokens >= 0).all()
     assert tokens[0] == pytest.approx(np.clip((asked @ first.T).max(axis=1), 0, None))
     assert tokens[0, 0] > tokens[1, 0] and tokens[1, -1] > tokens[0, -1]
 
 
 def test_preparing_changes_no_bit(encoder) -> None:
-    texts = ["Lesotho lies inside South Africa.", "Bread is made of flour.", ""]
+    texts = [*TEXTS, ""]
     head = LateInteraction(encoder)
     before = head.relevance("Which country?", texts)
     head.prepare(["Which country?", *texts, "another", "Which country?"])
@@ -84,20 +85,17 @@ def test_a_colbert_checkpoint_as_head(tmp_path: Path) -> None:
     model = sentence_transformers.MultiVectorEncoder(str(tmp_path / "bert"), device="cpu")
     model[0].query_expansion = {"strategy": "fixed", "attend": False, "length": 16}
     model.save_pretrained(str(tmp_path / "late"))
-    loaded = sentence_transformers.MultiVectorEncoder(str(tmp_path / "late"), device="cpu")
-    assert len(loaded.encode_query(["Which country?"])[0]) == 16  # padded with masks, as ColBERT's queries are
-
+    assert len(model.encode_query(["Which country?"])[0]) == 16  # padded with masks, as ColBERT's queries are
     head = token_head("late", str(tmp_path / "late"), None, FirstStages(device="cpu"))
-    texts = ["Lesotho lies inside South Africa.", "Bread is made of flour."]
-    made = head.relevance("Which country?", texts)
+    made = head.relevance("Which country?", TEXTS)
     assert made.shape == (2, 5) and (made >= 0).all()  # [CLS] which country ? [SEP]
-    loaded[0].query_expansion = None
-    [asked] = loaded.encode_query(["Which country?"])
-    documents = [loaded.encode_document([text])[0] for text in texts]
+    model[0].query_expansion = None
+    [asked] = model.encode_query(["Which country?"])
+    documents = [model.encode_document([text])[0] for text in TEXTS]
     expected = [np.clip((np.asarray(asked) @ np.asarray(tokens).T).max(axis=1), 0, None) for tokens in documents]
     assert made == pytest.approx(np.array(expected), abs=1e-5)
-    head.prepare(texts[:1])
-    assert (head.relevance("Which country?", texts[::-1]) == made[::-1]).all()
+    head.prepare(TEXTS[:1])
+    assert (head.relevance("Which country?", TEXTS[::-1]) == made[::-1]).all()
 
 
 def test_a_sequence_to_sequence_head_is_the_probability_of_each_token(tmp_path: Path) -> None:
@@ -105,7 +103,7 @@ def test_a_sequence_to_sequence_head_is_the_probability_of_each_token(tmp_path: 
 
     model, tokenizer = tiny.model(tmp_path, "T5ForConditionalGeneration", seed=2)
     head = token_head("seq2seq", str(tmp_path), None, FirstStages(device="cpu"))
-    texts = ["Lesotho lies inside South Africa.", "Bread is made of flour.", ""]
+    texts = [*TEXTS, ""]
     made = head.relevance("Which country?", texts)
     assert made.shape == (3, 3) and ((made > 0) & (made < 1)).all()
     ids = tokenizer("Which country?", add_special_tokens=False)["input_ids"]
