@@ -115,16 +115,6 @@ def test_what_is_left_out_is_named(tmp_path: Path) -> None:
         built(tmp_path / "S", f"musique:{path}", strict=True)
 
 
-def test_jsonl_ids_with_two_texts(tmp_path: Path) -> None:
-    texts = [("1", "one"), ("1", "two"), ("2", "one"), ("3", "")]
-    path = write_lines(tmp_path / "own.jsonl", [{"id": name, "text": text} for name, text in texts])
-    corpus = built(tmp_path / "C", f"jsonl:{path}")
-    assert corpus.texts(range(len(corpus))) == ["one"]
-    rejects = [(row["reason"], row["record_id"]) for row in corpus.rejects.to_pylist()]
-    assert rejects == [("duplicate_id", "1"), ("no_text", "3")]
-    assert corpus.origins["record_id"].to_pylist() == ["1", "2"]
-
-
 @pytest.mark.parametrize(
     ("source", "error", "said"),
     [

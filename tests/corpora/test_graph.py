@@ -16,7 +16,7 @@ from quit.retrieval import vectors
 from quit.retrieval.built import BuiltCorpus
 from quit.retrieval.protocols import NeighbourGraph
 from quit.settings import FirstStages, Graph
-from tests.corpora.worlds import Given, corpus_of, unit, use
+from tests.corpora.worlds import Given, corpus_of, entries, unit, use
 from tests.rows import write_lines
 
 WORDS = "river city king song film lake war duke ship tree"
@@ -166,20 +166,8 @@ def test_a_graph_from_bm25_for_dense_first_stages(tmp_path: Path) -> None:
 def test_late_interaction_is_maxsim(tmp_path: Path, monkeypatch) -> None:
     rng = np.random.default_rng(0)
     texts = [f"document {row}" for row in range(30)]
-    tokens = {}
-    for text in texts:
-        made = rng.normal(size=(rng.integers(1, 6), 6)).astype(np.float32)
-        tokens[text] = made / np.linalg.norm(made, axis=1, keepdims=True)
-
-    class Late:
-        name, identity, dimension = "late:x", "late:x@1", 6
-
-        def documents(self, some):
-            return [tokens[text] for text in some]
-
-        queries = documents
-
-    monkeypatch.setattr("quit.corpora.neighbours.late_encoder", lambda name, settings: Late())
+    tokens = {text: unit(int(rng.integers(1, 6)), 6, row) for row, text in enumerate(texts)}
+    monkeypatch.setattr("quit.corpora.neighbours.late_encoder", lambda *_: entries("late:x", 6, tokens))
     corpus = corpus_of(texts, tmp_path)
     graph, _ = _graph(corpus, tmp_path / "G", k=4, encoder="late:x", late_candidates=100)
     scores = np.array([[(tokens[a] @ tokens[b].T).max(axis=1).mean() for b in texts] for a in texts])

@@ -72,12 +72,6 @@ def test_of_two_paragraphs_with_one_title_the_one_with_the_sentence_counts(tmp_p
     assert (1, 1) in parsed.queries[0].relevant and (0, 1) not in parsed.queries[0].relevant
 
 
-def test_a_public_test_file_gives_documents_without_questions(tmp_path: Path) -> None:
-    [parsed] = _read(tmp_path, {**RECORD, "answer": "", "supporting_facts": [], "evidences": []})
-    assert len(parsed.documents) == 5 and not parsed.queries
-    assert [reject.reason for reject in parsed.rejects] == ["no_answer"]
-
-
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -85,6 +79,7 @@ def test_a_public_test_file_gives_documents_without_questions(tmp_path: Path) ->
         ({"context": [["Red", "no list"], "x"]}, "wrong_type"),
         ({"evidences": [["a", "b"]]}, "wrong_type"),
         ({"question": " "}, "no_question"),
+        ({"answer": "", "supporting_facts": [], "evidences": []}, "no_answer"),  # a public test file
     ],
 )
 def test_faults_are_rejects(tmp_path: Path, change: dict, reason: str) -> None:

@@ -10,7 +10,7 @@ from quit.retrieval import vectors
 from quit.retrieval.first_stage import FusedStage, build_first_stage, open_first_stage
 from quit.retrieval.protocols import FirstStage
 from quit.settings import FirstStages
-from tests.corpora.worlds import Fixed, Given, corpus_of, unit, use
+from tests.corpora.worlds import Fixed, Given, corpus_of, entries, unit, use
 from tests.retrieval.test_hybrid import TEXTS, _bm25
 from tests.rows import write_lines
 
@@ -63,25 +63,16 @@ def test_a_dense_index_is_a_full_sort_and_new_documents_alone_are_encoded(tmp_pa
 def test_a_sparse_index_is_the_dot_product(tmp_path: Path, monkeypatch) -> None:
     rng = np.random.default_rng(2)
     texts = [f"text {row}" for row in range(25)]
-    drawn = {text: np.where(rng.random(40) < 0.2, rng.random(40), 0) for text in [*texts, "question"]}
-    weights = {text: values.astype(np.float32) for text, values in drawn.items()}
-
-    class Sparse:
-        name, identity, dimension = "sparse:x", "sparse:x@1", 40
-
-        def documents(self, some):
-            return [(np.flatnonzero(weights[t]).astype(np.int32), weights[t][np.flatnonzero(weights[t])]) for t in some]
-
-        queries = documents
-
-    monkeypatch.setattr("quit.retrieval.first_stage.sparse_encoder", lambda name, settings: Sparse())
+    weights = np.where(rng.random((26, 40)) < 0.2, rng.random((26, 40)), 0).astype(np.float32)
+    made = {text: (np.flatnonzero(row).astype(np.int32), row[row > 0]) for text, row in zip([*texts, "q"], weights)}
+    monkeypatch.setattr("quit.retrieval.first_stage.sparse_encoder", lambda *_: entries("sparse:x", 40, made))
     corpus = corpus_of(texts, tmp_path)
     build_first_stage(corpus, "sparse:x", tmp_path / "I", SETTINGS)
-    [found] = open_first_stage(tmp_path / "I", corpus, SETTINGS).search(["question"], 6)
-    scores = np.stack([weights[text] for text in texts]) @ weights["question"]
+    [found] = open_first_stage(tmp_path / "I", corpus, SETTINGS).search(["q"], 6)
+    scores = weights[:25] @ weights[25]
     order = [row for row in np.argsort(-scores, kind="stable") if scores[row] > 0][:6]
     assert found.rows.tolist() == order and np.allclose(found.scores, scores[order], atol=1e-6)
-    weights["text 3"][:] = np.nan
+    made["text 3"][1][:] = np.nan
     with pytest.raises(InputError, match=f"NaN or infinity for '{corpus.ids([3])[0]}'"):
         build_first_stage(corpus, "sparse:x", tmp_path / "J", SETTINGS)
 

@@ -186,6 +186,7 @@ def test_the_profile_paper_has_the_papers_checkpoints_and_numbers() -> None:
     [
         ({"first_encoder": "sparse:S"}, "first_encoder is 'sparse:S', and the index is of bm25"),
         ({"graph_encoder": "late:C"}, "graph_encoder is 'late:C', and the graph .* is of minilm"),
+        ({"neighbours": 11}, "sunar.neighbours is 11, and the graph .* stores 10 per document"),
     ],
 )
 def test_an_index_or_graph_of_another_encoder_is_refused(corpus: Path, models: Models, given, said: str) -> None:
@@ -236,24 +237,6 @@ def test_the_commands_run_show_and_compare(place: Place, corpus: Path, tmp_path:
     _quit(*given, "--out", tmp_path / "other", "--set", "sunar.cover_em=substring", "--variant", "read")
     said = _quit("compare", out / "read", tmp_path / "other" / "read", code=3)
     assert "differ in sunar.cover_em" in said
-
-
-def test_the_command_walks_along_a_graph(corpus: Path, place: Place, tmp_path: Path) -> None:
-    given = ["run", "--corpus", corpus, "--variant", "nar-read", "--variant", "rerank-read", "--set", "sunar.b=2"]
-    given += ["--set", "sunar.c=12", "--set", "sunar.first=3", "--questions", 1]  # the rest must be neighbours
-    along = [*given, "--graph", corpus.with_name("G")]
-    figures = json.loads(_quit(*along, "--set", "sunar.neighbours=5", "--out", tmp_path / "a", "--json"))
-    assert (figures["rerank-read"]["pool_size"], figures["nar-read"]["pool_size"]) == (3, 12)
-    [path] = (tmp_path / "a" / "nar-read" / "traces").iterdir()
-    batches = [batch for step in json.loads(path.read_text())["steps"] for batch in step["batches"]]
-    walks = [batch for batch in batches if batch["pool"] == "N"]
-    edges = {edge for batch in walks for edge in zip(batch["parents"], batch["documents"], strict=True)}
-    library, _ = place
-    ids = library.documents.ids(range(len(library.documents)))
-    near = {name: set(library.documents.ids(library.graph.neighbours(row, 5))) for row, name in enumerate(ids)}
-    assert edges and all(child in near[parent] or parent in near[child] for parent, child in edges)
-    said = _quit(*along, "--set", "sunar.neighbours=11", "--out", tmp_path / "b", code=4)
-    assert "sunar.neighbours is 11" in said and "stores 10 per document" in said
 
 
 @pytest.mark.parametrize(
