@@ -10,16 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from quit.errors import SettingsError
-from quit.retrieval.complexity import (
-    ContainedOrNear,
-    LateInteraction,
-    Retrieved,
-    completeness,
-    contains_answer,
-    measure,
-    normalised_entropy,
-    token_head,
-)
+from quit.retrieval import complexity
 from quit.settings import FirstStages
 from tests.systems.benchmark import tiny
 
@@ -27,41 +18,41 @@ TEXTS = ["Lesotho lies inside South Africa.", "Bread is made of flour."]
 
 
 def test_entropy_by_hand() -> None:
-    made = normalised_entropy(np.array([[1.0, 1, 1, 1], [1, 1, 0, 0], [3, 0, 0, 0], [0, 0, 0, 0]]))
+    made = complexity.normalised_entropy(np.array([[1.0, 1, 1, 1], [1, 1, 0, 0], [3, 0, 0, 0], [0, 0, 0, 0]]))
     assert made.tolist() == pytest.approx([1.0, 0.5, 0.0, 0.0])
-    skewed = normalised_entropy(np.array([[3.0, 1.0]]))[0]
+    skewed = complexity.normalised_entropy(np.array([[3.0, 1.0]]))[0]
     assert skewed == pytest.approx(-(0.75 * math.log(0.75) + 0.25 * math.log(0.25)) / math.log(2))
 
 
 def test_edge_cases() -> None:
-    assert normalised_entropy(np.array([[0.3], [0.0]])).tolist() == [1.0, 1.0]  # one token
-    assert completeness(np.zeros((0, 4))) == 0.0
-    assert completeness(np.array([[1.0, 1.0], [2.0, 0.0]])) == pytest.approx(0.5)
+    assert complexity.normalised_entropy(np.array([[0.3], [0.0]])).tolist() == [1.0, 1.0]  # one token
+    assert complexity.completeness(np.zeros((0, 4))) == 0.0
+    assert complexity.completeness(np.array([[1.0, 1.0], [2.0, 0.0]])) == pytest.approx(0.5)
 
 
 @given(arrays(np.float64, (3, 5), elements=st.floats(0, 1e6)))
 def test_entropy_is_between_none_and_all_and_knows_no_scale(relevance: np.ndarray) -> None:
-    made = normalised_entropy(relevance)
+    made = complexity.normalised_entropy(relevance)
     assert ((made >= 0) & (made <= 1 + 1e-12)).all()
-    assert made == pytest.approx(normalised_entropy(relevance * 8))
+    assert made == pytest.approx(complexity.normalised_entropy(relevance * 8))
 
 
 def test_answers_are_found_on_word_boundaries() -> None:
     texts = ["He was born in Rome, Italy.", "A romance", "The U.S.A. won"]
-    assert contains_answer(texts, ["rome"]).tolist() == [True, False, False]
-    assert contains_answer(texts, ["the usa", "  "]).tolist() == [False, False, True]
-    assert contains_answer(texts, [""]).tolist() == [False, False, False]
-    assert contains_answer([], ["x"]).tolist() == []
+    assert complexity.contains_answer(texts, ["rome"]).tolist() == [True, False, False]
+    assert complexity.contains_answer(texts, ["the usa", "  "]).tolist() == [False, False, True]
+    assert complexity.contains_answer(texts, [""]).tolist() == [False, False, False]
+    assert complexity.contains_answer([], ["x"]).tolist() == []
 
 
 def test_embedded_heads(encoder) -> None:
     vectors = encoder.encode(TEXTS)
-    head = ContainedOrNear(encoder)
+    head = complexity.ContainedOrNear(encoder)
     near = float(vectors[1] @ encoder.encode(["Lesotho"])[0])
     expected = [1.0, pytest.approx(min(1.0, max(0.0, (near - 0.1) / 0.5)))]
     assert head.scores("Which country?", ["Lesotho"], TEXTS, vectors).tolist() == expected
     assert head.scores("Which country?", [], TEXTS, vectors).tolist() == [0.0, 0.0]
-    tokens = LateInteraction(encoder).relevance("South Africa bread", TEXTS)
+    tokens = complexity.LateInteraction(encoder).relevance("South Africa bread", TEXTS)
     asked, first = encoder.encode_tokens(["South Africa bread", TEXTS[0]])
     assert tokens.shape == (2, len(asked)) and (tokens >= 0).all()
     assert tokens[0] == pytest.approx(np.clip((asked @ first.T).max(axis=1), 0, None))
@@ -70,7 +61,7 @@ def test_embedded_heads(encoder) -> None:
 
 def test_preparing_changes_no_bit(encoder) -> None:
     texts = [*TEXTS, ""]
-    head = LateInteraction(encoder)
+    head = complexity.LateInteraction(encoder)
     before = head.relevance("Which country?", texts)
     head.prepare(["Which country?", *texts, "another", "Which country?"])
     assert (head.relevance("Which country?", texts) == before).all() and before.shape == (3, 3)
@@ -86,7 +77,7 @@ def test_a_colbert_checkpoint_as_head(tmp_path: Path) -> None:
     model[0].query_expansion = {"strategy": "fixed", "attend": False, "length": 16}
     model.save_pretrained(str(tmp_path / "late"))
     assert len(model.encode_query(["Which country?"])[0]) == 16  # padded with masks, as ColBERT's queries are
-    head = token_head("late", str(tmp_path / "late"), None, FirstStages(device="cpu"))
+    head = complexity.token_head("late", str(tmp_path / "late"), None, FirstStages(device="cpu"))
     made = head.relevance("Which country?", TEXTS)
     assert made.shape == (2, 5) and (made >= 0).all()  # [CLS] which country ? [SEP]
     model[0].query_expansion = None
@@ -102,7 +93,7 @@ def test_a_sequence_to_sequence_head_is_the_probability_of_each_token(tmp_path: 
     import torch
 
     model, tokenizer = tiny.model(tmp_path, "T5ForConditionalGeneration", seed=2)
-    head = token_head("seq2seq", str(tmp_path), None, FirstStages(device="cpu"))
+    head = complexity.token_head("seq2seq", str(tmp_path), None, FirstStages(device="cpu"))
     texts = [*TEXTS, ""]
     made = head.relevance("Which country?", texts)
     assert made.shape == (3, 3) and ((made > 0) & (made < 1)).all()
@@ -117,17 +108,14 @@ def test_a_sequence_to_sequence_head_is_the_probability_of_each_token(tmp_path: 
     assert head.relevance("", texts).shape == (3, 0)
 
 
-@pytest.mark.parametrize(
-    ("kind", "model", "said"),
-    [("late", "", "needs complexity.token_model"), ("minilm", "x", "leave complexity.token_")],
-)
-def test_a_head_without_its_model_is_refused(encoder, kind: str, model: str, said: str) -> None:
-    with pytest.raises(SettingsError, match=said):
-        token_head(kind, model, encoder, FirstStages())
+@pytest.mark.parametrize(("kind", "model"), [("late", ""), ("minilm", "x")])
+def test_a_head_without_its_model_is_refused(encoder, kind: str, model: str) -> None:
+    with pytest.raises(SettingsError, match="complexity.token_"):
+        complexity.token_head(kind, model, encoder, FirstStages())
 
 
 def test_measure_without_documents(encoder) -> None:
     vectors = np.zeros((0, encoder.dimension), dtype=np.float32)
-    heads = ContainedOrNear(encoder), LateInteraction(encoder)
-    made = measure("Q?", ["a"], [], vectors, encoder.encode(["Q?"])[0], *heads, 0.5)
-    assert made == Retrieved(0.0, 0.0, 0.0, 0.0, 0)
+    heads = complexity.ContainedOrNear(encoder), complexity.LateInteraction(encoder)
+    made = complexity.measure("Q?", ["a"], [], vectors, encoder.encode(["Q?"])[0], *heads, 0.5)
+    assert made == complexity.Retrieved(0.0, 0.0, 0.0, 0.0, 0)

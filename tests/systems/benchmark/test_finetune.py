@@ -46,11 +46,9 @@ def test_a_release_without_examples_is_told_so(tmp_path: Path) -> None:
         ({"kind": "biencoder"}, SettingsError, "Did you mean 'bi-encoder'"),
         ({"base": "a,b"}, SettingsError, "name one model"),
         ({"kind": "monot5"}, InputError, "'minilm' cannot be loaded"),  # an encoder
-        ({"base": " ", "kind": "two-tower"}, SettingsError, "name one model"),
         ({"positives": (0,)}, SettingsError, "must be 1 to 200"),
         ({"positives": (201,)}, SettingsError, "must be 1 to 200"),
         ({"base": "/absent/model"}, InputError, "There is no model folder"),
-        ({"release": Path("absent")}, InputError, "is not a release"),
     ],
 )
 def test_bad_requests(release: Path, tmp_path: Path, changes, error, message: str) -> None:

@@ -19,7 +19,7 @@ from quit.systems.sunar.queries import Query
 from quit.systems.sunar.reading import ANSWER_FIELDS
 from quit.systems.sunar.retrieval import Library
 from quit.systems.sunar.show import lines
-from quit.systems.sunar.variants import VARIANTS, effective
+from quit.systems.sunar.variants import effective
 from tests.conftest import call_quit
 from tests.corpora.worlds import built
 from tests.rows import write_lines
@@ -63,19 +63,14 @@ def _settings(**more) -> Settings:
     return parse({"sunar": {"b": 4, "c": 12, "neighbours": 5, "m": 2, **more}})
 
 
-@pytest.mark.slow
-def test_every_variant_that_needs_no_language_model_answers(
-    one: Place, models: Models, tmp_path: Path, notes: list[str]
-) -> None:
-    given = {name: settings for name, (_, settings) in VARIANTS.items() if "reading" not in settings}
-    names = [name for name, settings in given.items() if settings.get("planner") in (None, "none")]
+def test_variants_answer_once_and_trace_what_they_did(one: Place, models: Models, tmp_path: Path, notes) -> None:
+    names = ["sunar", "sunar-r", "nar-read"]
     figures = run_variants(_settings(), models, *one, names, tmp_path)
-    assert list(figures) == names and all(made["questions"] == 1 for made in figures.values())
     assert figures["sunar-r"]["Recall@10"] >= 0.5  # of the two paragraphs that a question of two hops needs
-    assert figures["rerank-read"]["pool_size"] <= 12 and figures["nar-read"]["pool_size"] == 12
+    assert figures["nar-read"]["pool_size"] == 12
     before = {path: path.read_bytes() for path in sorted(tmp_path.rglob("*.json"))}
-    again = run_variants(_settings(workers=2), models, *one, names, tmp_path)
-    assert again == figures and {path: path.read_bytes() for path in before} == before
+    assert run_variants(_settings(workers=2), models, *one, names, tmp_path) == figures
+    assert {path: path.read_bytes() for path in before} == before
     assert notes[-1] == f"{names[-1]}: 0 of 1 questions to answer"
     trace = json.loads(next((tmp_path / "sunar" / "traces").iterdir()).read_text())
     assert len(trace["steps"]) >= 2 and trace["planner"] == "gold"
