@@ -92,20 +92,16 @@ def test_ratings(encoder, tmp_path: Path) -> None:
     assert next(pieces(made)).startswith("3 questions")
 
 
-@pytest.mark.parametrize(
-    ("given", "answerable", "complete"),
-    [
+def test_complex_is_neither_answerable_nor_complete() -> None:
+    for given, answerable, complete in (
         ((0.5, 0.2), True, False),
         ((0.49, 0.9), False, True),
         ((0.49, 0.89), False, False),
-        ((0.0, 0.0, 0), False, False),  # no documents: neither
-        ((0.0, 0.0, 0, 0.0), False, False),
-    ],
-)
-def test_complex_is_neither_answerable_nor_complete(given: tuple, answerable: bool, complete: bool) -> None:
-    rated = result(*given)
-    assert (rated.answerable, rated.complete) == (answerable, complete)
-    assert rated.complex == (not answerable and not complete)
+        ((0.0, 0.0, 0, 0.0), False, False),  # no documents: neither
+    ):
+        rated = result(*given)
+        assert (rated.answerable, rated.complete) == (answerable, complete)
+        assert rated.complex == (not answerable and not complete)
 
 
 @cache

@@ -70,6 +70,7 @@ def install(tmp_path: Path, monkeypatch):
 
     yield install
     sys.modules.pop(NAME, None)
+    available.cache_clear()
 
 
 def test_a_run_of_plugins_alone_has_the_values_computed_by_hand(release, install, tmp_path: Path) -> None:
