@@ -20,7 +20,7 @@ from quit.retrieval.first_stage import build_first_stage, open_first_stage
 from quit.retrieval.vectors import encode_corpus
 from quit.settings import Corpora, FirstStages, Graph
 from tests.conftest import Notes
-from tests.corpora.worlds import Given, corpus_of, unit, use
+from tests.corpora.worlds import Given, corpus_of, entries, unit, use
 
 TEXTS = [f"document {row} of the river" for row in range(30)]
 STAGES = FirstStages()
@@ -50,9 +50,9 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """A corpus, and for each kind of folder how it is made, how it is opened and the command of the message."""
     vectors = unit(len(TEXTS), 8, 3)
     use(monkeypatch, Given(dict(zip(TEXTS, vectors, strict=True))))
-    entries = np.arange(4, dtype=np.int32)
-    sparse = SimpleNamespace(name="s", identity="s@1", dimension=8)
-    sparse.documents = lambda texts: [(entries, np.full(4, len(text), np.float32)) for text in texts]
+    sparse = entries(
+        "s", 8, {text: (np.arange(4, dtype=np.int32), np.full(4, len(text), np.float32)) for text in TEXTS}
+    )
     monkeypatch.setattr("quit.retrieval.first_stage.sparse_encoder", lambda *_: sparse)
     corpus = corpus_of(TEXTS, tmp_path)
     source = parse_corpus_source(f"jsonl:{tmp_path / 'texts.jsonl'}")

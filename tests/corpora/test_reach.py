@@ -1,5 +1,6 @@
 """Recall and hops, counted by hand."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -20,24 +21,19 @@ FACTS = {"identity": "g", "plan": {"encoder": "by hand"}}
 
 
 FIXED = Fixed([0, 2, 5, 1, 3, 4])
-
-
-def _graph() -> NeighbourhoodGraph:
-    return NeighbourhoodGraph(Path("g"), FACTS, EDGES, WEIGHTS)
+GRAPH = NeighbourhoodGraph(Path("g"), FACTS, EDGES, WEIGHTS)
 
 
 def _corpus(tmp_path: Path):
-    paragraphs = [(f"t{row}", "x") for row in range(6)]
-    record = musique_record("2hop__1", paragraphs, [3, 0])
-    path = write_lines(tmp_path / "m.jsonl", [record])
-    return built(tmp_path / "C", f"musique:{path}")
+    record = musique_record("2hop__1", [(f"t{row}", "x") for row in range(6)], [3, 0])
+    return built(tmp_path / "C", f"musique:{write_lines(tmp_path / 'm.jsonl', [record])}")
 
 
 def test_hops_by_hand() -> None:
-    found = hops(_graph(), np.array([0, 2]), 2, "@2")
+    found = hops(GRAPH, np.array([0, 2]), 2, "@2")
     assert found["@2+1"].tolist() == [0, 1, 2] and found["@2+2"].tolist() == [0, 1, 2, 3]
-    assert hops(_graph(), np.array([4]), 2, "")["+2"].tolist() == [4]
-    assert hops(_graph(), np.array([0]), 1, "")["+2"].tolist() == [0, 1, 3]
+    assert hops(GRAPH, np.array([4]), 2, "")["+2"].tolist() == [4]
+    assert hops(GRAPH, np.array([0]), 1, "")["+2"].tolist() == [0, 1, 3]
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +44,7 @@ def shallow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_recall_by_hand(tmp_path: Path) -> None:
-    whole, steps = reach(_corpus(tmp_path), "fixed", FIXED, _graph())
+    whole, steps = reach(_corpus(tmp_path), "fixed", FIXED, GRAPH)
     assert (whole["dataset"], whole["queries"], steps["dataset"], steps["queries"]) == (
         "musique", 1, "musique/sub-questions", 2,
     )  # fmt: skip
@@ -66,9 +62,7 @@ def test_recall_by_hand(tmp_path: Path) -> None:
 
 
 def test_the_report_holds_the_numbers_of_its_plots(tmp_path: Path) -> None:
-    import json
-
-    files = write_report(_corpus(tmp_path), _graph(), {"fixed": FIXED}, tmp_path / "R")
+    files = write_report(_corpus(tmp_path), GRAPH, {"fixed": FIXED}, tmp_path / "R")
     assert [file.name for file in files] == ["report.json", "graph.png", "reach.png"]
     numbers = json.loads(files[0].read_text())
     assert sum(numbers["in_degree"]["documents"]) == 6 and numbers["in_degree"]["mean"] == 10 / 6
@@ -76,5 +70,5 @@ def test_the_report_holds_the_numbers_of_its_plots(tmp_path: Path) -> None:
     assert numbers["reach"][0]["recall@2+2"] == 1.0
     first = [file.read_bytes() for file in files]
     assert [file[:4] for file in first[1:]] == [b"\x89PNG"] * 2
-    write_report(_corpus(tmp_path), _graph(), {"fixed": FIXED}, tmp_path / "R")
+    write_report(_corpus(tmp_path), GRAPH, {"fixed": FIXED}, tmp_path / "R")
     assert [file.read_bytes() for file in files] == first

@@ -72,12 +72,6 @@ def test_of_two_paragraphs_with_one_title_the_one_with_the_sentence_counts(tmp_p
     assert (1, 1) in parsed.queries[0].relevant and (0, 1) not in parsed.queries[0].relevant
 
 
-def test_a_public_test_file_gives_documents_without_questions(tmp_path: Path) -> None:
-    [parsed] = _read(tmp_path, {**RECORD, "answer": "", "supporting_facts": [], "evidences": []})
-    assert len(parsed.documents) == 5 and not parsed.queries
-    assert [reject.reason for reject in parsed.rejects] == ["no_answer"]
-
-
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -85,6 +79,7 @@ def test_a_public_test_file_gives_documents_without_questions(tmp_path: Path) ->
         ({"context": [["Red", "no list"], "x"]}, "wrong_type"),
         ({"evidences": [["a", "b"]]}, "wrong_type"),
         ({"question": " "}, "no_question"),
+        ({"answer": "", "supporting_facts": [], "evidences": []}, "no_answer"),  # a public test file
     ],
 )
 def test_faults_are_rejects(tmp_path: Path, change: dict, reason: str) -> None:
@@ -92,10 +87,18 @@ def test_faults_are_rejects(tmp_path: Path, change: dict, reason: str) -> None:
     assert [reject.reason for reject in parsed[1].rejects] == [reason] and not parsed[1].queries
 
 
-def test_a_cut_off_file_says_where(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (json.dumps([RECORD, RECORD])[:-200], r"w\.json is not JSON: .*\(record 1\)"),
+        ("[1, 2]", r"w\.json"),
+        ('[{"_id": 1, "context": []}]', r"w\.json"),
+    ],
+)
+def test_a_file_that_is_cut_off_or_no_2wiki_says_where(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "w.json"
-    path.write_text(json.dumps([RECORD, RECORD])[:-200])
-    with pytest.raises(InputError, match=r"w\.json is not JSON: .*\(record 1\)"):
+    path.write_text(text)
+    with pytest.raises(InputError, match=said):
         list(read(path))
 
 

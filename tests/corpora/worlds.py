@@ -1,7 +1,8 @@
 """Small corpora by hand, and encoders whose vectors are known: nothing of the code under test makes them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -75,6 +76,33 @@ class Given:
         return np.stack([self.vectors[text] for text in texts]).astype(np.float32)
 
     queries = documents
+
+
+class Dice:
+    """An encoder of texts and words whose unit vectors are drawn by the text's bytes: any text, no model. ``encoded``:
+    how many texts."""
+
+    name = identity = "dice"
+    dimension = 8
+
+    def __init__(self) -> None:
+        self.encoded = 0
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        self.encoded += len(texts)
+        drawn = [np.random.default_rng(list(text.encode())).normal(size=8) for text in texts]
+        return np.array([one / np.linalg.norm(one) for one in drawn], dtype=np.float32).reshape(-1, 8)
+
+    def encode_tokens(self, texts: Sequence[str]) -> list[np.ndarray]:
+        return [self.encode(text.split()) for text in texts]
+
+    documents = queries = encode
+
+
+def entries(name: str, dimension: int, made: Mapping[str, object]) -> SimpleNamespace:
+    """Return an encoder of sparse or token vectors with what it makes of each text."""
+    of_texts = {key: lambda texts: [made[text] for text in texts] for key in ("documents", "queries")}
+    return SimpleNamespace(name=name, identity=f"{name}@1", dimension=dimension, **of_texts)
 
 
 def unit(count: int, dimension: int, seed: int) -> np.ndarray:

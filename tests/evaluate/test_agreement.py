@@ -18,9 +18,8 @@ KRIPPENDORFF = {
 
 
 def test_alpha_is_the_published_one() -> None:
-    judged = {
-        who: {unit: value for unit, value in enumerate(row) if value is not None} for who, row in KRIPPENDORFF.items()
-    }
+    units = {who: enumerate(row) for who, row in KRIPPENDORFF.items()}
+    judged = {who: {unit: value for unit, value in row if value is not _GAP} for who, row in units.items()}
     assert alpha_of(judged) == pytest.approx(0.743, abs=0.0005)
 
 

@@ -52,10 +52,10 @@ def test_a_true_association_is_told_from_chance() -> None:
 def test_groups_widen_the_interval() -> None:
     rng = np.random.default_rng(3)
     labels, values = rng.integers(0, 2, 20), rng.normal(size=20)
-    once = associate(np.repeat(values + labels, 10), np.repeat(labels, 10), kendall_tau_b, seed=1, resamples=200)
-    tens = np.repeat(np.arange(20), 10)
-    grouped = associate(
-        np.repeat(values + labels, 10), np.repeat(labels, 10), kendall_tau_b, seed=1, resamples=200, groups=tens
+    pairs = np.repeat(values + labels, 10), np.repeat(labels, 10)
+    once, grouped = (
+        associate(*pairs, kendall_tau_b, seed=1, resamples=200, groups=groups)
+        for groups in (None, np.repeat(np.arange(20), 10))
     )
     assert grouped.high - grouped.low > 1.5 * (once.high - once.low)
 

@@ -17,13 +17,12 @@ from quit.evaluate.labels import (
 )
 
 SPLITS = pa.table({"question_id": ["a", "b", "c", "d"], "split": ["test", "test", "train", "test"]})
-LABELS = pa.table(
-    {
-        "question_id": ["a", "a", "b", "b", "c", "c", "d", "d", "other"],
-        "permutation": ["0", "1"] * 4 + ["0"],
-        "label": [2, 1, 1, 1, 1, 2, 2, 2, 2],
-    }
-)
+LABELED = {
+    "question_id": [*"aabbccdd", "other"],
+    "permutation": [*"01010101", "0"],
+    "label": [2, 1, 1, 1, 1, 2, 2, 2, 2],
+}
+LABELS = pa.table(LABELED)
 
 
 def test_labels_by_split_counts_questions_and_passages():
@@ -31,26 +30,18 @@ def test_labels_by_split_counts_questions_and_passages():
     assert (train.split, train.questions, train.with_label_2, train.passages, train.label_2) == ("train", 1, 1, 2, 1)
     assert (test.split, test.questions, test.without_label_2, test.passages, test.label_2) == ("test", 3, 1, 6, 3)
     assert (whole.split, whole.questions, whole.with_label_2, whole.share) == ("all", 4, 3, 0.5)
-    assert labels_by_split(SPLITS, LABELS.set_column(0, "question_id", LABELS["question_id"].dictionary_encode())) == [
-        train,
-        test,
-        whole,
-    ]
+    encoded = LABELS.set_column(0, "question_id", LABELS["question_id"].dictionary_encode())
+    assert labels_by_split(SPLITS, encoded) == [train, test, whole]
 
 
 def test_no_run_gets_beyond_the_bound_in_trec_eval():
     """The best possible run, all of the question's own passages with label 2 first, reaches the bound exactly."""
-    qrels: dict[str, dict[str, int]] = {}
-    for row in LABELS.to_pylist():
-        qrels.setdefault(row["question_id"], {})[row["permutation"]] = row["label"]
-    del qrels["c"], qrels["other"]
+    qrels = {"a": {"0": 2, "1": 1}, "b": {"0": 1, "1": 1}, "d": {"0": 2, "1": 2}}  # of test, in LABELS
     run = {question: {passage: float(label) for passage, label in labels.items()} for question, labels in qrels.items()}
     values = pytrec_eval.RelevanceEvaluator(qrels, {"recip_rank", "success.1"}, relevance_level=2).evaluate(run)
-    test = next(row for row in labels_by_split(SPLITS, LABELS) if row.split == "test")
+    test = labels_by_split(SPLITS, LABELS)[1]
     for name in ("recip_rank", "success_1"):
-        assert (
-            sum(row[name] for row in values.values()) / len(values) == pytest.approx(test.bound) == pytest.approx(2 / 3)
-        )
+        assert sum(row[name] for row in values.values()) / 3 == pytest.approx(test.bound) == pytest.approx(2 / 3)
 
 
 def test_agreement_of_readers_is_that_of_their_values_one_by_one():
@@ -87,34 +78,29 @@ def test_a_reader_that_was_not_asked_everything_is_compared_with_none():
 
 def test_predicted_labels_are_counted_by_split():
     reasons = [None, "audit", "exact", "exact", None, None, "exact", "exact", None]
-    selection = LABELS.select(["question_id", "permutation"]).append_column("reason", pa.array(reasons, pa.string()))
-    rows = labels_by_split(SPLITS, LABELS, selection)
+    rows = labels_by_split(SPLITS, LABELS, pa.table({**LABELED, "reason": pa.array(reasons, pa.string())}))
     assert {row.split: row.predicted for row in rows} == {"train": 2, "test": 1, "all": 3}
-    assert [row.label_2 for row in rows] == [row.label_2 for row in labels_by_split(SPLITS, LABELS)]
     last = {"passages": 6, "missed_bound": 0.0125, "false_bound": 0.0075, "confidence": 0.95}
-    looks = [{"missed_bound": 0.5, "false_bound": 0.5}, last]
-    assert predicted_sentence(rows, looks) == (
-        "Labels that are predicted, not asked: 2 of 2 in train, 1 of 6 in test, 3 of 8 in all. Of the 6 passages "
-        "that were outside labels.exact_splits, at most 1.25% have a missed label 2 and at most 0.75% a false one, "
-        "with probability 0.95."
-    )
-    assert predicted_sentence(labels_by_split(SPLITS, LABELS), looks) == ""
+    said = predicted_sentence(rows, [{"missed_bound": 0.5, "false_bound": 0.5}, last])
+    for part in ("2 of 2 in train, 1 of 6 in test, 3 of 8 in all", "the 6 passages", "1.25% have", "0.75% a", "0.95."):
+        assert part in said
+    assert predicted_sentence(labels_by_split(SPLITS, LABELS), [last]) == ""
 
 
 def test_patterns_of_tables():
     """Reader y is correct on a/1 and b/0, reader x on a/1 alone; c has no split, an unjudged answer is not correct."""
-    answers, distinct = [], []
+    answers, distinct, verdicts = [], [], []
     for question, reader in product("abc", "xy"):
-        distinct += [
-            {"question_id": question, "reader": reader, "number": 0, "answer_key": f"{reader} yes"},
-            {"question_id": question, "reader": reader, "number": 1, "answer_key": "no"},
-        ]
+        own = {"question_id": question, "reader": reader}
+        for number, key in enumerate((f"{reader} yes", "no")):
+            distinct.append({**own, "number": number, "answer_key": key})
         for permutation in "01":
             right = (question, permutation) == ("a", "1") or (question, permutation, reader) == ("b", "0", "y")
-            row = {"question_id": question, "permutation": permutation, "reader": reader, "number": int(not right)}
-            answers.append({**row, "asked": (question, permutation, reader) != ("a", "0", "y")})
-    verdicts = [{"question_id": q, "answer_key": f"{reader} yes", "correct": True} for q in "abc" for reader in "xy"]
-    verdicts += [{"question_id": q, "answer_key": "no", "correct": None if q == "a" else False} for q in "abc"]
+            asked = (question, permutation, reader) != ("a", "0", "y")
+            answers.append({**own, "permutation": permutation, "number": int(not right), "asked": asked})
+        verdicts.append({"question_id": question, "answer_key": f"{reader} yes", "correct": True})
+        no = {"question_id": question, "answer_key": "no", "correct": None if question == "a" else False}
+        verdicts += [no] * (reader == "x")
     with duckdb.connect() as connection:
         for name, rows in (("answers", answers), ("distinct_answers", distinct), ("verdicts", verdicts)):
             connection.register(name, pa.Table.from_pylist(rows))
@@ -124,13 +110,9 @@ def test_patterns_of_tables():
 
 
 def test_answers_that_splits_share_in_normalised_form():
-    splits = pa.table({"question_id": ["a", "b", "c", "d"], "split": ["train", "train", "test", "test"]})
-    questions = pa.table(
-        {
-            "question_id": ["d", "c", "b", "a", "other"],
-            "answers": [["Paris"], ["the Nile"], ["Nile", "Blue Nile"], ["Rome"], ["Rome"]],
-        }
-    )
+    splits = pa.table({"question_id": [*"abcd"], "split": ["train", "train", "test", "test"]})
+    answers = {"d": ["Paris"], "c": ["the Nile"], "b": ["Nile", "Blue Nile"], "a": ["Rome"], "other": ["Rome"]}
+    questions = pa.table({"question_id": [*answers], "answers": [*answers.values()]})
     (shared,) = shared_answers(splits, questions)
     assert (shared.first, shared.second, shared.answers) == ("train", "test", ("Nile",))
     assert (shared.first_questions, shared.second_questions) == (1, 1)

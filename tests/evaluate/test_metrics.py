@@ -1,4 +1,4 @@
-"""Metrics against hand-computed values, ir_measures and pytrec_eval."""
+"""Metrics against hand-computed values and ir_measures."""
 
 import math
 import random
@@ -6,42 +6,28 @@ import random
 import ir_measures
 import numpy as np
 import pytest
-import pytrec_eval
 
 from quit import evaluate_run
 from quit.errors import InputError, SettingsError
-from quit.evaluate.metrics import (
-    Measure,
-    answer_value,
-    cover_em,
-    dcg,
-    exact_match,
-    f1,
-    hit,
-    mean,
-    ndcg,
-    recall,
-    reciprocal_rank,
-    run_values,
-)
+from quit.evaluate import metrics
 
 RANKED = [0, 1, 0, 2]
 JUDGED = [2, 2, 1]
 
 
 def test_values_computed_by_hand() -> None:
-    assert [hit(RANKED, depth) for depth in (1, 2)] == [0.0, 1.0]
-    assert [hit(RANKED, depth, 2) for depth in (3, 4)] == [0.0, 1.0]
-    assert reciprocal_rank(RANKED, 100) == 0.5 and reciprocal_rank(RANKED, 100, 2) == 0.25
-    assert reciprocal_rank(RANKED, 1) == 0.0
-    assert recall(RANKED, JUDGED, 4) == pytest.approx(2 / 3) and recall(RANKED, JUDGED, 4, 2) == 0.5
+    assert [metrics.hit(RANKED, depth) for depth in (1, 2)] == [0.0, 1.0]
+    assert [metrics.hit(RANKED, depth, 2) for depth in (3, 4)] == [0.0, 1.0]
+    assert metrics.reciprocal_rank(RANKED, 100) == 0.5 and metrics.reciprocal_rank(RANKED, 100, 2) == 0.25
+    assert metrics.reciprocal_rank(RANKED, 1) == 0.0
+    assert metrics.recall(RANKED, JUDGED, 4) == pytest.approx(2 / 3) and metrics.recall(RANKED, JUDGED, 4, 2) == 0.5
     for exponential, most in ((False, 2), (True, 3)):  # gain of label 2; that of label 1 is 1
         got = 1 / math.log2(3) + most / math.log2(5)
         ideal = most + most / math.log2(3) + 1 / math.log2(4)
-        assert dcg(RANKED, 10, exponential=exponential) == pytest.approx(got)
-        assert ndcg(RANKED, JUDGED, 10, exponential=exponential) == pytest.approx(got / ideal)
+        assert metrics.dcg(RANKED, 10, exponential=exponential) == pytest.approx(got)
+        assert metrics.ndcg(RANKED, JUDGED, 10, exponential=exponential) == pytest.approx(got / ideal)
         at_2 = (1 / math.log2(3)) / (most + most / math.log2(3))
-        assert ndcg(RANKED, JUDGED, 2, exponential=exponential) == pytest.approx(at_2)
+        assert metrics.ndcg(RANKED, JUDGED, 2, exponential=exponential) == pytest.approx(at_2)
 
 
 def test_ndcg_is_that_of_ir_measures_and_the_papers_is_named() -> None:
@@ -55,32 +41,24 @@ def test_ndcg_is_that_of_ir_measures_and_the_papers_is_named() -> None:
     assert values["nDCG@10"] == pytest.approx(ir_measures.nDCG(gains={-1: 0}).calc_aggregate(qrels, scored))
 
 
-def test_empty_rankings_and_nothing_relevant_are_zero() -> None:
-    for text in ("Hit@1", "Recall@5", "MRR@100", "nDCG@10", "nDCG(exp)@10"):
-        assert Measure.parse(text).value([], [2, 1]) == 0.0
-        assert Measure.parse(text).value([0, 0], [0, 0]) == 0.0
-
-
 def _random_run(seed: int) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, float]]]:
     draw = random.Random(seed)
-    qrels, run = {}, {}
-    for number in range(30):
-        documents = [f"d{i}" for i in range(150)]
-        qrels[f"q{number}"] = {document: draw.choice([0, 0, 1, 2]) for document in draw.sample(documents, 40)}
-        qrels[f"q{number}"]["d0"] = 2  # the other tools have no policy for a question without a relevant passage
+    qrels, run, documents = {}, {}, [f"d{i}" for i in range(150)]
+    for query in (f"q{number}" for number in range(30)):
+        qrels[query] = {document: draw.choice([0, 0, 1, 2]) for document in draw.sample(documents, 40)}
+        qrels[query]["d0"] = 2  # the other tools have no policy for a question without a relevant passage
         ranking = draw.sample(documents, draw.choice([1, 7, 120]))
-        run[f"q{number}"] = {document: float(-rank) for rank, document in enumerate(ranking)}
+        run[query] = {document: float(-rank) for rank, document in enumerate(ranking)}
     return qrels, run
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_ir_measures_agrees_on_every_metric_of_every_question(seed: int) -> None:
     qrels, run = _random_run(seed)
     theirs = {
-        "Hit@1": "Success@1", "Hit@5": "Success@5", "Hit@10": "Success@10", "Hit@50": "Success@50",
-        "Hit@100": "Success@100", "Hit(rel=2)@1": "Success(rel=2)@1", "Hit(rel=2)@50": "Success(rel=2)@50",
-        "Recall@5": "R@5", "Recall@10": "R@10",
-        "Recall@50": "R@50", "MRR@100": "RR@100", "MRR(rel=2)@100": "RR(rel=2)@100",
+        "Hit@1": "Success@1", "Hit@10": "Success@10", "Hit@100": "Success@100", "Hit(rel=2)@1": "Success(rel=2)@1",
+        "Hit(rel=2)@50": "Success(rel=2)@50", "Recall@5": "R@5", "Recall@50": "R@50", "MRR@100": "RR@100",
+        "MRR(rel=2)@100": "RR(rel=2)@100",
     }  # fmt: skip
     measures = {ours: ir_measures.parse_measure(name) for ours, name in theirs.items()}
     measures |= {f"nDCG@{k}": ir_measures.nDCG @ k for k in (1, 10, 100)}
@@ -92,87 +70,64 @@ def test_ir_measures_agrees_on_every_metric_of_every_question(seed: int) -> None
         for value in ir_measures.iter_calc(list(some.values()), qrels, run)
     }
     for ours, measure in (measures | paper).items():
-        for question, value in run_values(rankings, qrels, Measure.parse(ours)).items():
+        for question, value in metrics.run_values(rankings, qrels, metrics.Measure.parse(ours)).items():
             assert value == pytest.approx(expected[str(measure), question], abs=1e-9), (ours, question)
-
-
-def test_pytrec_eval_agrees() -> None:
-    qrels, run = _random_run(7)
-    rankings = {query: sorted(scores, key=scores.__getitem__, reverse=True) for query, scores in run.items()}
-    names = {"success_10", "recall_50", "recip_rank", "ndcg_cut_10,100"}
-    expected = pytrec_eval.RelevanceEvaluator(qrels, names).evaluate(run)
-    pairs = {
-        "Hit@10": "success_10",
-        "Recall@50": "recall_50",
-        "MRR@1000": "recip_rank",
-        "nDCG@10": "ndcg_cut_10",
-        "nDCG@100": "ndcg_cut_100",
-    }
-    for ours, name in pairs.items():
-        for question, value in run_values(rankings, qrels, Measure.parse(ours)).items():
-            assert value == pytest.approx(expected[question][name], abs=1e-9)
 
 
 def test_one_policy_for_every_metric() -> None:
     qrels = {"a": {"x": 1}, "b": {"x": 0}, "c": {"x": 2}, "d": {}}
     run = {"a": ["x"], "b": ["x"]}
     for text in ("Hit@1", "Recall@5", "MRR@100", "nDCG@10", "nDCG(exp)@10"):
-        values = list(run_values(run, qrels, Measure.parse(text)).values())
+        values = list(metrics.run_values(run, qrels, metrics.Measure.parse(text)).values())
         assert values == [1.0, None, 0.0, None], text  # c was not retrieved: 0; b and d have nothing to retrieve: None
-        assert mean(values, "zero") == 0.25 and mean(values, "skip") == 0.5
-    assert mean([None], "skip") == 0.0 and mean(np.array([np.nan, 1.0]), "zero") == 0.5
+        assert metrics.mean(values, "zero") == 0.25 and metrics.mean(values, "skip") == 0.5
+    assert metrics.mean([None], "skip") == 0.0 and metrics.mean(np.array([np.nan, 1.0]), "zero") == 0.5
     with pytest.raises(SettingsError, match="Did you mean 'skip'"):
-        mean([1.0], "skipp")
+        metrics.mean([1.0], "skipp")
 
 
 def test_a_passage_twice_in_a_ranking_is_refused() -> None:
     with pytest.raises(InputError, match="'a' names a passage twice"):
-        run_values({"a": ["x", "x"]}, {"a": {"x": 1}}, Measure.parse("Hit@1"))
+        metrics.run_values({"a": ["x", "x"]}, {"a": {"x": 1}}, metrics.Measure.parse("Hit@1"))
 
 
-@pytest.mark.parametrize(
-    ("text", "hint"),
-    [
-        ("Hit", ""),
-        ("nDGC", "'nDCG'"),
-        ("nDGC@10", "'nDCG'"),
-        ("Hit(exp)@1", ""),
-        ("Hit@0", ""),
-        ("Hit(rel=0)@1", ""),
-        ("EM@1", ""),
-        ("", ""),
-    ],
-)
-def test_what_is_no_metric(text: str, hint: str) -> None:
+@pytest.mark.parametrize("text", ["Hit", "nDGC", "nDGC@10", "Hit(exp)@1", "Hit@0", "Hit(rel=0)@1", "EM@1", ""])
+def test_what_is_no_metric(text: str) -> None:
+    hint = "Did you mean 'nDCG'" if "nDGC" in text else ""
     with pytest.raises(SettingsError, match=f"not a ranking metric.*{hint}"):
-        Measure.parse(text)
+        metrics.Measure.parse(text)
 
 
-def test_measures_read_as_they_are_written() -> None:
-    for text, needs_all in (
-        *(("Hit@1", False), ("Recall(rel=2)@50", True), ("MRR@100", False)),
-        *(("nDCG@10", True), ("nDCG(exp)@10", True)),
-    ):
-        measure = Measure.parse(text)
-        assert (str(measure), measure.needs_all) == (text, needs_all)
+@pytest.mark.parametrize("text", ["Hit@1", "Recall(rel=2)@50", "MRR@100", "nDCG@10", "nDCG(exp)@10"])
+def test_measures_read_as_they_are_written(text: str) -> None:
+    measure = metrics.Measure.parse(text)
+    assert str(measure) == text and measure.needs_all == text.startswith(("Recall", "nDCG"))
+    assert measure.value([], [2, 1]) == measure.value([0, 0], [0, 0]) == 0.0
 
 
 def test_answers() -> None:
-    assert exact_match("The U.S.A.", ["United States", "USA"]) == 1.0
-    assert exact_match("", [""]) == 0.0 and exact_match("NO ANSWER", ["Lima"]) == 0.0
+    assert metrics.exact_match("The U.S.A.", ["United States", "USA"]) == 1.0
+    assert metrics.exact_match("", [""]) == 0.0 and metrics.exact_match("NO ANSWER", ["Lima"]) == 0.0
     # prediction {barack, h, obama}, gold {barack, obama}: precision 2/3, recall 1.
-    assert f1("Barack H. Obama", ["Lima", "Barack Obama"]) == pytest.approx(0.8)
-    assert f1("", ["x", ""]) == 0.0 and f1("x", []) == 0.0
-    assert answer_value("EM", "Lima", ["Lima"]) == 1.0
+    assert metrics.f1("Barack H. Obama", ["Lima", "Barack Obama"]) == pytest.approx(0.8)
+    assert metrics.f1("", ["x", ""]) == 0.0 and metrics.f1("x", []) == 0.0
+    assert metrics.answer_value("EM", "Lima", ["Lima"]) == 1.0
     with pytest.raises(SettingsError, match="reading metric"):
-        answer_value("BLEU", "a", ["a"])
+        metrics.answer_value("BLEU", "a", ["a"])
 
 
 def test_cover_em_is_on_token_boundaries_and_takes_any_alias() -> None:
-    assert cover_em("It was the United-States of America!", ["Lima", "unitedstates of america"]) == 1.0
-    assert cover_em("I think it is New  York City.", ["the new york"]) == 1.0
+    assert metrics.cover_em("It was the United-States of America!", ["Lima", "unitedstates of america"]) == 1.0
+    assert metrics.cover_em("I think it is New  York City.", ["the new york"]) == 1.0
     for prediction, gold in (("Limassol", "Lima"), ("Italian-American", "Italian"), ("in 2012", "12")):
-        assert (cover_em(prediction, [gold]), cover_em(prediction, [gold], substring=True)) == (0.0, 1.0)
-    assert cover_em("York is not new", ["New York"], substring=True) == cover_em("anything", ["?"], True) == 0.0
-    assert cover_em("York is not new", ["New York"]) == 0.0
-    assert cover_em("anything", ["", "?"]) == 0.0
+        assert (metrics.cover_em(prediction, [gold]), metrics.cover_em(prediction, [gold], substring=True)) == (
+            0.0,
+            1.0,
+        )
+    assert (
+        metrics.cover_em("York is not new", ["New York"], substring=True)
+        == metrics.cover_em("anything", ["?"], True)
+        == 0.0
+    )
+    assert metrics.cover_em("York is not new", ["New York"]) == 0.0
+    assert metrics.cover_em("anything", ["", "?"]) == 0.0

@@ -10,66 +10,58 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from quit.errors import SettingsError
-from quit.retrieval.complexity import (
-    ContainedOrNear,
-    LateInteraction,
-    Retrieved,
-    completeness,
-    contains_answer,
-    measure,
-    normalised_entropy,
-    token_head,
-)
+from quit.retrieval import complexity
 from quit.settings import FirstStages
 from tests.systems.benchmark import tiny
 
+TEXTS = ["Lesotho lies inside South Africa.", "Bread is made of flour."]
+
 
 def test_entropy_by_hand() -> None:
-    made = normalised_entropy(np.array([[1.0, 1, 1, 1], [1, 1, 0, 0], [3, 0, 0, 0], [0, 0, 0, 0]]))
+    made = complexity.normalised_entropy(np.array([[1.0, 1, 1, 1], [1, 1, 0, 0], [3, 0, 0, 0], [0, 0, 0, 0]]))
     assert made.tolist() == pytest.approx([1.0, 0.5, 0.0, 0.0])
-    skewed = normalised_entropy(np.array([[3.0, 1.0]]))[0]
+    skewed = complexity.normalised_entropy(np.array([[3.0, 1.0]]))[0]
     assert skewed == pytest.approx(-(0.75 * math.log(0.75) + 0.25 * math.log(0.25)) / math.log(2))
 
 
 def test_edge_cases() -> None:
-    assert normalised_entropy(np.array([[0.3], [0.0]])).tolist() == [1.0, 1.0]  # one token
-    assert completeness(np.zeros((0, 4))) == 0.0
-    assert completeness(np.array([[1.0, 1.0], [2.0, 0.0]])) == pytest.approx(0.5)
+    assert complexity.normalised_entropy(np.array([[0.3], [0.0]])).tolist() == [1.0, 1.0]  # one token
+    assert complexity.completeness(np.zeros((0, 4))) == 0.0
+    assert complexity.completeness(np.array([[1.0, 1.0], [2.0, 0.0]])) == pytest.approx(0.5)
 
 
 @given(arrays(np.float64, (3, 5), elements=st.floats(0, 1e6)))
 def test_entropy_is_between_none_and_all_and_knows_no_scale(relevance: np.ndarray) -> None:
-    made = normalised_entropy(relevance)
+    made = complexity.normalised_entropy(relevance)
     assert ((made >= 0) & (made <= 1 + 1e-12)).all()
-    assert made == pytest.approx(normalised_entropy(relevance * 8))
+    assert made == pytest.approx(complexity.normalised_entropy(relevance * 8))
 
 
 def test_answers_are_found_on_word_boundaries() -> None:
     texts = ["He was born in Rome, Italy.", "A romance", "The U.S.A. won"]
-    assert contains_answer(texts, ["rome"]).tolist() == [True, False, False]
-    assert contains_answer(texts, ["the usa", "  "]).tolist() == [False, False, True]
-    assert contains_answer(texts, [""]).tolist() == [False, False, False]
-    assert contains_answer([], ["x"]).tolist() == []
+    assert complexity.contains_answer(texts, ["rome"]).tolist() == [True, False, False]
+    assert complexity.contains_answer(texts, ["the usa", "  "]).tolist() == [False, False, True]
+    assert complexity.contains_answer(texts, [""]).tolist() == [False, False, False]
+    assert complexity.contains_answer([], ["x"]).tolist() == []
 
 
 def test_embedded_heads(encoder) -> None:
-    texts = ["Lesotho lies inside South Africa.", "Bread is made of flour."]
-    vectors = encoder.encode(texts)
-    head = ContainedOrNear(encoder)
-    made = head.scores("Which country?", ["Lesotho"], texts, vectors)
+    vectors = encoder.encode(TEXTS)
+    head = complexity.ContainedOrNear(encoder)
     near = float(vectors[1] @ encoder.encode(["Lesotho"])[0])
-    assert made.tolist() == [1.0, pytest.approx(min(1.0, max(0.0, (near - 0.1) / 0.5)))]
-    assert head.scores("Which country?", [], texts, vectors).tolist() == [0.0, 0.0]
-    tokens = LateInteraction(encoder).relevance("South Africa bread", texts)
-    asked, first = encoder.encode_tokens(["South Africa bread", texts[0]])
+    expected = [1.0, pytest.approx(min(1.0, max(0.0, (near - 0.1) / 0.5)))]
+    assert head.scores("Which country?", ["Lesotho"], TEXTS, vectors).tolist() == expected
+    assert head.scores("Which country?", [], TEXTS, vectors).tolist() == [0.0, 0.0]
+    tokens = complexity.LateInteraction(encoder).relevance("South Africa bread", TEXTS)
+    asked, first = encoder.encode_tokens(["South Africa bread", TEXTS[0]])
     assert tokens.shape == (2, len(asked)) and (tokens >= 0).all()
     assert tokens[0] == pytest.approx(np.clip((asked @ first.T).max(axis=1), 0, None))
     assert tokens[0, 0] > tokens[1, 0] and tokens[1, -1] > tokens[0, -1]
 
 
 def test_preparing_changes_no_bit(encoder) -> None:
-    texts = ["Lesotho lies inside South Africa.", "Bread is made of flour.", ""]
-    head = LateInteraction(encoder)
+    texts = [*TEXTS, ""]
+    head = complexity.LateInteraction(encoder)
     before = head.relevance("Which country?", texts)
     head.prepare(["Which country?", *texts, "another", "Which country?"])
     assert (head.relevance("Which country?", texts) == before).all() and before.shape == (3, 3)
@@ -84,28 +76,25 @@ def test_a_colbert_checkpoint_as_head(tmp_path: Path) -> None:
     model = sentence_transformers.MultiVectorEncoder(str(tmp_path / "bert"), device="cpu")
     model[0].query_expansion = {"strategy": "fixed", "attend": False, "length": 16}
     model.save_pretrained(str(tmp_path / "late"))
-    loaded = sentence_transformers.MultiVectorEncoder(str(tmp_path / "late"), device="cpu")
-    assert len(loaded.encode_query(["Which country?"])[0]) == 16  # padded with masks, as ColBERT's queries are
-
-    head = token_head("late", str(tmp_path / "late"), None, FirstStages(device="cpu"))
-    texts = ["Lesotho lies inside South Africa.", "Bread is made of flour."]
-    made = head.relevance("Which country?", texts)
+    assert len(model.encode_query(["Which country?"])[0]) == 16  # padded with masks, as ColBERT's queries are
+    head = complexity.token_head("late", str(tmp_path / "late"), None, FirstStages(device="cpu"))
+    made = head.relevance("Which country?", TEXTS)
     assert made.shape == (2, 5) and (made >= 0).all()  # [CLS] which country ? [SEP]
-    loaded[0].query_expansion = None
-    [asked] = loaded.encode_query(["Which country?"])
-    documents = [loaded.encode_document([text])[0] for text in texts]
+    model[0].query_expansion = None
+    [asked] = model.encode_query(["Which country?"])
+    documents = [model.encode_document([text])[0] for text in TEXTS]
     expected = [np.clip((np.asarray(asked) @ np.asarray(tokens).T).max(axis=1), 0, None) for tokens in documents]
     assert made == pytest.approx(np.array(expected), abs=1e-5)
-    head.prepare(texts[:1])
-    assert (head.relevance("Which country?", texts[::-1]) == made[::-1]).all()
+    head.prepare(TEXTS[:1])
+    assert (head.relevance("Which country?", TEXTS[::-1]) == made[::-1]).all()
 
 
 def test_a_sequence_to_sequence_head_is_the_probability_of_each_token(tmp_path: Path) -> None:
     import torch
 
     model, tokenizer = tiny.model(tmp_path, "T5ForConditionalGeneration", seed=2)
-    head = token_head("seq2seq", str(tmp_path), None, FirstStages(device="cpu"))
-    texts = ["Lesotho lies inside South Africa.", "Bread is made of flour.", ""]
+    head = complexity.token_head("seq2seq", str(tmp_path), None, FirstStages(device="cpu"))
+    texts = [*TEXTS, ""]
     made = head.relevance("Which country?", texts)
     assert made.shape == (3, 3) and ((made > 0) & (made < 1)).all()
     ids = tokenizer("Which country?", add_special_tokens=False)["input_ids"]
@@ -119,17 +108,14 @@ def test_a_sequence_to_sequence_head_is_the_probability_of_each_token(tmp_path: 
     assert head.relevance("", texts).shape == (3, 0)
 
 
-@pytest.mark.parametrize(
-    ("kind", "model", "said"),
-    [("late", "", "needs complexity.token_model"), ("minilm", "x", "leave complexity.token_")],
-)
-def test_a_head_without_its_model_is_refused(encoder, kind: str, model: str, said: str) -> None:
-    with pytest.raises(SettingsError, match=said):
-        token_head(kind, model, encoder, FirstStages())
+@pytest.mark.parametrize(("kind", "model"), [("late", ""), ("minilm", "x")])
+def test_a_head_without_its_model_is_refused(encoder, kind: str, model: str) -> None:
+    with pytest.raises(SettingsError, match="complexity.token_"):
+        complexity.token_head(kind, model, encoder, FirstStages())
 
 
 def test_measure_without_documents(encoder) -> None:
     vectors = np.zeros((0, encoder.dimension), dtype=np.float32)
-    heads = ContainedOrNear(encoder), LateInteraction(encoder)
-    made = measure("Q?", ["a"], [], vectors, encoder.encode(["Q?"])[0], *heads, 0.5)
-    assert made == Retrieved(0.0, 0.0, 0.0, 0.0, 0)
+    heads = complexity.ContainedOrNear(encoder), complexity.LateInteraction(encoder)
+    made = complexity.measure("Q?", ["a"], [], vectors, encoder.encode(["Q?"])[0], *heads, 0.5)
+    assert made == complexity.Retrieved(0.0, 0.0, 0.0, 0.0, 0)

@@ -5,11 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from quit.corpora.build import build
-from quit.corpora.sources import parse_corpus_source
 from quit.errors import InputError
 from quit.retrieval.corpus import Corpus, corpus_checksum
-from quit.settings import Corpora
+from tests.corpora.worlds import built
 from tests.rows import write_lines
 
 
@@ -49,23 +47,18 @@ def test_a_folder_is_its_corpus_file_else_all_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
+        (None, "There is no corpus"),
         ("{\n", "line 1: no JSON"),
         ("[1]\n", "line 1: expected an object"),
         ("", "no usable"),
         ('{"id": 1}\n', "no text"),
     ],
 )
-def test_a_corpus_that_is_none_is_an_error(tmp_path: Path, content: str, said: str) -> None:
-    path = tmp_path / "c.jsonl"
-    path.write_text(content)
+def test_a_corpus_that_is_none_is_an_error(tmp_path: Path, content: str | None, said: str) -> None:
+    if content is not None:
+        (tmp_path / "c.jsonl").write_text(content)
     with pytest.raises(InputError, match=said):
-        Corpus(path)
-
-
-def test_no_file_no_corpus(tmp_path: Path) -> None:
-    for path in (tmp_path, tmp_path / "nowhere"):
-        with pytest.raises(InputError, match="There is no corpus"):
-            corpus_checksum(path)
+        Corpus(tmp_path / "c.jsonl")
 
 
 def test_the_checksum_is_of_the_content_not_the_place(tmp_path: Path) -> None:
@@ -85,5 +78,5 @@ def test_lone_surrogates_are_repaired_and_long_ids_quoted_short(tmp_path: Path) 
     corpus = Corpus(path)
     assert list(corpus) == ["\U0001f600", "b\ufffd c\ufffdd"] and corpus.ids([0, 1]) == ["p", "a?"]
     assert len(corpus.rejects) == 1 and len(corpus.rejects[0].detail) < 200
-    built, _ = build([parse_corpus_source(f"jsonl:{path}")], tmp_path / "C", Corpora())
-    assert built.texts([0, 1]) == list(corpus) and built.rejects["position"].to_pylist() == [2]
+    other = built(tmp_path / "C", f"jsonl:{path}")
+    assert other.texts([0, 1]) == list(corpus) and other.rejects["position"].to_pylist() == [2]

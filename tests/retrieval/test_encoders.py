@@ -7,14 +7,7 @@ import pytest
 import sentence_transformers
 
 from quit.models.minilm_weights import model_folder
-from quit.retrieval.encoders import (
-    DenseEncoder,
-    LateEncoder,
-    SparseEncoder,
-    dense_encoder,
-    late_encoder,
-    sparse_encoder,
-)
+from quit.retrieval import encoders
 from quit.settings import FirstStages
 from tests.systems.benchmark import tiny
 
@@ -24,8 +17,8 @@ TEXTS = ["The Nile flows through Cairo.", "Lima is a capital.", "a", "It lies on
 
 def test_a_folder_of_sentence_transformers_is_the_model_it_is() -> None:
     """The published MiniLM through sentence-transformers against our own reading of the same weights."""
-    ours, theirs = dense_encoder("minilm", SETTINGS), dense_encoder(str(model_folder()), SETTINGS)
-    assert isinstance(ours, DenseEncoder) and isinstance(theirs, DenseEncoder)
+    ours, theirs = encoders.dense_encoder("minilm", SETTINGS), encoders.dense_encoder(str(model_folder()), SETTINGS)
+    assert isinstance(ours, encoders.DenseEncoder) and isinstance(theirs, encoders.DenseEncoder)
     assert ours.dimension == theirs.dimension == 384
     made = theirs.documents(TEXTS)
     assert made.dtype == np.float32
@@ -35,7 +28,10 @@ def test_a_folder_of_sentence_transformers_is_the_model_it_is() -> None:
 
 
 def test_bf16_is_near_and_another_identity() -> None:
-    full, half = dense_encoder("minilm", SETTINGS), dense_encoder("minilm", FirstStages(precision="bf16", device="cpu"))
+    full, half = (
+        encoders.dense_encoder("minilm", SETTINGS),
+        encoders.dense_encoder("minilm", FirstStages(precision="bf16", device="cpu")),
+    )
     assert full.identity != half.identity
     cosine = (full.documents(TEXTS) * half.documents(TEXTS)).sum(axis=1)
     assert (cosine > 0.999).all()
@@ -51,8 +47,8 @@ def masked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_sparse_encoder_gives_the_entries_of_its_dense_rows(masked: Path) -> None:
-    encoder = sparse_encoder(f"sparse:{masked}", SETTINGS)
-    assert isinstance(encoder, SparseEncoder)
+    encoder = encoders.sparse_encoder(f"sparse:{masked}", SETTINGS)
+    assert isinstance(encoder, encoders.SparseEncoder)
     found = encoder.documents(TEXTS)
     whole = sentence_transformers.SparseEncoder(str(masked), device="cpu").encode(TEXTS, convert_to_sparse_tensor=False)
     for (entries, weights), row in zip(found, whole.numpy(), strict=True):
@@ -64,8 +60,8 @@ def test_a_sparse_encoder_gives_the_entries_of_its_dense_rows(masked: Path) -> N
 def test_late_interaction_models_and_minilms_tokens(masked: Path, tmp_path: Path) -> None:
     tiny.late(tmp_path / "late", masked)
     for name in (f"late:{tmp_path / 'late'}", "late:minilm"):
-        encoder = late_encoder(name, SETTINGS)
-        assert isinstance(encoder, LateEncoder)
+        encoder = encoders.late_encoder(name, SETTINGS)
+        assert isinstance(encoder, encoders.LateEncoder)
         made = encoder.documents(TEXTS)
         assert len(made) == 4 and {one.shape[1] for one in made} == {encoder.dimension}
         assert len(made[0]) > len(made[2])

@@ -5,13 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from quit.errors import InputError, SettingsError
+from quit.errors import InputError, QuitError
 from quit.retrieval import vectors
 from quit.retrieval.first_stage import FusedStage, build_first_stage, open_first_stage
 from quit.retrieval.protocols import FirstStage
 from quit.settings import FirstStages
-from tests.corpora.worlds import Fixed, Given, corpus_of, unit, use
+from tests.corpora.worlds import Fixed, Given, corpus_of, entries, unit, use
 from tests.retrieval.test_hybrid import TEXTS, _bm25
+from tests.rows import write_lines
 
 SETTINGS = FirstStages()
 
@@ -35,11 +36,6 @@ def test_bm25_on_disk_is_lucenes(tmp_path: Path) -> None:
     assert np.allclose(found.scores, np.array(expected)[order], rtol=1e-5)
     assert len(nothing) == 0
     assert stage.search([question], 2)[0].rows.tolist() == order[:2]
-
-
-def test_a_corpus_of_stop_words_finds_nothing(tmp_path: Path) -> None:
-    corpus = corpus_of(["the", "of the"], tmp_path)
-    assert [len(one) for one in build_first_stage(corpus, "bm25", tmp_path / "I", SETTINGS).search(["the"], 5)] == [0]
 
 
 def test_a_dense_index_is_a_full_sort_and_new_documents_alone_are_encoded(tmp_path: Path, monkeypatch) -> None:
@@ -67,25 +63,16 @@ def test_a_dense_index_is_a_full_sort_and_new_documents_alone_are_encoded(tmp_pa
 def test_a_sparse_index_is_the_dot_product(tmp_path: Path, monkeypatch) -> None:
     rng = np.random.default_rng(2)
     texts = [f"text {row}" for row in range(25)]
-    drawn = {text: np.where(rng.random(40) < 0.2, rng.random(40), 0) for text in [*texts, "question"]}
-    weights = {text: values.astype(np.float32) for text, values in drawn.items()}
-
-    class Sparse:
-        name, identity, dimension = "sparse:x", "sparse:x@1", 40
-
-        def documents(self, some):
-            return [(np.flatnonzero(weights[t]).astype(np.int32), weights[t][np.flatnonzero(weights[t])]) for t in some]
-
-        queries = documents
-
-    monkeypatch.setattr("quit.retrieval.first_stage.sparse_encoder", lambda name, settings: Sparse())
+    weights = np.where(rng.random((26, 40)) < 0.2, rng.random((26, 40)), 0).astype(np.float32)
+    made = {text: (np.flatnonzero(row).astype(np.int32), row[row > 0]) for text, row in zip([*texts, "q"], weights)}
+    monkeypatch.setattr("quit.retrieval.first_stage.sparse_encoder", lambda *_: entries("sparse:x", 40, made))
     corpus = corpus_of(texts, tmp_path)
     build_first_stage(corpus, "sparse:x", tmp_path / "I", SETTINGS)
-    [found] = open_first_stage(tmp_path / "I", corpus, SETTINGS).search(["question"], 6)
-    scores = np.stack([weights[text] for text in texts]) @ weights["question"]
+    [found] = open_first_stage(tmp_path / "I", corpus, SETTINGS).search(["q"], 6)
+    scores = weights[:25] @ weights[25]
     order = [row for row in np.argsort(-scores, kind="stable") if scores[row] > 0][:6]
     assert found.rows.tolist() == order and np.allclose(found.scores, scores[order], atol=1e-6)
-    weights["text 3"][:] = np.nan
+    made["text 3"][1][:] = np.nan
     with pytest.raises(InputError, match=f"NaN or infinity for '{corpus.ids([3])[0]}'"):
         build_first_stage(corpus, "sparse:x", tmp_path / "J", SETTINGS)
 
@@ -100,13 +87,12 @@ def test_what_is_no_index(tmp_path: Path) -> None:
     corpus = corpus_of(TEXTS, tmp_path)
     with pytest.raises(InputError, match="holds no finished index"):
         open_first_stage(tmp_path / "nowhere", corpus, SETTINGS)
-    (tmp_path / "home").mkdir()
-    (tmp_path / "home" / "letter.txt").write_text("dear")
-    with pytest.raises(SettingsError, match=r"holds letter\.txt"):
-        build_first_stage(corpus, "bm25", tmp_path / "home", SETTINGS)
-    with pytest.raises(SettingsError, match="is not a dense encoder"):
-        build_first_stage(corpus, "late:minilm", tmp_path / "late", SETTINGS)
-    with pytest.raises(InputError, match="cannot be loaded"):
-        build_first_stage(corpus, str(tmp_path / "home"), tmp_path / "st", SETTINGS)
-    with pytest.raises(SettingsError, match=r"first_stages\.device is 'cuda:99'"):
-        build_first_stage(corpus, "minilm", tmp_path / "gpu", FirstStages(device="cuda:99"))
+    write_lines(tmp_path / "home" / "letter.txt", ["dear"])
+    for encoder, out, settings, said in (
+        ("bm25", "home", SETTINGS, r"holds letter\.txt"),
+        ("late:minilm", "late", SETTINGS, "is not a dense encoder"),
+        (str(tmp_path / "home"), "st", SETTINGS, "cannot be loaded"),
+        ("minilm", "gpu", FirstStages(device="cuda:99"), r"first_stages\.device is 'cuda:99'"),
+    ):
+        with pytest.raises(QuitError, match=said):
+            build_first_stage(corpus, encoder, tmp_path / out, settings)

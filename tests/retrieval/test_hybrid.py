@@ -7,6 +7,7 @@ import pytest
 
 from quit.retrieval import hybrid, search
 from quit.retrieval.hybrid import HybridIndex
+from tests.corpora.worlds import Dice
 
 TEXTS = [
     "The Nile flows through Khartoum and Cairo.",
@@ -25,27 +26,6 @@ TERMS = {  # Snowball's stems of the words that are not stop words, by hand
     "A river flows to the sea.": "river flow sea",
     "Which river flows through Khartoum, the Nile?": "river flow khartoum nile",
 }
-
-
-class Dice:
-    """An encoder whose vectors are drawn by the text's hash: any text, no model."""
-
-    identity = "dice"
-    dimension = 8
-
-    def __init__(self) -> None:
-        self.encoded = 0
-
-    def encode(self, texts):
-        self.encoded += len(texts)
-        made = np.zeros((len(texts), 8), dtype=np.float32)
-        for row, text in enumerate(texts):
-            draw = np.random.default_rng(list(text.encode())).normal(size=8)
-            made[row] = draw / np.linalg.norm(draw)
-        return made
-
-    def encode_tokens(self, texts):
-        return [self.encode(text.split()) for text in texts]
 
 
 def _bm25(question: str, k1: float, b: float) -> list[float]:

@@ -1,4 +1,4 @@
-"""Every way in which a QA system asks a language model, with a real one: SmolLM2-135M-Instruct on a real vLLM.
+"""SUNAR and bandits ask a real language model: SmolLM2-135M-Instruct on a real vLLM.
 
 What it says may differ between machines; counts that add up, shapes, and that a second run asks nothing may not.
 """
@@ -6,7 +6,6 @@ What it says may differ between machines; counts that add up, shapes, and that a
 import json
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,17 +14,10 @@ import pytest
 from quit.errors import SettingsError
 from quit.models.factory import Models
 from quit.models.prompting import load_prompt
-from quit.models.protocols import HintSet
-from quit.retrieval.complexity import Retrieved
 from quit.settings import Settings, parse
-from quit.stages.questions.candidates import candidate_pool
 from quit.systems.bandits import run as bandits
-from quit.systems.benchmark.listwise import ListwiseReranker, said
-from quit.systems.benchmark.plugins import PluginContext
 from quit.systems.collection import questions
-from quit.systems.complexity_models import Opinions
 from quit.systems.opening import Opened, language_model
-from quit.systems.retrieval_complexity import ComplexityQuestion, ComplexityResult
 from quit.systems.sunar.assembly import Assembly
 from quit.systems.sunar.queries import Query
 from quit.systems.sunar.reading import COUNTS, Asker, LanguageModelAnswers
@@ -52,7 +44,7 @@ def _answered(server: VllmServer) -> int:
     return int(server.metrics()["request_success"])
 
 
-@pytest.mark.parametrize("variant", ["sunar", "react-first", "searchain-first", "ircot", "chain-of-thought"])
+@pytest.mark.parametrize("variant", ["sunar", "react-first", "searchain-first", "ircot"])
 def test_sunar(real_model: VllmServer, variant: str, tmp_path: Path) -> None:
     sunar = {"language_model": NAME, "m": 2, "c": 2, "b": 2, "top": 2, "max_tokens": 32, "max_hops": 2}
     settings = _settings(real_model, sunar=sunar)
@@ -111,46 +103,6 @@ def test_decompositions_reports_and_judged_documents(real_model: VllmServer) -> 
     assert policy == bandits.FULL and report.citations == citations >= report.invented
     assert report.verdicts == (citations - report.invented + 2 if report.text else 0) >= report.unread
     assert all(0 <= share <= 1 for share in (report.citation_support, report.nugget_coverage, report.sentence_support))
-
-
-def test_listwise_reranking(real_model: VllmServer, tmp_path: Path) -> None:
-    settings = _settings(real_model, benchmark={"window": 3, "stride": 2, "rank_tokens": 24})
-    models = Models(settings)
-    passages: Any = SimpleNamespace(identity="none")
-    reranker = ListwiseReranker(PluginContext(passages, settings, models, tmp_path, {}, NAME))
-    values = reranker.score("Where was Walter Scott born?", TEXTS[:5])
-    assert sorted(values) == [1, 2, 3, 4, 5]
-    counts = reranker.counts
-    assert counts["windows"] == 2 >= counts["permutation"] + counts["unread"]
-    assert said(counts).startswith("2 windows")
-
-
-def test_complexity_baseline_and_own_answers(real_model: VllmServer) -> None:
-    settings = _settings(real_model, complexity={"baseline_model": NAME, "answer_model": NAME, "answer_tokens": 16})
-    opinions = Opinions(Models(settings), settings)
-    texts = ("What is the capital of France?", "Who is the mother of the director of Grey Harbour?")
-    asked = [ComplexityQuestion(str(number), text, ("Paris",)) for number, text in enumerate(texts)]
-    rated = opinions.added_to([ComplexityResult(question, Retrieved(0, 0, 0, 0, 1), 0.5, 1) for question in asked])
-    said_complex = [rating.said_complex for rating in rated]
-    assert opinions.about["baseline_replies"] == {"verdicts": 2, "unread": said_complex.count(None)}
-    replies = opinions.about["answer_replies"]
-    assert replies["answers"] == 2 >= replies["no_answer"] and replies["unread_verdicts"] == 0
-    assert all(rating.correct in (True, False) for rating in rated)
-
-
-def test_convergence(real_model: VllmServer) -> None:
-    convergence = {"method": "llm", "language_model": NAME, "candidate_cap": 4}
-    settings = _settings(real_model, convergence=convergence)
-    models = Models(settings)
-    row = {"question_id": "q", "question": "Which country is meant?", "answers": ["Lesotho"]}
-    [drawn] = candidate_pool(None, models, settings).draw([row])  # type: ignore[arg-type]
-    assert len(drawn) <= 3 and "lesotho" not in {candidate.candidate.casefold() for candidate in drawn}
-    hints = ("It lies inside another country.", "Its flag shows a black hat.")
-    model: Any = models.convergence
-    item = HintSet(row["question"], hints, "Lesotho", ("Andorra", "Bhutan"), "LOC")  # type: ignore[arg-type]
-    [values], [unread] = model.counted([item])
-    assert len(values) == 2 and all(0 <= value <= 1 for value in values)
-    assert len(unread) == 2 and all(0 <= candidates <= 3 for candidates in unread)
 
 
 def test_a_prompt_that_is_too_long_is_one_line_that_says_what_to_do(real_model: VllmServer) -> None:

@@ -7,31 +7,29 @@ import pytest
 from quit.models.generation.base import ChatRequest
 from quit.models.prompting import load_prompt
 from quit.settings.bandits import Reports
+from quit.systems import reports
 from quit.systems.relevance import YesNo
-from quit.systems.reports import (
-    NUGGET_FIELDS,
-    REPORT_FIELDS,
-    SUPPORT_FIELDS,
-    Nugget,
-    ReportJudge,
-    ReportTask,
-    ReportWriter,
-    parse_report,
-)
 from tests.systems.scripted import scripted
 
-TASK = ReportTask(
+TASK = reports.ReportTask(
     "q1",
     "Who leads the land of the blankets?",
     (("d1", "Lesotho is known for blankets."), ("d2", "Letsie III is king of Lesotho."), ("d3", "Bread is baked.")),
-    (Nugget("Which land?", "Lesotho"), Nugget("Who leads it?", "Letsie III"), Nugget("Since when?", "1996")),
+    (
+        reports.Nugget("Which land?", "Lesotho"),
+        reports.Nugget("Who leads it?", "Letsie III"),
+        reports.Nugget("Since when?", "1996"),
+    ),
 )
 
 
-def judge_of(reply: Callable[[ChatRequest], str], settings: Reports) -> ReportJudge:
+def judge_of(reply: Callable[[ChatRequest], str], settings: Reports) -> reports.ReportJudge:
     generator = scripted(reply)
-    support, nugget = load_prompt("report_support", SUPPORT_FIELDS), load_prompt("report_nugget", NUGGET_FIELDS)
-    return ReportJudge(YesNo(generator, support, attempts=2), YesNo(generator, nugget, attempts=2), settings)
+    support, nugget = (
+        load_prompt("report_support", reports.SUPPORT_FIELDS),
+        load_prompt("report_nugget", reports.NUGGET_FIELDS),
+    )
+    return reports.ReportJudge(YesNo(generator, support, attempts=2), YesNo(generator, nugget, attempts=2), settings)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +46,7 @@ def judge_of(reply: Callable[[ChatRequest], str], settings: Reports) -> ReportJu
     ],
 )  # fmt: skip
 def test_sentences_and_their_citations(text: str, expected: list) -> None:
-    assert [(one.text, one.cited) for one in parse_report(text)] == expected
+    assert [(one.text, one.cited) for one in reports.parse_report(text)] == expected
 
 
 def test_scores_follow_from_verdicts() -> None:
@@ -83,7 +81,9 @@ def test_the_writer_sees_numbered_documents_and_skips_empty_selections() -> None
         seen.append(request.fields["documents"])
         return " It is Lesotho [1]. "
 
-    writer = ReportWriter(scripted(reply), load_prompt("report", REPORT_FIELDS), Reports(document_words=2))
-    empty = ReportTask("q2", "Who?", (), ())
+    writer = reports.ReportWriter(
+        scripted(reply), load_prompt("report", reports.REPORT_FIELDS), Reports(document_words=2)
+    )
+    empty = reports.ReportTask("q2", "Who?", (), ())
     assert writer.write([empty, TASK]) == [("", False), ("It is Lesotho [1].", False)]
     assert seen == ["[1] Lesotho is\n\n[2] Letsie III\n\n[3] Bread is"]

@@ -1,8 +1,8 @@
 """``quit complexity``: ratings follow the formulas, agreement is found where it is and not where it is not, bad input
 is named."""
 
-import json
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +23,7 @@ from quit.systems import retrieval_complexity as rrcp
 from quit.systems.collection import questions
 from quit.systems.complexity_models import Opinions
 from quit.systems.relevance import JudgedAnswers
+from tests.rows import write_lines
 from tests.systems.scripted import SmallCollection, Talks, WordOverlap
 from tests.systems.scripted import settings as talking
 
@@ -58,10 +59,16 @@ class Answers:
 def rated_of(encoder) -> list[rrcp.ComplexityResult]:
     collection = SmallCollection(DOCUMENTS, QUERIES, {})
     stage = WordOverlap(collection)
-    asked = rrcp.questions_of(questions(collection))
     found = (lambda texts: [ranking.rows for ranking in stage.search(texts, 3)],
              lambda rows: encoder.encode(collection.texts(rows.tolist())))  # fmt: skip
+    asked = rrcp.questions_of(questions(collection))
     return rrcp.rate(asked, collection, *found, encoder, Answers(), Tokens(), SETTINGS)
+
+
+def result(answerability: float = 0.1, complete: float = 0.5, documents: int = 3, t_ans: float = 0.5, **question):
+    """A rated question: complete from 0.9, answerable from ``t_ans``."""
+    asked = rrcp.ComplexityQuestion(**{"query_id": "q", "text": "q", "answers": ("Letsie III",), **question})
+    return rrcp.ComplexityResult(asked, Retrieved(answerability, 0.0, complete, 0.1, documents), t_ans, 0.9)
 
 
 def test_ratings(encoder, tmp_path: Path) -> None:
@@ -79,36 +86,33 @@ def test_ratings(encoder, tmp_path: Path) -> None:
     table = pq.read_table(tmp_path / "complexity.parquet")
     decisions = table["query_id"].to_pylist(), table["complex"].to_pylist()
     assert decisions == (["q", "q-s1", "q-s2"], [True, False, True])
-    first = (tmp_path / "complexity.parquet").read_bytes(), (tmp_path / "complexity.json").read_bytes()
+    first = {path: path.read_bytes() for path in tmp_path.iterdir()}
     rrcp.write(rated_of(encoder), tmp_path, {}, SETTINGS)
-    assert first == ((tmp_path / "complexity.parquet").read_bytes(), (tmp_path / "complexity.json").read_bytes())
+    assert first == {path: path.read_bytes() for path in tmp_path.iterdir()} and len(first) == 2
     assert next(pieces(made)).startswith("3 questions")
 
 
 def test_complex_is_neither_answerable_nor_complete() -> None:
-    def decided(answerability: float, complete: float, documents: int = 3, t_ans: float = 0.5):
-        asked = rrcp.ComplexityQuestion("q", "q", ("a",))
-        rated = rrcp.ComplexityResult(asked, Retrieved(answerability, 0.0, complete, 0.0, documents), t_ans, 0.9)
-        return rated.answerable, rated.complete, rated.complex
+    for given, answerable, complete in (
+        ((0.5, 0.2), True, False),
+        ((0.49, 0.9), False, True),
+        ((0.49, 0.89), False, False),
+        ((0.0, 0.0, 0, 0.0), False, False),  # no documents: neither
+    ):
+        rated = result(*given)
+        assert (rated.answerable, rated.complete) == (answerable, complete)
+        assert rated.complex == (not answerable and not complete)
 
-    assert decided(0.5, 0.2) == (True, False, False)
-    assert decided(0.49, 0.9) == (False, True, False)
-    assert decided(0.49, 0.89) == (False, False, True)
-    assert decided(0.0, 0.0, documents=0) == (False, False, True)  # no documents: neither
-    assert decided(0, 0, documents=0, t_ans=0.0)[0] is False
 
-
+@cache
 def drawn(informative: bool) -> list[rrcp.ComplexityResult]:
     rng = np.random.default_rng(4)
     made = []
     for number in range(120):
         hops = int(rng.integers(1, 5))
-        falling = np.clip(1 - 0.25 * hops + 0.1 * rng.normal(), 0, 1) if informative else None
-        answerability = float(falling) if informative else rng.random()
-        complete = float(rng.random())
-        got = Retrieved(answerability, 0.5, complete, 0.1, 3)
-        asked = rrcp.ComplexityQuestion(str(number), "q", ("a",), hops, f"{hops}hop", str(number // 2))
-        made.append(rrcp.ComplexityResult(asked, got, 0.5, 0.9))
+        falling = float(np.clip(1 - 0.25 * hops + 0.1 * rng.normal(), 0, 1)) if informative else rng.random()
+        question = {"query_id": str(number), "hops": hops, "kind": f"{hops}hop", "group": str(number // 2)}
+        made.append(result(falling, rng.random(), **question))
     return made
 
 
@@ -157,11 +161,7 @@ def test_opinions_of_language_models() -> None:
 
     settings = talking(complexity={"baseline_model": "tiny", "answer_model": "tiny"})
     opinions = Opinions(Talks(settings, reply), settings)
-    got = Retrieved(0.1, 0.0, 0.5, 0.1, 3)
-    rated = [
-        rrcp.ComplexityResult(rrcp.ComplexityQuestion(text, text, ("Letsie III",)), got, 0.5, 0.9)
-        for text in ("Who?", "What?", "Why?")
-    ]
+    rated = [result(query_id=text, text=text) for text in ("Who?", "What?", "Why?")]
     opined = opinions.added_to(rated)
     assert [rating.said_complex for rating in opined] == [True, False, None]
     assert [rating.correct for rating in opined] == [True, False, False]
@@ -172,49 +172,49 @@ def test_opinions_of_language_models() -> None:
 
 
 def test_a_judge_as_head() -> None:
+    verdicts = {"x": (True, None), "y": (False, None), "p": (False, 0.7), "hm": (None, None)}
+
     class Judge:
         name = identity = "judge"
 
         def verdicts(self, items, sample=0):
-            return [
-                Verdict(None, None, "hm")
-                if "hm" in item.candidate
-                else Verdict("x" in item.candidate, 0.7 if "p" in item.candidate else None, "")
-                for item in items
-            ]
+            return [Verdict(*verdicts[item.candidate], "") for item in items]
 
     head = JudgedAnswers(Judge())
-    assert head.scores("q", ["a"], ["x", "y", "p", "hm"], np.zeros((4, 2))).tolist() == [1.0, 0.0, 0.7, 0.0]
+    assert head.scores("q", ["a"], list(verdicts), np.zeros((4, 2))).tolist() == [1.0, 0.0, 0.7, 0.0]
     assert head.unread == 1
     assert head.scores("q", [], ["x"], np.zeros((1, 2))).tolist() == [0.0]
 
 
+GOOD = '{"id": 7, "question": "Who?", "answers": ["x"], "hops": 2}\n'
+
+
 @pytest.mark.parametrize(
-    ("line", "named"),
-    [("{", "line 2"), ('{"id": 1}', "line 2"), ('{"id": 1, "question": "q", "answers": []}', "answers"),
-     ('{"id": 1, "question": "q", "answers": ["a"], "hops": "2"}', "hops"), ("[]", "line 2"),
-     ('{"id": 1, "question": "q", "answers": ["a"], "complex": 1}', "complex")],
+    ("text", "named"),
+    [(GOOD + "{", "line 2"), (GOOD + '{"id": 1}', "line 2"),
+     (GOOD + '{"id": 1, "question": "q", "answers": []}', "answers"), (GOOD + "[]", "line 2"),
+     (GOOD + '{"id": 1, "question": "q", "answers": ["a"], "hops": "2"}', "hops"),
+     (GOOD + '{"id": 1, "question": "q", "answers": ["a"], "complex": 1}', "complex"),
+     ("\n", "holds no question")],
 )  # fmt: skip
-def test_bad_question_files_name_the_line(tmp_path: Path, line: str, named: str) -> None:
+def test_bad_question_files_name_the_line(tmp_path: Path, text: str, named: str) -> None:
     path = tmp_path / "q.jsonl"
-    good = json.dumps({"id": 7, "question": "Who?", "answers": ["x"], "hops": 2})
-    path.write_text(f"{good}\n{line}\n")
+    with pytest.raises(InputError, match="Cannot read the questions"):
+        rrcp.read_questions(path)
+    path.write_text(text)
     with pytest.raises(InputError, match=named):
         rrcp.read_questions(path)
-    path.write_text(good + "\n")
+    path.write_text(GOOD)
     assert rrcp.read_questions(path) == [rrcp.ComplexityQuestion("7", "Who?", ("x",), 2, None, "7")]
 
 
 def test_labels_of_a_file_are_what_complexity_is_compared_with(tmp_path: Path) -> None:
-    path = tmp_path / "q.jsonl"
     rows = [{"complex": True}, {"complex": False, "hops": 3}, {"hops": 2}, {}]
-    lines = [json.dumps({"id": number, "question": "q", "answers": ["a"], **row}) for number, row in enumerate(rows)]
-    path.write_text("\n".join(lines))
-    asked = rrcp.read_questions(path)
+    given = [{"id": number, "question": "q", "answers": ["a"], **row} for number, row in enumerate(rows)]
+    asked = rrcp.read_questions(write_lines(tmp_path / "q.jsonl", given))
     assert [one.label for one in asked] == [True, False, True, None]
     # Complex are 0 and 1 (no document holds an answer), so of the three labelled ones 0 is right and 1 and 2 are wrong.
-    got = [Retrieved(float(number > 1), 0.0, 0.1, 0.1, 3) for number in range(4)]
-    rated = [rrcp.ComplexityResult(one, retrieved, 0.5, 0.9) for one, retrieved in zip(asked, got, strict=True)]
+    rated = [replace(result(float(number > 1), 0.1), question=one) for number, one in enumerate(asked)]
     found = rrcp.agreement(rated, SETTINGS)["known_complex"]
     assert (found["items"], found["positive"], found["complex"]["accuracy"]) == (3, 2, pytest.approx(1 / 3))
     whole = rrcp.write(rated, tmp_path, {}, SETTINGS)
@@ -222,11 +222,6 @@ def test_labels_of_a_file_are_what_complexity_is_compared_with(tmp_path: Path) -
     assert pq.read_table(tmp_path / "complexity.parquet")["known_complex"].to_pylist() == [True, False, None, None]
 
 
-def test_nothing_to_ask(tmp_path: Path) -> None:
-    (tmp_path / "e.jsonl").write_text("\n")
-    with pytest.raises(InputError, match="holds no question"):
-        rrcp.read_questions(tmp_path / "e.jsonl")
-    with pytest.raises(InputError, match="Cannot read the questions"):
-        rrcp.read_questions(tmp_path / "none.jsonl")
+def test_nothing_to_ask() -> None:
     with pytest.raises(InputError, match="None of the questions has an answer"):
         rrcp.questions_of(questions(SmallCollection(DOCUMENTS, QUERIES[3:], {})))

@@ -1,7 +1,5 @@
 """Arms and requests of a small corpus: sub-questions, two levels, written ones; what is relevant, and to whom."""
 
-import json
-import re
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +37,12 @@ def collection() -> SmallCollection:
     return SmallCollection(DOCUMENTS, QUERIES, QRELS)
 
 
+def _requests(collection: SmallCollection, parts=None, **more):
+    """The requests of some parts, without them of the sub-questions."""
+    parts = arms.sub_questions(questions(collection)) if parts is None else parts
+    return arms.requests(parts, collection, WordOverlap(collection), SETTINGS, **more)
+
+
 def test_sub_questions_in_the_order_of_their_hops(collection: SmallCollection) -> None:
     [q, p] = questions(collection)
     assert ([step.query_id for step in q.steps], q.kind, p.steps) == (["q-s1", "q-s2"], "2hop", ())
@@ -49,13 +53,7 @@ def test_sub_questions_in_the_order_of_their_hops(collection: SmallCollection) -
 
 
 def test_requests_hold_what_the_first_stage_finds(collection: SmallCollection) -> None:
-    [made] = arms.requests(
-        arms.sub_questions(questions(collection)),
-        collection,
-        WordOverlap(collection),
-        SETTINGS,
-        vectors=lambda rows: np.eye(5)[rows],
-    )
+    [made] = _requests(collection, vectors=lambda rows: np.eye(5)[rows])
     assert made.documents.tolist() == [[0, 3, -1], [1, 4, 0]]
     assert made.relevant.tolist() == [[True, True, False], [True, False, True]]
     assert made.observed.tolist() == made.relevant.astype(float).tolist()
@@ -74,17 +72,22 @@ def test_policies_can_observe_scores_or_a_judge(collection: SmallCollection) -> 
             assert question == "Who reigns inside South Africa?" and answers == ("Letsie III",)
             return np.array([1.5 if "king" in text else 0.2 for text in texts])
 
-    parts = arms.sub_questions(questions(collection))
-    [judged] = arms.requests(parts, collection, WordOverlap(collection), SETTINGS, relevance=King())
+    [judged] = _requests(collection, relevance=King())
     assert judged.observed.tolist() == [[0.2, 0.2, 0.0], [1.0, 1.0, 0.2]]
     assert judged.relevant.tolist() == [[True, True, False], [True, False, True]]  # metrics still go by the qrels
-    [scored] = arms.requests(parts, collection, WordOverlap(collection), SETTINGS, relevance="scores")
+    [scored] = _requests(collection, relevance="scores")
     assert scored.observed * 3 == pytest.approx(np.array([[3, 1, 0], [2, 1, 0]]))
 
 
 def test_a_second_level_is_made_of_titles_and_no_labels(collection: SmallCollection) -> None:
     collection._qrels = {}
-    [made] = arms.two_level(arms.sub_questions(questions(collection)), collection, WordOverlap(collection), SETTINGS)
+
+    def levels(settings: Bandits) -> arms.Decomposed:
+        parts = arms.sub_questions(questions(collection))
+        [made] = arms.two_level(parts, collection, WordOverlap(collection), settings)
+        return made
+
+    made = levels(SETTINGS)
     assert made.arms == (
         "country inside South Africa",
         "king of Lesotho",
@@ -92,14 +95,12 @@ def test_a_second_level_is_made_of_titles_and_no_labels(collection: SmallCollect
         "king of Lesotho Letsie III",  # a blank title and Lesotho refine nothing
     )
     assert made.parents == (-1, -1, 0, 1)
-    few = Bandits(documents=3, arms=3)
-    [made] = arms.two_level(arms.sub_questions(questions(collection)), collection, WordOverlap(collection), few)
-    assert len(made.arms) == 3
+    assert len(levels(Bandits(documents=3, arms=3)).arms) == 3
 
 
 def test_a_question_that_matches_nothing_has_empty_lists(collection: SmallCollection) -> None:
     part = arms.Decomposed(questions(collection)[1], ("xyzzy", "plugh"), (-1, -1))
-    [made] = arms.requests([part], collection, WordOverlap(collection), SETTINGS, vectors=lambda rows: np.eye(5)[rows])
+    [made] = _requests(collection, [part], vectors=lambda rows: np.eye(5)[rows])
     assert made.size == 0 and made.relevant_share == 0.0 and made.gold.shape == (0,) and made.nuggets.shape == (0, 0)
 
 
@@ -130,16 +131,17 @@ def test_what_can_be_read_of_a_reply(reply: str, expected: list[str]) -> None:
 
 
 def test_the_last_item_of_a_reply_that_was_cut_does_not_count() -> None:
-    reply = "1. county of Van Hook Township\n2. seat of Mount"
-    assert parse_queries(reply) == ["county of Van Hook Township", "seat of Mount"]
-    assert parse_queries(reply, cut=True) == ["county of Van Hook Township"]
+    assert parse_queries("1. county of Van Hook Township\n2. seat of Mount", cut=True) == [
+        "county of Van Hook Township"
+    ]
 
 
-def test_half_from_each_prompt_and_no_two_alike() -> None:
-    assert together(list("abcd"), list("efgh"), 4) == ["a", "b", "e", "f"]
-    assert together(["a"], list("efgh"), 4) == ["a", "e", "f", "g"]
-    assert together(list("abcd"), ["A!", "e"], 4) == ["a", "b", "c", "e"]
-    assert together([], [], 4) == []
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [("abcd", "efgh", "abef"), ("a", "efgh", "aefg"), ("abcd", "Ae", "abce"), ("", "", "")],
+)
+def test_half_from_each_prompt_and_no_two_alike(first: str, second: str, expected: str) -> None:
+    assert together(list(first), list(second), 4) == list(expected)
 
 
 def decomposition(reply) -> LLMDecomposition:
@@ -164,45 +166,35 @@ def test_a_model_is_asked_with_both_prompts() -> None:
 
 
 def test_a_model_that_rambles_is_asked_again_and_then_the_request_stands_alone() -> None:
-    calls: list[int] = []
-
-    def reply(request: ChatRequest) -> str:
-        calls.append(request.sample)
-        return "Well, " * 200
-
-    writer = decomposition(reply)
+    writer = decomposition(lambda request: "Well, " * 200)
     assert writer.sub_queries([DecompositionRequest("q7", "A request")]) == [["A request"]]
-    assert sorted(calls) == [0, 0, 1, 1]
     assert writer.counts == {"replies": 4, "unread": 4, "cut": 0, "decompositions": 1, "without_sub_queries": 1}
 
 
 def test_written_arms_become_requests(collection: SmallCollection) -> None:
-    writer = decomposition(lambda request: '["king of Lesotho", "flour"]')
-    found = questions(collection)
-    made = arms.written(found, collection, WordOverlap(collection), writer, SETTINGS)
+    def written(reply) -> list[arms.Decomposed]:
+        return arms.written(questions(collection), collection, WordOverlap(collection), decomposition(reply), SETTINGS)
+
+    made = written(lambda request: '["king of Lesotho", "flour"]')
     assert [part.arms for part in made] == [("king of Lesotho", "flour")] * 4
-    requests = arms.requests(made, collection, WordOverlap(collection), SETTINGS)
+    requests = _requests(collection, made)
     assert requests[0].relevant.any() and not requests[1].relevant.any()
-    assert [(request.request_id, request.stream) for request in requests] == [
-        ("q", "q"), ("p", "p"), ("q", "q#1"), ("p", "p#1"),
-    ]  # fmt: skip
-    writer = decomposition(lambda request: f'["query {request.sample}"]')
-    made = arms.written(found[:1], collection, WordOverlap(collection), writer, SETTINGS)
-    assert [(part.arms, part.number) for part in made] == [(("query 0",), 0), (("query 2",), 1)]  # two attempts each
+    streams = [(request.request_id, request.stream) for request in requests]
+    assert streams == [("q", "q"), ("p", "p"), ("q", "q#1"), ("p", "p#1")]
+    made = written(lambda request: f'["query {request.sample}"]')  # two attempts each
+    assert [(part.arms, part.number) for part in made[::2]] == [(("query 0",), 0), (("query 2",), 1)]
 
 
 def test_arms_of_a_file_are_any_tree(collection: SmallCollection, tmp_path: Path) -> None:
-    path = tmp_path / "arms.jsonl"
     lines = [
         {"query_id": "q", "arms": ["country", "king", "king of Lesotho"], "parents": [None, -1, 1]},
         {"query_id": "elsewhere", "arms": ["x"]},
         {"query_id": "q", "arms": ["Lesotho"]},
     ]
-    write_lines(path, lines)
-    made = arms.of_file(path, questions(collection))
+    made = arms.of_file(write_lines(tmp_path / "arms.jsonl", lines), questions(collection))
     found = [(part.arms, part.parents, part.number) for part in made]
     assert found == [(("country", "king", "king of Lesotho"), (-1, -1, 1), 0), (("Lesotho",), (-1,), 1)]
-    [tree, flat] = arms.requests(made, collection, WordOverlap(collection), SETTINGS)
+    [tree, flat] = _requests(collection, made)
     assert tree.children(1).tolist() == [2] and (flat.request_id, flat.decomposition) == ("q", 1)
 
 
@@ -220,15 +212,5 @@ def test_arms_of_a_file_are_any_tree(collection: SmallCollection, tmp_path: Path
     ],
 )
 def test_arms_that_cannot_be_used_are_named(collection: SmallCollection, tmp_path: Path, row: dict, said: str) -> None:
-    path = tmp_path / "arms.jsonl"
-    path.write_text(json.dumps(row))
     with pytest.raises(InputError, match=said):
-        arms.of_file(path, questions(collection))
-
-
-@pytest.mark.parametrize("name", ["decompose_definitional", "decompose_specialised"])
-def test_decomposition_prompts_have_the_four_points_of_figures_6_and_7(name: str) -> None:
-    [(role, text)] = load_prompt(name, FIELDS).turns
-    assert role == "user" and re.findall(r"^(\d)\. ", text, re.MULTILINE) == ["1", "2", "3", "4"]
-    points = re.split(r"^\d\. ", text, flags=re.MULTILINE)
-    assert "context" in points[1] and "{count}" in points[2] and "{date}" in points[3] and "JSON" in points[4]
+        arms.of_file(write_lines(tmp_path / "arms.jsonl", [row]), questions(collection))

@@ -40,15 +40,14 @@ def test_the_order_of_requests_changes_nothing(grid) -> None:
 
 
 def test_requests_below_the_share_are_left_out_and_counted() -> None:
-    poor, good = request_of([[1] + [0] * 19], name="poor"), request_of([[1, 0]], name="good")
-    none = request_of([[0, 0]], name="none")
-    chosen = policies(SETTINGS, ["bernoulli"])
-    made = evaluate([poor, none, good], chosen, SETTINGS)
-    assert (len(made.requests), made.left_out, made.without_relevant) == (3, 0, 1)
-    made = evaluate([poor, none, good], chosen, SETTINGS.model_copy(update={"least_relevant": 0.1}))
-    assert (len(made.requests), made.left_out, made.without_relevant) == (1, 2, 0)
+    lists = {"poor": [[1] + [0] * 19], "none": [[0, 0]], "good": [[1, 0]]}
+    requests = [request_of(lists[name], name=name) for name in lists]
+    chosen, strict = policies(SETTINGS, ["bernoulli"]), SETTINGS.model_copy(update={"least_relevant": 0.1})
+    for settings, counts in ((SETTINGS, (3, 0, 1)), (strict, (1, 2, 0))):
+        made = evaluate(requests, chosen, settings)
+        assert (len(made.requests), made.left_out, made.without_relevant) == counts
     with pytest.raises(InputError, match="None of 1 requests can be simulated"):
-        evaluate([none], chosen, SETTINGS.model_copy(update={"least_relevant": 0.1}))
+        evaluate(requests[1:2], chosen, strict)
 
 
 def test_decompositions_of_a_request_are_averaged_and_it_counts_once() -> None:
@@ -67,6 +66,10 @@ def test_empty_rankings_and_budgets_below_one_document_score_nothing() -> None:
     assert made.value("bernoulli", 0.1).tolist() == [0.0, 0.0]
 
 
+def _row(rows, **wanted):
+    return next(row for row in rows if wanted.items() <= row.items())
+
+
 def test_what_is_written(grid, tmp_path: Path) -> None:
     whole = curves.write(grid, tmp_path, {"arms_from": "test"})
     with (tmp_path / "bandits.csv").open() as file:
@@ -74,16 +77,13 @@ def test_what_is_written(grid, tmp_path: Path) -> None:
     # the two extremes have no tree
     flat, tree = len(grid.policies), sum(policy.expands for policy in grid.policies)
     assert len(rows) == (flat + tree) * 10 * 7 and tree == flat - 2
-    wanted = {"policy": "bernoulli", "structure": "flat", "metric": "precision"}
-    own = [row for row in rows if wanted.items() <= row.items()]
-    means = [grid.value("bernoulli", budget).mean() for budget in SETTINGS.budgets]
-    assert [float(row["value"]) for row in own] == pytest.approx(means)
-    assert all(float(row["low"]) <= float(row["value"]) <= float(row["high"]) for row in own)
-    base = next(row for row in rows if row["policy"] == "random-rank-aware" and row["metric"] == "precision")
-    assert (float(base["difference"]), float(base["difference_low"]), float(base["difference_high"])) == (0, 0, 0)
+    own = _row(rows, policy="bernoulli", structure="flat", metric="precision", budget="0.1")
+    low, value, high = (float(own[name]) for name in ("low", "value", "high"))
+    assert low <= value <= high and value == pytest.approx(grid.value("bernoulli", 0.1).mean())
+    base = _row(rows, policy="random-rank-aware", metric="precision")
+    assert {float(base[name]) for name in ("difference", "difference_low", "difference_high")} == {0}
     assert json.loads((tmp_path / "bandits.json").read_text())["trees"] == whole["trees"]
-    wanted = {"policy": "bernoulli", "budget": 0.1, "metric": "precision"}
-    at = next(row for row in whole["trees"] if wanted.items() <= row.items())
+    at = _row(whole["trees"], policy="bernoulli", budget=0.1, metric="precision")
     assert at["tree"] == pytest.approx(grid.value("bernoulli", 0.1, structure="tree").mean())
     first, recall = (curves.plot(grid, tmp_path, metric).read_bytes() for metric in ("precision", "recall"))
     assert first[:4] == recall[:4] == b"\x89PNG" and first != recall

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quit.systems.bandits.metrics import alpha_ndcg, budget_documents, first_seen, ideal_gains, measure
+from quit.systems.bandits.metrics import alpha_ndcg, budget_documents, ideal_gains, measure
 from tests.systems.bandits.requests import request_of
 
 NEVER = np.iinfo(np.int64).max
@@ -84,11 +84,9 @@ def test_nothing_relevant_and_nothing_at_all() -> None:
         assert at.tolist() == [[0.0]]
 
 
-def test_budgets_round_down() -> None:
-    assert budget_documents(20, [0.1, 0.3, 0.7, 1.0]) == [2, 6, 14, 20]
-    assert budget_documents(3, [0.1, 0.3, 0.34]) == [0, 0, 1]
-
-
-def test_first_seen() -> None:
-    order, places = np.array([[2, 0, 1], [1, 2, 0]]), np.array([0, 1, 0])
-    assert first_seen(order, places, 3).tolist() == [[0, 2, NEVER], [1, 0, NEVER]]
+@pytest.mark.parametrize(
+    ("size", "shares", "documents"),
+    [(20, [0.1, 0.3, 0.7, 1.0], [2, 6, 14, 20]), (3, [0.1, 0.3, 0.34], [0, 0, 1])],
+)
+def test_budgets_round_down(size: int, shares: list[float], documents: list[int]) -> None:
+    assert budget_documents(size, shares) == documents

@@ -75,10 +75,6 @@ def test_which_arms_expand(relevant: int, pulls: int, expected: bool) -> None:
     assert not expands(np.array([TAU]), np.array([N]), N, TAU), "above tau, not at it"
 
 
-def test_a_child_keeps_the_mean() -> None:
-    assert BETA.inherited(np.array([5.0, 1.0]), 0.91).tolist() == pytest.approx([4.55, 0.91])
-
-
 @pytest.mark.parametrize(("alpha", "beta"), [(1, 1), (1, 11), (11, 1), (3.6, 2.4), (6, 6)])
 def test_tabulated_quantiles_are_those_of_the_distribution(alpha: float, beta: float) -> None:
     table = QuantileTable(1024)

@@ -9,7 +9,7 @@ import pytest
 from quit.dataset.dataset import Dataset
 from quit.dataset.release_tables import export_tables_of_release
 from quit.settings import load
-from quit.systems.benchmark.plugins import PluginContext, available, collection_of
+from quit.systems.benchmark.plugins import PluginContext, collection_of
 from quit.systems.benchmark.task import release_task
 from tests.release import small
 
@@ -43,10 +43,3 @@ def world(release: Path, tmp_path: Path) -> Any:
         return PluginContext(**{**given, **changes})
 
     return SimpleNamespace(dataset=dataset, task=task, context=context, release=release)
-
-
-@pytest.fixture(autouse=True)
-def _entry_points_are_read_anew():
-    available.cache_clear()
-    yield
-    available.cache_clear()

@@ -2,8 +2,10 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from unittest.mock import DEFAULT, patch
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -11,7 +13,6 @@ import pytest
 
 from quit.contracts.benchmark import COMPARISONS, FIGURES, RELABELLED, RESULTS
 from quit.errors import InputError, SettingsError, WorkspaceError
-from quit.evaluate.metrics import Measure
 from quit.models.protocols import NO_ANSWER
 from quit.retrieval.corpus import Corpus
 from quit.retrieval.protocols import Ranking
@@ -21,7 +22,7 @@ from quit.systems.benchmark import plugins
 from quit.systems.benchmark import stages as module_stages
 from quit.systems.benchmark.benchmark import BenchmarkRequest, make_runner, run_benchmark
 from quit.systems.benchmark.leaderboard import page
-from quit.systems.benchmark.relabel import known_verdicts, relabel
+from quit.systems.benchmark.relabel import RetrievedLabels, known_verdicts, relabel
 from quit.systems.benchmark.results import Scores, falling, file_name
 from quit.systems.benchmark.run import System, reordered
 from quit.systems.benchmark.stages import Stages
@@ -47,24 +48,27 @@ def reader(monkeypatch) -> Reads:
     return made
 
 
-def _values(outcome) -> dict[tuple, float]:
-    keys = ("corpus", "retriever", "reranker", "reader", "strategy", "k", "metric")
-    return {tuple(row[key] for key in keys): row["value"] for row in outcome.results.to_pylist()}
-
-
-def test_a_run_and_its_files(release: Path, tmp_path: Path, reader: Reads) -> None:
-    out = tmp_path / "out"
+@pytest.fixture
+def run(release: Path, tmp_path: Path, reader: Reads):
+    """Run the benchmark on the release with BM25 and the scripted reader."""
     request = BenchmarkRequest(release, "all", ("bm25",), (), ("scripted",))
-    outcome = run_benchmark(request, load("embedded", QUICK).settings, out)
-    found = _values(outcome)
+    return lambda *more: run_benchmark(request, load("embedded", [*QUICK, *more]).settings, tmp_path / "out")
+
+
+def test_a_run_and_its_files_and_a_second_one_that_asks_nothing(
+    run, tmp_path: Path, reader: Reads, notes: list[str]
+) -> None:
+    out, outcome = tmp_path / "out", run()
+    keys = ("retriever", "reranker", "reader", "strategy", "k", "metric")
+    found = {tuple(row[key] for key in keys): row["value"] for row in outcome.results.to_pylist()}
     # Every passage of q3, read alone: two texts make the reader say Lima. "lima!" equals it, "It is Lima" only covers
     # it.
-    assert found["release", "oracle", "oracle", "scripted", "any", 1, "EM"] == pytest.approx(1 / 3)
-    assert found["release", "oracle", "oracle", "", "", 0, "nDCG@10"] == 1.0
+    assert found["oracle", "oracle", "scripted", "any", 1, "EM"] == pytest.approx(1 / 3)
+    assert found["oracle", "oracle", "", "", 0, "nDCG@10"] == 1.0
     # The oracle's rows of q3 in order: hint 0 first. Union of the first three is "Pacific, Pizarro".
-    assert found["release", "oracle", "", "scripted", "norm", 3, "EM"] == 0.0
-    assert found["release", "oracle", "", "scripted", "norm", 3, "cover-EM"] == pytest.approx(1 / 3)
-    assert found["release", "oracle", "", "scripted", "norm", 1, "cover-EM"] == 0.0
+    assert found["oracle", "", "scripted", "norm", 3, "EM"] == 0.0
+    assert found["oracle", "", "scripted", "norm", 3, "cover-EM"] == pytest.approx(1 / 3)
+    assert found["oracle", "", "scripted", "norm", 1, "cover-EM"] == 0.0
     described = json.loads((out / "run.json").read_text())
     assert described["runs"] == {
         "release-bm25.run": "release: bm25", "release-bm25-oracle.run": "release: bm25 + oracle",
@@ -72,8 +76,18 @@ def test_a_run_and_its_files(release: Path, tmp_path: Path, reader: Reads) -> No
     }  # fmt: skip
     assert pq.read_table(out / "results.parquet").equals(outcome.results)
     assert json.loads((out / "results.json").read_text()) == outcome.results.to_pylist()
-    values = pq.read_table(out / "values.parquet")
-    assert len(values) == 3 * len(outcome.results)
+    assert len(pq.read_table(out / "values.parquet")) == 3 * len(outcome.results)
+
+    assert any(text.startswith("retrieve") for text in notes)
+    before = {path: path.read_bytes() for path in out.iterdir() if path.is_file()}
+    assert len(before) >= 7
+    asked = len(reader.asked)
+    notes.clear()
+    run()
+    assert notes == ["evaluate"] and len(reader.asked) == asked
+    assert {path: path.read_bytes() for path in before} == before
+    run("benchmark.k=[1,2]")  # another k reads only what it adds; retrieval stays
+    assert not any(text.startswith("retrieve") for text in notes)
 
 
 def test_scores_of_run_files_fall_strictly() -> None:
@@ -81,26 +95,6 @@ def test_scores_of_run_files_fall_strictly() -> None:
     texts = [float(f"{one:.9g}") for one in made]
     assert all(np.float32(a) > np.float32(b) for a, b in pairwise(texts))
     assert made[0] == 2.0 and made[3] == 1.0 and falling(np.array([])) == []
-
-
-def test_a_second_run_asks_nothing_and_writes_the_same_bytes(
-    release: Path, tmp_path: Path, reader: Reads, notes: list[str]
-) -> None:
-    out = tmp_path / "out"
-    request = BenchmarkRequest(release, "all", ("bm25",), (), ("scripted",))
-    run_benchmark(request, load("embedded", QUICK).settings, out)
-    assert any(text.startswith("retrieve") for text in notes)
-    tables = [f"{name}.parquet" for name in ("results", "values", "comparisons", "figures")]
-    names = (*tables, "leaderboard.html", "run.json", "qrels.txt")
-    before = {name: (out / name).read_bytes() for name in names}
-    asked = len(reader.asked)
-    notes.clear()
-    run_benchmark(request, load("embedded", QUICK).settings, out)
-    assert notes == ["evaluate"] and len(reader.asked) == asked
-    assert {name: (out / name).read_bytes() for name in names} == before
-    # Another k reads only what it adds; retrieval stays.
-    run_benchmark(request, load("embedded", [*QUICK, "benchmark.k=[1,2]"]).settings, out)
-    assert not any(text.startswith("retrieve") for text in notes)
 
 
 def test_a_killed_step_goes_on_at_its_first_missing_part(tmp_path: Path, monkeypatch) -> None:
@@ -133,7 +127,7 @@ def test_a_part_on_disk_has_its_counts_after_a_kill(file: int, tmp_path: Path, m
     """Killed at each of the files that are written beside the first part."""
     monkeypatch.setattr(module_stages, "PART", 1)
 
-    def table() -> Counter[str]:
+    def counts() -> Counter[str]:
         stages, counter = Stages(tmp_path), Counter()
 
         def make(places: range) -> list[dict]:
@@ -143,18 +137,11 @@ def test_a_part_on_disk_has_its_counts_after_a_kill(file: int, tmp_path: Path, m
         stages.table("rerank", "x", {}, ["0", "1"], RELABELLED, make, counter)
         return stages.counts["rerank x"]
 
-    real, written = module_stages.write_json, []
-
-    def killed(path: Path, value: object) -> None:
-        written.append(path)
-        if len(written) == file:
-            raise KeyboardInterrupt
-        real(path, value)
-
-    monkeypatch.setattr(module_stages, "write_json", killed)
-    with pytest.raises(KeyboardInterrupt):
-        table()
-    assert table() == table() == {"windows": 2}
+    writes = [DEFAULT] * (file - 1) + [KeyboardInterrupt]
+    written = patch.object(module_stages, "write_json", wraps=module_stages.write_json, side_effect=writes)
+    with written, pytest.raises(KeyboardInterrupt):
+        counts()
+    assert counts() == counts() == {"windows": 2}
 
 
 def test_an_empty_ranking_is_no_answer_and_nobody_is_asked(world, tmp_path: Path, reader: Reads) -> None:
@@ -188,22 +175,21 @@ def test_reranked_passages_stay_in_front_of_the_rest() -> None:
     assert made.rows.tolist() == [6, 5, 7, 8] and (np.diff(made.scores) <= 0).all() and made.scores[3] < 0.1
 
 
-def test_passages_of_another_corpus_are_relabelled(tmp_path: Path) -> None:
-    path = tmp_path / "c.jsonl"
+def test_passages_of_another_corpus_are_relabelled(world, tmp_path: Path) -> None:
     texts = ["Lima it is.", "A capital.", "La Lima.", "Unsure.", "Known as right.", "Silent."]
-    write_lines(path, ({"id": str(i), "text": text} for i, text in enumerate(texts)))
-    passages = DocumentPassages(Corpus(path))
+    path = write_lines(tmp_path / "c.jsonl", ({"id": str(i), "text": text} for i, text in enumerate(texts)))
     queries = [
         BenchmarkQuery("q3", "Capital of Peru?", ("Lima",), ("Lima",)),
         BenchmarkQuery("q4", "Other?", ("x",), ("x",)),
     ]
     said = {0: "LIMA", 2: "La Lima", 3: "Perhaps", 4: "Reviewed", 5: NO_ANSWER}
-    one = _reads({texts[place]: answer for place, answer in said.items()})
-    two = _reads({texts[1]: "la lima", texts[5]: NO_ANSWER})
+    readers = [_reads({texts[place]: answer for place, answer in said.items()}),
+               _reads({texts[1]: "la lima", texts[5]: NO_ANSWER})]  # fmt: skip
     judge = Rules({"La Lima": True, "Perhaps": None})
-    known = {("q3", "reviewed"): True}
+    known = known_verdicts(world.dataset.tables.verdicts)
+    assert known["q3", "lima"] is True and known["q3", "wrong"] is False
     rows = [np.arange(6), np.array([], dtype=np.int64)]
-    labels = relabel(queries, rows, passages, [one, two], judge, known)
+    labels = relabel(queries, rows, DocumentPassages(Corpus(path)), readers, judge, {("q3", "reviewed"): True})
     # 0 equals gold; 1 by the second labeler; 2 by the judge; 3 could not be read; 4 by the release's verdict; 5 NO
     # ANSWER.
     assert labels == [{0: 2, 1: 2, 2: 2, 3: 0, 4: 2, 5: 0}, {}]
@@ -211,40 +197,30 @@ def test_passages_of_another_corpus_are_relabelled(tmp_path: Path) -> None:
     assert sorted(judge.asked) == [("q3", "La Lima"), ("q3", "Perhaps"), ("q3", "Wrong")]
 
 
-def test_known_verdicts_leave_out_what_could_not_be_read(world) -> None:
-    found = known_verdicts(world.dataset.tables.verdicts)
-    assert found["q3", "lima"] is True and found["q3", "wrong"] is False
-
-
 def test_other_corpora_have_hit_and_mrr_at_label_2_only(world) -> None:
-    from dataclasses import replace
-
-    from quit.systems.benchmark.relabel import RetrievedLabels
-
     task = replace(world.task, name="beside", relevance=RetrievedLabels([{7: 2, 3: 0}, {3: 0}, {}]))
     rankings = [Ranking(np.array(rows, dtype=np.int64), np.zeros(len(rows))) for rows in ([3, 7], [3], [])]
+    metrics = ("Hit@1", "Recall@5", "nDCG@10", "Hit(rel=2)@1", "Hit(rel=2)@10", "MRR(rel=2)@100", "Recall(rel=2)@10")
     scores = Scores(task)
-    scores.add_system(System(task, "x", "", "", "", rankings), [str(one) for one in map(Measure.parse, _METRICS)])
+    scores.add_system(System(task, "x", "", "", "", rankings), metrics)
     found = {name: values.tolist() for (_, name), values in scores.values.items()}
     assert found == {"Hit(rel=2)@1": [0, 0, 0], "Hit(rel=2)@10": [1, 0, 0], "MRR(rel=2)@100": [0.5, 0, 0]}
-
-
-_METRICS = ("Hit@1", "Recall@5", "nDCG@10", "Hit(rel=2)@1", "Hit(rel=2)@10", "MRR(rel=2)@100", "Recall(rel=2)@10")
 
 
 def test_the_leaderboard_escapes_everything_that_is_not_ours() -> None:
     evil = "<script>alert('x')</script>&\""
     row = {"corpus": evil, "retriever": evil, "reranker": "", "reader": evil, "strategy": "norm", "k": 1,
            "metric": evil, "value": 0.5, "low": 0.4, "high": 0.6, "questions": 3}  # fmt: skip
-    bound = {**row, "retriever": "oracle", "value": 1.0}
-    pair = {"corpus": evil, "metric": evil, "reader": evil, "strategy": "", "k": 0, "a": evil, "b": evil,
-            "difference": 0.1, "low": 0.0, "high": 0.2, "p_randomisation": 0.5, "p_t": 0.5, "p_holm": 1.0}  # fmt: skip
+    pair = {**row, "a": evil, "b": evil, "difference": 0.1, "p_randomisation": 0.5, "p_t": 0.5, "p_holm": 1.0}
     points = [
         {**row, "figure": figure, "line": evil, "x": evil if figure == "5" else "1", "y": 0.5, "passages": 1}
         for figure in ("4 left", "4 right", "5", "6")
     ]
-    points = [{name: point[name] for name in FIGURES.schema.names} for point in points]
-    compared, figures = COMPARISONS.from_rows([pair]), FIGURES.from_rows(points)
+    compared, figures = (
+        table.from_rows([{name: each[name] for name in table.schema.names} for each in rows])
+        for table, rows in ((COMPARISONS, [pair]), (FIGURES, points))
+    )
+    bound = {**row, "retriever": "oracle", "value": 1.0}
     made = page({evil: evil}, RESULTS.from_rows([row, bound]), compared, figures)
     assert "<script" not in made and "&lt;script&gt;" in made and "http" not in made and "src=" not in made
     assert 'best">50.00' in made and 'best">100.00' not in made  # a bound is no system

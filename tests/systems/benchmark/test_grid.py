@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from quit.errors import QuitError, SettingsError
+from quit.errors import SettingsError
 from quit.models.protocols import NO_ANSWER
 from quit.settings import load
 from quit.systems.benchmark.benchmark import BenchmarkRequest
@@ -45,15 +45,13 @@ def test_the_weights_that_put_the_right_hint_first_win(release: Path, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("changes", "overrides", "error", "message"),
+    ("changes", "overrides", "message"),
     [
-        ({"readers": ()}, [], SettingsError, "at least one --reader"),
-        ({}, ["benchmark.k=[1]"], SettingsError, "a k above 1"),
-        ({"retrievers": ("bm52",)}, [], SettingsError, "Did you mean 'bm25'"),
-        ({}, ["benchmark.grid=[1.5]"], QuitError, "benchmark.grid"),
+        ({"readers": ()}, [], "at least one --reader"),
+        ({}, ["benchmark.k=[1]"], "a k above 1"),
     ],
 )
-def test_bad_requests(release: Path, tmp_path: Path, changes, overrides, error, message: str) -> None:
+def test_bad_requests(release: Path, tmp_path: Path, changes, overrides, message: str) -> None:
     given = {"release": release, "split": "test", "readers": ("minilm-late",), "bounds": False, **changes}
-    with pytest.raises(error, match=message):
+    with pytest.raises(SettingsError, match=message):
         run_grid(BenchmarkRequest(**given), load("embedded", overrides).settings, tmp_path / "out")

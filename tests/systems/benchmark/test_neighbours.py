@@ -1,5 +1,7 @@
 """NAR over subsets of hints: passages against brute force, a walk by hand."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -31,26 +33,15 @@ def test_selected_passages_are_those_of_so_many_hints(hints: int, first_order: b
 
 VECTORS = {
     **dict.fromkeys(("apple", "apple tree", "apple apple tree"), (1.0, 0.0)),
-    "pear": (0.8, 0.6),
-    "pear plum": (0.6, 0.8),
-    "plum": (0.0, 1.0),
+    **{"pear": (0.8, 0.6), "pear plum": (0.6, 0.8), "plum": (0.0, 1.0)},
 }
 SCORES = {"apple": 0.2, "apple tree": 0.4, "apple apple tree": 0.5, "pear": 0.9}
-
-
-class Fake:
-    """MiniLM and late interaction of a few texts."""
-
-    name = identity = "fake"
-
-    def __init__(self, _) -> None:
-        pass
-
-    def documents(self, texts):
-        return np.array([VECTORS[text] for text in texts], dtype=np.float32)
-
-    def score(self, _, texts):
-        return np.array([SCORES[text] for text in texts])
+FAKE = SimpleNamespace(  # MiniLM and late interaction of a few texts
+    name="fake",
+    identity="fake",
+    documents=lambda texts: np.array([VECTORS[text] for text in texts], dtype=np.float32),
+    score=lambda _, texts: np.array([SCORES[text] for text in texts]),
+)
 
 
 @pytest.mark.parametrize(
@@ -63,8 +54,8 @@ class Fake:
     ],
 )
 def test_nar_walks_to_another_question(world, monkeypatch, count: int, rows: list[int]) -> None:
-    monkeypatch.setattr(neighbours, "EmbeddedEncoder", Fake)
-    monkeypatch.setattr(neighbours, "LateReranker", Fake)
+    for name in ("EmbeddedEncoder", "LateReranker"):
+        monkeypatch.setattr(neighbours, name, lambda _: FAKE)
     passages = FakePassages(parts=[("apple", "apple tree"), ("pear", "plum")])  # of each: 0, 01, 1, 10
     context = world.context("sunar.b=1", "sunar.c=3", passages=passages)
     retriever = make_retriever(f"nar:bm25,{count}", context)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from quit.errors import InputError, SettingsError
+from quit.errors import InputError, QuitError, SettingsError
 from quit.models.generation import ChatRequest
 from quit.models.minilm_weights import model_folder
 from quit.retrieval.protocols import Scorer
@@ -22,63 +22,60 @@ from tests.systems.scripted import settings as talking
 TEXTS = ["it flows north", "he came from malaga", "it is very long"]
 
 
-@pytest.fixture
-def t5(tmp_path: Path):
-    return tiny.t5(tmp_path / "t5", "who flows it north is long he malaga")
-
-
-def test_monot5_is_the_first_tokens_true_against_false(world, t5) -> None:
-    folder, model, tokenizer = t5
-    reranker = make_reranker(f"monot5:{folder}", world.context("benchmark.batch=2"))
-    assert isinstance(reranker, Scorer)
-    found = reranker.score("who", TEXTS)
-    for text, score in zip(TEXTS, found, strict=True):
-        given = tokenizer(f"Query: who Document: {text} Relevant:", return_tensors="pt")
-        with torch.inference_mode():
-            logits = model(input_ids=given["input_ids"], decoder_input_ids=torch.tensor([[0]])).logits[0, 0]
-        true, false = (float(logits[tokenizer.convert_tokens_to_ids(word)]) for word in ("true", "false"))
-        assert score == pytest.approx(true - np.logaddexp(true, false), abs=1e-5)
-    assert len(reranker.score("who", [])) == 0
-
-
-def test_rankt5_is_the_logit_of_its_sentinel_token(world, tmp_path: Path) -> None:
-    folder, model, tokenizer = tiny.t5(tmp_path / "t5", "<extra_id_10> who flows it north is long he malaga")
-    reranker = make_reranker(f"rankt5:{folder}", world.context("benchmark.batch=2"))
-    for text, score in zip(TEXTS, reranker.score("who", TEXTS), strict=True):
-        given = tokenizer(f"Query: who Document: {text}", return_tensors="pt")["input_ids"]
-        with torch.inference_mode():
-            logits = model(input_ids=given, decoder_input_ids=torch.tensor([[0]])).logits[0, 0]
-        assert score == pytest.approx(float(logits[tokenizer.convert_tokens_to_ids("<extra_id_10>")]), abs=1e-5)
-
-
+WORDS = "who flows it north is long he malaga"
 QUESTION = "who flows north"
 
 
-def test_upr_over_an_encoder_decoder_is_the_mean_log_probability_of_the_question(world, t5) -> None:
-    """Against the loss of transformers itself, one text at a time: T5's mean cross-entropy over question and end."""
-    folder, model, tokenizer = t5
-    reranker = make_reranker(f"upr:{folder}", world.context("benchmark.batch=2", "benchmark.upr_prompt={passage} is"))
-    assert isinstance(reranker, Scorer)
+@pytest.fixture
+def t5(tmp_path: Path):
+    return tiny.t5(tmp_path / "t5", f"<extra_id_10> {WORDS}")
+
+
+def _monot5(model, tokenizer, text: str) -> float:
+    """The first token's probability of true against false."""
+    given = tokenizer(f"Query: {QUESTION} Document: {text} Relevant:", return_tensors="pt")["input_ids"]
+    logits = model(input_ids=given, decoder_input_ids=torch.tensor([[0]])).logits[0, 0]
+    true, false = (float(logits[tokenizer.convert_tokens_to_ids(word)]) for word in ("true", "false"))
+    return true - np.logaddexp(true, false)
+
+
+def _rankt5(model, tokenizer, text: str) -> float:
+    """The first token's logit of the sentinel."""
+    given = tokenizer(f"Query: {QUESTION} Document: {text}", return_tensors="pt")["input_ids"]
+    logits = model(input_ids=given, decoder_input_ids=torch.tensor([[0]])).logits[0, 0]
+    return float(logits[tokenizer.convert_tokens_to_ids("<extra_id_10>")])
+
+
+def _upr(model, tokenizer, text: str) -> float:
+    """The loss of transformers itself: T5's mean cross-entropy over question and end."""
     labels = torch.tensor([[*tokenizer(QUESTION)["input_ids"], tokenizer.eos_token_id]])
-    for text, score in zip(TEXTS, reranker.score(QUESTION, TEXTS), strict=True):
-        with torch.inference_mode():
-            asked = tokenizer(f"{text} is", return_tensors="pt", return_token_type_ids=False)
-            loss = model(**asked, labels=labels).loss
-        assert score == pytest.approx(-float(loss), abs=1e-5)
-    assert len(reranker.score(QUESTION, [])) == 0
+    asked = tokenizer(f"{text} is", return_tensors="pt", return_token_type_ids=False)
+    return -float(model(**asked, labels=labels).loss)
 
 
-def test_upr_over_a_causal_model_counts_the_question_alone(world, tmp_path: Path) -> None:
-    folder = tmp_path / "gpt"
-    model, tokenizer = tiny.model(folder, "GPT2LMHeadModel", "who flows it north is long he malaga", seed=2)
-    context = world.context("benchmark.batch=2", "benchmark.upr_prompt={passage} is")
+def _upr_of_a_causal_model(model, tokenizer, text: str) -> float:
+    """The same, over the question alone: -100 is what the loss leaves out."""
+    read = tokenizer(f"{text} is")["input_ids"]
     asked = [*tokenizer(QUESTION)["input_ids"], tokenizer.eos_token_id]
-    for text, score in zip(TEXTS, make_reranker(f"upr:{folder}", context).score(QUESTION, TEXTS), strict=True):
-        read = tokenizer(f"{text} is")["input_ids"]
-        labels = torch.tensor([[-100] * len(read) + asked])  # -100: what the loss leaves out
-        with torch.inference_mode():
-            loss = model(input_ids=torch.tensor([[*read, *asked]]), labels=labels).loss
-        assert score == pytest.approx(-float(loss), abs=1e-5)
+    labels = torch.tensor([[-100] * len(read) + asked])
+    return -float(model(input_ids=torch.tensor([[*read, *asked]]), labels=labels).loss)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"), [("monot5", _monot5), ("rankt5", _rankt5), ("upr", _upr), ("upr", _upr_of_a_causal_model)]
+)
+def test_scores_are_those_of_transformers_one_text_at_a_time(world, t5, tmp_path: Path, kind: str, expected) -> None:
+    folder, model, tokenizer = t5
+    if expected is _upr_of_a_causal_model:
+        folder = tmp_path / "gpt"
+        model, tokenizer = tiny.model(folder, "GPT2LMHeadModel", WORDS, seed=2)
+    context = world.context("benchmark.batch=2", "benchmark.upr_prompt={passage} is")
+    reranker = make_reranker(f"{kind}:{folder}", context)
+    assert isinstance(reranker, Scorer)
+    with torch.inference_mode():
+        scores = [expected(model, tokenizer, text) for text in TEXTS]
+    assert reranker.score(QUESTION, TEXTS) == pytest.approx(scores, abs=1e-5)
+    assert len(reranker.score(QUESTION, [])) == 0
 
 
 def test_upr_ranks_by_another_prompt_under_another_identity(world, t5) -> None:
@@ -110,12 +107,13 @@ def test_a_model_without_the_words_of_its_kind_is_refused(world, t5, name: str, 
         ("upr:MINILM", "not a language model"),
         ("monot5:MINILM", "cannot be loaded"),
         ("late:MINILM", "not a multi-vector model"),
+        ("listwise:minilm-late", "This profile has none"),
         *((name, "Name the model") for name in ("cross-encoder", "monot5", "upr")),
         ("cross-encoder:/absent", "There is no model folder"),
     ],
 )
 def test_models_that_cannot_rerank_are_refused(world, name: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(QuitError, match=message):
         make_reranker(name.replace("MINILM", str(model_folder())), world.context()).score("who", TEXTS)
 
 
@@ -188,8 +186,3 @@ def test_a_model_that_rambles_leaves_the_order_as_it_was(world) -> None:
     assert np.argsort(-reranker.score("q", ["3 a", "1 b", "4 c"])).tolist() == [0, 1, 2]
     assert reranker.counts == {"windows": 1, "permutation": 0, "unread": 1, "cut": 0}
     assert len(reranker.score("q", [])) == 0
-
-
-def test_listwise_needs_a_language_model_of_the_profile(world) -> None:
-    with pytest.raises(SettingsError, match="This profile has none"):
-        make_reranker("listwise:minilm-late", world.context())

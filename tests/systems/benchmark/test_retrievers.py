@@ -1,7 +1,5 @@
 """Retrievers against other tools and brute force over every passage."""
 
-import zlib
-
 import bm25s
 import numpy as np
 import pytest
@@ -10,10 +8,11 @@ from quit.errors import InputError
 from quit.retrieval.encoders import TokenVectors
 from quit.retrieval.protocols import FirstStage
 from quit.stages.labelling.passages import permutations
-from quit.systems.benchmark.dense import DenseRetriever, SentenceRetriever
+from quit.systems.benchmark.dense import DenseRetriever
 from quit.systems.benchmark.late import LateRetriever
 from quit.systems.benchmark.plugins import make_retriever
 from quit.systems.benchmark.sparse import Bm25Retriever
+from tests.corpora.worlds import Dice
 
 
 class FakePassages:
@@ -57,7 +56,8 @@ def test_bm25_has_the_scores_of_an_index_of_every_permutation(world) -> None:
     ids = [[vocabulary.setdefault(term, len(vocabulary)) for term in text.split()] for text in texts]
     index = bm25s.BM25(k1=0.9, b=0.4, method="lucene", backend="numpy")
     index.index((ids, vocabulary), show_progress=False)
-    found = Bm25Retriever(world.context(passages=passages)).search(QUERIES, 1000)
+    retriever = Bm25Retriever(world.context(passages=passages))
+    found = retriever.search(QUERIES, 1000)
     for query, one in zip(QUERIES, found, strict=True):
         asked = [vocabulary[term] for term in query.split() if term in vocabulary]
         theirs = index.get_scores_from_ids(asked) if asked else np.zeros(len(texts))
@@ -66,86 +66,41 @@ def test_bm25_has_the_scores_of_an_index_of_every_permutation(world) -> None:
         assert one.scores == pytest.approx(theirs[one.rows], rel=1e-5)
         assert (np.diff(one.scores) <= 0).all()
     assert len(found[3]) == 0  # shares no term
-
-
-def test_bm25_cut_is_the_head_of_the_whole_ranking(world) -> None:
-    retriever = Bm25Retriever(world.context(passages=FakePassages(3)))
-    [whole], [cut] = retriever.search(QUERIES[:1], 1000), retriever.search(QUERIES[:1], 7)
-    assert cut.rows.tolist() == whole.rows[:7].tolist()
-
-
-def test_bm25_over_texts_without_any_term(world) -> None:
-    passages = FakePassages()
+    assert retriever.search(QUERIES[:1], 7)[0].rows.tolist() == found[0].rows[:7].tolist()
     passages._parts = [("the", "of", "a")] * 4
     assert [len(one) for one in Bm25Retriever(world.context(passages=passages)).search(["the of"], 5)] == [0]
 
 
-class BagOfLetters:
-    """An encoder whose vectors can be made by hand: counts of letters, and the first letter counts double (so order
-    matters)."""
-
-    name = identity = "letters@1"
-
-    def __init__(self) -> None:
-        self.encoded = 0
-
-    def documents(self, texts):
-        self.encoded += len(texts)
-        return self.queries(texts)
-
-    def queries(self, texts):
-        made = np.zeros((len(texts), 64), dtype=np.float32)
-        for row, text in enumerate(texts):
-            for place, char in enumerate(text):
-                made[row, ord(char) % 64] += 2.0 if place < 3 else 1.0
-        return made
-
-
 def test_dense_search_is_brute_force_over_chunks_and_encodes_once(world) -> None:
-    passages, tower = FakePassages(5), BagOfLetters()
+    passages, tower = FakePassages(5), Dice()
     context = world.context("benchmark.chunk=7", passages=passages)
     retriever = DenseRetriever(context, tower)
     assert isinstance(retriever, FirstStage)
     found = retriever.search(QUERIES, 10)
-    every = BagOfLetters().queries(passages.texts(range(len(passages))))
-    for query, one in zip(BagOfLetters().queries(QUERIES), found, strict=True):
+    every = Dice().encode(passages.texts(range(len(passages))))
+    for query, one in zip(Dice().encode(QUERIES), found, strict=True):
         scores = every @ query
-        assert one.rows.tolist() == np.lexsort((np.arange(len(scores)), -scores))[:10].tolist()
+        assert one.rows.tolist() == np.argsort(-scores, kind="stable")[:10].tolist()
         assert one.scores == pytest.approx(scores[one.rows])
-    assert tower.encoded == len(passages)
+    assert tower.encoded == len(passages) + len(QUERIES)
     again = DenseRetriever(context, tower).search(QUERIES, 10)
-    assert tower.encoded == len(passages)  # the vectors were on disk
+    assert tower.encoded == len(passages) + 2 * len(QUERIES)  # the vectors were on disk
     assert [one.rows.tolist() for one in again] == [one.rows.tolist() for one in found]
 
 
 def test_dense_by_subset_encodes_a_subset_in_rank_order_for_all_its_permutations(world) -> None:
-    passages, tower = FakePassages(5), BagOfLetters()
+    passages, tower = FakePassages(5), Dice()
     context = world.context("benchmark.granularity=subset", "benchmark.chunk=15", passages=passages)
     [found] = DenseRetriever(context, tower).search(QUERIES[:1], len(passages))
-    assert tower.encoded == 4 * 7 and len(found) == len(passages)
-    by_row = dict(zip(found.rows.tolist(), found.scores.tolist(), strict=True))
-    [query] = BagOfLetters().queries(QUERIES[:1])
-    for row in range(len(passages)):
-        chosen = sorted(passages._order[row % passages.size])
-        text = " ".join(passages.parts(row // passages.size)[i] for i in chosen)
-        assert by_row[row] == pytest.approx(float(BagOfLetters().queries([text])[0] @ query))
-
-
-class FakeTokens:
-    identity, dimension = "tokens@1", 8
-
-    def encode_tokens(self, texts):
-        made = []
-        for text in texts:
-            rows = [np.random.default_rng(zlib.crc32(word.encode())).normal(size=8) for word in text.split()]
-            found = np.array(rows, dtype=np.float32).reshape(-1, 8)
-            made.append(found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-9))
-        return made
+    assert tower.encoded == 4 * 7 + 1 and len(found) == len(passages)
+    groups = [(row // passages.size, sorted(passages._order[row % passages.size])) for row in found.rows.tolist()]
+    texts = [" ".join(passages.parts(group)[hint] for hint in chosen) for group, chosen in groups]
+    assert found.scores == pytest.approx(tower.encode(texts) @ tower.encode(QUERIES[:1])[0], abs=1e-6)
 
 
 def test_late_interaction_over_hints_is_maxsim_over_their_tokens(world, monkeypatch) -> None:
     passages = FakePassages(2)
-    monkeypatch.setattr("quit.systems.benchmark.late.token_encoder", lambda _: TokenVectors(FakeTokens()))
+    monkeypatch.setattr("quit.systems.benchmark.late.token_encoder", lambda _: TokenVectors(Dice()))
     for chunk in (1, 8192):
         context = world.context(f"benchmark.chunk={chunk}", passages=passages)
         found = LateRetriever(context).search([*QUERIES, ""], len(passages))
@@ -154,25 +109,20 @@ def test_late_interaction_over_hints_is_maxsim_over_their_tokens(world, monkeypa
             cut = LateRetriever(context).search([*QUERIES, ""], 7)
         assert [one.rows.tolist() for one in cut] == [one.rows[:7].tolist() for one in found]
         for query, one in zip([*QUERIES, ""], found, strict=True):
-            [asked] = FakeTokens().encode_tokens([query])
+            [asked] = Dice().encode_tokens([query])
             for row, score in zip(one.rows.tolist(), one.scores.tolist(), strict=True):
                 # Tokens do not see their neighbours here, so a passage's tokens are those of its hints.
-                [tokens] = FakeTokens().encode_tokens(passages.texts([row]))
+                [tokens] = Dice().encode_tokens(passages.texts([row]))
                 assert score == pytest.approx(float((asked @ tokens.T).max(axis=1).sum()), abs=2e-3)
             assert sorted(one.rows.tolist()) == list(range(len(passages)))
 
 
-def test_oracles(world) -> None:
-    relevance = world.task.relevance
-    found = relevance.oracle(1)
-    assert found.rows.tolist() == [4, 5, 6, 7] and set(found.scores.tolist()) == {1.0}
-
-
-def test_a_dense_retriever_needs_a_model_that_is_there(world, tmp_path) -> None:
-    with pytest.raises(InputError, match="Name the model"):
-        make_retriever("dense", world.context())
-    with pytest.raises(InputError, match="There is no model folder"):
-        SentenceRetriever(world.context(argument=str(tmp_path / "absent"))).search(["x"], 3)
+@pytest.mark.parametrize(
+    ("name", "said"), [("dense", "Name the model"), ("dense:/absent/model", "There is no model folder")]
+)
+def test_a_dense_retriever_needs_a_model_that_is_there(world, name: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        make_retriever(name, world.context()).search(["x"], 3)
 
 
 def test_a_sentence_transformers_folder_gives_minilms_vectors(world, encoder) -> None:

@@ -5,15 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from quit.corpora.build import build
-from quit.corpora.sources import parse_corpus_source
 from quit.errors import InputError
 from quit.retrieval.built import BuiltCorpus
 from quit.retrieval.corpus import Corpus
-from quit.retrieval.lexical import best_with_ties
 from quit.retrieval.protocols import Documents
-from quit.settings import Corpora
-from quit.systems.benchmark.task import DocumentPassages, expand, mean_words, open_documents, ranking, release_task
+from quit.systems.benchmark.task import DocumentPassages, expand, mean_words, open_documents, release_task
+from tests.corpora.worlds import built
 
 
 def test_the_passages_of_a_release(world) -> None:
@@ -25,20 +22,16 @@ def test_the_passages_of_a_release(world) -> None:
     assert passages.subsets == ((0,), (0, 1), (1,)) and [one.tolist() for one in passages.members] == [[0], [1, 3], [2]]
 
 
-def test_mean_words_are_those_of_every_passage(world, tmp_path: Path) -> None:
+def test_mean_words_are_those_of_every_passage(world) -> None:
     passages = world.task.passages
     assert mean_words(passages) == pytest.approx(np.mean([len(text.split(" ")) for text in passages.texts(range(12))]))
-    # Two hints a question: each is in three of its four passages, and 3 / 12 is 1 / 4.
-    assert mean_words(passages) == sum(len(text.split(" ")) for group in range(3) for text in passages.parts(group)) / 4
-    path = tmp_path / "c.jsonl"
-    path.write_text('{"id": "a", "title": "Nile", "text": "A river."}\n{"id": "b", "text": "Lima"}\n', encoding="utf-8")
-    assert mean_words(DocumentPassages(open_documents(path))) == 2.0  # 3 with its title, and 1
 
 
 def test_labels_count_only_for_the_questions_own_passages(world) -> None:
     relevance = world.task.relevance
     assert relevance.labels(1, np.array([4, 6, 0, 11])).tolist() == [2, 1, 0, 0]
     assert relevance.judged(2).tolist() == [2, 2, 1, 1]
+    assert relevance.oracle(1).rows.tolist() == [4, 5, 6, 7] and set(relevance.oracle(1).scores.tolist()) == {1.0}
 
 
 def test_a_split_and_an_empty_one(world) -> None:
@@ -55,24 +48,16 @@ def test_permutations_of_a_subset_share_its_score_and_ties_go_to_the_lower_row(w
     assert len(expand(world.task.passages, np.array([], dtype=np.int64), np.array([]), 3)) == 0
 
 
-def test_best_keeps_what_ties_with_the_last() -> None:
-    assert best_with_ties(np.array([1.0, 3, 2, 2, 0]), 2).tolist() == [1, 2, 3]
-    assert ranking(np.array([7, 3]), np.array([1.0, 1.0]), 5).rows.tolist() == [3, 7]
-
-
-def test_documents_of_a_jsonl_corpus(tmp_path: Path) -> None:
+def test_documents_of_a_jsonl_corpus_and_of_a_built_one(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     path.write_text('{"_id": "a b", "title": "Peru", "text": "Lima is big. It is old."}\n{"id": 7, "contents": "x"}\n')
-    passages = DocumentPassages(Corpus(path))
-    assert passages.ids([0, 1]) == ["a%20b", "7"] and passages.texts([0]) == ["Peru Lima is big. It is old."]
+    opened = open_documents(path)
+    passages = DocumentPassages(opened)
+    assert isinstance(opened, Corpus) and passages.ids([0, 1]) == ["a%20b", "7"]
+    assert passages.texts([0]) == ["Peru Lima is big. It is old."]
     assert passages.sentences([0]) == [("Peru Lima is big.", "It is old.")]
+    assert mean_words(passages) == 4.0  # 7 with its title, and 1
     assert expand(passages, np.array([1, 0]), np.array([2.0, 1.0]), 5).rows.tolist() == [1, 0]
-
-
-def test_a_built_corpus_can_be_benchmarked_too(tmp_path: Path) -> None:
-    path = tmp_path / "c.jsonl"
-    path.write_text('{"_id": "a", "title": "Peru", "text": "Lima is big."}\n{"_id": "b", "text": "Quito is high."}\n')
-    build([parse_corpus_source(f"jsonl:{path}")], tmp_path / "C", Corpora())
+    built(tmp_path / "C", f"jsonl:{path}")
     found = open_documents(tmp_path / "C")
-    assert isinstance(found, BuiltCorpus) and found.texts([0, 1]) == ["Peru Lima is big.", "Quito is high."]
-    assert isinstance(open_documents(path), Corpus)
+    assert isinstance(found, BuiltCorpus) and found.texts([0, 1]) == ["Peru Lima is big. It is old.", "x"]

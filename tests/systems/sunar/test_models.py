@@ -66,15 +66,15 @@ def test_a_cross_encoder_gives_its_raw_logits(tmp_path: Path) -> None:
 
 
 def test_a_classifier_is_no_scorer_and_a_missing_folder_is_said(tmp_path: Path) -> None:
-    three = _tiny(tmp_path / "three", {0: "a", 1: "b", 2: "c"})
-    with pytest.raises(InputError, match="3 values per pair"):
-        CrossEncoderScorer(str(three)).score("q", ["t"])
-    with pytest.raises(InputError, match="cannot be loaded"):
-        CrossEncoderScorer("nowhere/nothing").score("q", ["t"])
-    with pytest.raises(InputError, match="no label 'entailment'"):
-        NaturalLanguageInference(str(three)).mutual("q", "a", "b")
-    with pytest.raises(InputError, match="cannot be loaded"):
-        NaturalLanguageInference("nowhere/nothing").mutual("q", "a", "b")
+    three = str(_tiny(tmp_path / "three", {0: "a", 1: "b", 2: "c"}))
+    for name, score, entail in (
+        (three, "3 values per pair", "no label 'entailment'"),
+        ("nowhere/nothing", "cannot be loaded", "cannot be loaded"),
+    ):
+        with pytest.raises(InputError, match=score):
+            CrossEncoderScorer(name).score("q", ["t"])
+        with pytest.raises(InputError, match=entail):
+            NaturalLanguageInference(name).mutual("q", "a", "b")
 
 
 def test_entailment_must_hold_both_ways(tmp_path: Path) -> None:

@@ -11,9 +11,12 @@ QUERY = Query("q", "Where was the founder of X born?")
 PATH = [Hop("Who founded X?", "Ada Byron")]
 
 
-def _move(planner, prompt: str, reply: str, path=()):
-    made, model = asker(prompt, lambda request: reply)
-    return planner(made).next(QUERY, list(path)), model
+def _move(planner, reply: str, path=()):
+    """The planner's move after a path, given a reply, and the last message that the model was shown."""
+    made, model = asker(PROMPTS[planner], lambda request: reply)
+    move = planner(made).next(QUERY, list(path))
+    [request] = model.requests
+    return move, request, request.messages()[-1]["content"]
 
 
 ASKS = {
@@ -56,8 +59,15 @@ ENDS = {
         ("Observation: I act on my own", "no action in the reply", None),
         ("[Final Answer]: London", "final answer", "London"),
     ],
-    SearChain: [("no idea", "no new query in the reply", None)],
-    Decomp: [(reply, UNREAD, None) for reply in ("(select) [multihop titleqa] Where?", "[retrieve odqa]\n", "Well.")],
+    SearChain: [
+        ("no idea", "no new query in the reply", None),
+        # every query was retrieved for
+        ("[Query 1]: who founded X\n[Unsolved Query]: Who founded X?\n[Final Answer]: Rome", "final answer", "Rome"),
+    ],
+    Decomp: [
+        *((reply, UNREAD, None) for reply in ("(select) [multihop titleqa] Where?", "[retrieve odqa]\n", "Well.")),
+        ("(select) [multihop titleqa] Where?\n[Final Answer]: Leith\n\n[Question]: Who?", "final answer", "Leith"),
+    ],
     IRCoT: [
         ("So the answer is: Leith.", "final answer", "Leith"),
         ("So the answer is", "final answer", None),
@@ -70,18 +80,17 @@ PROMPTS = {SelfAsk: "self_ask_musique", ReAct: "react", SearChain: "searchain", 
 @pytest.mark.parametrize(("planner", "reply", "asks"), [(key, *case) for key in ASKS for case in ASKS[key]])
 def test_a_sub_question_is_read(planner, reply: str, asks: str) -> None:
     """Self-Ask: the last follow-up before an intermediate answer."""
-    assert _move(planner, PROMPTS[planner], reply)[0] == Ask(asks, reply)
+    assert _move(planner, reply)[0] == Ask(asks, reply)
 
 
 @pytest.mark.parametrize(("planner", "reply", "reason", "answer"), [(key, *end) for key in ENDS for end in ENDS[key]])
 def test_an_end_is_read(planner, reply: str, reason: str, answer: str | None) -> None:
-    assert _move(planner, PROMPTS[planner], reply, PATH)[0] == Stop(reason, answer, reply)
+    assert _move(planner, reply, PATH)[0] == Stop(reason, answer, reply)
 
 
 def test_self_ask_shows_the_path_and_asks_greedily_with_a_stop_string() -> None:
-    _, model = _move(SelfAsk, "self_ask_musique", "x", PATH)
-    (request,) = model.requests
-    assert request.messages()[-1]["content"].endswith(
+    _, request, shown = _move(SelfAsk, "x", PATH)
+    assert shown.endswith(
         "\n\nQuestion: Where was the founder of X born?\nAre follow up questions needed here: Yes.\n"
         "Follow up: Who founded X?\nIntermediate Answer: Ada Byron"
     )
@@ -99,32 +108,23 @@ SEARCHED = Hop(
 
 def test_react_looks_up_sentence_after_sentence_in_what_was_found_last() -> None:
     path = [SEARCHED]
-    for expected in (
-        "(Result 1 / 2) She was born in Leith.",
-        "(Result 2 / 2) Ada Byron was born again in 1990.",
-        "No more results.",
-    ):
+    for expected in ("(Result 1 / 2) She was born in Leith.", "(Result 2 / 2) Ada Byron was born again in 1990.",
+                     "No more results."):  # fmt: skip
         reply = f"Where?\nAction {len(path) + 1}: Lookup[born]"
-        move, _ = _move(ReAct, "react", reply, path)
+        move, *_ = _move(ReAct, reply, path)
         assert move == Ask("Lookup[born]", reply, expected)
         path.append(Hop(move.sub_question, move.answer, move.raw))
-    move, _ = _move(ReAct, "react", "Lookup[BORN]", [*path, SEARCHED])
+    move, *_ = _move(ReAct, "Lookup[BORN]", [*path, SEARCHED])
     assert move.answer == "(Result 1 / 2) She was born in Leith.", "a new search starts from the top"
-
-
-def test_react_keeps_thoughts_and_look_ups_and_shows_the_documents_of_the_last_search() -> None:
-    _, first = _move(ReAct, "react", "Finish[Leith]")
-    assert first.requests[0].stop == ("Observation",)
-    assert first.requests[0].messages()[-1]["content"].endswith("Thought 1:")
-    looked_up = Hop("Lookup[born]", "(Result 1 / 2) She was born in Leith.", "Where?\nAction 2: Lookup[born]")
-    _, model = _move(ReAct, "react", "Finish[Leith]", [SEARCHED, looked_up])
-    shown = model.requests[0].messages()[-1]["content"]
+    _, _, shown = _move(ReAct, "Finish[Leith]", path[:2])
     assert shown.endswith(
         "[1] X was founded by Ada Byron. She was born in Leith.\n[2] Ada Byron was born again in 1990.\n\n"
         "Question: Where was the founder of X born?\n"
         "Thought 1: I need the founder.\nAction 1: Search[Who founded X?]\nObservation 1: Ada Byron\n"
         "Thought 2: Where?\nAction 2: Lookup[born]\nObservation 2: (Result 1 / 2) She was born in Leith.\nThought 3:"
     )
+    _, request, shown = _move(ReAct, "Finish[Leith]")
+    assert request.stop == ("Observation",) and shown.endswith("Thought 1:")
 
 
 def test_ircot_retrieves_for_the_question_and_then_for_each_sentence(monkeypatch) -> None:
@@ -143,29 +143,20 @@ def test_ircot_retrieves_for_the_question_and_then_for_each_sentence(monkeypatch
     assert planner.collected([*path, Hop("More.", "", texts=("three",))]) == ["one", "two"]
 
 
-def test_decomp_asks_shows_answers_and_documents_and_ends() -> None:
+def test_decomp_asks_and_shows_answers_and_documents() -> None:
     reply = " (select) [retrieve odqa] Where was Ada Byron born? \nAnswer: Leith\n[Final Answer]: Leith"
-    move, model = _move(Decomp, "decomp", reply, [SEARCHED])
+    move, _, shown = _move(Decomp, reply, [SEARCHED])
     assert move == Ask("Where was Ada Byron born?", reply)
-    shown = model.requests[0].messages()[-1]["content"]
     assert shown.endswith(
         "[2] Ada Byron was born again in 1990.\n[Question]: Where was the founder of X born?\n"
         'Subquestion 1: (select) [retrieve odqa] Who founded X?\nAnswer: "answer": ["Ada Byron"]\nSubquestion 2:'
     )
-    done = "(select) [multihop titleqa] Where was the founder of X born?\n[Final Answer]: Leith\n\n[Question]: Who?"
-    assert _move(Decomp, "decomp", done, [SEARCHED])[0] == Stop("final answer", "Leith", done)
 
 
 def test_searchain_retrieves_for_the_first_query_that_was_not_retrieved_for() -> None:
     chain = "[Query 1]: Who founded X?\n[Answer 1]: Bob\n[Query 2]: Where was Bob born?\n[Final Answer]: Rome"
-    move, model = _move(SearChain, "searchain", chain, PATH)
-    assert move == Ask("Where was Bob born?", chain)
-    assert "[Query 1]: Who founded X?\n[Answer 1]: Ada Byron" in model.requests[0].messages()[-1]["content"]
-
-
-def test_searchain_ends_when_every_query_was_retrieved_for() -> None:
-    done = "[Query 1]: who founded X\n[Unsolved Query]: Who founded X?\n[Final Answer]: London"
-    assert _move(SearChain, "searchain", done, PATH)[0] == Stop("final answer", "London", done)
+    move, _, shown = _move(SearChain, chain, PATH)
+    assert move == Ask("Where was Bob born?", chain) and "[Query 1]: Who founded X?\n[Answer 1]: Ada Byron" in shown
 
 
 def test_the_gold_plan_is_the_corpus_own_and_then_ends() -> None:

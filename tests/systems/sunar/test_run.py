@@ -16,7 +16,7 @@ from tests.systems.scripted import SmallCollection
 
 
 class Echo:
-    """A system whose trace is made of the question; counts."""
+    """A system whose trace is made of the question; keeps what it answers."""
 
     def __init__(self, fails: str = "") -> None:
         self.answered: list[str] = []
@@ -30,15 +30,8 @@ class Echo:
 
 
 def _trace(query: Query, **more):
-    return {
-        "query_id": query.query_id,
-        "prediction": query.text,
-        "steps": [{}],
-        "replies": {},
-        "kind": query.kind,
-        "relevant": sorted(query.relevant or ()),
-        **more,
-    }
+    own = {"query_id": query.query_id, "prediction": query.text, "steps": [{}], "replies": {}, "kind": query.kind}
+    return {**own, "relevant": sorted(query.relevant or ()), "answers": list(query.answers), **more}
 
 
 QUERIES = [
@@ -48,17 +41,23 @@ QUERIES = [
 ]
 
 
+def _ran(folder: Path, described: dict | None = None) -> Run:
+    """A run over the questions."""
+    run = Run(folder, described or {})
+    run.work(Echo(), QUERIES, 1)  # type: ignore[arg-type]
+    return run
+
+
 def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     run = Run(tmp_path / "r", {"settings": {"c": 1}})
     with pytest.raises(InputError, match="this one fails"):
         run.work(Echo(fails="b/../c"), QUERIES, 1)  # type: ignore[arg-type]
     half = temporary_of(trace_path(run.path, "b/../c"))
     half.write_text("{")  # what a killed run was writing
-    again = Echo()
-    Run(tmp_path / "r", {"settings": {"c": 1}}).work(again, QUERIES, 2)  # type: ignore[arg-type]
-    assert not half.exists()
+    again, resumed = Echo(), Run(tmp_path / "r", {"settings": {"c": 1}})
+    resumed.work(again, QUERIES, 2)  # type: ignore[arg-type]
+    assert not half.exists() and not resumed.missing(QUERIES)
     assert "a" not in again.answered and "b/../c" in again.answered
-    assert not Run(tmp_path / "r", {"settings": {"c": 1}}).missing(QUERIES)
     assert len(list((tmp_path / "r" / "traces").iterdir())) == 3, "ids that are no file names stay in the folder"
     assert read_trace(run.path, "b/../c")["query_id"] == "b/../c"
 
@@ -72,21 +71,19 @@ def test_traces_of_two_systems_are_not_mixed(tmp_path: Path) -> None:
 
 
 def test_a_trace_that_is_not_there_or_broken_is_said(tmp_path: Path) -> None:
-    run = Run(tmp_path / "r", {})
     with pytest.raises(InputError, match="no trace of the question 'z'. It has none yet"):
-        read_trace(run.path, "z")
-    run.work(Echo(), QUERIES[:1], 1)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="It has 1: a"):
-        read_trace(run.path, "z")
-    trace_path(run.path, "a").write_text("{")
+        read_trace(Run(tmp_path / "r", {}).path, "z")
+    path = _ran(tmp_path / "r").path
+    with pytest.raises(InputError, match="It has 3: a, id-[^,]*, id-[^,]*$"):
+        read_trace(path, "z")
+    trace_path(path, "a").write_text("{")
     with pytest.raises(InputError, match="Delete it"):
-        read_trace(run.path, "a")
-    assert runs_in(tmp_path) == [run.path] and runs_in(run.path) == [run.path]
+        read_trace(path, "a")
+    assert runs_in(tmp_path) == [path] and runs_in(path) == [path]
 
 
 def test_figures_by_hand(tmp_path: Path) -> None:
-    run = Run(tmp_path / "r", {})
-    run.work(Echo(), QUERIES, 1)  # type: ignore[arg-type]
+    run = _ran(tmp_path / "r")
     figures = run.finish(QUERIES, "echo")
     assert (figures["questions"], figures["answered_for"], figures["cover_em"]) == (3, 2, 0.5)
     # One judged question: d1 of d1, d9 at rank 2.
@@ -96,24 +93,16 @@ def test_figures_by_hand(tmp_path: Path) -> None:
     assert (run.path / "run.trec").read_text().splitlines()[:2] == ["a Q0 d2 1 2 echo", "a Q0 d1 2 1 echo"]
     first, *_ = (run.path / "answers.jsonl").read_text().splitlines()
     assert json.loads(first) == {"query_id": "a", "prediction": "It is Lima."}
+    within = _ran(tmp_path / "s", {"settings": {"cover_em": "substring"}})
+    assert within.finish(QUERIES, "echo")["cover_em"] == 1.0  # Lima in Limassol too
 
 
-def test_cover_em_counts_an_answer_within_a_word_if_the_run_says_so(tmp_path: Path) -> None:
-    run = Run(tmp_path / "r", {"settings": {"cover_em": "substring"}})
-    run.work(Echo(), QUERIES, 1)  # type: ignore[arg-type]
-    assert run.finish(QUERIES, "echo")["cover_em"] == 1.0  # Lima in Limassol too
-    within = [_answered(number, "Limassol", ["d1"]) for number in range(2)]
-    by_part, by_word = (significance(within, within, resamples=10, seed=0, substring=part) for part in (True, False))
-    assert (by_part["cover_em"]["before"], by_word["cover_em"]["before"]) == (1.0, 0.0)
-
-
-def test_a_run_over_nothing_that_could_be_judged_has_no_figures() -> None:
-    query = Query("q", "x")
+@pytest.mark.parametrize(("relevant", "none"), [(None, None), ({"d": 1}, 0.0)])
+def test_a_run_over_nothing_that_could_be_judged_has_no_figures(relevant, none: float | None) -> None:
+    query = Query("q", "x", relevant=relevant)
     figures = scores([_trace(query, pool=[], evidence=[])], [query])
-    assert figures["cover_em"] is None and figures["Recall@10"] is None and figures["pool_recall"] is None
-    judged = Query("q", "x", relevant={"d": 1})
-    empty = scores([_trace(judged, pool=[], evidence=[])], [judged])
-    assert (empty["Recall@10"], empty["nDCG@10"], empty["pool_recall"]) == (0.0, 0.0, 0.0)
+    assert figures["cover_em"] is None
+    assert figures["Recall@10"] == figures["nDCG@10"] == figures["pool_recall"] == none
 
 
 def test_what_the_graph_gains_is_counted_by_its_parents() -> None:
@@ -128,14 +117,15 @@ def test_what_the_graph_gains_is_counted_by_its_parents() -> None:
     assert made["kinds"] == {"2hop": {"questions": 1, "pool": [0.6667, 0.6667], "top_2": [0.6667, 0.6667]}}
 
 
-def _answered(number: int, prediction: str, evidence: list[str]):
-    query = Query(f"q{number}", prediction, ("Lima",), relevant={"d1": 1})
-    return _trace(query, answers=["Lima"], evidence=evidence)
+def _answered(prediction: str, *evidence: str, questions: int = 1) -> list[dict]:
+    """Traces of questions whose answer is Lima and whose relevant document is d1."""
+    queries = [Query(f"q{number}", prediction, ("Lima",), relevant={"d1": 1}) for number in range(questions)]
+    return [_trace(query, evidence=list(evidence)) for query in queries]
 
 
 def test_two_runs_differ_by_exact_paired_tests() -> None:
-    before = [_answered(number, "Quito", ["d2"]) for number in range(5)]
-    after = [_answered(number, "It is Lima", ["d1", "d2"]) for number in range(4)] + [before[4]]
+    before = _answered("Quito", "d2", questions=5)
+    after = _answered("It is Lima", "d1", "d2", questions=4) + before[4:]
     made = significance(before, after, resamples=100, seed=0)
     row = made["cover_em"]
     assert (row["questions"], row["before"], row["after"], row["difference"]) == (5, 0.0, 0.8, 0.8)
@@ -145,30 +135,28 @@ def test_two_runs_differ_by_exact_paired_tests() -> None:
     assert significance(before, before, resamples=100, seed=0)["nDCG@10"]["p_randomisation"] == 1.0
     unjudged = [{**trace, "answers": [], "relevant": []} for trace in before]
     assert significance(unjudged, unjudged, resamples=100, seed=0) == {}
-
-
-ROWS = [
-    {"query_id": "m:1", "text": "whole?", "answers": ["A"], "parent_id": None, "hop": None, "kind": "2hop"},
-    {"query_id": "m:1-s2", "text": "two?", "answers": ["A"], "parent_id": "m:1", "hop": 2, "kind": "2hop"},
-    {"query_id": "m:1-s1", "text": "one?", "answers": ["B"], "parent_id": "m:1", "hop": 1, "kind": "2hop"},
-]
+    within = _answered("Limassol", "d1", questions=2)
+    for part, covered in ((True, 1.0), (False, 0.0)):
+        assert significance(within, within, resamples=10, seed=0, substring=part)["cover_em"]["before"] == covered
 
 
 def _own(qrels: dict[str, dict[int, int]]) -> list[Query]:
-    collection = SmallCollection([("", "one"), ("", "two"), ("", "three")], ROWS, qrels)
+    whole = {"query_id": "m:1", "text": "whole?", "answers": ["A"], "kind": "2hop"}
+    steps = [
+        {"query_id": f"m:1-s{hop}", "text": text, "answers": ["A"], "parent_id": "m:1", "hop": hop, "kind": "2hop"}
+        for hop, text in ((2, "two?"), (1, "one?"))
+    ]
+    collection = SmallCollection([("", "one"), ("", "two"), ("", "three")], [whole, *steps], qrels)
     return of_corpus(collection, questions(collection))
 
 
-def test_a_corpus_own_questions_have_their_parts_in_order() -> None:
+def test_questions_of_a_corpus_and_of_a_file_that_leans_on_it(tmp_path: Path) -> None:
+    """A corpus's parts are in the order of their hops."""
     relevant = _own({"m:1": {0: 1, 1: 0}, "m:1-s1": {2: 1}})
     assert relevant == [Query("m:1", "whole?", ("A",), ("one?", "two?"), {"d0": 1}, "2hop", (0,))]
-
-
-def test_questions_of_a_file_may_lean_on_the_corpus(tmp_path: Path) -> None:
     path = tmp_path / "q.jsonl"
     path.write_text('{"id": "m:1"}\n\n{"_id": 7, "question": " a  b? ", "answer": "C", "sub_questions": ["s"]}\n')
-    known = _own({})
-    assert of_file(path, known) == [known[0], Query("7", "a b?", ("C",), ("s",))]
+    assert of_file(path, relevant) == [relevant[0], Query("7", "a b?", ("C",), ("s",))]
 
 
 @pytest.mark.parametrize(

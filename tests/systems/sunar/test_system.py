@@ -41,20 +41,15 @@ class Finds:
         return [self.answer(question, texts)] * m
 
 
-def _library(texts=TEXTS, graph=GRAPH) -> Library:
-    stage = WordOverlap(plain(texts))
-    return Library(plain(texts), stage, graph, stage)
+def _library() -> Library:
+    stage = WordOverlap(plain(TEXTS))
+    return Library(plain(TEXTS), stage, GRAPH, stage)
 
 
 def _system(library=None, *, kind="nar", planner=None, reader=None, asu=False, reasoner=None, **more) -> SunarSystem:
-    how = {"retrieval": kind, "b": 2, "m": 3, "feedback_documents": 1, **more}
+    parts = planner or GoldPlan(), reader or Finds(), EquivalentAnswers(OneWay()) if asu else None, reasoner
     return SunarSystem(
-        library or _library(),
-        planner or GoldPlan(),
-        reader or Finds(),
-        EquivalentAnswers(OneWay()) if asu else None,
-        reasoner,
-        Sunar(**how),
+        library or _library(), *parts, Sunar(**{"retrieval": kind, "b": 2, "m": 3, "feedback_documents": 1, **more})
     )
 
 
@@ -126,59 +121,46 @@ def test_with_no_hop_the_question_itself_is_read() -> None:
     assert [(step["sub_question"], step["answer"]) for step in trace["steps"]] == [(QUERY.text, "Edinburgh")]
 
 
-def _replies(plan, meta="[Final Answer]: meta"):
-    """A model that plans by a function of the hops so far, and answers every sub-question with its number."""
+def _asked(plan, meta: str | None = None, **more):
+    """The trace of a language model that plans by a function of the hops so far, and its requests for the meta
+    reasoner, which is left out without ``meta``."""
 
     def reply(request):
         if request.template.name == "self_ask_musique":
             return plan(request.messages()[-1]["content"].rpartition("\nQuestion: ")[2].count("Intermediate Answer"))
         return meta if request.template.name == "meta_reasoner_musique" else "an answer"
 
-    return reply
-
-
-def _language_model(plan, meta="[Final Answer]: meta", mer=True, **more):
-    reply = _replies(plan, meta)
-    reader, _ = asker("sub_answer", reply)
-    planner, _ = asker("self_ask_musique", reply)
+    planner, reader = SelfAsk(asker("self_ask_musique", reply)[0]), LanguageModelAnswers(asker("sub_answer", reply)[0])
     reasoner, model = asker("meta_reasoner_musique", reply)
-    return _system(
-        planner=SelfAsk(planner),
-        reader=LanguageModelAnswers(reader),
-        reasoner=LanguageModelReasoner(reasoner) if mer else None,
-        asu=more.pop("asu", False),
-        **more,
-    ), model
+    reasons = LanguageModelReasoner(reasoner) if meta else None
+    return _system(planner=planner, reader=reader, reasoner=reasons, **more).answer(QUERY), model.requests
 
 
-def test_a_model_that_never_stops_asking_or_repeats_itself_is_stopped() -> None:
-    system, _ = _language_model(lambda hops: f"Follow up: Who was number {hops}?", mer=False, max_hops=4)
-    trace = system.answer(QUERY)
-    assert len(trace["steps"]) == 4 and trace["ended"]["reason"] == "max_hops was reached"
+@pytest.mark.parametrize(
+    ("plan", "hops", "reason"),
+    [
+        (lambda hops: f"Follow up: Who was number {hops}?", 4, "max_hops was reached"),
+        (lambda hops: "Follow up: Who was it" + "?" * (hops + 1), 1, "a sub-question was repeated"),
+    ],
+)
+def test_a_model_that_never_stops_asking_or_repeats_itself_is_stopped(plan, hops: int, reason: str) -> None:
+    trace, _ = _asked(plan, max_hops=4)
+    assert (len(trace["steps"]), trace["ended"]["reason"]) == (hops, reason)
     assert (trace["prediction"], trace["prediction_from"]) == ("an answer", "sub-answer")
-    system, _ = _language_model(lambda hops: "Follow up: Who was it" + "?" * (hops + 1), mer=False)
-    trace = system.answer(QUERY)
-    assert len(trace["steps"]) == 1 and trace["ended"]["reason"] == "a sub-question was repeated"
 
 
 def test_a_model_that_rambles_degrades_to_retrieve_and_read() -> None:
-    system, model = _language_model(lambda hops: "Well, you see, it all depends." * 50)
-    trace = system.answer(QUERY)
+    trace, requests = _asked(lambda hops: "Well, you see, it all depends." * 50, "[Final Answer]: meta")
     assert [step["sub_question"] for step in trace["steps"]] == [QUERY.text]
     assert (trace["prediction"], trace["prediction_from"]) == ("meta", "mer")
-    assert "Existing steps:\n(none)" in model.requests[0].messages()[-1]["content"]
+    assert "Existing steps:\n(none)" in requests[0].messages()[-1]["content"]
 
 
-def test_a_reasoner_that_rambles_leaves_the_planner_the_last_word() -> None:
-    def plan(hops):
-        return "Follow up: Who?" if not hops else "[Final Answer]: Leith"
-
-    rambling, _ = _language_model(plan, meta="[Answer]: hm")
-    trace = rambling.answer(QUERY)
+@pytest.mark.parametrize("meta", ["[Answer]: hm", None])
+def test_without_a_word_of_the_reasoner_the_planner_has_the_last(meta: str | None) -> None:
+    trace, _ = _asked(lambda hops: "[Final Answer]: Leith" if hops else "Follow up: Who?", meta)
     assert (trace["prediction"], trace["prediction_from"]) == ("Leith", "planner")
-    assert trace["mer"] == {"answer": None, "raw": "[Answer]: hm"}
-    without, _ = _language_model(plan, mer=False)
-    assert without.answer(QUERY)["prediction"] == "Leith"
+    assert trace["mer"] == ({"answer": None, "raw": meta} if meta else None)
 
 
 def test_the_reasoner_sees_the_path_and_evidence_of_all_hops() -> None:
