@@ -226,9 +226,9 @@ def test_after_the_last_attempt_the_error_says_how_often_and_what_came_before_wa
     def always(number: int, payload):
         return rude.failure(500, "out of luck") if _question(payload) == "Q2?" else None
 
-    with RudeServer(always, reply=_question) as server:
-        with pytest.raises(ServerError, match="failed 3 times.*out of luck") as raised:
-            _ask(5, server.base_url, concurrency=1, attempts=3, replies=replies)
+    with RudeServer(always, reply=_question) as server, pytest.raises(ServerError) as raised:
+        _ask(5, server.base_url, concurrency=1, attempts=3, replies=replies)
+    assert "failed 3 times" in str(raised.value) and "out of luck" in str(raised.value)
     assert raised.value.retryable
     assert replies == {0: "Q0?", 1: "Q1?"}
 
