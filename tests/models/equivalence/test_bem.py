@@ -1,7 +1,10 @@
 """BEM reads ``[CLS] candidate [SEP] reference [SEP] question [SEP]`` and gives the probability of class 1."""
 
+import shutil
+
 import numpy as np
 import pytest
+from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
 
 from quit.errors import InputError, MissingDependency
 from quit.models.equivalence.bem import BemEquivalence, checkpoint_identity
@@ -23,8 +26,6 @@ PAIRS = [
 
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory):
-    from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
-
     folder = tmp_path_factory.mktemp("bem")
     (folder / "vocab.txt").write_text("\n".join(WORDS))
     BertTokenizerFast(str(folder / "vocab.txt"), do_lower_case=True).save_pretrained(folder)
@@ -44,8 +45,6 @@ def checkpoint(tmp_path_factory):
 
 def _by_hand(folder, pair: Pair) -> float:
     """The probability as the published usage has it, from ids put together here, one pair at a time."""
-    from transformers import BertForSequenceClassification
-
     model = BertForSequenceClassification.from_pretrained(folder).eval()
     first = ["[CLS]", *pair.candidate.split(), "[SEP]"]
     second = [*pair.reference.split(), "[SEP]", *pair.question.split(), "[SEP]"]
@@ -66,12 +65,9 @@ def test_candidate_reference_and_question_are_read_in_this_order_whatever_the_ba
     assert np.ptp(expected) > 0.05, "the toy checkpoint must tell the pairs apart, or the order is not tested"
 
 
-def test_a_text_longer_than_the_model_is_cut_not_refused(checkpoint):
+def test_a_text_longer_than_the_model_is_cut_and_a_missing_checkpoint_says_what_to_do(checkpoint, tmp_path):
     long = Pair("who wrote it ?", "paul anka", " ".join(["paul"] * 300))
     assert 0.0 <= BemEquivalence(str(checkpoint), device="cpu").probability([long])[0] <= 1.0
-
-
-def test_a_missing_checkpoint_says_what_to_do(tmp_path):
     with pytest.raises(MissingDependency, match="hf download"):
         BemEquivalence(str(tmp_path / "nowhere"))
 
@@ -94,8 +90,6 @@ def test_the_settings_choose_it_for_leakage_judge_and_probe(checkpoint, tmp_path
 
 
 def test_the_identity_of_a_folder_is_its_content(checkpoint, tmp_path):
-    import shutil
-
     copy = tmp_path / "elsewhere"
     shutil.copytree(checkpoint, copy)
     first = equivalence_identity(_settings(checkpoint))
@@ -103,9 +97,6 @@ def test_the_identity_of_a_folder_is_its_content(checkpoint, tmp_path):
     assert first != equivalence_identity(Settings()) and first in judge_identity(_settings(checkpoint))
     (copy / "vocab.txt").write_text("\n".join(WORDS[::-1]))
     assert equivalence_identity(_settings(copy)) != first
-
-
-def test_the_identity_of_a_hub_name_is_name_and_revision():
     assert "kortukov/answer-equivalence-bem@0123abc" in checkpoint_identity(Settings().models.bem_checkpoint, "0123abc")
 
 
@@ -116,20 +107,16 @@ def test_without_a_hub_it_says_what_to_do(monkeypatch):
         models.equivalence  # noqa: B018
 
 
-@pytest.mark.parametrize("wrong", ["no/such/folder", "./nowhere", "a b"])
-def test_what_is_neither_folder_nor_hub_name_is_refused(wrong):
-    with pytest.raises(InputError, match="no folder"):
+@pytest.mark.parametrize(
+    ("wrong", "said"), [("no/such/folder", "no folder"), ("a b", "no folder"), (".", r"config\.json is missing")]
+)
+def test_what_is_neither_a_folder_of_a_checkpoint_nor_a_hub_name_is_refused(wrong, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=said):
         equivalence_identity(_settings(wrong))
 
 
-def test_a_folder_without_a_checkpoint_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"config\.json is missing"):
-        equivalence_identity(_settings(tmp_path))
-
-
 def test_a_classifier_of_three_classes_is_no_bem(checkpoint, tmp_path):
-    from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
-
     config = BertConfig.from_pretrained(checkpoint, num_labels=3)
     BertForSequenceClassification(config).save_pretrained(tmp_path)
     BertTokenizerFast.from_pretrained(checkpoint).save_pretrained(tmp_path)
