@@ -65,9 +65,10 @@ def test_two_processes_make_it_once(package: str, cache: Path) -> None:
 
 @pytest.mark.slow
 def test_pip_says_why_not(tmp_path: Path) -> None:
+    requirements = [str(tmp_path / "no-such-wheel-1-py3-none-any.whl")]
     with pytest.raises(MissingDependency, match="no-such-wheel") as raised:
-        ensure_environment("probe", [str(tmp_path / "no-such-wheel-1-py3-none-any.whl")], log=lambda line: None)
-    folder = environment_folder("probe", [str(tmp_path / "no-such-wheel-1-py3-none-any.whl")])
+        ensure_environment("probe", requirements, log=lambda line: None)
+    folder = environment_folder("probe", requirements)
     assert f"{folder}.log" in str(raised.value) and not (folder / READY).exists()
 
 

@@ -15,11 +15,8 @@ from tests.rows import table_of, write_lines
 
 
 def _questions(texts: list[str]):
-    names = [f"q{place:05d}" for place in range(len(texts))]
-    rows = [
-        {"question_id": name, "question": text, "content_key": content_key(text)} for name, text in zip(names, texts)
-    ]
-    return table_of("questions", rows)
+    rows = [{"question": text, "content_key": content_key(text)} for text in texts]
+    return table_of("questions", [{"question_id": f"q{n:05d}", **row} for n, row in enumerate(rows)])
 
 
 def _split(texts: list[str], parametric: list[bool], **values) -> tuple[dict[str, str], dict[str, str]]:

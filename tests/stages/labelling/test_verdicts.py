@@ -9,7 +9,7 @@ from quit.stages.labelling.verdicts import ask_back, decide, decisions_hash, dis
 
 
 def said(
-    annotator: str, number: int, version: int = 1, state: str = "submitted", *,
+    annotator: str, number: int, version: int = 1, state: str = "submitted",
     question: str = "q", when: int | None = None, ask: str | None = None, **answers: bool | None,
 ) -> list[dict]:  # fmt: skip
     """Rows of one version of an annotation; a keyword is an answer, or with ``flag_`` a flag, with ``typed_`` an added
