@@ -27,7 +27,7 @@ sys.stdout.buffer.write(logits_of().tobytes())
 """
 
 
-def texts_of(count: int = 60) -> list[packed.Pieces]:
+def texts_of(count: int = 40) -> list[packed.Pieces]:
     """Texts of 1 to 256 pieces, most of them short."""
     generator = random.Random(3)
     lengths = [1, 2, 256, *(min(256, 1 + int(generator.expovariate(0.05))) for _ in range(count - 3))]

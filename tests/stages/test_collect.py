@@ -15,7 +15,7 @@ from quit.errors import InputError
 from quit.sources import parse_source, read_sources
 from quit.sources.records import RawHint, RawQuestion, Reject, SourceRecord
 from quit.stages.collect import collect
-from quit.text.normalize import normalize_answer, normalize_question
+from quit.text.normalize import normalize_question
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 COPILOT, GPT, LLAMA = (f"triviahg:{DATA}/triviahg/{name}.json" for name in ("Copilot", "GPT_3.5", "LLaMA_7b_Finetuned"))
@@ -121,18 +121,6 @@ def test_tables_keep_their_contracts_and_their_order(pooled):
     assert set(column(pooled, "scores", "hint_id")) <= set(column(pooled, "hints", "hint_id"))
     again = read(*TRIVIA, WIKIHINT)
     assert all(pooled[name].equals(again[name]) for name in pooled)
-
-
-@real
-def test_gold_candidates_of_the_real_files(pooled):
-    answers = {
-        row["question_id"]: set(map(normalize_answer, row["answers"])) for row in pooled["questions"].to_pylist()
-    }
-    candidates = pooled["candidates"].to_pylist()
-    assert all(
-        row["is_gold"] == (normalize_answer(row["candidate"]) in answers[row["question_id"]]) for row in candidates
-    )
-    assert {row["question_id"] for row in candidates if row["is_gold"]} == set(answers)
 
 
 # --- pooling --------------------------------------------------------------------------------------------------------
@@ -244,18 +232,14 @@ def test_what_readers_rejected_is_passed_on_and_hints_get_their_question():
 def test_an_empty_collection_says_what_to_do():
     with pytest.raises(InputError, match="--source"):
         collect([])
-    no_file = SourceRecord(None, (Reject("collect", "record", "not_json", "No JSON."),))
+    few = [raw(hints=["a", "A."]), raw("2", "Who?", hints=3)]
+    lost = [SourceRecord(None, (Reject("collect", "record", "not_json", "No JSON."),))]
     for records, said in (
-        (
-            [raw(hints=["a", "A."]), raw("2", "Who?", hints=3)],
-            "none of 2 records is a usable question (rejected: too_few_hints 2, duplicate_hint 1). First: a.jsonl: The "
-            "question has 1 distinct hints (2 from 1 record)",
-        ),
-        ([no_file], "none of 1 records is a usable question (rejected: not_json 1). First: a record: No JSON."),
+        (few, "none of 2 records .*too_few_hints 2, duplicate_hint 1.*convergence.hints"),
+        (lost, "none of 1 records .*not_json 1.*First: a record: No JSON"),
     ):
-        with pytest.raises(InputError) as error:
+        with pytest.raises(InputError, match=said):
             collect(records)
-        assert said in str(error.value) and "convergence.hints" in str(error.value)
 
 
 # --- nothing is lost ------------------------------------------------------------------------------------------------

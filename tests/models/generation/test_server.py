@@ -4,7 +4,7 @@ import logging
 import threading
 import tracemalloc
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import replace
 from itertools import cycle, repeat
 from pathlib import Path
@@ -15,7 +15,6 @@ import pytest
 from quit.common.progress import Listener, listening
 from quit.errors import QuitError, ServerError, SettingsError, WorkspaceError
 from quit.models.generation import CachedGenerator, ChatRequest, Completion, GenerationCache, Meter, replica
-from quit.models.generation import server as server_module
 from quit.models.generation.base import ModelOptions
 from quit.models.generation.server import ServerGenerator
 from quit.models.prompting import load_prompt
@@ -153,14 +152,6 @@ def test_a_redirect_is_not_followed_and_its_host_is_named(status: int) -> None:
         assert "user" not in str(raised.value) and other.requests == []
 
 
-def test_attempts_count_although_the_server_is_there_in_between() -> None:
-    """It answers /models, and each completion's connection breaks half way: four requests, no end of them."""
-    with RudeServer(lambda number, payload: rude.CLOSES_MID_BODY) as server:
-        with pytest.raises(ServerError, match="failed 3 times"):
-            _ask(4, server.base_url, attempts=3, patience_seconds=30)
-        assert len(server.requests) <= 4 * 3
-
-
 @pytest.mark.parametrize(
     ("refusals", "said", "requests"),
     [(cycle([False, True]), "failed 2 times", 2), (repeat(True), "did not answer", 0)],
@@ -206,8 +197,8 @@ def test_an_overloaded_server_gets_fewer_at_once() -> None:
     replies: dict[int, str] = {}
     with RudeServer(overload, reply=_question) as server:
         generator = _generator(server.base_url, concurrency=32, attempts=50)
-        generator.generate(_requests(150), lambda position, reply: replies.update({position: reply.text}))
-    assert replies == {n: f"Q{n}?" for n in range(150)}
+        generator.generate(_requests(80), lambda position, reply: replies.update({position: reply.text}))
+    assert replies == {n: f"Q{n}?" for n in range(80)}
     assert generator._replicas[0]._limiter.limit < 32, "halved, and not grown back to all by so few"
 
 
@@ -332,14 +323,6 @@ def test_what_is_sent() -> None:
     assert vllm["structured_outputs"] == {"choice": ["Yes", "No"]}
     assert not {"top_k", "min_p", "repetition_penalty", "structured_outputs"} & set(openai)
     assert more == vllm | sampling | {"stop": ["Answer:"]} and not sampling.keys() & vllm.keys()
-
-
-def test_shards_that_start_together_share_one_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_module, "_LOOPS", [])
-    start = threading.Barrier(8)
-    with ThreadPoolExecutor(8) as pool:
-        [loop] = {*pool.map(lambda make: start.wait() >= 0 and make(), [server_module._loop] * 8)}
-    loop.call_soon_threadsafe(loop.stop)
 
 
 def test_a_place_is_free_once_its_reply_is_on_disk() -> None:

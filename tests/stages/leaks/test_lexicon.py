@@ -25,8 +25,7 @@ def test_names_for_the_same_thing_lead_to_each_other(name: str, other: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("name", "word"),
-    [("naples", "Neapolitan"), ("dutch", "Netherlands"), ("moon", "lunar"), ("bee", "beehive")],
+    ("name", "word"), [("naples", "Neapolitan"), ("dutch", "Netherlands"), ("moon", "lunar"), ("bee", "beehive")]
 )
 def test_a_family_has_adjectives_inhabitants_and_compounds(name: str, word: str) -> None:
     assert word in lexicon().family(name)
