@@ -15,6 +15,7 @@ from quit.models.generation.local import TransformersGenerator
 from quit.models.loading import located
 from quit.models.prompting import load_prompt
 from tests.conftest import STARTER, call_quit
+from tests.rows import write_lines
 from tests.servers.real_model import fetched_model
 
 SMOLLM2 = FETCHABLE["smollm2"]
@@ -77,19 +78,14 @@ def test_a_model_that_is_unknown_or_was_not_fetched_is_named_and_a_folder_of_tha
     assert located("smollm2") == "smollm2" and located("minilm") != "minilm"
 
 
-def test_a_damaged_folder_is_not_loaded(index: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "cache" / "models" / SMOLLM2.folder
-    folder.mkdir(parents=True)
-    (folder / "config.json").write_text("{}", encoding="utf-8")
-    (folder / MARK).write_text("000000000000\n", encoding="utf-8")
-    with pytest.raises(InputError, match="is damaged"):
-        fetched_folder("smollm2")
-
-
-def test_too_little_memory_is_said_before_anything_is_downloaded(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_memory_and_a_damaged_folder_are_told(index: Path, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setitem(FETCHABLE, "smollm2", replace(SMOLLM2, memory=1 << 50))
     with pytest.raises(InputError, match=r"takes 1048576 GiB of memory; .* are free"):
         fetch("smollm2", lambda _: None)
+    write_lines(tmp_path / "cache" / "models" / SMOLLM2.folder / "config.json", [{}])
+    (tmp_path / "cache" / "models" / SMOLLM2.folder / MARK).write_text("000000000000\n", encoding="utf-8")
+    with pytest.raises(InputError, match="is damaged"):
+        fetched_folder("smollm2")
 
 
 @pytest.mark.slow

@@ -1,4 +1,5 @@
 import json
+from collections.abc import Sequence
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quit import contracts
 from quit.models.convergence_scored import ScoredConvergence, SimilarityConvergence, convergence
 from quit.models.protocols import Drawn, HintSet
 from quit.settings import Convergence
@@ -47,17 +47,17 @@ def test_one_more_rival_never_raises_it(scores: list[int]) -> None:
             assert convergence([*scores[:place], 1, *scores[place + 1 :]], 1) <= value
 
 
-def _tables(hints: list[dict], scores: list[dict] | None = None) -> dict[str, pa.Table]:
+def _tables(hints: list[dict], scores: Sequence[dict] = (), question: str = "Which city?") -> dict[str, pa.Table]:
     of = {"question_id": "q"}
     rows = [{"hint_id": f"q-h{place:02d}", **of, "position": place, **hint} for place, hint in enumerate(hints)]
     names = ["London", "Berlin", "Madrid", "Rome", "Vienna", "Paris"]
     candidates = [{**of, "position": n, "candidate": name, "is_gold": name == "Paris"} for n, name in enumerate(names)]
     return {
-        "questions": table_of("questions", [{**of, "question": "Which city?", "answers": ["Paris"]}]),
+        "questions": table_of("questions", [{**of, "question": question, "answers": ["Paris"]}]),
         "hints": table_of("hints", rows),
         "usable_hints": table_of("usable_hints", [{"hint_id": row["hint_id"], **of} for row in rows]),
         "candidates": table_of("candidates", candidates),
-        "scores": table_of("scores", scores or []),
+        "scores": table_of("scores", scores),
     }
 
 
@@ -199,12 +199,8 @@ def test_only_values_of_an_embedded_model_have_notes() -> None:
     german = ["Sie liegt an der Seine.", "Sie ist eine Hauptstadt.", "Sie hat viele Museen.", "Dort steht ein Turm."]
     hints = [{"hint": german[0]}, {"hint": german[1], "convergence": 0.9}, *({"hint": hint} for hint in german[2:])]
     hints.append({"hint": "Stadt " * 300})
-    for settings, notes in (
-        ({}, ["not English", None, "not English", "not English", "not English; hint cut to 254 word pieces"]),
-        ({"method": "llm", "language_model": "one"}, [None] * 5),
-    ):
-        tables = _tables(hints)
-        question = tables["questions"].to_pylist()[0] | {"question": "Welche Stadt ist gemeint?"}
-        tables["questions"] = contracts.table("questions").from_rows([question])
+    noted = ["not English", None, "not English", "not English", "not English; hint cut to 254 word pieces"]
+    for settings, notes in (({}, noted), ({"method": "llm", "language_model": "one"}, [None] * 5)):
+        tables = _tables(hints, question="Welche Stadt ist gemeint?")
         rows = _rank(tables, **settings)["ranked_hints"].to_pylist()
         assert [row["note"] for row in sorted(rows, key=lambda row: row["hint_id"])] == notes

@@ -76,13 +76,14 @@ def _ask(model: Counting, cache: GenerationCache, questions: str) -> list[str]:
 
 
 def test_one_changed_bit_in_a_reply_is_found_and_the_reply_asked_for_again(tmp_path: Path) -> None:
-    """Whatever bit of the row changes: the reply is given out as it was, or not at all."""
+    """Every third bit of the row: the reply is given out as it was, or not at all."""
     path = tmp_path / "g.sqlite"
     entry = replace(_entry(1, "Lesotho"), completion=Completion("Lesotho", "stop", 10, 2, origin="SERVER"))
     with GenerationCache(path) as cache:
         cache.add(entry).result()
     whole, refused = path.read_bytes(), 0
-    for bit in range(8 * whole.index(entry.key), 8 * (whole.index(b"SERVER") + 6 + 4)):  # the row ends in four bytes
+    start, end = whole.index(entry.key), whole.index(b"SERVER") + 6 + 4  # the row ends in four bytes
+    for bit in range(8 * start, 8 * end, 3):
         raw = bytearray(whole)
         raw[bit // 8] ^= 1 << bit % 8
         path.write_bytes(raw)
@@ -97,7 +98,7 @@ def test_one_changed_bit_in_a_reply_is_found_and_the_reply_asked_for_again(tmp_p
                 assert cache.drop_damaged() == 1 or cache.find([entry.key])
         for leftover in tmp_path.glob("g.sqlite-*"):
             leftover.unlink()
-    assert refused > 8 * 60, "the key, the texts, the counts, the time, the origin and the checksum"
+    assert refused > 8 * 60 / 3, "the key, the texts, the counts, the time, the origin and the checksum"
 
 
 def test_a_damaged_reply_is_told_asked_for_again_and_replaced(cache: GenerationCache, tmp_path: Path) -> None:
@@ -150,15 +151,6 @@ def test_export_and_import_give_the_same_replies(cache: GenerationCache, tmp_pat
         assert other.find([_entry(4).key])[_entry(4).key].text == "reply\n4"
 
 
-@pytest.mark.parametrize(
-    ("text", "prompt_tokens", "completion_tokens"),
-    [("Leso\ud83d", 0, 0), ("x", 2**70, 0), ("x", 0, -1), ("x", float("inf"), 0), ("x", "7", 0), (None, 0, 0)],
-)
-def test_a_reply_that_no_table_could_hold_is_none(text, prompt_tokens, completion_tokens) -> None:
-    with pytest.raises(ValueError):
-        Completion(text, "stop", prompt_tokens, completion_tokens)
-
-
 def test_whatever_stops_the_writer_reaches_who_waits_and_the_next_reply_is_written(cache: GenerationCache) -> None:
     def fail(keys: Sequence[bytes]) -> None:
         raise RuntimeError("nobody listens")
@@ -186,7 +178,10 @@ _ROW = {
     **{"key": "00" * 32, "model": "m", "prompt": "p", "label": "", "sample": 0, "reply": "x", "finish_reason": "stop"},
     **{"prompt_tokens": 1, "completion_tokens": 1, "created": 0.0, "origin": ""},
 }
-_BAD = [{"reply": "Leso\ud83d"}, {"prompt_tokens": 2**70}, {"label": "q\ud83d"}, {"sample": 2**70}, {"key": "00"}]
+_BAD = [
+    *({"reply": "Leso\ud83d"}, {"reply": None}, {"label": "q\ud83d"}, {"key": "00"}, {"sample": 2**70}),
+    *({"prompt_tokens": 2**70}, {"prompt_tokens": "7"}, {"completion_tokens": -1}, {"completion_tokens": 1e999}),
+]
 
 
 @pytest.mark.parametrize(

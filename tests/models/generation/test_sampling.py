@@ -22,7 +22,7 @@ def test_a_reply_ends_before_the_first_stop_string(text: str, stop: tuple[str, .
 def test_transformers_heeds_penalties_and_stop_strings() -> None:
     generator = TransformersGenerator("t", ModelOptions(str(checkpoint("llama", 3))))
     _, tokenizer = generator._loaded
-    request = ChatRequest(PromptTemplate("t", "0123456789ab", (("user", "Say {what}."),)), {"what": "it"}, 20)
+    request = ChatRequest(PromptTemplate("t", "0123456789ab", (("user", "Say {what}."),)), {"what": "it"}, 12)
 
     def reply(**more) -> Completion:
         replies: dict[int, Completion] = {}

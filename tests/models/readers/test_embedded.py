@@ -70,15 +70,6 @@ def test_replies_do_not_depend_on_what_else_is_asked(encoder, pool, prompts, nam
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_scores_are_the_same_bits_alone_and_in_company(encoder, pool, name):
-    reader = embedded_reader(name, encoder, pool)
-    answers = reader._answers(("", None, None, None))
-    texts = [hint for hints in QUESTIONS.values() for hint in hints]
-    for text, scores in zip(texts, reader.score_parts(texts, answers), strict=True):
-        assert reader.score_parts([text], answers)[0].tobytes() == scores.tobytes() and scores.dtype == np.float32
-
-
-@pytest.mark.parametrize("name", NAMES)
 def test_a_right_answer_is_found_and_never_when_it_is_not_in_the_pool(encoder, pool, name):
     question = "Which country has Lima as its capital?"
     prompt = Prompt("peru", question, QUESTIONS[question])

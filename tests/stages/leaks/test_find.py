@@ -121,13 +121,10 @@ def test_the_model_is_asked_about_spans_near_an_answer_that_neither_it_nor_the_q
     assert near.batches == ([] if encoded is None else [words, encoded] if encoded else [words])
 
 
-def test_a_word_that_only_begins_as_the_answer_is_not_asked_about() -> None:
+def test_spans_neither_begin_nor_end_with_a_stop_word_and_no_word_only_begins_as_the_answer() -> None:
     model, settings = Says("planet"), Leakage(screen=-1, contained=False)
     assert find_leaks("Which machine flies?", ["Plane"], ["The planet is far."], model, None, settings) == [[]]
     assert model.asked == ["far"]
-
-
-def test_spans_neither_begin_nor_end_with_a_stop_word() -> None:
     spans = ["White", "Nile", "Egypt", "White Nile", "Egypt, Nile", "Nile of Egypt"]
     assert candidate_spans("The White Nile of Egypt, Nile", 3) == spans
 
