@@ -4,6 +4,7 @@ token."""
 import random
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -85,8 +86,6 @@ def test_the_number_of_threads_changes_no_bit(together: list[np.ndarray], thread
 
 
 def test_a_call_from_each_of_two_threads_gets_its_own(together: list[np.ndarray]) -> None:
-    from concurrent.futures import ThreadPoolExecutor
-
     texts = texts_of()
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(states, [texts, texts[::-1]])
