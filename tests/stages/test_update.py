@@ -64,16 +64,15 @@ def _world(
     return LabelTables(**tables, labels=labelled["labels"], valid_answers=labelled["valid_answers"]), answers
 
 
-def _no_leaks(items):
-    return [[[] for _ in item.hints] for item in items]
-
-
 def _floats_for(answer: str):
     """Return a filter that takes "floats" for this answer."""
     leak = [Finding("floats", answer, 0.9, "equivalence", "m")]
     return lambda items: [
         [leak if answer in item.answers and "floats" in hint else [] for hint in item.hints] for item in items
     ]
+
+
+_no_leaks = _floats_for("none of them")
 
 
 def _update(world, decisions: list[dict], leaks=_no_leaks, settings: Review | None = None):
