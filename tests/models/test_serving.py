@@ -28,9 +28,7 @@ def test_a_server_that_serves_the_model_is_well_and_others_are_told() -> None:
 @pytest.mark.parametrize(
     ("gpus", "gigabytes", "together"), [(1, 80, True), (1, 141, True), (2, 48, True), (8, 24, True), (1, 24, False)]
 )
-def test_the_papers_servers_share_gpus_without_taking_more_than_there_is(
-    gpus: int, gigabytes: float, together: bool
-) -> None:
+def test_the_papers_servers_share_gpus(gpus: int, gigabytes: float, together: bool) -> None:
     weights = {"gemma-3-1b": 1, "qwen-3-4b": 4, "llama-31-8b": 8, "llama-32-1b": 1, "gemma-3-4b": 4, "qwen-3-8b": 8}
     listed = servings(load("paper").settings)
     spread = plan(listed, gpus, gigabytes)

@@ -36,7 +36,5 @@ HINT_1, HINT_3 = ("hint", "answer_leak", "q-h01"), ("hint", "answer_leak", "q-h0
         ("hint", 5, [], HINTS, []),  # too few from the start: not this rule's
     ],
 )
-def test_a_leaking_hint_takes_the_question_with_it_or_goes_alone_while_enough_are_left(
-    mode: str, keep: int, leaking: list[int], usable: list[str], rejects: list[tuple]
-) -> None:
+def test_a_leaking_hint_takes_the_question_or_goes_alone(mode, keep, leaking, usable, rejects) -> None:
     assert _filtered(mode, keep, *leaking) == (usable, rejects)

@@ -41,9 +41,7 @@ def test_both_checkpoints_of_dpr_take_the_first_token_and_inner_products(archite
         ("Contriever", "cls", "cosine", "mean", "dot"),  # its own way, whatever the setting
     ],
 )
-def test_a_plain_checkpoint_is_pooled_and_compared_as_the_settings_say(
-    architecture, pooling, similarity, pooled, compared, tmp_path: Path
-) -> None:
+def test_a_plain_checkpoint_is_pooled_as_set(architecture, pooling, similarity, pooled, compared, tmp_path) -> None:
     folder = tiny.encoder(tmp_path, WORDS, "cosine").parent / "bert"
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"architectures": [architecture]}))

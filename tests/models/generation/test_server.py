@@ -93,9 +93,7 @@ def _keep(url: str, folder: Path, count: int = 1, **more) -> None:
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_that_stays_ends_in_one_clear_error_without_the_key(
-    name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_fault_that_stays_is_one_clear_error_without_the_key(name: str, tmp_path: Path, caplog, capfd) -> None:
     caplog.set_level(logging.DEBUG)
     with RudeServer(lambda number, payload: FAULTS[name]) as server, pytest.raises(QuitError) as raised:
         _keep(server.base_url, tmp_path)
