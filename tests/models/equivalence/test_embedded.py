@@ -42,8 +42,9 @@ def test_equal_after_normalisation_is_nearly_certain_and_a_word_of_a_hint_no_ans
 
 def test_company_and_order_do_not_change_a_bit(model):
     together = EmbeddedEquivalence().probability(PAIRS)
-    alone = np.array([EmbeddedEquivalence().probability([pair])[0] for pair in PAIRS[:6]])
-    backwards = EmbeddedEquivalence().probability(PAIRS[::-1] + PAIRS)[: len(PAIRS)][::-1]
+    fresh = EmbeddedEquivalence()
+    alone = np.array([fresh.probability([pair])[0] for pair in PAIRS[:6]])
+    backwards = fresh.probability(PAIRS[::-1] + PAIRS)[: len(PAIRS)][::-1]
     assert together[:6].tobytes() == alone.tobytes()
     assert together.tobytes() == np.ascontiguousarray(backwards).tobytes()
     assert model.probability(PAIRS).tobytes() == together.tobytes()
