@@ -93,11 +93,8 @@ def test_a_call_from_each_of_two_threads_gets_its_own(together: list[np.ndarray]
 
 
 def test_few_positions_are_computed_that_are_no_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    positions = []
-    embedded = Body.embedded
-    monkeypatch.setattr(
-        Body, "embedded", lambda self, ids, *rest: positions.append(len(ids)) or embedded(self, ids, *rest)
-    )
+    positions, real = [], Body.embedded
+    monkeypatch.setattr(Body, "embedded", lambda self, ids, *rest: positions.append(len(ids)) or real(self, ids, *rest))
     texts = texts_of(300)
     states(texts)
     tokens = sum(len(text[0]) for text in texts)

@@ -39,7 +39,7 @@ class Counting:
         replies: dict[str, str] | None = None,
         fail_after: int | None = None,
         pause: float = 0,
-        before: Callable[[Sequence[ChatRequest]], Any] = len,
+        before: Callable[[Sequence[ChatRequest]], Any] = lambda _: None,
     ) -> None:
         self.asked: list[str] = []
         self._replies, self._fail_after, self._pause, self._before = replies or {}, fail_after, pause, before
