@@ -40,10 +40,8 @@ def _drawn(encoder, asked: dict[str, object], **settings) -> list[Drawn]:
         identity="aliases",
         probability=lambda pairs: np.array([0.9 if {one.reference, one.candidate} == ALIAS else 0.1 for one in pairs]),
     )
-    [drawn] = CandidatePool(table, guesser, encoder, aliases, QuestionTypeSettings(), Convergence(**settings)).draw(
-        [asked]
-    )
-    return drawn
+    pool = CandidatePool(table, guesser, encoder, aliases, QuestionTypeSettings(), Convergence(**settings))
+    return pool.draw([asked])[0]
 
 
 def test_candidates_have_the_fine_type_and_are_not_the_answer(encoder) -> None:
