@@ -12,6 +12,7 @@ from tests.conftest import ROOT
 pytestmark = pytest.mark.slow
 ENDLESS = "print('up', flush=True); import time; time.sleep(600)"
 DEAF = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); " + ENDLESS
+NESTED = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {ENDLESS!r}])"
 REACHED = "import signal; signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
 """The tests may run under nohup; what they start would ignore SIGHUP too."""
 PARENT = (
@@ -21,22 +22,17 @@ PARENT = (
 
 
 @pytest.mark.parametrize("ended_by", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize(("child", "grace"), [(ENDLESS, 600.0), (DEAF, 0.1)], ids=["obeys", "deaf to SIGTERM"])
+@pytest.mark.parametrize(
+    ("child", "grace"),
+    [(ENDLESS, 600.0), (DEAF, 0.1), (NESTED, 600.0)],
+    ids=["obeys", "deaf to SIGTERM", "has a child of its own"],
+)
 def test_a_child_ends_with_its_parent_whatever_ended_that(ended_by: signal.Signals, child: str, grace: float) -> None:
     code = PARENT.format(child=child, grace=grace)
     parent = subprocess.Popen([sys.executable, "-c", REACHED + code], stdout=subprocess.PIPE, cwd=ROOT)
     assert parent.stdout and parent.stdout.readline() == b"up\n"
     parent.send_signal(ended_by)
     assert parent.communicate(timeout=60) == (b"", None)  # the end of the pipe: parent, guard and child are gone
-
-
-def test_a_childs_child_ends_too() -> None:
-    nested = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {ENDLESS!r}])"
-    code = PARENT.format(child=nested, grace=600.0)
-    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=ROOT)
-    assert parent.stdout and parent.stdout.readline() == b"up\n"
-    parent.kill()
-    parent.communicate(timeout=60)
 
 
 def test_it_is_a_process_like_any_other() -> None:

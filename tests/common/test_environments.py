@@ -39,35 +39,31 @@ def value(programs: Path) -> str:
 
 
 @pytest.mark.slow
-def test_an_environment_is_made_once_and_again_when_a_kill_left_it_unfinished(package: str) -> None:
-    lines: list[str] = []
-    after: list[Path] = []
-    make = {"requirements": [package, "# a comment"], "after": after.append, "log": lines.append}
-    programs = ensure_environment("probe", **make)
-    assert value(programs) == "41"
-    assert not (Path(sys.prefix) / "lib").samefile(programs.parent / "lib")
-    assert ensure_environment("probe", **make) == programs
-    assert len(lines) == len(after) == 1 and after[0] == programs.parent
-    (programs.parent / READY).unlink()  # as if killed just before the end
-    (programs.parent / "rubbish").touch()
-    assert ensure_environment("probe", **make) == programs
-    assert len(after) == 2 and not (programs.parent / "rubbish").exists() and value(programs) == "41"
-
-
-@pytest.mark.slow
-def test_two_processes_make_it_once(package: str, cache: Path) -> None:
+def test_two_processes_make_it_once_and_it_is_made_again_when_a_kill_left_it_unfinished(package: str) -> None:
     code = f"from quit.common.environments import *; ensure_environment('probe', [{package!r}])"
     builders = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]
     printed = "".join(builder.communicate()[0] for builder in builders)
     assert [builder.returncode for builder in builders] == [0, 0]
     assert printed.count("making the probe environment") == 1
+    lines: list[str] = []
+    after: list[Path] = []
+    make = {"requirements": [package, "# a comment"], "after": after.append, "log": lines.append}
+    programs = ensure_environment("probe", **make)
+    assert value(programs) == "41" and lines == after == []
+    assert not (Path(sys.prefix) / "lib").samefile(programs.parent / "lib")
+    (programs.parent / READY).unlink()  # as if killed just before the end
+    (programs.parent / "rubbish").touch()
+    assert ensure_environment("probe", **make) == programs
+    assert len(lines) == 1 and after == [programs.parent]
+    assert not (programs.parent / "rubbish").exists() and value(programs) == "41"
 
 
 @pytest.mark.slow
 def test_pip_says_why_not(tmp_path: Path) -> None:
+    requirements = [str(tmp_path / "no-such-wheel-1-py3-none-any.whl")]
     with pytest.raises(MissingDependency, match="no-such-wheel") as raised:
-        ensure_environment("probe", [str(tmp_path / "no-such-wheel-1-py3-none-any.whl")], log=lambda line: None)
-    folder = environment_folder("probe", [str(tmp_path / "no-such-wheel-1-py3-none-any.whl")])
+        ensure_environment("probe", requirements, log=lambda line: None)
+    folder = environment_folder("probe", requirements)
     assert f"{folder}.log" in str(raised.value) and not (folder / READY).exists()
 
 

@@ -3,6 +3,8 @@
 import hashlib
 import json
 import os
+from contextlib import suppress
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -32,28 +34,20 @@ def test_a_manifest_has_bytes_and_sha256_of_each_file(folder: Path) -> None:
 
 def test_every_change_of_a_manifest_is_found(folder: Path) -> None:
     text = (folder / "m.json").read_bytes()
-    for position in range(len(text)):
-        for bit in (1, 16):
-            changed = bytearray(text)
-            changed[position] ^= bit
-            (folder / "m.json").write_bytes(changed)
-            try:
-                if json.loads(changed) == json.loads(text):
-                    continue  # white space
-            except ValueError:
-                pass
-            assert fault(folder / "m.json"), (position, bit)
+    for position, bit in product(range(len(text)), (1, 16)):
+        changed = bytearray(text)
+        changed[position] ^= bit
+        (folder / "m.json").write_bytes(changed)
+        with suppress(ValueError):
+            if json.loads(changed) == json.loads(text):
+                continue  # white space
+        assert fault(folder / "m.json"), (position, bit)
 
 
 def test_a_file_is_read_once_until_it_is_written_to(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
     checksum = files.file_checksum
-
-    def counting(path: Path) -> str:
-        read.append(path.name)
-        return checksum(path)
-
-    monkeypatch.setattr(files, "file_checksum", counting)
+    monkeypatch.setattr(files, "file_checksum", lambda path: read.append(path.name) or checksum(path))
 
     def fault_of_a_new_process() -> str | None:
         files._CHECKSUMS.clear()

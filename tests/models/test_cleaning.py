@@ -31,61 +31,24 @@ def test_replies_become_answers(raw: str, answer: str, sentences: str) -> None:
     assert clean_answer(raw, "stop", sentences) == answer
 
 
-SENTENCES = [
-    "The answer is Paris", "The capital of France is Paris", "Paris is the capital of",
-    "It is located in the city of", "It is Paris", "He was the first president of his country",
-    "I don't know who that was", "It's impossible to say from this", "Based on the passage, Paris",
-    "According to the context, the country must lie in", "Unfortunately, the passage does not say which",
-    "The passage says that it lies between", "The band that plays in the film is known as",
-    "Blake Lively played Adaline in The Age of", "Who was the first president of",
-    # SmolLM2-135M-Instruct, cut at 32 tokens
-    "The creature that lies dormant beneath the Pacific Ocean in the sunken city of R'lyeh is a sea serpent, a giant "
-    "squid, and it is a creature",
-    'The band that consists of members Axl Rose, Dizzy Reed, Richard Fortus, and Frank Ferrer is known as the "Axel '
-    "Rose-",
-    "Marcus Furius Calpurninus, a Roman soldier, crossed the Rubicon River in 49 BC, marking the beginning of the "
-    "Roman Civil War",
-    "Moses, the Jewish leader who led the Israelites out of slavery in Egypt and received the Ten Commandments on "
-    "Mount Sinai. He is often depicted as the leader who",
-    "The Rebel Alliance's infamous warrior, Kirakka, played a crucial role in the Battle of Endor, where the Galactic "
-    "Empire was defeated by",
-]  # fmt: skip
-PHRASES = [
-    "Washington D.C.", "Martin Luther King Jr.", "Who Wants to Be a Millionaire?", "That Thing You Do!",
-    "The Lord of the Rings: The Return of the King", "to be or not to be",
-    "Paris, Lyon, Marseille, Toulouse, Nice, Nantes, and", "Paris, Paris, Paris, Paris, Paris, Paris, Par",
-    "the man who was king", "a novel written by Herman Melville about the", "the country where he was born and",
-    # SmolLM2-135M-Instruct: cut at 32 tokens, and whole
-    "Marcus Furius Calpurninus, a Roman general and statesman, who was assassinated in 49 BC, marking the beginning of "
-    "the Roman Civil War",
-    "Marcus Corneliusius Botha-Cannisterus, also known as Julius Caesar, who was a Roman general and statesman, who "
-    "crossed the Rubicon River",
-    "The Kyriarchal God of the Sea of the Pacific in the City of the Dead in the City of the Dead in the City of the "
-    "Dead in the",
-    "The Japanese God of the Sea and the Japanese God of the Sea.",
-    "The planet of Zorvath in the underworld of the ocean of Akak.",
-]  # fmt: skip
+REPLIES = [line.split("\t") for line in Path(__file__).with_name("replies.tsv").read_text("utf-8").splitlines()[1:]]
+"""By hand, and of SmolLM2-135M-Instruct, cut at 32 tokens or whole: whether a sentence or a phrase, and the reply."""
 
 
-@pytest.mark.parametrize("text", SENTENCES)
-def test_a_sentence_is_dropped_cut_or_not_and_kept_whole_for_the_judge(text: str) -> None:
-    whole = text if text.endswith(".") else f"{text}."
-    assert clean_answer(text, "length") == clean_answer(whole) == NO_ANSWER
-    assert clean_answer(whole, sentences="judge") == whole
-    assert clean_answer(text, "length", "judge") == text
+@pytest.mark.parametrize(("kind", "text"), REPLIES)
+def test_a_sentence_is_dropped_or_kept_whole_for_the_judge_and_a_phrase_is_an_answer_cut_or_not(kind, text) -> None:
+    if kind == "phrase":
+        assert clean_answer(text, "length") == clean_answer(text) == text
+    else:
+        whole = text if text.endswith(".") else f"{text}."
+        assert clean_answer(text, "length") == clean_answer(whole) == NO_ANSWER
+        assert clean_answer(whole, sentences="judge") == whole
+        assert clean_answer(text, "length", "judge") == text
 
 
-@pytest.mark.parametrize("text", PHRASES)
-def test_a_phrase_is_an_answer_cut_or_not(text: str) -> None:
-    assert clean_answer(text, "length") == clean_answer(text) == text
-
-
-def test_a_stop_string_may_take_the_full_stop_of_a_sentence() -> None:
+def test_a_stop_string_may_take_the_full_stop_and_without_one_a_phrase_with_a_verb_is_no_sentence() -> None:
     assert clean_answer("The capital of France is Paris", stop=[". "]) == NO_ANSWER
     assert clean_answer("All I Want for Christmas is My Two Front Teeth", stop=["\n"]).startswith("All I Want")
-
-
-def test_a_phrase_with_a_verb_and_no_full_stop_is_no_sentence() -> None:
     assert not is_sentence("the one that was found first")
     assert is_sentence("the one that was found first is here.")
 

@@ -8,7 +8,7 @@ import pytest
 
 from quit.models.convergence import EmbeddedConvergence, KernelRidge
 from quit.models.convergence_features import NAMES, features
-from quit.models.protocols import ConvergenceModel, HintSet
+from quit.models.protocols import HintSet
 
 ITEM = HintSet(
     "Which city hosted the 1900 Summer Olympics?",
@@ -35,31 +35,23 @@ def test_telling_hints_come_before_vague_ones(model: EmbeddedConvergence) -> Non
     assert min(tower, cathedral) > max(city, popular)
 
 
-def test_values_are_shares_and_stand_behind_the_protocol(model: EmbeddedConvergence) -> None:
-    assert isinstance(model, ConvergenceModel)
+def test_values_are_shares_whatever_was_asked_before(model: EmbeddedConvergence, encoder) -> None:
     values = model.values([ITEM])[0]
     assert len(values) == 5 and all(0 <= value <= 1 for value in values)
-    assert model.values([replace(ITEM, hints=()), ITEM]) == [[], values]
-
-
-def test_values_do_not_depend_on_what_was_asked_before(model: EmbeddedConvergence, encoder) -> None:
     other = HintSet("Who wrote Faust?", ("He was born in Frankfurt.",), "Goethe", ("Schiller", "Heine"), "HUM:HUMAN")
-    fresh = EmbeddedConvergence(encoder)
-    assert fresh.values([other, ITEM]) == [*model.values([other]), *model.values([ITEM])]
+    fresh = EmbeddedConvergence(encoder).values([replace(ITEM, hints=()), other, ITEM])
+    assert fresh == [[], *model.values([other]), values]
 
 
 @pytest.mark.parametrize(
-    "item",
+    "odd",
     [
-        replace(ITEM, distractors=()),
-        replace(ITEM, hints=("",), coarse=None),
-        replace(ITEM, distractors=("Paris",)),
-        replace(ITEM, hints=("It is.",) * 3),
-        replace(ITEM, gold="1,234"),
+        *({"distractors": ()}, {"distractors": ("Paris",)}, {"gold": "1,234"}),
+        *({"hints": ("",), "coarse": None}, {"hints": ("It is.",) * 3}),
     ],
-    ids=["no distractor", "empty hint", "equal distractor", "repeated hint", "number"],
 )
-def test_odd_questions_get_values(model: EmbeddedConvergence, encoder, item: HintSet) -> None:
+def test_odd_questions_get_values(model: EmbeddedConvergence, encoder, odd: dict) -> None:
+    item = replace(ITEM, **odd)
     assert np.isfinite(features(item, encoder)).all()
     assert all(0 <= value <= 1 for value in model.values([item])[0])
 

@@ -1,6 +1,7 @@
 """Convergence by a language model, on replies given by hand."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from quit.models.convergence_llm import LLMCandidates, LLMHintScorer
 from quit.models.convergence_scored import ScoredConvergence
 from quit.models.generation import ChatRequest
 from quit.models.prompting import load_prompt
-from quit.models.protocols import HintPair, HintSet, Pair
+from quit.models.protocols import HintPair, HintSet
 from quit.settings import Convergence, parse
 from tests.systems.scripted import scripted
 
@@ -32,15 +33,6 @@ def test_the_question_is_the_specs() -> None:
     assert asked == ['Does the hint "A city." refer to "Paris"? Answer with "Yes" or "No" only.']
 
 
-def test_convergence_follows_by_the_formula() -> None:
-    # The hint refers to Paris and to two of four distractors: 1 - (3 - 1) / 5 = 0.6.
-    scorer, _ = _scorer(
-        lambda text, sample: "Yes" if any(f'"{name}"' in text for name in ("Paris", "Lyon", "Nice")) else "No"
-    )
-    item = HintSet("Which?", ("It lies in France.",), "Paris", ("Lyon", "Nice", "Rome", "Bonn"))
-    assert ScoredConvergence(scorer, Convergence()).values([item]) == [[0.6]]
-
-
 def test_an_unreadable_reply_is_asked_for_again_then_counted() -> None:
     scorer, asked = _scorer(lambda text, sample: "Yes" if sample == 1 and "Lyon" in text else "Hm")
     pairs = [HintPair("Which?", "A city.", name) for name in ("Lyon", "Nice")]
@@ -56,19 +48,12 @@ def test_an_unreadable_reply_is_asked_for_again_then_counted() -> None:
     assert model.counted([item, others])[1] == [[1], [2, 2]]
 
 
-class Same:
-    """Calls "City of Light" equivalent to Paris."""
-
-    identity = "same"
-
-    def probability(self, pairs: Sequence[Pair]) -> np.ndarray:
-        return np.array([float(pair.candidate == "City of Light") for pair in pairs])
-
-
 def test_written_candidates_are_cleaned_and_none_is_the_answer(encoder) -> None:
     reply = '1. Lyon\n- Nice\n* "Rome".\n\n4) lyon\nPARIS\nCity of Light\nBonn\nOslo'
-    settings = Convergence(candidate_cap=5)
-    written = LLMCandidates(scripted(lambda request: reply), load_prompt("candidates"), encoder, Same(), settings)
+    same = SimpleNamespace(probability=lambda pairs: np.array([pair.candidate == "City of Light" for pair in pairs]))
+    written = LLMCandidates(
+        scripted(lambda request: reply), load_prompt("candidates"), encoder, same, Convergence(candidate_cap=5)
+    )
     [drawn] = written.draw([{"question_id": "q1", "question": "Which city?", "answers": ["Paris"]}])
     assert [candidate.candidate for candidate in drawn] == ["Lyon", "Nice", "Rome", "Bonn"]
     assert all(-1 <= candidate.similarity <= 1 for candidate in drawn)

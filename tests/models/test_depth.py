@@ -46,13 +46,10 @@ def test_no_question_of_the_starter_is_taken_for_another_language() -> None:
     assert _false_alarms(f"jsonl:{STARTER}") == []
 
 
-@pytest.mark.parametrize(
-    "source",
-    ["triviahg:{}/triviahg/Copilot.json", "triviahg:{}/triviahg/GPT_3.5.json",
-     "triviahg:{}/triviahg/LLaMA_7b_Finetuned.json", "wikihint:{}/wikihint/test_first50.json"],
-)  # fmt: skip
-def test_no_question_of_the_real_files_is(data: Path, source: str) -> None:
-    assert _false_alarms(source.format(data)) == []
+@pytest.mark.parametrize("file", ["Copilot", "GPT_3.5", "LLaMA_7b_Finetuned", "test_first50"])
+def test_no_question_of_the_real_files_is(data: Path, file: str) -> None:
+    name = "wikihint" if file == "test_first50" else "triviahg"
+    assert _false_alarms(f"{name}:{data}/{name}/{file}.json") == []
 
 
 def test_the_windows_are_those_of_the_models() -> None:
@@ -83,12 +80,8 @@ def test_of_a_pair_each_part_counts_and_of_answers_the_script_alone() -> None:
 
 
 def test_a_verdict_of_the_equivalence_model_has_the_note() -> None:
-    judge = EquivalenceJudge("equivalence", EmbeddedEquivalence(), 0.5)
-    items = [
-        JudgeItem("1", "Which river is the longest?", ("Nile",), "River Nile"),
-        JudgeItem("2", FOREIGN[0], ("Paris",), "Stadt Paris"),
-        JudgeItem("3", FOREIGN[0], ("Paris",), "Paris"),
-    ]
-    rulings = rule(items, judge)
+    asked = [("Which river is it?", "Nile", "River Nile"), (FOREIGN[0], "Paris", "Stadt Paris"), (FOREIGN[0], "a", "a")]
+    items = [JudgeItem(str(n), question, (gold,), answer) for n, (question, gold, answer) in enumerate(asked)]
+    rulings = rule(items, EquivalenceJudge("equivalence", EmbeddedEquivalence(), 0.5))
     assert [ruling.verdict.note for ruling in rulings] == [None, "not English", None]  # equality takes no model
     assert rulings[1].verdict.raw.startswith("p=0.") or rulings[1].verdict.raw.startswith("p=1.")

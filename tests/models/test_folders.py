@@ -27,22 +27,13 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def change(folder: Path) -> None:
-    """Change the middle of the weights: neither their size nor their ends."""
-    with (folder / "model.safetensors").open("r+b") as file:
+def test_a_change_of_the_middle_that_keeps_size_and_time_is_another_model(folder: Path) -> None:
+    weights = folder / "model.safetensors"
+    first, state = folder_checksum(folder), weights.stat()
+    with weights.open("r+b") as file:
         file.seek(MIDDLE)
         file.write(b"other weights")
-
-
-def identities(folder: Path) -> list[str]:
-    first_stage = model_identity(str(folder), None, Settings().first_stages)
-    return [ModelOptions(str(folder)).identity, checkpoint_identity(str(folder), ""), first_stage]
-
-
-def test_a_change_that_keeps_size_and_time_is_another_model(folder: Path) -> None:
-    first, state = folder_checksum(folder), (folder / "model.safetensors").stat()
-    change(folder)
-    os.utime(folder / "model.safetensors", ns=(state.st_atime_ns, state.st_mtime_ns))
+    os.utime(weights, ns=(state.st_atime_ns, state.st_mtime_ns))
     assert folder_checksum(folder) != first
 
 
@@ -56,13 +47,13 @@ def test_all_three_uses_know_a_folder_by_the_same_digits_wherever_it_lies(folder
         digest.update(name.encode() + b"\0" + hashlib.sha256((folder / name).read_bytes()).digest())
     digits = digest.hexdigest()[:12]
     expected = [f"tiny#{digits}", f"bem-1@{digits}", f"tiny@{digits}/{Settings().first_stages.precision}"]
-    assert identities(folder) == identities(other) == expected
+    for path in (str(folder), str(other)):
+        first_stage = model_identity(path, None, Settings().first_stages)
+        assert [ModelOptions(path).identity, checkpoint_identity(path, ""), first_stage] == expected
     assert ModelOptions("Qwen/Qwen3-4B", "main").identity == "Qwen/Qwen3-4B@main"
 
 
-def test_a_file_is_hashed_once_for_as_long_as_nobody_writes_to_it(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_file_is_hashed_once_until_it_is_written_to(folder: Path, monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("quit.common.files._COARSEST", -1)  # as if the files were old
     first = folder_checksum(folder)

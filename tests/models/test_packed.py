@@ -4,6 +4,7 @@ token."""
 import random
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +28,7 @@ sys.stdout.buffer.write(logits_of().tobytes())
 """
 
 
-def texts_of(count: int = 60) -> list[packed.Pieces]:
+def texts_of(count: int = 40) -> list[packed.Pieces]:
     """Texts of 1 to 256 pieces, most of them short."""
     generator = random.Random(3)
     lengths = [1, 2, 256, *(min(256, 1 + int(generator.expovariate(0.05))) for _ in range(count - 3))]
@@ -85,8 +86,6 @@ def test_the_number_of_threads_changes_no_bit(together: list[np.ndarray], thread
 
 
 def test_a_call_from_each_of_two_threads_gets_its_own(together: list[np.ndarray]) -> None:
-    from concurrent.futures import ThreadPoolExecutor
-
     texts = texts_of()
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(states, [texts, texts[::-1]])
@@ -94,11 +93,8 @@ def test_a_call_from_each_of_two_threads_gets_its_own(together: list[np.ndarray]
 
 
 def test_few_positions_are_computed_that_are_no_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    positions = []
-    embedded = Body.embedded
-    monkeypatch.setattr(
-        Body, "embedded", lambda self, ids, *rest: positions.append(len(ids)) or embedded(self, ids, *rest)
-    )
+    positions, real = [], Body.embedded
+    monkeypatch.setattr(Body, "embedded", lambda self, ids, *rest: positions.append(len(ids)) or real(self, ids, *rest))
     texts = texts_of(300)
     states(texts)
     tokens = sum(len(text[0]) for text in texts)

@@ -18,17 +18,14 @@ def test_the_reader_prompt_is_figure_8() -> None:
         assert condition in messages[1]["content"]
 
 
-def test_braces_in_a_value_stay_as_they_are() -> None:
+def test_braces_in_a_value_stay_as_they_are_and_the_hash_follows_the_text(tmp_path: Path) -> None:
     fields = {"context": "{question} {answer}", "question": "{context}"}
     assert load_prompt("reader").messages(fields)[-1]["content"] == "Context: {question} {answer}\nQuestion: {context}"
-
-
-def test_the_hash_follows_the_text(tmp_path: Path) -> None:
-    path = tmp_path / "mine.txt"
-    path.write_text("### user\n{question}\n")
-    before = load_prompt(str(path), frozenset({"question"}))
-    path.write_text("### user\n{question}!\n")
-    assert load_prompt(str(path), frozenset({"question"})).sha != before.sha
+    path, hashes = tmp_path / "mine.txt", set()
+    for text in ("### user\n{question}\n", "### user\n{question}!\n"):
+        path.write_text(text)
+        hashes.add(load_prompt(str(path), frozenset({"question"})).sha)
+    assert len(hashes) == 2
 
 
 @pytest.mark.parametrize(

@@ -28,9 +28,7 @@ def test_a_server_that_serves_the_model_is_well_and_others_are_told() -> None:
 @pytest.mark.parametrize(
     ("gpus", "gigabytes", "together"), [(1, 80, True), (1, 141, True), (2, 48, True), (8, 24, True), (1, 24, False)]
 )
-def test_the_papers_servers_share_gpus_without_taking_more_than_there_is(
-    gpus: int, gigabytes: float, together: bool
-) -> None:
+def test_the_papers_servers_share_gpus(gpus: int, gigabytes: float, together: bool) -> None:
     weights = {"gemma-3-1b": 1, "qwen-3-4b": 4, "llama-31-8b": 8, "llama-32-1b": 1, "gemma-3-4b": 4, "qwen-3-8b": 8}
     listed = servings(load("paper").settings)
     spread = plan(listed, gpus, gigabytes)
@@ -48,10 +46,10 @@ def test_the_papers_servers_share_gpus_without_taking_more_than_there_is(
 
 def test_a_judge_stays_up_beside_readers_that_take_turns() -> None:
     server = {"name": "s", "base_urls": ["http://127.0.0.1:8001/v1"]}
-    models = [("a", "org/A-8B"), ("b", "org/B-4b-it"), ("j", "org/J-14B")]
-    blocks = [{"name": name, "kind": "server", "server": "s", "model": model} for name, model in models]
-    readers = [{**block, "role": "labeler"} for block in blocks[:2]]
-    listed = servings(parse({"readers": readers, "servers": [server], "judge": blocks[2]}))
+    on = {"kind": "server", "server": "s"}
+    readers = [{**on, "role": "labeler", "name": name.lower(), "model": f"org/{name}"} for name in ("A-8B", "B-4b-it")]
+    judge = {**on, "name": "j", "model": "org/J-14B"}
+    listed = servings(parse({"readers": readers, "servers": [server], "judge": judge}))
     spread = plan(listed, 1, 56)
     assert not spread.together and spread.shares[0] == spread.shares[1]
     assert spread.shares[0] + spread.shares[2] <= 0.92 and spread.shares[2] * 56 > 28

@@ -1,5 +1,7 @@
 """Which questions and hints stay. The rules decide; without an equivalence model."""
 
+import pytest
+
 from quit.settings import Leakage
 from quit.stages.filter import filter_leaks
 from tests.rows import table_of
@@ -19,14 +21,20 @@ def _filtered(mode: str, keep: int, *leaking: int) -> tuple[list[str], list[tupl
     return tables["usable_hints"]["hint_id"].to_pylist(), rejects
 
 
-def test_by_question_a_leaking_hint_takes_the_question_with_it() -> None:
-    assert _filtered("question", 3, 1) == ([], [("question", "answer_leak", None)])
-    assert _filtered("question", 3) == (["q-h00", "q-h01", "q-h02", "q-h03"], [])
+HINTS = ["q-h00", "q-h01", "q-h02", "q-h03"]
+HINT_1, HINT_3 = ("hint", "answer_leak", "q-h01"), ("hint", "answer_leak", "q-h03")
 
 
-def test_by_hint_the_question_stays_while_enough_hints_are_left() -> None:
-    hint_1, hint_3 = ("hint", "answer_leak", "q-h01"), ("hint", "answer_leak", "q-h03")
-    assert _filtered("hint", 3, 1) == (["q-h00", "q-h02", "q-h03"], [hint_1])
-    assert _filtered("hint", 2, 1, 3) == (["q-h00", "q-h02"], [hint_1, hint_3])
-    assert _filtered("hint", 3, 1, 3) == ([], [hint_1, hint_3, ("question", "too_few_hints_left", None)])
-    assert _filtered("hint", 5) == (["q-h00", "q-h01", "q-h02", "q-h03"], [])  # too few from the start: not this rule's
+@pytest.mark.parametrize(
+    ("mode", "keep", "leaking", "usable", "rejects"),
+    [
+        ("question", 3, [1], [], [("question", "answer_leak", None)]),
+        ("question", 3, [], HINTS, []),
+        ("hint", 3, [1], ["q-h00", "q-h02", "q-h03"], [HINT_1]),
+        ("hint", 2, [1, 3], ["q-h00", "q-h02"], [HINT_1, HINT_3]),
+        ("hint", 3, [1, 3], [], [HINT_1, HINT_3, ("question", "too_few_hints_left", None)]),
+        ("hint", 5, [], HINTS, []),  # too few from the start: not this rule's
+    ],
+)
+def test_a_leaking_hint_takes_the_question_or_goes_alone(mode, keep, leaking, usable, rejects) -> None:
+    assert _filtered(mode, keep, *leaking) == (usable, rejects)

@@ -73,16 +73,11 @@ def test_a_second_judge_rules_on_the_same_answers(partial: str, form: str) -> No
     settings = Settings.model_validate({"readers": readers, "labels": {"partial": partial}})
     first, second = Judges("first", form), Judges("second")
     for judge in (second, None):
-        context = SimpleNamespace(
-            models=SimpleNamespace(judge=first, second_judge=judge),
-            settings=settings,
-        )
+        context = SimpleNamespace(models=SimpleNamespace(judge=first, second_judge=judge), settings=settings)
         tables = judge_stage.function(context, QUESTIONS, of("answers"), of("distinct_answers"))
-        said = {
-            name: [
-                (row["judge"], row["answer"], row["correct"]) for row in table.to_pylist() if row["answer_key"] == "usa"
-            ]
-            for name, table in tables.items()
-        }
-        ruled = [("second", form, False)] if judge else []
-        assert said == {"verdicts": [("first", form, True)], "second_verdicts": ruled}
+        for name, expected in (
+            ("verdicts", [("first", form, True)]),
+            ("second_verdicts", [("second", form, False)] if judge else []),
+        ):
+            usa = [row for row in tables[name].to_pylist() if row["answer_key"] == "usa"]
+            assert [(row["judge"], row["answer"], row["correct"]) for row in usa] == expected

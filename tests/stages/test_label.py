@@ -12,11 +12,10 @@ from quit.stages.stage import Context
 from tests.answers import Rules
 from tests.rows import table_of
 
-QUESTION = {"question_id": "q", "question": "Which country?", "answers": ["United States", "America"]}
-
-
 PASSAGES = table_of("passages", [{"question_id": "q", "permutation": one} for one in ("0", "01", "1", "10", "2")])
-QUESTIONS = table_of("questions", [QUESTION])
+QUESTIONS = table_of(
+    "questions", [{"question_id": "q", "question": "Which country?", "answers": ["United States", "America"]}]
+)
 VERDICTS = {"USA": True, "Canada": False, "Mexico": None}
 
 

@@ -20,8 +20,9 @@ from tests.rows import table_of
 class Knows:
     """A reader that answers by (question id, repetition), and else does not answer."""
 
-    def __init__(self, name: str, answers: dict[tuple[str, int], str]) -> None:
-        self.name, self.identity = name, f"{name}@1"
+    name, identity = "r", "r@1"
+
+    def __init__(self, answers: dict[tuple[str, int], str]) -> None:
         self.answers = answers
         self.prompts: list[Prompt] = []
 
@@ -37,7 +38,7 @@ def _tables(*identities: str, described: Sequence[str]) -> tuple[pa.Table, pa.Ta
 
 
 def test_every_described_question_is_asked_without_a_hint_as_often_as_set() -> None:
-    reader = Knows("r", {("a", 0): "new york", ("a", 1): "Perhaps", ("c", 1): "The Big Apple"})
+    reader = Knows({("a", 0): "new york", ("a", 1): "Perhaps", ("c", 1): "The Big Apple"})
     models = SimpleNamespace(
         reader=lambda name, whole: {("r", ()): reader}[name, tuple(whole)],
         judge=Rules({"The Big Apple": True, "Perhaps": None}),
@@ -55,7 +56,7 @@ def test_every_described_question_is_asked_without_a_hint_as_often_as_set() -> N
 
 
 def test_a_reader_that_leaves_a_question_out_moves_no_answer_to_another() -> None:
-    reader = Knows("r", {})
+    reader = Knows({})
     reader.answer = lambda prompts, sample: [Reply("x", "x")]
     with pytest.raises(ValueError, match="shorter"):
         probe(*_tables("a", "b", described=["a", "b"]), reader, Rules({}), repetitions=1)
@@ -67,7 +68,7 @@ def test_the_judge_reads_the_reply_as_written_and_so_full_sentences_count() -> N
     sentence, declined = "The city is New York.", f"{NO_ANSWER} (best guess: New York, margin 0.01)"
     replies = {("a", 0): sentence, ("b", 0): declined, ("c", 0): f"({NO_ANSWER.lower()}"}
     judge = EquivalenceJudge("equivalence", EmbeddedEquivalence(), 0.5)
-    answers = probe(*_tables("a", "b", "c", described=["a", "b", "c"]), Knows("r", replies), judge, repetitions=1)
+    answers = probe(*_tables("a", "b", "c", described=["a", "b", "c"]), Knows(replies), judge, repetitions=1)
     assert [(row["answer"], row["correct"]) for row in answers.to_pylist()] == [
         (NO_ANSWER, True),  # cleaned, it is no answer of a passage
         (NO_ANSWER, False),
@@ -78,20 +79,12 @@ def test_the_judge_reads_the_reply_as_written_and_so_full_sentences_count() -> N
 @pytest.mark.parametrize(
     ("verdicts", "expected"),
     [
-        ([True, True], True),
-        ([True, False], True),  # one reader, once, is enough
-        ([False, True], True),
-        ([False, False], False),
+        *(([True, True], True), ([True, False], True), ([False, True], True)),  # one reader, once, is enough
+        *(([False, False], False), ([None, False], False), ([None, None], False)),  # an unreadable one is no yes
         ([None, True], True),
-        ([None, False], False),  # a verdict that could not be read is no yes
-        ([None, None], False),
     ],
 )
 def test_a_question_is_parametric_if_any_answer_is_right(verdicts: list[bool | None], expected: bool) -> None:
-    rows = [
-        {"question_id": name, "repetition": repetition, "correct": correct}
-        for name, corrects in (("other", [not expected]), ("q", verdicts))
-        for repetition, correct in enumerate(corrects)
-    ]
-    found = parametric(table_of("probe_answers", rows))
-    assert found == {"other": not expected, "q": expected}
+    answers = [("other", 0, not expected), *(("q", repetition, verdict) for repetition, verdict in enumerate(verdicts))]
+    rows = [dict(zip(("question_id", "repetition", "correct"), answer, strict=True)) for answer in answers]
+    assert parametric(table_of("probe_answers", rows)) == {"other": not expected, "q": expected}

@@ -1,4 +1,5 @@
 import json
+from collections.abc import Sequence
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quit import contracts
 from quit.models.convergence_scored import ScoredConvergence, SimilarityConvergence, convergence
-from quit.models.protocols import Drawn, HintScorer, HintSet
+from quit.models.protocols import Drawn, HintSet
 from quit.settings import Convergence
 from quit.stages.questions.candidates import CandidatePool
 from quit.stages.questions.question_type import Typed
@@ -47,17 +47,17 @@ def test_one_more_rival_never_raises_it(scores: list[int]) -> None:
             assert convergence([*scores[:place], 1, *scores[place + 1 :]], 1) <= value
 
 
-def _tables(hints: list[dict], scores: list[dict] | None = None) -> dict[str, pa.Table]:
+def _tables(hints: list[dict], scores: Sequence[dict] = (), question: str = "Which city?") -> dict[str, pa.Table]:
     of = {"question_id": "q"}
     rows = [{"hint_id": f"q-h{place:02d}", **of, "position": place, **hint} for place, hint in enumerate(hints)]
     names = ["London", "Berlin", "Madrid", "Rome", "Vienna", "Paris"]
     candidates = [{**of, "position": n, "candidate": name, "is_gold": name == "Paris"} for n, name in enumerate(names)]
     return {
-        "questions": table_of("questions", [{**of, "question": "Which city?", "answers": ["Paris"]}]),
+        "questions": table_of("questions", [{**of, "question": question, "answers": ["Paris"]}]),
         "hints": table_of("hints", rows),
         "usable_hints": table_of("usable_hints", [{"hint_id": row["hint_id"], **of} for row in rows]),
         "candidates": table_of("candidates", candidates),
-        "scores": table_of("scores", scores or []),
+        "scores": table_of("scores", scores),
     }
 
 
@@ -76,16 +76,10 @@ class Fixed:
         return [[self.given.get(hint, 0.0) for hint in item.hints] for item in items]
 
 
-class Pool:
-    """Candidates without a collection."""
-
-    identity = "pool"
-
-    def __init__(self, *names: str) -> None:
-        self.names = names
-
-    def draw(self, questions: list[dict]) -> list[list[Drawn]]:
-        return [[Drawn(name, "city:City", 0.5) for name in self.names] for _ in questions]
+def _pool(*names: str) -> SimpleNamespace:
+    """Return a pool of candidates without a collection."""
+    drawn = [Drawn(name, "city:City", 0.5) for name in names]
+    return SimpleNamespace(identity="pool", draw=lambda questions: [drawn for _ in questions])
 
 
 def _typed(questions: pa.Table) -> list[Typed]:
@@ -101,17 +95,10 @@ def _rank(tables: dict[str, pa.Table], model=None, pool=_never, **settings) -> d
 
 
 def test_ties_go_to_the_shorter_hint_then_to_source_order() -> None:
-    hints = [
-        {"hint": "a longer hint of one half", "convergence": 0.5},
-        {"hint": "ccc", "convergence": 0.5},
-        {"hint": "bbb", "convergence": 0.5},
-        {"hint": "the best", "convergence": 0.9},
-        {"hint": "the worst", "convergence": 0.0},
-        {"hint": "second", "convergence": 0.8},
-    ]
+    values = {"a longer one of one half": 0.5, "ccc": 0.5, "bbb": 0.5, "best": 0.9, "worst": 0.0, "second": 0.8}
+    hints = [{"hint": hint, "convergence": value} for hint, value in values.items()]
     ranked = _rank(_tables(hints))["ranked_hints"].to_pylist()
-    best, worst = ["the best", "second", "ccc", "bbb"], ["a longer hint of one half", "the worst"]
-    assert [row["hint"] for row in ranked] == best + worst
+    assert [row["hint"] for row in ranked] == ["best", "second", "ccc", "bbb", "a longer one of one half", "worst"]
     assert [row["selected"] for row in ranked] == [True] * 5 + [False]
     assert {row["producer"] for row in ranked} == {"source"}
 
@@ -129,7 +116,7 @@ def test_a_sources_scores_are_used_where_it_has_no_convergence() -> None:
     assert {row["producer"] for row in ranked} == {"source-scores"}
 
 
-def test_only_hints_without_a_value_are_valued_but_all_are_shown() -> None:
+def test_only_hints_without_a_value_are_valued_but_all_are_shown_unless_the_sources_are_set_aside() -> None:
     hints = [{"hint": f"hint {place}", "convergence": 0.5} for place in range(4)] + [{"hint": "open"}]
     model = Fixed({"open": 0.7, "hint 0": 0.9})
     ranked = _rank(_tables(hints), model)["ranked_hints"].to_pylist()
@@ -139,37 +126,21 @@ def test_only_hints_without_a_value_are_valued_but_all_are_shown() -> None:
     assert asked.hints == ("hint 0", "hint 1", "hint 2", "hint 3", "open")
     assert (asked.gold, asked.coarse) == ("Paris", "LOC:LOCATION")
     assert asked.distractors == ("London", "Berlin", "Madrid", "Rome", "Vienna")
-
-
-def test_a_sources_own_value_can_be_set_aside() -> None:
-    hints = [{"hint": f"hint {place}", "convergence": place / 10} for place in range(5)]
-    ranked = _rank(_tables(hints), Fixed({"hint 0": 1.0}), prefer_source=False)["ranked_hints"].to_pylist()
+    ranked = _rank(_tables(hints), model, prefer_source=False)["ranked_hints"].to_pylist()
     assert ranked[0]["hint"] == "hint 0" and {row["producer"] for row in ranked} == {"fixed"}
 
 
-def test_drawn_candidates_are_written_down_and_used() -> None:
+def test_drawn_candidates_are_written_down_and_used_and_none_drawn_where_none_is_needed() -> None:
     tables = _tables([{"hint": f"hint {place}"} for place in range(5)])
     tables["candidates"] = tables["candidates"].filter(tables["candidates"].column("is_gold"))
     model = Fixed()
-    made = _rank(tables, model, lambda: Pool("Oslo", "Bern", "Kyiv"), candidate_cap=3)
+    made = _rank(tables, model, lambda: _pool("Oslo", "Bern", "Kyiv"), candidate_cap=3)
     assert model.asked[0].distractors == ("Oslo", "Bern")
     drawn = [(row["question_id"], row["position"], row["candidate"]) for row in made["drawn_candidates"].to_pylist()]
     assert drawn == [("q", 0, "Oslo"), ("q", 1, "Bern"), ("q", 2, "Kyiv")]
-
-
-def test_nothing_is_drawn_where_nothing_is_asked() -> None:
-    tables = _tables([{"hint": f"hint {place}", "convergence": 0.5} for place in range(5)])
-    tables["candidates"] = tables["candidates"].slice(0, 0)
-    model = Fixed()
-    assert len(_rank(tables, model)["drawn_candidates"]) == 0 and not model.asked
-
-
-def test_plain_similarity_prefers_the_telling_hint(encoder) -> None:
-    model = SimilarityConvergence(encoder, Convergence())
-    hints = ("The Eiffel Tower stands in this city.", "People live in it.", "Big Ben and the Thames are its landmarks.")
-    item = HintSet("Which city?", hints, "Paris", ("London", "Berlin", "Madrid", "Rome", "Vienna"))
-    telling, vague, misleading = model.values([item])[0]
-    assert telling >= 0.8 and telling > max(misleading, vague)
+    valued = _tables([{"hint": f"hint {place}", "convergence": 0.5} for place in range(5)])
+    valued["candidates"], model = valued["candidates"].slice(0, 0), Fixed()
+    assert len(_rank(valued, model)["drawn_candidates"]) == 0 and not model.asked
 
 
 def test_similarity_by_hand() -> None:
@@ -181,31 +152,22 @@ def test_similarity_by_hand() -> None:
     assert model.values(items) == [[0.5], [0.0], [0.0]]  # 1 - 2/4
 
 
+def _scorer(score) -> ScoredConvergence:
+    """Return convergence by the scores of pairs of a hint and a candidate."""
+    scorer = SimpleNamespace(identity="scorer", score=lambda pairs: np.array([score(pair) for pair in pairs]))
+    return ScoredConvergence(scorer, Convergence())
+
+
 def test_pair_scores_become_convergence_by_the_formula() -> None:
-    class Letters:
-        """A hint refers to every candidate whose first letter it holds."""
-
-        identity = "letters"
-
-        def score(self, pairs):
-            return np.array([0.5 * (pair.candidate[0] in pair.hint) for pair in pairs])  # as much as it takes
-
+    # A hint refers to every candidate whose first letter it holds: as much as it takes.
+    letters = _scorer(lambda pair: 0.5 * (pair.candidate[0] in pair.hint))
     item = HintSet("Which city?", ("p", "pl", "plb", "l"), "paris", ("london", "berlin", "madrid"))
-    assert isinstance(Letters(), HintScorer)
     # n = 4 candidates: 1 - rivals / 4, and 0 for the hint that does not refer to the gold answer.
-    assert ScoredConvergence(Letters(), Convergence()).values([item]) == [[1.0, 0.75, 0.5, 0.0]]
+    assert letters.values([item]) == [[1.0, 0.75, 0.5, 0.0]]
 
 
 def test_notes_of_missing_verdicts_do_not_depend_on_earlier_calls() -> None:
-    class Silent:
-        """Says nothing of London and Rome."""
-
-        identity = "silent"
-
-        def score(self, pairs):
-            return np.array([np.nan if pair.candidate in ("London", "Rome") else 1.0 for pair in pairs])
-
-    model = ScoredConvergence(Silent(), Convergence())
+    model = _scorer(lambda pair: np.nan if pair.candidate in ("London", "Rome") else 1.0)
     tables = _tables([{"hint": f"hint {place}"} for place in range(4)] + [{"hint": "hint", "convergence": 0.9}])
     first, again = (_rank(tables, model, method="llm", language_model="one")["ranked_hints"] for _ in range(2))
     assert first.equals(again)
@@ -223,11 +185,13 @@ def test_a_question_with_too_few_hints_is_rejected_and_one_without_any_was_by_th
 def test_a_model_that_says_too_little_is_refused_not_joined_by_position() -> None:
     tables = _tables([{"hint": f"hint {place}"} for place in range(5)])
     bare = {**tables, "candidates": tables["candidates"].slice(0, 0)}
-    silent, unread, typed = SimpleNamespace(identity="", values=lambda items: [[]]), Pool(), {"types": lambda asked: []}
-    unread.draw = lambda questions: []
+    silent = SimpleNamespace(identity="", values=lambda items: [[]])
+    unread = SimpleNamespace(draw=lambda questions: [])
+    usual = {"model": Fixed(), "types": _typed, "pool": _pool, "settings": Convergence()}
+    typed = {"types": lambda questions: []}
     for rows, rest in ((tables, {"model": silent}), (bare, {"pool": lambda: unread}), (tables, typed)):
         with pytest.raises(ValueError, match="zip"):
-            rank_hints(**rows, **{"model": Fixed(), "types": _typed, "pool": Pool, "settings": Convergence(), **rest})
+            rank_hints(**rows, **usual | rest)
 
 
 def test_only_values_of_an_embedded_model_have_notes() -> None:
@@ -235,12 +199,8 @@ def test_only_values_of_an_embedded_model_have_notes() -> None:
     german = ["Sie liegt an der Seine.", "Sie ist eine Hauptstadt.", "Sie hat viele Museen.", "Dort steht ein Turm."]
     hints = [{"hint": german[0]}, {"hint": german[1], "convergence": 0.9}, *({"hint": hint} for hint in german[2:])]
     hints.append({"hint": "Stadt " * 300})
-    for settings, notes in (
-        ({}, ["not English", None, "not English", "not English", "not English; hint cut to 254 word pieces"]),
-        ({"method": "llm", "language_model": "one"}, [None] * 5),
-    ):
-        tables = _tables(hints)
-        question = tables["questions"].to_pylist()[0] | {"question": "Welche Stadt ist gemeint?"}
-        tables["questions"] = contracts.table("questions").from_rows([question])
+    noted = ["not English", None, "not English", "not English", "not English; hint cut to 254 word pieces"]
+    for settings, notes in (({}, noted), ({"method": "llm", "language_model": "one"}, [None] * 5)):
+        tables = _tables(hints, question="Welche Stadt ist gemeint?")
         rows = _rank(tables, **settings)["ranked_hints"].to_pylist()
         assert [row["note"] for row in sorted(rows, key=lambda row: row["hint_id"])] == notes

@@ -37,11 +37,7 @@ def test_what_is_asked_has_the_full_runs_label_and_the_rest_is_predicted(full: P
     labels, truth = _labels(estimated), _labels(Workspace.open(full))
     assert (labels[asked] == truth[asked]).all()
     assert (labels[~asked] == np.where(probability[~asked] >= 0.5, 2, 1)).all()
-
-
-def test_the_bounds_of_the_last_look_hold(full: Path, estimated: Workspace) -> None:
-    labels, truth = _labels(estimated), _labels(Workspace.open(full))
-    last = estimated.read("selection_rounds").to_pylist()[-1]
+    last = estimated.read("selection_rounds").to_pylist()[-1]  # its bounds hold
     assert last["missed_bound"] + last["false_bound"] <= 0.3
     assert ((labels == 1) & (truth == 2)).mean() <= last["missed_bound"]
     assert ((labels == 2) & (truth == 1)).mean() <= last["false_bound"]

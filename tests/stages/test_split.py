@@ -15,9 +15,8 @@ from tests.rows import table_of, write_lines
 
 
 def _questions(texts: list[str]):
-    names = ("question_id", "question", "content_key")
-    rows = [(f"q{place:05d}", text, content_key(text)) for place, text in enumerate(texts)]
-    return table_of("questions", [dict(zip(names, row)) for row in rows])
+    rows = [{"question": text, "content_key": content_key(text)} for text in texts]
+    return table_of("questions", [{"question_id": f"q{n:05d}", **row} for n, row in enumerate(rows)])
 
 
 def _split(texts: list[str], parametric: list[bool], **values) -> tuple[dict[str, str], dict[str, str]]:
@@ -44,8 +43,7 @@ def test_sizes_are_the_papers() -> None:
 def test_only_parametric_questions_train() -> None:
     texts = _numbered(200)
     kept, _ = _split(texts, [place % 2 == 0 for place in range(200)], method="share")
-    for place, text in enumerate(texts):
-        assert (kept[text] == "train") == (place % 2 == 0)
+    assert [kept[text] == "train" for text in texts] == [True, False] * 100
     assert 40 <= list(kept.values()).count("test") <= 85
 
 
@@ -84,18 +82,12 @@ def test_a_share_is_that_of_the_draws_below_it_and_what_train_leaves_out_is_told
 
 
 def test_the_seed_decides() -> None:
-    texts = _numbered(100)
-    one, _ = _split(texts, [False] * 100, method="share", seed="a")
-    assert one == _split(texts, [False] * 100, method="share", seed="a")[0]
-    assert one != _split(texts, [False] * 100, method="share", seed="b")[0]
+    one, again, other = (_split(_numbered(100), [False] * 100, method="share", seed=seed)[0] for seed in "aab")
+    assert one == again != other
 
 
 def test_near_identical_questions_never_stand_on_both_sides() -> None:
-    texts = [
-        "Which city is the capital of France?",
-        "What city is the capital of France",
-        "Which river flows through Vienna?",
-    ]
+    texts = ["Which city is the capital of France?", "What city is the capital of France", "Which river is it?"]
     kept, rejected = _split(texts, [True, False, False], method="share")
     assert rejected == {texts[0]: "near_duplicate_across_splits"}
     assert kept[texts[1]] in ("dev", "test")
@@ -107,18 +99,18 @@ def test_near_identical_questions_are_those_of_a_comparison_of_all(threshold: fl
     draw = Random(5)
     vocabulary = [f"word{number}" for number in range(12)]
     words = [set(draw.sample(vocabulary, draw.randint(3, 8))) for _ in range(900)]
+    splits = [draw.choice(["train", "dev", "test", None]) for _ in words]
     rows = [
-        {"question": " ".join(some), "split": draw.choice(["train", "dev", "test", None]), "pinned": None, "row": row}
-        for row, some in enumerate(words)
+        {"question": " ".join(some), "split": split, "pinned": None, "row": row}
+        for row, (some, split) in enumerate(zip(words, splits, strict=True))
     ]
-    placed = [words[row["row"]] for row in rows if row["split"]]
-    assert min(sum(word in some for some in placed) for word in vocabulary) > 200
+    assert min(sum(word in some for some, split in zip(words, splits) if split) for word in vocabulary) > 200
+    train, rest = ([row for row in range(900) if splits[row] in names] for names in (["train"], ["dev", "test"]))
     expected = {
-        (train["row"], rest["row"])
-        for train in rows
-        for rest in rows
-        if train["split"] == "train" and rest["split"] in ("dev", "test")
-        if len(words[train["row"]] & words[rest["row"]]) >= threshold * len(words[train["row"]] | words[rest["row"]])
+        (one, other)
+        for one in train
+        for other in rest
+        if len(words[one] & words[other]) >= threshold * len(words[one] | words[other])
     }
     pairs = [(loser["row"], other["row"]) for loser, other in near_identical(rows, threshold)]
     assert len(expected) >= 20

@@ -40,38 +40,28 @@ def _world(
 ):
     """``given_answers``: question -> labeler -> its answers to the four passages; ``correct``: question -> keys the
     judge accepts."""
-    questions = sorted(given_answers)
-    rows = [{"question_id": one, "question": f"What is {one}?", "answers": ["Ship"]} for one in questions]
-    asked = table_of("questions", rows)
-    orders = [{"question_id": one, "permutation": order} for one in questions for order in PERMUTATIONS]
-    passages = table_of("passages", orders)
-    answers = {
-        labeler: Answers.of(
-            passages.append_column(
-                "answer", [[answer for question in questions for answer in given_answers[question][labeler]]]
-            )
-        )
-        for labeler in LABELERS
-    }
-    verdicts = [
-        {"question_id": one, "answer_key": key, "answer": key, "correct": key == "ship" or key in correct.get(one, ())}
-        for one in questions
-        for key in sorted({normalize_answer(text) for labeler in LABELERS for text in given_answers[one][labeler]})
-    ]
-    verdicts = table_of("verdicts", verdicts)
-    made = label_passages(asked, passages, answers, verdicts)
-    hints = [
-        {"question_id": one, "rank": rank, "hint_id": f"{one}-h{rank:02d}", "hint": text}
-        for one in questions
-        for rank, text in enumerate(HINTS)
-    ]
-    kept = table_of("splits", [{"question_id": one, "split": (splits or {}).get(one, "dev")} for one in questions])
-    ranked = table_of("ranked_hints", hints)
-    return LabelTables(asked, ranked, kept, verdicts, made["labels"], made["valid_answers"]), answers
-
-
-def _no_leaks(items):
-    return [[[] for _ in item.hints] for item in items]
+    rows: dict[str, list[dict]] = {name: [] for name in ("questions", "passages", "ranked_hints", "splits", "verdicts")}
+    texts: dict[str, list[str]] = {labeler: [] for labeler in LABELERS}
+    for one in sorted(given_answers):
+        of = {"question_id": one}
+        rows["questions"].append({**of, "question": f"What is {one}?", "answers": ["Ship"]})
+        rows["passages"] += [{**of, "permutation": order} for order in PERMUTATIONS]
+        rows["ranked_hints"] += [
+            {**of, "rank": n, "hint_id": f"{one}-h{n:02d}", "hint": hint} for n, hint in enumerate(HINTS)
+        ]
+        rows["splits"].append({**of, "split": (splits or {}).get(one, "dev")})
+        accepted = {"ship", *correct.get(one, ())}
+        keys = {normalize_answer(text) for labeler in LABELERS for text in given_answers[one][labeler]}
+        rows["verdicts"] += [
+            {**of, "answer_key": key, "answer": key, "correct": key in accepted} for key in sorted(keys)
+        ]
+        for labeler in LABELERS:
+            texts[labeler] += given_answers[one][labeler]
+    tables = {name: table_of(name, some) for name, some in rows.items()}
+    passages = tables.pop("passages")
+    answers = {labeler: Answers.of(passages.append_column("answer", [texts[labeler]])) for labeler in LABELERS}
+    labelled = label_passages(tables["questions"], passages, answers, tables["verdicts"])
+    return LabelTables(**tables, labels=labelled["labels"], valid_answers=labelled["valid_answers"]), answers
 
 
 def _floats_for(answer: str):
@@ -80,6 +70,9 @@ def _floats_for(answer: str):
     return lambda items: [
         [leak if answer in item.answers and "floats" in hint else [] for hint in item.hints] for item in items
     ]
+
+
+_no_leaks = _floats_for("none of them")
 
 
 def _update(world, decisions: list[dict], leaks=_no_leaks, settings: Review | None = None):
@@ -208,21 +201,11 @@ def test_an_accepted_answer_removes_a_question_where_it_is_a_word_of_a_hint(meth
     readers = [{"name": labeler, "role": "labeler"} for labeler in LABELERS]
     settings = Settings(leakage={"method": method}, readers=readers)
     people = [{"hint_id": f"a-h{n:02d}", "decision": decision, "span": None, "answer": None} for n in range(len(HINTS))]
+    overrides = pa.Table.from_pylist(people) if decision else None
     made = update_stage.function(
-        Context(
-            {},
-            settings,
-            SimpleNamespace(equivalence=None, encoder=None),
-            overrides=pa.Table.from_pylist(people) if decision else None,
-        ),
-        tables.questions,
-        contracts.table("ranked_hints").from_rows(hints),
-        tables.splits,
-        rows_of("rows"),
-        rows_of("distinct"),
-        tables.verdicts,
-        tables.labels.select,
-        tables.valid_answers,
+        Context({}, settings, SimpleNamespace(equivalence=None, encoder=None), overrides=overrides),
+        *(tables.questions, contracts.table("ranked_hints").from_rows(hints), tables.splits),
+        *(rows_of("rows"), rows_of("distinct"), tables.verdicts, tables.labels.select, tables.valid_answers),
         pa.Table.from_pylist([_decision("a", "us", True, answer="US")], schema=DECISIONS),
     )
     assert ("a" not in made["splits"].column("question_id").to_pylist()) is leaks
@@ -245,19 +228,21 @@ def test_an_agreed_flag_removes_the_question_if_the_owner_says_so(flag: str, goe
     assert [(row["reason"], row["detail"]) for row in made["rejects"].to_pylist()] == said
 
 
-def test_nothing_settled_gives_the_label_stages_tables() -> None:
-    world = _world(WORLD, {"b": {"raft"}})
-    for decisions in ([], [_decision("a", "boat", None)], [_decision("a", "leak", False, kind="flag")]):
-        made = _update(world, decisions)
-        for name in ("labels", "valid_answers", "verdicts", "splits"):
-            assert made[name].equals(getattr(world[0], name)), name
-        assert len(made["changes"]) == 0
-
-
-def test_reviews_of_questions_outside_the_reviewed_splits_change_nothing() -> None:
-    world = _world(WORLD, {}, splits={"a": "train"})
-    made = _update(world, [_decision("a", "boat", True), _decision("zz", "boat", True)])
-    assert made["labels"].equals(world[0].labels) and len(made["changes"]) == 0
+@pytest.mark.parametrize(
+    "decisions",
+    [
+        [],
+        [_decision("a", "boat", None)],
+        [_decision("a", "leak", False, kind="flag")],
+        [_decision("t", "boat", True), _decision("zz", "boat", True)],  # outside the reviewed splits
+    ],
+)
+def test_nothing_settled_gives_the_label_stages_tables(decisions) -> None:
+    world = _world(WORLD | {"t": WORLD["a"]}, {"b": {"raft"}}, splits={"t": "train"})
+    made = _update(world, decisions)
+    for name in ("labels", "valid_answers", "verdicts", "splits"):
+        assert made[name].equals(getattr(world[0], name)), name
+    assert len(made["changes"]) == 0
 
 
 _ANSWERS = st.lists(st.sampled_from(["Ship", "ship.", "Boat", "Car", "NO ANSWER"]), min_size=4, max_size=4)

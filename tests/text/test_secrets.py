@@ -37,8 +37,11 @@ def test_no_piece_of_a_sent_key_is_left_and_nothing_else_goes(before, start, end
         assert clean == text
 
 
-def test_the_longest_run_of_a_key_is_one_mask() -> None:
+def test_the_longest_run_of_a_key_is_one_mask_and_what_others_say_is_masked_before_it_is_cut() -> None:
     assert without_secrets(f"<{KEY[3:20]}> {KEY}{KEY}") == f"<({ACCESS})> ({ACCESS})({ACCESS})"
+    assert shown("x" * 290 + KEY, 300) == "x" * 290 + f"({ACCESS}"[:10] + "..."
+    assert shown("http://user:p@ssword@host/x", 20) == "http://host/x"
+    assert shown("a\n\x1b[31m\ud83d b") == "a ?[31m? b"
 
 
 def test_a_short_value_is_no_secret_and_a_whole_key_is_told_from_a_piece(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,19 +52,11 @@ def test_a_short_value_is_no_secret_and_a_whole_key_is_told_from_a_piece(monkeyp
     assert repeats_a_key(f"It is {KEY[:9]}\n  {KEY[9:]}.")
 
 
-def test_what_others_say_is_masked_before_it_is_cut() -> None:
-    assert shown("x" * 290 + KEY, 300) == "x" * 290 + f"({ACCESS}"[:10] + "..."
-    assert shown("http://user:p@ssword@host/x", 20) == "http://host/x"
-    assert shown("a\n\x1b[31m\ud83d b") == "a ?[31m? b"
-
-
-def test_an_error_holds_no_secret_from_its_making_on() -> None:
+def test_an_error_holds_no_secret_and_one_of_others_goes_on_only_without() -> None:
     error = ServerError(f"bad key {KEY}", 7)
     assert error.args == (f"bad key ({ACCESS})", 7)
     assert pickle.loads(pickle.dumps(error)).args == error.args
 
-
-def test_an_error_of_others_goes_on_only_without_secrets() -> None:
     @without_secrets_in_errors
     def work(error: Exception) -> None:
         raise error

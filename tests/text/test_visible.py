@@ -1,6 +1,7 @@
 """What is escaped before it is printed, and how long an error's message may be."""
 
 import json
+import logging
 import unicodedata
 
 import pytest
@@ -29,16 +30,11 @@ def test_json_says_the_same_when_it_is_printed(capsys: pytest.CaptureFixture[str
     assert json.loads(printed) == value and "\x7f" not in printed and "\u202e" not in printed
 
 
-def test_a_message_is_visible_and_no_longer_than_people_read() -> None:
+def test_a_message_is_visible_and_no_longer_than_people_read(caplog: pytest.LogCaptureFixture) -> None:
     text = str(InputError(f"c.jsonl, line 3: the id \x1b\x07 is {'x' * 180_000}. Correct the file."))
     assert text.startswith(r"c.jsonl, line 3: the id \u001b\u0007 is xxx") and text.endswith("x. Correct the file.")
     assert len(text) < LONGEST + 50 and "176," in text  # how much is left out
     assert str(InputError("x" * LONGEST)) == "x" * LONGEST
-
-
-def test_log_lines_are_visible(caplog: pytest.LogCaptureFixture) -> None:
-    import logging
-
     without_secrets_in_logs()
     logging.getLogger("quit.test").warning("left out: %s", "\x1b[2J\u202e")
     assert caplog.messages == [r"left out: \u001b[2J\u202e"]

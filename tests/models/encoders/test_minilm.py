@@ -1,18 +1,11 @@
 import numpy as np
 import pytest
 
+from quit.errors import MissingDependency
 from quit.models import minilm_weights
 from quit.models.encoders import minilm
 
-TEXTS = [
-    "Paris",
-    "It is the capital of France.",
-    "A river in Egypt",
-    "",
-    "He was born in 1879 in Ulm, and became the most famous physicist of his century.",
-    "word " * 400,
-    "Paris",
-]
+TEXTS = ["Paris", "It is the capital of France.", "He was born in 1879 in Ulm.", "", "word " * 400, "Paris"]
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +29,7 @@ def test_vectors_are_the_published_models(model: minilm.MiniLM) -> None:
 
 def test_shapes_and_lengths(model: minilm.MiniLM) -> None:
     vectors = model.encode(TEXTS)
-    assert vectors.shape == (7, 384) and vectors.dtype == np.float32
+    assert vectors.shape == (6, 384) and vectors.dtype == np.float32
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
     tokens = model.encode_tokens(["Paris", ""])
     assert tokens[0].shape == (1, 384) and tokens[1].shape == (0, 384)
@@ -44,8 +37,6 @@ def test_shapes_and_lengths(model: minilm.MiniLM) -> None:
 
 
 def test_other_weights_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    from quit.errors import MissingDependency
-
     minilm_weights.model_folder.cache_clear()
     monkeypatch.setattr(minilm_weights, "SHA256", "0" * 64)
     with pytest.raises(MissingDependency, match="force-reinstall"):

@@ -1,20 +1,22 @@
 """BEM reads ``[CLS] candidate [SEP] reference [SEP] question [SEP]`` and gives the probability of class 1."""
 
+import shutil
+
 import numpy as np
 import pytest
+import torch
+from transformers import BertForSequenceClassification, BertTokenizerFast
 
 from quit.errors import InputError, MissingDependency
 from quit.models.equivalence.bem import BemEquivalence, checkpoint_identity
 from quit.models.factory import Models, equivalence_identity, judge_identity
 from quit.models.protocols import JudgeItem, Pair
 from quit.settings import Settings, parse
+from tests.systems.benchmark import tiny
 
-torch = pytest.importorskip("torch")
-
-WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] who wrote it paul pauline anka john lennon a man of the band ? paris".split()
 PAIRS = [
-    Pair("who wrote it ?", "paul anka", "paul"),
-    Pair("who wrote it ?", "paul anka", "the man of the band john lennon"),
+    Pair("who wrote it ?", "paul simon", "paul"),
+    Pair("who wrote it ?", "paul simon", "the man of the band john lennon"),
     Pair("who wrote it ?", "pauline", "paul"),
     Pair("who ?", "paris", "a"),
     Pair("who wrote it ?", "john lennon", "john lennon"),
@@ -23,33 +25,19 @@ PAIRS = [
 
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory):
-    from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
-
+    """Weights are large, so that another order of the input gives quite another probability."""
     folder = tmp_path_factory.mktemp("bem")
-    (folder / "vocab.txt").write_text("\n".join(WORDS))
-    BertTokenizerFast(str(folder / "vocab.txt"), do_lower_case=True).save_pretrained(folder)
-    torch.manual_seed(7)
-    config = BertConfig(
-        vocab_size=len(WORDS),
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
-        max_position_embeddings=40,
-        initializer_range=0.6,  # large, so that another order of the input gives quite another probability
-    )
-    BertForSequenceClassification(config).eval().save_pretrained(folder)
+    tiny.model(folder, "BertForSequenceClassification", max_position_embeddings=40, initializer_range=0.6)
     return folder
 
 
 def _by_hand(folder, pair: Pair) -> float:
     """The probability as the published usage has it, from ids put together here, one pair at a time."""
-    from transformers import BertForSequenceClassification
-
     model = BertForSequenceClassification.from_pretrained(folder).eval()
     first = ["[CLS]", *pair.candidate.split(), "[SEP]"]
     second = [*pair.reference.split(), "[SEP]", *pair.question.split(), "[SEP]"]
-    ids = torch.tensor([[WORDS.index(word) for word in first + second]])
+    vocabulary = BertTokenizerFast.from_pretrained(folder).get_vocab()
+    ids = torch.tensor([[vocabulary[word] for word in first + second]])
     types = torch.tensor([[0] * len(first) + [1] * len(second)])
     with torch.inference_mode():
         return float(model(input_ids=ids, token_type_ids=types).logits.softmax(-1)[0, 1])
@@ -66,12 +54,9 @@ def test_candidate_reference_and_question_are_read_in_this_order_whatever_the_ba
     assert np.ptp(expected) > 0.05, "the toy checkpoint must tell the pairs apart, or the order is not tested"
 
 
-def test_a_text_longer_than_the_model_is_cut_not_refused(checkpoint):
-    long = Pair("who wrote it ?", "paul anka", " ".join(["paul"] * 300))
+def test_a_text_longer_than_the_model_is_cut_and_a_missing_checkpoint_says_what_to_do(checkpoint, tmp_path):
+    long = Pair("who wrote it ?", "paul simon", " ".join(["paul"] * 300))
     assert 0.0 <= BemEquivalence(str(checkpoint), device="cpu").probability([long])[0] <= 1.0
-
-
-def test_a_missing_checkpoint_says_what_to_do(tmp_path):
     with pytest.raises(MissingDependency, match="hf download"):
         BemEquivalence(str(tmp_path / "nowhere"))
 
@@ -86,7 +71,7 @@ def test_the_settings_choose_it_for_leakage_judge_and_probe(checkpoint, tmp_path
     np.testing.assert_allclose(
         models.equivalence.probability(PAIRS), [_by_hand(checkpoint, pair) for pair in PAIRS], atol=1e-5
     )
-    item = JudgeItem("q", "who wrote it ?", ("paul anka", "pauline"), "paul")
+    item = JudgeItem("q", "who wrote it ?", ("paul simon", "pauline"), "paul")
     best = max(_by_hand(checkpoint, Pair(item.question, gold, item.candidate)) for gold in item.gold_answers)
     [verdict] = models.judge.verdicts([item])
     assert verdict.probability == pytest.approx(best, abs=1e-5) and verdict.correct == (best >= 0.5)
@@ -94,18 +79,13 @@ def test_the_settings_choose_it_for_leakage_judge_and_probe(checkpoint, tmp_path
 
 
 def test_the_identity_of_a_folder_is_its_content(checkpoint, tmp_path):
-    import shutil
-
     copy = tmp_path / "elsewhere"
     shutil.copytree(checkpoint, copy)
     first = equivalence_identity(_settings(checkpoint))
     assert equivalence_identity(_settings(copy)) == first == equivalence_identity(_settings(copy, bem_device="auto"))
     assert first != equivalence_identity(Settings()) and first in judge_identity(_settings(checkpoint))
-    (copy / "vocab.txt").write_text("\n".join(WORDS[::-1]))
+    (copy / "tokenizer.json").write_text("{}")
     assert equivalence_identity(_settings(copy)) != first
-
-
-def test_the_identity_of_a_hub_name_is_name_and_revision():
     assert "kortukov/answer-equivalence-bem@0123abc" in checkpoint_identity(Settings().models.bem_checkpoint, "0123abc")
 
 
@@ -116,22 +96,16 @@ def test_without_a_hub_it_says_what_to_do(monkeypatch):
         models.equivalence  # noqa: B018
 
 
-@pytest.mark.parametrize("wrong", ["no/such/folder", "./nowhere", "a b"])
-def test_what_is_neither_folder_nor_hub_name_is_refused(wrong):
-    with pytest.raises(InputError, match="no folder"):
+@pytest.mark.parametrize(
+    ("wrong", "said"), [("no/such/folder", "no folder"), ("a b", "no folder"), (".", r"config\.json is missing")]
+)
+def test_what_is_neither_a_folder_of_a_checkpoint_nor_a_hub_name_is_refused(wrong, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=said):
         equivalence_identity(_settings(wrong))
 
 
-def test_a_folder_without_a_checkpoint_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"config\.json is missing"):
-        equivalence_identity(_settings(tmp_path))
-
-
-def test_a_classifier_of_three_classes_is_no_bem(checkpoint, tmp_path):
-    from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
-
-    config = BertConfig.from_pretrained(checkpoint, num_labels=3)
-    BertForSequenceClassification(config).save_pretrained(tmp_path)
-    BertTokenizerFast.from_pretrained(checkpoint).save_pretrained(tmp_path)
+def test_a_classifier_of_three_classes_is_no_bem(tmp_path):
+    tiny.model(tmp_path, "BertForSequenceClassification", num_labels=3)
     with pytest.raises(InputError, match="3 classes"):
         BemEquivalence(str(tmp_path), device="cpu")

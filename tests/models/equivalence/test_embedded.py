@@ -1,5 +1,9 @@
 """The embedded equivalence against what a person would say of short pairs, and against its own promises."""
 
+import hashlib
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -7,61 +11,9 @@ from quit.models.equivalence.embedded import WEIGHTS, EmbeddedEquivalence
 from quit.models.equivalence.features import NAMES, clean, focus, folded, lexical, months, numbers
 from quit.models.protocols import Pair
 
-Q = {
-    "author": "Who wrote the novel?",
-    "penicillin": "Who discovered penicillin?",
-    "capital": "Which city is the capital of France?",
-    "country": "Which country won the war in 1865?",
-    "war": "When did the Second World War end?",
-    "many": "How many people live in the city?",
-    "actor": "Who played the leading role in the film?",
-    "animal": "What is the largest animal on earth?",
-    "river": "What is the longest river in Africa?",
-    "band": "Which band recorded Yesterday?",
-    "element": "What is the chemical element with the symbol Au?",
-    "disease": "Which disease is caused by a lack of vitamin C?",
-    "height": "How tall is the tower?",
-}
-
-# Said by hand before the model was tried.
-SAME = {
-    "capital": [("Paris", "Paris"), ("Paris", "paris."), ("Paris", "the city of Paris")],
-    "country": [("United States", "USA"), ("United States", "the United States of America"),
-        ("United States", "U.S."), ("United Kingdom", "UK")],
-    "penicillin": [("Alexander Fleming", "Sir Alexander Fleming"), ("Alexander Fleming", "Fleming"),
-        ("Alexander Fleming", "A. Fleming"), ("Alexander Fleming", "alexander fleming")],
-    "author": [("J. K. Rowling", "Joanne Rowling"), ("J. R. R. Tolkien", "John Ronald Reuel Tolkien"),
-        ("Gabriel García Márquez", "Gabriel Garcia Marquez"), ("Fyodor Dostoevsky", "Dostoevsky"),
-        ("Mark Twain", "It was Mark Twain.")],
-    "war": [("2 September 1945", "September 2, 1945"), ("1945", "in 1945")],
-    "many": [("seven", "7"), ("2.1 million", "2,100,000"), ("twelve", "12 people")],
-    "animal": [("blue whale", "the blue whale"), ("blue whale", "blue whales")],
-    "river": [("Nile", "the River Nile"), ("the Nile", "The Nile River")],
-    "band": [("The Beatles", "Beatles")],
-    "element": [("gold", "Gold (Au)")],
-    "disease": [("scurvy", "Scurvy")],
-    "actor": [("Robert Downey Jr.", "Robert Downey, Jr."), ("Daren Maxwell Kagasoff", "Daren Kagasoff")],
-}  # fmt: skip
-DIFFERENT = {
-    "capital": [("Paris", "Lyon"), ("Paris", "London"), ("Paris", "city"), ("Paris", "France"), ("Paris", "capital")],
-    "author": [("Pauline", "Paul"), ("Mark Twain", "Charles Dickens"), ("J. K. Rowling", "J. R. R. Tolkien"),
-        ("Jane Austen", "novel"), ("Jane Austen", "NO ANSWER"), ("Jane Austen", "English")],
-    "penicillin": [("Alexander Fleming", "Ian Fleming"), ("Alexander Fleming", "scientist"),
-        ("Alexander Fleming", "Louis Pasteur"), ("Alexander Fleming", "penicillin")],
-    "country": [("United States", "United Kingdom"), ("South Korea", "North Korea"), ("Niger", "Nigeria")],
-    "war": [("1945", "1946"), ("1945", "1918"), ("2 September 1945", "2 October 1945")],
-    "many": [("seven", "8"), ("2.1 million", "2.1 billion")],
-    "animal": [("blue whale", "elephant"), ("blue whale", "ocean")],
-    "river": [("Nile", "Amazon"), ("Nile", "river"), ("Nile", "Egypt")],
-    "band": [("The Beatles", "The Rolling Stones"), ("The Beatles", "album")],
-    "element": [("gold", "silver")],
-    "disease": [("scurvy", "rickets")],
-    "actor": [("George Bush", "Kate Bush"), ("Oxford University", "university")],
-}  # fmt: skip
-
-
-def _cases(table: dict[str, list[tuple[str, str]]]) -> list[tuple[str, str, str]]:
-    return [(key, *pair) for key, pairs in table.items() for pair in pairs]
+CASES = [line.split("\t") for line in Path(__file__).with_name("pairs.tsv").read_text("utf-8").splitlines()[1:]]
+"""Whether they are the same, question, reference, candidate: said by hand before the model was tried."""
+PAIRS = [Pair(*case[1:]) for case in CASES]
 
 
 @pytest.fixture(scope="module")
@@ -69,23 +21,10 @@ def model() -> EmbeddedEquivalence:
     return EmbeddedEquivalence()
 
 
-def _pair(key: str, reference: str, candidate: str) -> Pair:
-    return Pair(Q[key], reference, candidate)
-
-
-@pytest.mark.parametrize("case", _cases(SAME), ids=" | ".join)
-def test_short_answers_that_mean_the_same(model, case):
-    assert model.probability([_pair(*case)])[0] >= 0.5
-
-
-@pytest.mark.parametrize("case", _cases(DIFFERENT), ids=" | ".join)
-def test_short_answers_that_do_not(model, case):
-    assert model.probability([_pair(*case)])[0] < 0.5
-
-
-def test_an_expansion_of_other_words_is_refused(model):
-    maser = "Microwave Amplification by Stimulated Emission of Radiation"
-    assert model.probability([Pair("What does laser stand for?", maser.replace("Microwave", "Light"), maser)])[0] < 0.5
+@pytest.mark.parametrize("case", CASES, ids=" | ".join)
+def test_short_answers_that_mean_the_same_and_that_do_not(model, case):
+    same, *pair = case
+    assert (model.probability([Pair(*pair)])[0] >= 0.5) == (same == "yes")
 
 
 def test_broken_encodings_are_repaired(model):
@@ -93,26 +32,22 @@ def test_broken_encodings_are_repaired(model):
     assert model.probability([broken])[0] == model.probability([whole])[0] >= 0.5
 
 
-def test_equal_after_normalisation_is_nearly_certain(model):
-    equal = [("capital", "Paris", "PARIS"), ("band", "The Beatles", "the beatles"), ("many", "seven", "Seven.")]
-    assert model.probability([_pair(*case) for case in equal]).min() > 0.95
-
-
-def test_a_word_of_a_hint_is_no_answer(model):
-    hint = "This port on the Seine was named after a Celtic tribe and is famous for its iron tower and its museums"
-    skipped = {"this", "on", "the", "was", "after", "a", "and", "is", "for", "its"}
-    asked = [_pair("capital", "Paris", word) for word in hint.split() if word.lower() not in skipped]
-    assert model.probability(asked).max() < 0.5
+def test_equal_after_normalisation_is_nearly_certain_and_a_word_of_a_hint_no_answer(model):
+    equal = [("Paris", "PARIS"), ("The Beatles", "the beatles"), ("seven", "Seven.")]
+    assert model.probability([Pair("Which is it?", *pair) for pair in equal]).min() > 0.95
+    hint = "port Seine named Celtic tribe famous iron tower museums"
+    words = [Pair("Which city is the capital of France?", "Paris", word) for word in hint.split()]
+    assert model.probability(words).max() < 0.5
 
 
 def test_company_and_order_do_not_change_a_bit(model):
-    pairs = [_pair(*case) for case in _cases(SAME) + _cases(DIFFERENT)]
-    together = EmbeddedEquivalence().probability(pairs)
-    alone = np.array([EmbeddedEquivalence().probability([pair])[0] for pair in pairs[:6]])
-    backwards = EmbeddedEquivalence().probability(pairs[::-1] + pairs)[: len(pairs)][::-1]
+    together = EmbeddedEquivalence().probability(PAIRS)
+    fresh = EmbeddedEquivalence()
+    alone = np.array([fresh.probability([pair])[0] for pair in PAIRS[:6]])
+    backwards = fresh.probability(PAIRS[::-1] + PAIRS)[: len(PAIRS)][::-1]
     assert together[:6].tobytes() == alone.tobytes()
     assert together.tobytes() == np.ascontiguousarray(backwards).tobytes()
-    assert model.probability(pairs).tobytes() == together.tobytes()
+    assert model.probability(PAIRS).tobytes() == together.tobytes()
 
 
 def test_strange_texts_are_answered_not_refused(model):
@@ -133,9 +68,6 @@ def test_identity_is_that_of_the_weights(tmp_path):
 @pytest.mark.slow
 def test_agrees_with_people_on_questions_it_was_not_trained_on(model, data):
     """The figure of the model card, on the part of EVOUNA (Apache-2.0) that training leaves out."""
-    import hashlib
-    import json
-
     right = asked = 0
     for record in json.loads((data / "evouna" / "NQ.json").read_text(encoding="utf-8")):
         flat = " ".join(record["question"].lower().split())
@@ -151,27 +83,10 @@ def test_agrees_with_people_on_questions_it_was_not_trained_on(model, data):
     assert right / asked > 0.92
 
 
-@pytest.mark.parametrize(
-    ("text", "values"),
-    [
-        ("2.1 million", (2_100_000.0,)),
-        ("1,234 and 7", (1234.0, 7.0)),
-        ("twelve", (12.0,)),
-        ("no number", ()),
-        ("the 3rd of May 1999", (3.0, 1999.0)),
-    ],
-)
-def test_numbers_are_read(text, values):
-    assert numbers(text) == values
-
-
-def test_months_are_read_and_the_verb_may_is_none():
-    assert months("2 September 1945") == {9}
-    assert months("May 5") == {5}
-    assert months("it may be") == frozenset()
-
-
-def test_folded_forms():
+def test_numbers_months_and_folded_forms():
+    texts = ("2.1 million", "1,234 and 7", "twelve", "no number", "the 3rd of May 1999")
+    assert [numbers(text) for text in texts] == [(2_100_000,), (1234, 7), (12,), (), (3, 1999)]
+    assert [months(text) for text in ("2 September 1945", "May 5", "it may be")] == [{9}, {5}, set()]
     assert folded("The United States of America") == folded("U.S.A.") == ("usa",)
     assert folded("seven") == folded("7")
     assert folded("1910–1939") == ("1910", "1939")

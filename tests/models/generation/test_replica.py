@@ -28,27 +28,29 @@ def test_a_budget_is_spent_evenly_after_a_burst_of_one_second(clock: SimpleNames
     assert asyncio.run(scene(Budget(0), [10**6] * 3)) == [0, 0, 0], "no limit"
 
 
+async def _waiting(limiter: Limiter, count: int) -> list[asyncio.Future[None]]:
+    """Return so many waiters for a place; those that can have one have it."""
+    waiters = [asyncio.ensure_future(limiter.acquire()) for _ in range(count)]
+    await _settle()
+    return waiters
+
+
 async def _settle() -> None:
     for _ in range(5):
         await asyncio.sleep(0)
 
 
-def test_the_limiter_lets_through_so_many_in_order() -> None:
+def test_the_limiter_lets_through_so_many_in_order_and_a_cancelled_waiter_gives_its_place_back() -> None:
     async def scene() -> None:
-        limiter, let_in = Limiter(2), []
-
-        async def guest(number: int) -> None:
-            await limiter.acquire()
-            let_in.append(number)
-
-        guests = [asyncio.ensure_future(guest(number)) for number in range(5)]
-        await _settle()
-        assert let_in == [0, 1]
+        limiter = Limiter(2)
+        waiters = await _waiting(limiter, 6)
+        assert [waiter.done() for waiter in waiters] == [True] * 2 + [False] * 4
+        waiters[2].cancel()
         limiter.release()
         limiter.release()
         await _settle()
-        assert let_in == [0, 1, 2, 3]
-        guests[4].cancel()
+        assert [waiter.done() for waiter in waiters] == [True] * 5 + [False]
+        waiters[5].cancel()
 
     asyncio.run(scene())
 
@@ -56,13 +58,10 @@ def test_the_limiter_lets_through_so_many_in_order() -> None:
 def test_after_an_overload_places_are_taken_away_until_the_new_limit_holds() -> None:
     async def scene() -> None:
         limiter = Limiter(8)
-        for _ in range(3):
-            await limiter.acquire()
+        await _waiting(limiter, 3)
         limiter.overloaded()
-        await asyncio.wait_for(limiter.acquire(), 1)
-        fifth = asyncio.ensure_future(limiter.acquire())
-        await _settle()
-        assert not fifth.done(), "four are in flight"
+        fourth, fifth = await _waiting(limiter, 2)
+        assert fourth.done() and not fifth.done(), "four are in flight"
         limiter.release()
         await asyncio.wait_for(fifth, 1)
 
@@ -70,41 +69,23 @@ def test_after_an_overload_places_are_taken_away_until_the_new_limit_holds() -> 
 
 
 def test_the_limit_halves_once_for_one_overload_and_grows_back(clock: SimpleNamespace) -> None:
-    async def scene() -> None:
-        limiter = Limiter(32)
-        for _ in range(20):  # one overload refuses many requests at once
-            limiter.overloaded()
-        assert limiter.limit == 16
-        clock.now += 1
+    limiter = Limiter(32)
+    for _ in range(20):  # one overload refuses many requests at once
         limiter.overloaded()
-        assert limiter.limit == 8
-        for _ in range(8):
-            limiter.succeeded()
-        assert 8.9 < limiter.limit <= 9.1, "about one more after a full round"
-        for _ in range(10_000):
-            limiter.succeeded()
-        assert limiter.limit == 32
-
-    asyncio.run(scene())
-
-
-def test_a_waiter_that_is_cancelled_gives_its_place_back() -> None:
-    async def scene() -> None:
-        limiter = Limiter(1)
-        await limiter.acquire()
-        waiting = asyncio.ensure_future(limiter.acquire())
-        await _settle()
-        waiting.cancel()
-        limiter.release()
-        await asyncio.wait_for(limiter.acquire(), 1)
-
-    asyncio.run(scene())
+    assert limiter.limit == 16
+    clock.now += 1
+    limiter.overloaded()
+    assert limiter.limit == 8
+    for _ in range(8):
+        limiter.succeeded()
+    assert 8.9 < limiter.limit <= 9.1, "about one more after a full round"
+    for _ in range(10_000):
+        limiter.succeeded()
+    assert limiter.limit == 32
 
 
 @pytest.mark.parametrize("attempt", [1, 2, 5, 20])
-def test_pauses_double_up_to_the_cap_and_are_no_shorter_than_the_server_asks(
-    attempt: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pauses_double_up_to_the_cap(attempt: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     most = min(30, 0.5 * 2 ** (attempt - 1))
     pauses = [pause(attempt) for _ in range(200)]
@@ -114,11 +95,10 @@ def test_pauses_double_up_to_the_cap_and_are_no_shorter_than_the_server_asks(
 
 
 def test_retry_after_is_seconds_or_a_date(clock: SimpleNamespace) -> None:
-    assert retry_after("7") == 7
-    assert retry_after(email.utils.formatdate(clock.now + 30, usegmt=True)) == 30
-    assert retry_after(email.utils.formatdate(clock.now - 30, usegmt=True)) == 0
-    assert retry_after(None) is None and retry_after("soon") is None
-    assert retry_after("Fri, 31 Dec 1999 23:59:59 +99999999999999") is None  # more than a time zone can be
+    later, earlier = (email.utils.formatdate(clock.now + seconds, usegmt=True) for seconds in (30, -30))
+    assert [retry_after(text) for text in ("7", later, earlier)] == [7, 30, 0]
+    beyond = "Fri, 31 Dec 1999 23:59:59 +99999999999999"  # more than a time zone can be
+    assert [retry_after(text) for text in (None, "soon", beyond)] == [None] * 3
 
 
 def test_a_server_cannot_report_more_tokens_than_a_request_has_bytes() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from quit.models.generation import ChatRequest
-from quit.models.judges import GptEvalJudge, rule
+from quit.models.judges import GptEvalJudge
 from quit.models.judges.gpt_eval import parse_verdict
 from quit.models.prompting import load_prompt
 from quit.models.protocols import JudgeItem
@@ -21,41 +21,21 @@ def test_only_what_starts_with_yes_or_no_is_a_verdict(reply: str, verdict: bool 
     assert parse_verdict(reply) is verdict
 
 
-def _judge(asked: list[ChatRequest], **replies: list[str]) -> GptEvalJudge:
-    """A judge whose replies are given by candidate and attempt: a real one's odd replies cannot be had to order."""
+def test_an_unreadable_reply_is_asked_for_again_and_then_stays_unread() -> None:
+    replies = {"Lyon": ["No"], "Lutetia": ["Hmm", "Yes"], "Nice": ["Hmm", "Well", "So so"]}
+    asked: list[ChatRequest] = []
 
     def reply(request: ChatRequest) -> str:
         asked.append(request)
         return replies[request.fields["candidate"]][request.sample]
 
-    return GptEvalJudge("gpt-eval", scripted(reply), load_prompt("judge"), attempts=3)
-
-
-def _items(*candidates: str) -> list[JudgeItem]:
-    return [JudgeItem("q1", "Which city?", ("Paris", "City of Light"), candidate) for candidate in candidates]
-
-
-def test_an_unreadable_reply_is_asked_for_again_and_then_stays_unread() -> None:
-    asked: list[ChatRequest] = []
-    judge = _judge(asked, Lyon=["No"], Lutetia=["Hmm", "Yes"], Nice=["Hmm", "Well", "So so"])
-    verdicts = judge.verdicts(_items("Lyon", "Lutetia", "Nice"))
+    judge = GptEvalJudge("gpt-eval", scripted(reply), load_prompt("judge"), attempts=3)
+    gold = ("Paris", "City of Light")
+    verdicts = judge.verdicts([JudgeItem("q1", "Which city?", gold, candidate) for candidate in replies])
     assert [verdict.correct for verdict in verdicts] == [False, True, None]
     assert verdicts[2].raw == "So so"
     assert len(asked) == 1 + 2 + 3
-
-
-def test_exact_matches_and_no_answer_cost_nothing() -> None:
-    asked: list[ChatRequest] = []
-    rulings = rule(_items("the city of light", "NO ANSWER", "PARIS!", "Lyon"), _judge(asked, Lyon=["No"]))
-    assert [ruling.basis for ruling in rulings] == ["exact", "no_answer", "exact", "model"]
-    assert [ruling.verdict.correct for ruling in rulings] == [True, False, True, False]
-    assert [request.fields["candidate"] for request in asked] == ["Lyon"]
-
-
-def test_all_gold_answers_are_in_the_prompt() -> None:
-    asked: list[ChatRequest] = []
-    _judge(asked, Lyon=["No"]).verdicts(_items("Lyon"))
-    assert [request.messages()[0]["content"] for request in asked] == [
+    assert asked[0].messages()[0]["content"] == (
         "Question: Which city?\nAnswer: Paris; City of Light\nCandidate: Lyon\n"
         'Is candidate correct? Choose between "Yes" or "No"'
-    ]
+    )

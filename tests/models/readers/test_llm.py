@@ -23,9 +23,8 @@ PATHS = [path for size in range(1, 6) for path in itertools.permutations(range(5
 
 
 def _prompts(questions: int) -> list[Prompt]:
-    return [
-        Prompt(f"q{q}", f"Question {q}?", tuple(f"Hint {i}." for i in path)) for q in range(questions) for path in PATHS
-    ]
+    hints = [tuple(f"Hint {i}." for i in path) for path in PATHS]
+    return [Prompt(f"q{q}", f"Question {q}?", some) for q in range(questions) for some in hints]
 
 
 def _shared(first: Sequence[str], second: Sequence[str]) -> int:
@@ -46,22 +45,16 @@ def test_every_passage_follows_its_parent_with_nothing_but_the_subtree_between(r
             assert _shared(before.hints, after.hints) == len(after.hints) - 1
 
 
-def _reader() -> LLMReader:
-    """A reader that replies with what it was asked: a real model cannot tell one prompt from another so clearly."""
+def test_replies_come_back_in_the_order_of_the_prompts_and_without_hints_the_probe_prompt_is_used() -> None:
+    """The reply says what was asked: a real model cannot tell one prompt from another so clearly."""
     echo = scripted(lambda request: request.fields.get("context", "bare") + "|" + request.fields["question"])
-    return LLMReader("r", echo, load_prompt("reader"), load_prompt("probe"))
-
-
-def test_replies_come_back_in_the_order_of_the_prompts() -> None:
+    reader = LLMReader("r", echo, load_prompt("reader"), load_prompt("probe"))
     prompts = _prompts(3)
     random.Random(1).shuffle(prompts)
-    replies = _reader().answer(prompts)
-    assert [reply.raw for reply in replies] == [f"{' '.join(p.hints)}|{p.question}" for p in prompts]
-
-
-def test_without_hints_the_probe_prompt_is_used() -> None:
-    assert _reader().answer([Prompt("q", "Who?")])[0].raw == "bare|Who?"
-    assert "context" not in _reader().request(Prompt("q", "Who?")).template.placeholders
+    replies = reader.answer([*prompts, Prompt("q", "Who?")])
+    expected = [f"{' '.join(prompt.hints)}|{prompt.question}" for prompt in prompts]
+    assert [reply.raw for reply in replies] == [*expected, "bare|Who?"]
+    assert "context" not in reader.request(Prompt("q", "Who?")).template.placeholders
 
 
 class _Cut:
@@ -73,13 +66,6 @@ class _Cut:
         for position, request in enumerate(requests):
             texts = {"Who?": "It is a creature that lies in the", "Where?": "Paris\nThe capital of"}
             done(position, Completion(texts[request.fields["question"]], "length"))
-
-
-class _Gone(_Cut):
-    """The same model, which must not be asked."""
-
-    def generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
-        raise AssertionError("a kept reply was asked for again")
 
 
 QUESTIONS = [Prompt("q1", "Who?"), Prompt("q2", "Where?")]
@@ -98,7 +84,7 @@ def test_kept_replies_are_cleaned_anew_and_not_asked_for_again(tmp_path: Path, m
             before.setattr(cleaning, "VERSION", cleaning.VERSION - 1)
             former = _cached(_Cut(), cache, meter)
             former.answer(QUESTIONS)
-        dropping, judging = (_cached(_Gone(), cache, meter, sentences=policy) for policy in ("drop", "judge"))
+        dropping, judging = (_cached(_Cut(), cache, meter, sentences=policy) for policy in ("drop", "judge"))
         assert len({former.identity, dropping.identity, judging.identity}) == 3
         assert [reply.answer for reply in dropping.answer(QUESTIONS)] == [NO_ANSWER, "Paris"]
         replies = judging.answer(QUESTIONS)

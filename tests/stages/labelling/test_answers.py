@@ -17,17 +17,11 @@ ROWS = st.lists(
 
 def _replies(rows: list[tuple]) -> pa.Table:
     question_ids, answers, raws, ended = zip(*rows, strict=True) if rows else ((), (), (), ())
-    return pa.table(
-        {
-            "question_id": pa.array(question_ids, pa.string()),
-            "permutation": pa.array([str(row) for row in range(len(rows))], pa.string()),
-            "reader": pa.array(["r"] * len(rows), pa.string()),
-            "answer": pa.array(answers, pa.string()),
-            "raw": pa.array(raws, pa.string()),
-            "ended": pa.array(ended, pa.string()),
-            "producer": pa.array(["p"] * len(rows), pa.string()),
-        }
-    )
+    columns = {
+        "question_id": question_ids, "permutation": map(str, range(len(rows))), "reader": ["r"] * len(rows),
+        "answer": answers, "raw": raws, "ended": ended, "producer": ["p"] * len(rows),
+    }  # fmt: skip
+    return pa.table({name: pa.array(list(values), pa.string()) for name, values in columns.items()})
 
 
 @given(ROWS)
@@ -35,15 +29,9 @@ def test_no_text_is_lost_and_numbers_follow_the_first_passage(rows: list[tuple])
     replies = _replies(rows)
     tables = number_answers(replies)
     texts = {(row["question_id"], row["number"]): row for row in tables["distinct_answers"].to_pylist()}
-    again = [
-        (
-            row["question_id"],
-            *(texts[row["question_id"], row["number"]][name] for name in ("answer", "raw")),
-            row["ended"],
-        )
-        for row in tables["answers"].to_pylist()
-    ]
-    assert again == rows
+    for row, (question_id, *pair, ended) in zip(tables["answers"].to_pylist(), rows, strict=True):
+        text = texts[question_id, row["number"]]
+        assert [row["question_id"], text["answer"], text["raw"], row["ended"]] == [question_id, *pair, ended]
     for name, table in tables.items():
         assert table.schema.equals(contracts.table(name).schema)
     seen: dict[str, list[tuple]] = {}
@@ -98,8 +86,5 @@ def test_rows_without_their_texts_are_refused() -> None:
     for disordered in (answers.distinct.take([0, 1, 0]), answers.distinct.take([0, 0, 1])):
         with pytest.raises(ValueError, match="not numbered from 0"):
             _ = Answers(answers.rows, disordered).index
-
-
-def test_rows_of_a_question_that_are_apart_are_refused() -> None:
     with pytest.raises(ValueError, match="not together"):
         number_answers(_replies([("a", "x", "x", None), ("b", "x", "x", None), ("a", "x", "x", None)]))

@@ -9,23 +9,15 @@ from quit.stages.labelling.verdicts import ask_back, decide, decisions_hash, dis
 
 
 def said(
-    annotator: str,
-    number: int,
-    version: int = 1,
-    state: str = "submitted",
-    question: str = "q",
-    when: int | None = None,
-    ask: str | None = None,
-    **answers: bool | None,
-) -> list[dict]:
+    annotator: str, number: int, version: int = 1, state: str = "submitted",
+    question: str = "q", when: int | None = None, ask: str | None = None, **answers: bool | None,
+) -> list[dict]:  # fmt: skip
     """Rows of one version of an annotation; a keyword is an answer, or with ``flag_`` a flag, with ``typed_`` an added
     answer."""
     common = {
         "review_id": f"{annotator}{number}v{version}", "question_id": question, "state": state, "annotator": annotator,
-        "created": "0",
-        "updated": f"{when if when is not None else version:03d}", "project": "p", "task": 1, "annotation": number,
-        "version": version,
-        "digest": "d", "sync": 1,
+        "created": "0", "updated": f"{when if when is not None else version:03d}", "project": "p", "task": 1,
+        "annotation": number, "version": version, "digest": "d", "sync": 1,
     }  # fmt: skip
     rows: list[dict] = [{**common, "kind": "annotation", "text": ask}]
     for name, value in answers.items():
@@ -48,31 +40,50 @@ def _decided(*groups: list[dict], **settings) -> dict[str, tuple]:
     return {row["key"]: (row["decision"], row["yes"], row["no"], row["basis"]) for row in rows}
 
 
-def test_the_latest_version_counts_and_a_withdrawn_or_skipped_one_does_not() -> None:
-    old, new = said("a", 1, 1, x=True), said("a", 1, 2, x=False)
-    assert _decided(old, new) == {"x": (False, 0, 1, "unanimous")}
-    assert _decided(old, new, said("a", 1, 3, "withdrawn")) == {}
-    assert _decided(old, said("a", 1, 2, "skipped")) == {}
-    assert _decided(old, said("a", 1, 2, "overwritten", x=False)) == {"x": (True, 1, 0, "unanimous")}
-
-
-def test_one_person_has_one_voice_a_question() -> None:
-    assert _decided(said("a", 1, x=True, when=5), said("a", 2, x=False, when=9)) == {"x": (False, 0, 1, "unanimous")}
+YES, NO = (True, 1, 0, "unanimous"), (False, 0, 1, "unanimous")
+OLD, NEW = said("a", 1, 1, x=True), said("a", 1, 2, x=False)
 
 
 @pytest.mark.parametrize(
-    ("votes", "decision", "basis"),
+    ("groups", "expected"),
     [
-        ("TT", True, "unanimous"),
-        ("TF", None, "tie"),
-        ("TTF", True, "majority"),
-        ("FFT", False, "majority"),
-        ("FF", False, "unanimous"),
+        ([], {}),
+        ([OLD, NEW], {"x": NO}),  # the latest version counts, and a withdrawn or skipped one does not
+        ([OLD, NEW, said("a", 1, 3, "withdrawn")], {}),
+        ([OLD, said("a", 1, 2, "skipped")], {}),
+        ([OLD, said("a", 1, 2, "overwritten", x=False)], {"x": YES}),
+        ([said("a", 1, x=True, when=5), said("a", 2, x=False, when=9)], {"x": NO}),  # a person has one voice
+        # a typed answer is a vote for it, and others who saw it vote too
+        ([said("a", 1, typed_new=True), said("b", 2, x=True)], {"new": YES, "x": YES}),
+        ([said("a", 1, x=False, typed_x=True)], {"x": YES}),
+        ([said("a", 1, typed_x=True), said("b", 2, x=False)], {"x": (None, 1, 1, "tie")}),
+        # a flag is voted on by all who submitted
+        ([said("a", 1, flag_leak=True), said("b", 2, x=True), said("c", 3, x=True)],
+         {"leak": (False, 1, 2, "majority"), "x": (True, 2, 0, "unanimous")}),
+        # a page made empty takes its verdicts back and is no vote on a flag
+        ([OLD, said("a", 1, 2, "empty", ask="empty", x=None)], {}),
+        ([said("b", 2, flag_leak=True), said("a", 1, state="empty", ask="empty", x=None)], {"leak": YES}),
+    ],
+)  # fmt: skip
+def test_which_votes_count(groups: list[list[dict]], expected: dict[str, tuple]) -> None:
+    assert _decided(*groups) == expected
+
+
+@pytest.mark.parametrize(
+    ("votes", "minimum", "decision", "basis"),
+    [
+        ("TT", 1, True, "unanimous"),
+        ("TF", 1, None, "tie"),
+        ("TTF", 1, True, "majority"),
+        ("FFT", 1, False, "majority"),
+        ("FF", 2, False, "unanimous"),
+        ("T", 2, None, "too_few"),
     ],
 )
-def test_majority(votes: str, decision: bool | None, basis: str) -> None:
+def test_majority(votes: str, minimum: int, decision: bool | None, basis: str) -> None:
     groups = [said(f"p{position}", position, x=vote == "T") for position, vote in enumerate(votes)]
-    assert _decided(*groups)["x"] == (decision, votes.count("T"), votes.count("F"), basis)
+    expected = (decision, votes.count("T"), votes.count("F"), basis)
+    assert _decided(*groups, minimum=minimum)["x"] == expected
 
 
 def test_an_adjudicator_settles_what_others_disagree_on() -> None:
@@ -83,23 +94,6 @@ def test_an_adjudicator_settles_what_others_disagree_on() -> None:
     assert decided == {"x": (False, 1, 2, "adjudicator"), "y": (False, 2, 1, "adjudicator")}
     votes = _decided(*both, said("chief", 3, x=False, y=False))  # no chief under this rule
     assert votes["y"] == (True, 2, 1, "majority")
-
-
-def test_too_few_voters_settle_nothing() -> None:
-    assert _decided(said("a", 1, x=True), minimum=2) == {"x": (None, 1, 0, "too_few")}
-    assert _decided(said("a", 1, x=True), said("b", 2, x=True), minimum=2)["x"][0] is True
-
-
-def test_a_typed_answer_is_a_vote_for_it_and_others_who_saw_it_vote_too() -> None:
-    votes = _decided(said("a", 1, typed_new=True), said("b", 2, x=True))
-    assert votes == dict.fromkeys(("new", "x"), (True, 1, 0, "unanimous"))
-    assert _decided(said("a", 1, x=False, typed_x=True)) == {"x": (True, 1, 0, "unanimous")}
-    assert _decided(said("a", 1, typed_x=True), said("b", 2, x=False))["x"] == (None, 1, 1, "tie")
-
-
-def test_a_flag_is_voted_on_by_everyone_who_submitted() -> None:
-    decided = _decided(said("a", 1, flag_leak=True, x=True), said("b", 2, x=True), said("c", 3, x=True))
-    assert decided["leak"] == (False, 1, 2, "majority")
 
 
 def test_reviews_behind_a_decision_are_those_who_voted_for_it() -> None:
@@ -140,18 +134,8 @@ def test_a_verdict_that_is_asked_back_about_is_none_until_its_annotator_says() -
         assert ask_back(_table(unclear, said("a", 1, 2, state))) == []
 
 
-def test_a_page_made_empty_takes_its_verdicts_back_and_is_no_vote_on_a_flag() -> None:
-    said_before = said("a", 1, x=True)
-    assert _decided(said_before, said("a", 1, 2, "empty", ask="empty", x=None)) == {}
-    flagged = said("b", 2, flag_leak=True, x=True)
-    assert _decided(flagged, said("a", 1, state="empty", ask="empty", x=None))["leak"] == (True, 1, 0, "unanimous")
-
-
 def test_blind_pages_and_all_others_are_apart() -> None:
     rows = [{**said("a", number)[0], "blind": blind} for number, blind in enumerate([True, False, None])]
     assert of_kind(_table(rows), True)["review_id"].to_pylist() == ["a0v1"]
     assert of_kind(_table(rows), False)["review_id"].to_pylist() == ["a1v1", "a2v1"]
-
-
-def test_no_reviews_are_no_decisions() -> None:
-    assert len(decide(_table(), Review())) == len(live_reviews(_table())) == 0
+    assert len(live_reviews(_table())) == 0

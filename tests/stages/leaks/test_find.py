@@ -21,11 +21,15 @@ class Says:
 
     def __init__(self, *spans: str) -> None:
         self.spans = spans
-        self.asked: list[str] = []
+        self.pairs: list[tuple[str, str]] = []
+
+    @property
+    def asked(self) -> list[str]:
+        return [candidate for candidate, _ in self.pairs]
 
     def probability(self, pairs):
         assert pairs  # it is not asked about nothing
-        self.asked += [pair.candidate for pair in pairs]
+        self.pairs += [(pair.candidate, pair.reference) for pair in pairs]
         return np.array([0.5 * (pair.candidate in self.spans) for pair in pairs])  # as much as it takes
 
 
@@ -35,19 +39,21 @@ def _find(model: Says, *overrides: Override, answers: tuple[str, ...] = ("Nile",
     return [(leak.span, leak.method, leak.overridden) for leak in found]
 
 
-def test_without_a_person_the_rule_stands_and_the_model_is_not_asked() -> None:
-    model = Says()
-    assert _find(model) == [("Nile", "exact", False)] and model.asked == []
-
-
-def test_no_leak_silences_the_rule_and_opens_the_hint_to_the_model() -> None:
+@pytest.mark.parametrize(
+    ("overrides", "expected", "asked"),
+    [
+        ([], [("Nile", "exact", False)], []),  # the rule stands, and the model is not asked
+        # silences the rule, and opens the hint to the model
+        ([Override(False, span="Nile")], [("crocodile", "equivalence", False), ("Nile", "exact", True)],
+         ["crocodile", "White", "named"]),
+        # without a span, silences the model too
+        ([Override(False)], [("Nile", "exact", True), ("crocodile", "equivalence", True)],
+         ["crocodile", "White", "named"]),
+    ],
+)  # fmt: skip
+def test_what_people_say_of_a_leak_counts_for_rule_and_model(overrides, expected, asked) -> None:
     model = Says("crocodile")
-    assert _find(model, Override(False, span="Nile")) == [("crocodile", "equivalence", False), ("Nile", "exact", True)]
-    assert model.asked == ["crocodile", "White", "named"]
-
-
-def test_no_leak_without_span_silences_the_model_too() -> None:
-    assert _find(Says("crocodile"), Override(False)) == [("Nile", "exact", True), ("crocodile", "equivalence", True)]
+    assert _find(model, *overrides) == expected and model.asked == asked
 
 
 @pytest.mark.parametrize(
@@ -77,14 +83,9 @@ def test_a_person_finds_what_no_rule_does() -> None:
 
 
 def test_overrides_are_read_by_hint() -> None:
-    rows = [
-        {"hint_id": hint_id, "decision": decision, "span": span, "answer": answer}
-        for hint_id, decision, span, answer in (
-            ("a", "leak", "it", "Nile"),
-            ("b", "no_leak", None, None),
-            ("a", "leak", None, "x"),
-        )
-    ]
+    columns = ("hint_id", "decision", "span", "answer")
+    said = [("a", "leak", "it", "Nile"), ("b", "no_leak", None, None), ("a", "leak", None, "x")]
+    rows = [dict(zip(columns, row, strict=True)) for row in said]
     expected = {"a": [Override(True, "it", "Nile"), Override(True, None, "x")], "b": [Override(False)]}
     assert overrides_by_hint(pa.Table.from_pylist(rows)) == expected
     assert overrides_by_hint(None) == {}
@@ -120,13 +121,10 @@ def test_the_model_is_asked_about_spans_near_an_answer_that_neither_it_nor_the_q
     assert near.batches == ([] if encoded is None else [words, encoded] if encoded else [words])
 
 
-def test_a_word_that_only_begins_as_the_answer_is_not_asked_about() -> None:
+def test_spans_neither_begin_nor_end_with_a_stop_word_and_no_word_only_begins_as_the_answer() -> None:
     model, settings = Says("planet"), Leakage(screen=-1, contained=False)
     assert find_leaks("Which machine flies?", ["Plane"], ["The planet is far."], model, None, settings) == [[]]
     assert model.asked == ["far"]
-
-
-def test_spans_neither_begin_nor_end_with_a_stop_word() -> None:
     spans = ["White", "Nile", "Egypt", "White Nile", "Egypt, Nile", "Nile of Egypt"]
     assert candidate_spans("The White Nile of Egypt, Nile", 3) == spans
 
@@ -143,31 +141,25 @@ def test_what_does_not_fit_the_hints_is_refused_not_joined_by_position() -> None
 
 
 def test_the_papers_method_has_the_model_judge_every_word_that_is_no_stop_word_with_every_answer() -> None:
-    asked: list[tuple[str, str]] = []
-
-    class Judges(Says):
-        def probability(self, pairs):
-            asked.extend((pair.candidate, pair.reference) for pair in pairs)
-            return super().probability(pairs)
-
+    model = Says("flows")
     settings, hint = Leakage(method="bem"), "The river, in US maps, flows through Khartoum; it is US property, Nile."
-    [found] = find_leaks(QUESTION, ["Nile", "Blue Nile"], [hint], Judges("flows"), None, settings)
+    [found] = find_leaks(QUESTION, ["Nile", "Blue Nile"], [hint], model, None, settings)
     words = ["river", "US", "maps", "flows", "Khartoum", "property"]  # of the question too; US is no "us"
     pairs = [(word, answer) for word in words for answer in ("Nile", "Blue Nile")]
-    assert asked == [*pairs, ("Nile", "Blue Nile")]  # that it is the Nile need not be asked
+    assert model.pairs == [*pairs, ("Nile", "Blue Nile")]  # that it is the Nile need not be asked
     leaks = [("Nile", "Nile", "exact"), ("flows", "Nile", "equivalence"), ("flows", "Blue Nile", "equivalence")]
     assert [(leak.span, leak.answer, leak.method) for leak in found] == leaks
 
 
 def test_the_papers_method_has_no_rules_spans_or_containment() -> None:
-    def spans(answer: str, hint: str) -> list[str]:
+    for answer, hint, spans in (
+        ("Ra", "Egyptians portrayed it as a falcon.", []),
+        ("Australia", "Australian rules are played there.", []),
+        ("New York", "New York never sleeps.", []),
+        ("Nile", "The Nile's mouth is a delta.", ["Nile's"]),  # the answer itself
+    ):
         [found] = find_leaks(QUESTION, [answer], [hint], Says(), None, Leakage(method="bem"))
-        return [leak.span for leak in found]
-
-    assert spans("Ra", "Egyptians portrayed it as a falcon.") == []
-    assert spans("Australia", "Australian rules are played there.") == []
-    assert spans("New York", "New York never sleeps.") == []
-    assert spans("Nile", "The Nile's mouth is a delta.") == ["Nile's"]  # the answer itself
+        assert [leak.span for leak in found] == spans
 
 
 def _contained(answer: str, *hints: str, contained: bool = True, said: list[Override] | None = None):
@@ -176,19 +168,13 @@ def _contained(answer: str, *hints: str, contained: bool = True, said: list[Over
     return [[(leak.span, leak.method, leak.overridden) for leak in leaks] for leaks in found]
 
 
-def test_an_answer_inside_another_word_is_contained_and_so_leaks() -> None:
+def test_an_answer_inside_another_word_or_across_two_hints_is_contained_and_so_leaks() -> None:
     """By the paper's definition (a valid answer as a substring of a passage), whatever the words mean."""
     hints = ("Egyptians portrayed it as a falcon.", "It is a god.")
     assert _contained("Ra", *hints) == [[("Ra", "contained", False)], []]
     assert _contained("Ra", *hints, contained=False) == [[], []]
     assert _contained("Ra", *hints, said=[Override(False)]) == [[("Ra", "contained", True)], []]
-
-
-def test_an_answer_across_the_border_of_two_hints_is_contained() -> None:
+    assert _contained("Nile", HINT) == [[("Nile", "exact", False)]], "what a rule found is not found twice"
     hints = ("York minster is far away.", "It was once called New", "It has five boroughs.")
     assert _contained("new york", *hints) == [[], [("new york", "contained", False)], []]
     assert _contained("New Yorker", *hints) == [[], [], []]
-
-
-def test_what_a_rule_found_is_not_found_twice() -> None:
-    assert _contained("Nile", HINT) == [[("Nile", "exact", False)]]

@@ -13,12 +13,7 @@ from quit.settings import Leakage
 from quit.stages.leaks.find import LeakItem, Override, find_leaks_of
 from quit.stages.leaks.kept import kept_leaks_of
 
-HINTS = (
-    "The Nile crocodile lives there.",
-    "Its delta is in Egypt.",
-    "It is ten times as long as the Thames.",
-    "\ud800",
-)
+HINTS = ("The Nile crocodile lives there.", "Its delta is in Egypt.", "It is ten times as long.", "\ud800")
 TEXTS = (None, "Nile", "delta", "long")
 OVERRIDES = st.builds(Override, st.booleans(), st.sampled_from(TEXTS), st.sampled_from(TEXTS))
 
@@ -45,13 +40,11 @@ class Model:
 
 
 ENCODER = SimpleNamespace(identity="near", encode=lambda texts: np.ones((len(texts), 1)))
-CHECKS = st.lists(
-    st.tuples(st.lists(_items(), max_size=4), st.sampled_from(("one", "three")), st.sampled_from((0.5, 0.9)))
-)
+CHECK = st.tuples(st.lists(_items(), max_size=4), st.sampled_from(("one", "three")), st.sampled_from((0.5, 0.9)))
 
 
-@settings(max_examples=60, deadline=None)
-@given(CHECKS)
+@settings(max_examples=30, deadline=None)
+@given(st.lists(CHECK, max_size=4))
 def test_kept_findings_are_those_of_a_full_check(checks) -> None:
     with TemporaryDirectory() as folder:
         store = ContentStore(Path(folder) / "leaks.sqlite", "findings", "Findings")

@@ -1,13 +1,12 @@
 """Candidates from the collection: alike in kind, near, and not the answer itself."""
 
-from collections.abc import Sequence
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
-from quit.models.protocols import Pair
+from quit.models.protocols import Drawn
 from quit.models.question_type import PredictedType as Guess
 from quit.settings import Convergence, QuestionTypeSettings
 from quit.stages.questions.candidates import CandidatePool
@@ -26,62 +25,46 @@ ROWS = [
 ]
 
 
-class CityGuesser:
-    """Takes every untyped question for one about a city."""
-
-    identity = "cities"
-
-    def classify(self, questions: Sequence[str]) -> list[Guess]:
-        return [Guess("LOC:LOCATION", "city:City", 0.9) for _ in questions]
+ALIAS = {"Paris", "City of Light"}
+PARIS = {"question_id": "q0", "question": "Which city?", "answers": ["Paris"]}
 
 
-class Aliases:
-    """Knows one alias."""
-
-    identity = "aliases"
-
-    def probability(self, pairs: Sequence[Pair]) -> np.ndarray:
-        alias = {"Paris", "City of Light"}
-        return np.array([0.9 if {pair.reference, pair.candidate} == alias else 0.1 for pair in pairs])
-
-
-def _questions() -> pa.Table:
+def _drawn(encoder, asked: dict[str, object], **settings) -> list[Drawn]:
+    """Draw candidates. A question without a type is taken for one about a city, and one alias is known."""
     names = ("question", "answers", "coarse", "fine")
     rows = [(question, answers, fine and "LOC:LOCATION", fine) for question, answers, fine in ROWS]
-    return table_of("questions", [{"question_id": f"q{n}", **dict(zip(names, row))} for n, row in enumerate(rows)])
-
-
-def _pool(encoder, **settings) -> CandidatePool:
-    return CandidatePool(
-        _questions(), CityGuesser(), encoder, Aliases(), QuestionTypeSettings(), Convergence(**settings)
+    table = table_of("questions", [{"question_id": f"q{n}", **dict(zip(names, row))} for n, row in enumerate(rows)])
+    guess = Guess("LOC:LOCATION", "city:City", 0.9)
+    guesser = SimpleNamespace(identity="cities", classify=lambda questions: [guess for _ in questions])
+    aliases = SimpleNamespace(
+        identity="aliases",
+        probability=lambda pairs: np.array([0.9 if {one.reference, one.candidate} == ALIAS else 0.1 for one in pairs]),
     )
-
-
-def _asked(question_id: str, question: str, answer: str) -> dict[str, object]:
-    return {"question_id": question_id, "question": question, "answers": [answer]}
+    pool = CandidatePool(table, guesser, encoder, aliases, QuestionTypeSettings(), Convergence(**settings))
+    return pool.draw([asked])[0]
 
 
 def test_candidates_have_the_fine_type_and_are_not_the_answer(encoder) -> None:
-    drawn = _pool(encoder).draw([_asked("q0", "Which city?", "Paris")])[0]
+    drawn = _drawn(encoder, PARIS)
     # Not France or Paris Hilton (other types, though nearest), not paris (the answer), not City of Light (equivalent).
     assert {one.candidate for one in drawn} == {"London", "Berlin", "Rome", "Madrid"}
     assert {one.fine for one in drawn} == {"city:City"}
 
 
 def test_nearest_candidates_come_first_and_the_cap_holds(encoder) -> None:
-    everything = _pool(encoder).draw([_asked("q0", "Which city?", "Paris")])[0]
+    everything = _drawn(encoder, PARIS)
     names = ("London", "Berlin", "Rome", "Madrid")
     cosine = dict(zip(names, encoder.encode(names) @ encoder.encode(["Paris"])[0]))
     assert [one.candidate for one in everything] == sorted(cosine, key=lambda name: -cosine[name])
     assert all(first.similarity >= second.similarity for first, second in pairwise(everything))
     assert everything[0].similarity == pytest.approx(float(max(cosine.values())), abs=1e-6)
-    assert _pool(encoder, candidate_cap=3).draw([_asked("q0", "Which city?", "Paris")])[0] == everything[:2]
+    assert _drawn(encoder, PARIS, candidate_cap=3) == everything[:2]
 
 
 def test_the_equivalence_threshold_is_a_setting(encoder) -> None:
-    drawn = _pool(encoder, candidate_equivalence=0.95).draw([_asked("q0", "Which city?", "Paris")])[0]
+    drawn = _drawn(encoder, PARIS, candidate_equivalence=0.95)
     assert "City of Light" in {one.candidate for one in drawn}
 
 
 def test_an_only_child_gets_no_candidates_rather_than_wrong_ones(encoder) -> None:
-    assert _pool(encoder).draw([_asked("q6", "Which country?", "France")])[0] == []
+    assert _drawn(encoder, {"question_id": "q6", "question": "Which country?", "answers": ["France"]}) == []

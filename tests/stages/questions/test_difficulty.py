@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from quit import contracts
 from quit.errors import InputError
 from quit.models.question_type import QuestionTypeClassifier
 from quit.settings import Difficulty, QuestionTypeSettings, Settings
@@ -30,6 +29,8 @@ def test_an_answer_that_stands_there_is_easier_than_one_that_does_not(encoder) -
     assert there.answerability == 1.0 and there.answer_share >= 0.5
     assert absent.answerability < 0.5 and absent.answer_share == 0.0
     assert there.difficulty < absent.difficulty and (there.difficulty_bin, absent.difficulty_bin) == ("easy", "hard")
+    [none] = RetrievalComplexity.over_hints([], encoder, Difficulty()).of([QUESTION], [ANSWERS])
+    assert (none.difficulty, none.answerability, none.completeness, none.difficulty_bin) == (1.0, 0.0, 0.0, "hard")
 
 
 def test_values_follow_from_their_formulas(encoder) -> None:
@@ -64,33 +65,19 @@ def test_by_containment_a_passage_near_the_answer_does_not_hold_it(encoder) -> N
     assert (none.answerability, none.answer_share) == (0.0, 0.0) and none.near_share > 0
 
 
-def test_no_passages_is_hardest(encoder) -> None:
-    [made] = RetrievalComplexity.over_hints([], encoder, Difficulty()).of([QUESTION], [ANSWERS])
-    assert (made.difficulty, made.answerability, made.completeness, made.difficulty_bin) == (1.0, 0.0, 0.0, "hard")
-
-
-def _tables():
-    asked = {"question_id": "q", "question": QUESTION, "answers": ANSWERS, "coarse": "LOC:LOCATION", "fine": "c:C"}
-    ranked = [
-        {"question_id": "q", "rank": n, "hint_id": f"q-h{n:02d}", "hint": text} for n, text in enumerate(PASSAGES)
-    ]
-    return table_of("questions", [asked]), table_of("ranked_hints", ranked)
-
-
-def _describe(encoder, settings: Difficulty):
-    return describe(*_tables(), QuestionTypeClassifier(encoder), encoder, QuestionTypeSettings(), settings)
+def _describe(encoder, settings: Difficulty, question: str = QUESTION, hints: list[str] = PASSAGES):
+    asked = {"question_id": "q", "question": question, "answers": ANSWERS, "coarse": "LOC:LOCATION", "fine": "c:C"}
+    ranked = [{"question_id": "q", "rank": n, "hint_id": f"q-h{n:02d}", "hint": text} for n, text in enumerate(hints)]
+    tables = table_of("questions", [asked]), table_of("ranked_hints", ranked)
+    return describe(*tables, QuestionTypeClassifier(encoder), encoder, QuestionTypeSettings(), settings)
 
 
 def test_a_question_that_the_classifier_cannot_read_has_a_note(encoder) -> None:
     """The language is that of question and hints together: an English one may be short."""
-    questions, ranked = _tables()
     [plain] = _describe(encoder, Difficulty())["descriptions"].to_pylist()
     assert plain["note"] is None
     german = ["Sein tiefster Punkt liegt hoch.", "Es hat einen König.", "Dort wohnen Basotho.", "Es ist bergig."]
-    hints = [row | {"hint": hint} for row, hint in zip(ranked.to_pylist(), german, strict=True)]
-    asked = questions.to_pylist()[0] | {"question": "Welches Land " * 40}
-    tables = (contracts.table("questions").from_rows([asked]), contracts.table("ranked_hints").from_rows(hints))
-    made = describe(*tables, QuestionTypeClassifier(encoder), encoder, QuestionTypeSettings(), Difficulty())
+    made = _describe(encoder, Difficulty(), "Welches Land " * 40, german)
     assert made["descriptions"]["note"].to_pylist() == ["not English; question cut to 62 word pieces"]
 
 
@@ -113,13 +100,6 @@ def test_the_same_passages_as_a_corpus_give_the_same_values(encoder, corpus: Pat
     place = ("document", "duplicate_id", "corpus.jsonl", 4)
     assert tuple(left_out[name] for name in ("kind", "reason", "file", "position")) == place
     assert len(list((corpus.parent / "cache" / "encodings").glob("*.npy"))) == 1
-
-
-def test_a_corpus_without_the_answer_makes_it_harder(encoder, corpus: Path) -> None:
-    write_lines(corpus, ({"id": i, "text": text} for i, text in enumerate(PASSAGES[2:])))
-    [own] = _describe(encoder, Difficulty())["descriptions"].to_pylist()
-    [named] = _describe(encoder, Difficulty(corpus=str(corpus)))["descriptions"].to_pylist()
-    assert named["difficulty"] > own["difficulty"] and named["answerability"] < 0.5
 
 
 def test_the_fingerprint_knows_the_corpus_by_its_content(corpus: Path) -> None:

@@ -33,13 +33,11 @@ def test_neighbours_of_a_passage_by_hand() -> None:
 
 
 def test_similarity_by_hand() -> None:
-    names = permutation_table(HINTS).permutation.to_pylist()
+    place = permutation_table(HINTS).permutation.to_pylist().index
     alike = similarity(HINTS)
     assert (alike == alike.T).all()
-    assert alike[names.index("01"), names.index("01")] == 1
-    assert alike[names.index("01"), names.index("10")] == pytest.approx(0.8)
-    assert alike[names.index("01"), names.index("021")] == pytest.approx(1 / 8)
-    assert alike[names.index("0"), names.index("12")] == pytest.approx(0.8 / 8**3)
+    for one, other, value in (("01", "01", 1), ("01", "10", 0.8), ("01", "021", 1 / 8), ("0", "12", 0.8 / 8**3)):
+        assert alike[place(one), place(other)] == pytest.approx(value)
 
 
 def test_a_passages_own_answer_is_in_none_of_its_features() -> None:

@@ -24,9 +24,7 @@ def _settings(hints: int = 5, **labels: object) -> Settings:
         ("estimated", [SECOND, FIRST, READER], True, True, {SECOND: ["select"], FIRST: ["select", f"read:{SECOND}"]}),
     ],
 )
-def test_a_strategy_says_who_reads_when_and_which_tables_decide_about_what(
-    partial: str, readers: list[str], in_turn: bool, predicts: bool, deciding: dict[str, list[str]]
-) -> None:
+def test_who_reads_when_and_which_tables_decide(partial, readers, in_turn, predicts, deciding) -> None:
     strategy = labelling_strategy(_settings(partial=partial, order=[SECOND, FIRST]))
     strategy.check()
     assert strategy.readers == readers and (strategy.in_turn, strategy.predicts) == (in_turn, predicts)
