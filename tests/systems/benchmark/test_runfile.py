@@ -85,7 +85,7 @@ def test_the_tools_of_trec_agree_also_where_scores_are_equal(world, release, tmp
         ("q1 Q0 q1_0_0 1 0.5 my run", "line 2 has 7 columns"),
         ("q1 Q0 q1_0_0 1 high mine", "line 2: the score, column 5, is 'high'"),
         ("q1 Q0 q1_0_0 1 nan mine", "line 2: the score, column 5, is 'nan'"),
-        ("q1 Q0 q1_1_1 1 0.5 mine", "line 2 ranks 'q1_1_1' a second time for 'q1'"),
+        ("q1 Q0 q1_1_1 1 0.5 mine", "line 2 has 'q1_1_1' a second time for 'q1'"),
     ],
 )
 def test_a_bad_line_is_named_by_its_number(release, tmp_path, line, words):
