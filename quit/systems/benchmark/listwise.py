@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from quit.errors import SettingsError, did_you_mean
+from quit.models.factory import generator_identity
 from quit.models.generation.base import ChatRequest
-from quit.models.language import generator_identity
 from quit.models.prompting import load_prompt
 from quit.systems.benchmark.plugins import PluginContext
 
