@@ -59,14 +59,17 @@ class LateScorer:
 class CrossEncoderScorer:
     """A cross-encoder through sentence-transformers: its raw logits, whatever activation its configuration names.
 
-    ``model``: a hub name or a folder. Thread-safe; loaded when it is first asked, which raises :class:`InputError` for
-    a model that cannot be loaded, is no cross-encoder or gives more than one logit.
+    ``model``: a hub name or a folder. ``max_length``: tokens of the longest pair (None: the model's own). Thread-safe;
+    loaded when it is first asked, which raises :class:`InputError` for a model that cannot be loaded, is no
+    cross-encoder or gives more than one logit.
     """
 
-    def __init__(self, model: str, *, revision: str = "", device: str = "cpu", batch: int = 16) -> None:
+    def __init__(
+        self, model: str, *, revision: str = "", device: str = "cpu", batch: int = 16, max_length: int | None = None
+    ) -> None:
         self.identity = f"cross-encoder/{model_identity(model, revision)}"
         self._name, self._revision, self._device = model, revision or None, device
-        self._batch = batch
+        self._batch, self._max_length = batch, max_length
         self._lock = Lock()
 
     def score(self, query: str, texts: Sequence[str]) -> np.ndarray:
@@ -97,6 +100,7 @@ class CrossEncoderScorer:
             device=self._device,
             what="The cross-encoder",
             revision=self._revision,
+            max_length=self._max_length,
         )
         if model.num_labels != 1:
             raise InputError(

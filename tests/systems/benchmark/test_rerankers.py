@@ -191,5 +191,5 @@ def test_a_model_that_rambles_leaves_the_order_as_it_was(world) -> None:
 
 
 def test_listwise_needs_a_language_model_of_the_profile(world) -> None:
-    with pytest.raises(SettingsError, match="This profile has none"):
+    with pytest.raises(SettingsError, match="must name a reader or judge"):
         make_reranker("listwise:minilm-late", world.context())
