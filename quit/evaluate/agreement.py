@@ -33,7 +33,7 @@ def cohen_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float 
     return kappa_of(Counter(zip(first, second, strict=True)))
 
 
-def kappa_of(pairs: Mapping[tuple[Hashable, Hashable], int]) -> float | None:
+def kappa_of(pairs: Mapping[Any, int]) -> float | None:
     """Return kappa of two annotators; ``pairs``: how many items have these two values.
 
     None for no items, or where both always use the same one value (chance agreement is then 1).
