@@ -105,7 +105,7 @@ def best(scores: np.ndarray, count: int) -> np.ndarray:
 
 def best_with_ties(scores: np.ndarray, count: int) -> np.ndarray:
     """Return the places of the ``count`` highest scores and of ties with the last, int64, best first, ties by place."""
-    if len(scores) > count:
+    if len(scores) > count > 0:
         least = np.partition(scores, len(scores) - count)[len(scores) - count]
         places = np.flatnonzero(scores >= least)
     else:

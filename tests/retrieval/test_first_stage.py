@@ -35,6 +35,7 @@ def test_bm25_on_disk_is_lucenes(tmp_path: Path) -> None:
     assert np.allclose(found.scores, np.array(expected)[order], rtol=1e-5)
     assert len(nothing) == 0
     assert stage.search([question], 2)[0].rows.tolist() == order[:2]
+    assert [len(ranking) for ranking in stage.search([question, "the of zzz"], 0)] == [0, 0]
 
 
 def test_a_corpus_of_stop_words_finds_nothing(tmp_path: Path) -> None:
