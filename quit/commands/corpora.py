@@ -99,7 +99,7 @@ def corpus_export(
     from quit.retrieval.built import BuiltCorpus
 
     for manifest in export_corpus(BuiltCorpus.open(path), split_names(formats), out, overwrite=overwrite):
-        echo(f"{out / manifest.format}: written")
+        echo(f"{out / manifest.format}: {len(manifest.files)} files")
 
 
 @index.command("build")
