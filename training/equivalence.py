@@ -23,6 +23,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import padded
 import torch
 from differences import differences, save
 from safetensors.torch import load_file, save_file
@@ -33,9 +34,7 @@ from threadpoolctl import threadpool_limits
 from quit.models.equivalence.crossencoder import CrossEncoder, Tokenizer
 from quit.models.equivalence.embedded import EnsembleClassifier
 from quit.models.equivalence.features import (
-    FALLING,
     NAMES,
-    RISING,
     alike,
     clean,
     focus,
@@ -69,6 +68,16 @@ MONTH_NAMES = (
     "December",
 )  # fmt: skip
 PER_SIGMA = 16.0
+RISING = frozenset(
+    "equal equal_as_sets equal_squeezed reference_inside inside_squeezed inside_beginning recall recall_content "
+    "recall_new recall_fuzzy recall_worst trigram_recall trigram_window numbers_all number_near recall_rare "
+    "recall_rare_new rarest_shared".split()
+)
+"""Features that may only raise the probability, all else equal."""
+FALLING = frozenset(
+    "other_first_name numbers_clash year_clash month_clash apology empty rarest_missing opposed".split()
+)
+"""Features that may only lower it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,7 +372,7 @@ def train_cross(examples: Sequence[Example], tokenizer: Tokenizer, log) -> Cross
             batches += [part[at : at + BATCH] for at in range(0, len(part), BATCH)]
         rng.shuffle(batches)
         for batch in batches:
-            logits = model([text for text, _ in batch])
+            logits = padded.logits(model, [text for text, _ in batch])
             target = torch.tensor([label for _, label in batch]) * (1 - 2 * SMOOTHING) + SMOOTHING
             loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, target)
             optimizer.zero_grad(set_to_none=True)

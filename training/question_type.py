@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import padded
 import torch
 from differences import differences, save
 from scipy import sparse
@@ -92,7 +93,7 @@ def fit_net(questions: list[str], labels: np.ndarray) -> QuestionNet:
         rng.shuffle(batches)
         total = 0.0
         for batch in batches:
-            logits = model([(encoded[row],) for row in batch])
+            logits = padded.logits(model, [(encoded[row],) for row in batch])
             target = torch.from_numpy(targets[batch])
             log_p = torch.log_softmax(logits, dim=1)
             coarse = torch.logsumexp(log_p.masked_fill(~same_coarse[target], -1e9), dim=1)

@@ -95,11 +95,11 @@ def corpus_export(
 
     Example: `quit corpus export C --format beir,trec,pyserini --out exports`
     """
-    from quit.corpora.export import export
+    from quit.export.corpus import export_corpus
     from quit.retrieval.built import BuiltCorpus
 
-    for folder in export(BuiltCorpus.open(path), split_names(formats), out, overwrite=overwrite):
-        echo(f"{folder}: written")
+    for manifest in export_corpus(BuiltCorpus.open(path), split_names(formats), out, overwrite=overwrite):
+        echo(f"{out / manifest.format}: {len(manifest.files)} files")
 
 
 @index.command("build")

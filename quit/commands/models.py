@@ -88,7 +88,7 @@ def fetch(name: Annotated[str, typer.Argument(help="The model: `smollm2`.")]) ->
     from quit.models.fetching import FETCHABLE
     from quit.models.fetching import fetch as fetch_model
 
-    folder = fetch_model(name, typer.echo)
+    folder = fetch_model(name, echo)
     echo(f"{name}: {FETCHABLE[name].licence}")
     echo(str(folder))
 
@@ -144,7 +144,7 @@ def drop(
         return
     with GenerationCache() as opened:
         if damaged:
-            typer.echo(f"{counted(opened.drop_damaged(), 'damaged reply', 'damaged replies')} deleted")
+            echo(f"{counted(opened.drop_damaged(), 'damaged reply', 'damaged replies')} deleted")
             return
         replies = [(row["model"], row["origin"]) for row in opened.statistics()]
         models_of = {identity: identity.partition("/")[2].partition("+")[0] for identity, _ in replies}
@@ -160,7 +160,7 @@ def drop(
             raise SettingsError(f"There is no kept reply of {name!r}{where}.{nearest} See: quit cache stats")
         for identity, server in matches:
             count = counted(opened.drop(identity, server), "reply", "replies")
-            typer.echo(f"{count} of {identity} from {server or 'this program'} deleted")
+            echo(f"{count} of {identity} from {server or 'this program'} deleted")
 
 
 def _stores() -> dict[str, ContentStore]:

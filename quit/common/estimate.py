@@ -15,10 +15,20 @@ class Estimate:
         self._began = clock()
 
     def at(self, done: int) -> str:
-        """Return ``12 of 100, 3.5 min left``; without the time before anything is done and at the end."""
+        """Return ``12 of 100, 3:30 left``; without the time before anything is done and at the end."""
         progress = f"{done:,} of {self._total:,}"
         finished, left = done - self._first, self._total - done
         if finished <= 0 or left <= 0:
             return progress
-        seconds = (self._clock() - self._began) / finished * left
-        return f"{progress}, {seconds:.0f} s left" if seconds < 60 else f"{progress}, {seconds / 60:.1f} min left"
+        return f"{progress}, {span((self._clock() - self._began) / finished * left)} left"
+
+
+def span(seconds: float) -> str:
+    """Return a time as a clock shows it.
+
+    >>> span(59.6), span(3_725)
+    ('1:00', '1:02:05')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

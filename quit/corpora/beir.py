@@ -48,19 +48,13 @@ def read(folder: Path) -> Iterator[CorpusRecord]:
     for line, row in json_lines(folder / "queries.jsonl", "the queries"):
         fields = {**(metadata if isinstance(metadata := row.get("metadata"), dict) else {}), **row}
         identity, text, parent = str(row.get("_id", row.get("id", ""))), row.get("text"), fields.get("parent_id")
-        if not identity or not isinstance(text, str) or not clean(text):
-            yield _rejected("queries.jsonl", line, "missing_field", "the query has no _id or no text", identity)
-        elif identity in ids:
-            yield _rejected(
-                "queries.jsonl", line, "duplicate_id", f"an earlier query has the id {identity!r}", identity
-            )
-        elif parent is None:
-            ids.add(identity)
+        if fault := _fault(identity, text, parent, fields.get("hop"), ids):
+            yield _rejected("queries.jsonl", line, *fault, identity)
+            continue
+        ids.add(identity)
+        if parent is None:
             whole[identity] = line, {**fields, "id": identity}
-        elif type(fields.get("hop")) is not int or fields["hop"] < 1:
-            yield _rejected("queries.jsonl", line, "missing_field", "the sub-question has no hop (1, 2, ...)", identity)
         else:
-            ids.add(identity)
             steps.setdefault(str(parent), []).append((line, {**fields, "id": identity}))
     for identity, (line, row) in whole.items():
         rows = [row, *(step for _, step in sorted(steps.pop(identity, []), key=lambda step: step[1]["hop"]))]
@@ -72,6 +66,17 @@ def read(folder: Path) -> Iterator[CorpusRecord]:
     for query, pairs in judged.items():
         for pair in pairs:
             yield _rejected(pair.file, pair.line, "no_question", f"there is no query {query!r}", query)
+
+
+def _fault(identity: str, text: Any, parent: Any, hop: Any, ids: set[str]) -> tuple[str, str] | None:
+    """Return reason and detail of why a query is left out, None where it is not. ``ids``: of earlier queries."""
+    if not identity or not isinstance(text, str) or not clean(text):
+        return "missing_field", "the query has no _id or no text"
+    if identity in ids:
+        return "duplicate_id", f"an earlier query has the id {identity!r}"
+    if parent is not None and (type(hop) is not int or hop < 1):
+        return "missing_field", "the sub-question has no hop (1, 2, ...)"
+    return None
 
 
 def files(folder: Path) -> list[Path]:

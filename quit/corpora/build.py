@@ -41,7 +41,7 @@ from quit.settings import Corpora
 from quit.sources.records import Reject
 from quit.version import __version__
 
-VERSION = 1
+VERSION = 2
 """Raised when the same sources would give another corpus."""
 PARTIAL = "partial"
 BLOCK = 2000

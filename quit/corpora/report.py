@@ -11,7 +11,7 @@ import numpy as np
 from quit.common.files import write_json
 from quit.corpora.graph import NeighbourhoodGraph, in_degrees
 from quit.corpora.reach import DEPTH, WIDTH, reach
-from quit.render.pictures import picture
+from quit.render.plots import picture
 from quit.retrieval.built import BuiltCorpus
 from quit.retrieval.protocols import FirstStage
 
@@ -27,7 +27,7 @@ def write_report(
     """Write ``report.json``, ``graph.png`` (degrees, similarities) and, with first stages, ``reach.png``; return the
     files.
 
-    Raises as :func:`quit.render.pictures.picture`.
+    Raises as :func:`quit.render.plots.picture`.
     """
     numbers: dict[str, Any] = {
         "graph": graph.facts,

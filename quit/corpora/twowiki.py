@@ -11,9 +11,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import permutations
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from quit.corpora.context import Draft, corpus_records, streamed_items
 from quit.retrieval.records import CorpusRecord, RawQuery, clean
@@ -22,8 +24,6 @@ from quit.sources.fields import BadRecord
 from quit.text.normalize import normalize_answer
 
 EXPECTED = "2WikiMultihopQA's JSON array with _id, question, context, supporting_facts and answer"
-MAX_PERMUTED = 6
-"""Sub-questions up to which every one-to-one assignment is tried; longer decompositions take the best of each row."""
 _CONTEXT = "a list of [title, [sentences]]"
 _FACTS = "a list of [title, sentence number]"
 _EVIDENCES = "a list of [subject, relation, object]"
@@ -151,16 +151,11 @@ def _overlap(part: str, whole: str) -> float:
 def _assigned(scores: Sequence[Sequence[float]]) -> list[int | None]:
     """Return for each row its column in the best one-to-one assignment, None where nothing fits (score 0).
 
-    With fewer columns than rows, or more than ``MAX_PERMUTED``, each row takes its best column.
+    With fewer columns than rows each row takes its best column.
     """
-    columns = len(scores[0]) if scores else 0
-    if not columns:
+    values = np.array(scores, dtype=float).reshape(len(scores), -1)
+    if not values.size:
         return [None] * len(scores)
-    if len(scores) <= columns <= MAX_PERMUTED:
-        assignment = max(
-            permutations(range(columns), len(scores)),
-            key=lambda order: sum(row[column] for row, column in zip(scores, order, strict=True)),
-        )
-    else:
-        assignment = tuple(max(range(columns), key=row.__getitem__) for row in scores)
-    return [column if row[column] > 0 else None for row, column in zip(scores, assignment, strict=True)]
+    fits = values.shape[0] <= values.shape[1]
+    columns = linear_sum_assignment(values, maximize=True)[1] if fits else values.argmax(axis=1)
+    return [column if row[column] > 0 else None for row, column in zip(scores, columns.tolist(), strict=True)]

@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from operator import eq
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -25,37 +26,50 @@ class PairAgreement:
 
 
 def cohen_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float | None:
-    """Return kappa of two annotators' values for the same items, in order.
+    """Return kappa of two annotators' values for the same items, in order, as :func:`kappa_of`.
 
-    None for no items, or where both always use the same one value (chance agreement is then 1). Raises ``ValueError``
-    when the sequences differ in length.
+    Raises ``ValueError`` when the sequences differ in length.
     """
-    if len(first) != len(second):
-        raise ValueError(f"{len(first)} values against {len(second)}")
-    items = len(first)
+    return kappa_of(Counter(zip(first, second, strict=True)))
+
+
+def kappa_of(pairs: Mapping[Any, int]) -> float | None:
+    """Return kappa of two annotators; ``pairs``: how many items have these two values.
+
+    None for no items, or where both always use the same one value (chance agreement is then 1).
+    """
+    items = sum(pairs.values())
     if not items:
         return None
-    observed = sum(map(eq, first, second)) / items
-    left, right = Counter(first), Counter(second)
+    left, right = Counter[Hashable](), Counter[Hashable]()
+    for (of_first, of_second), count in pairs.items():
+        left[of_first] += count
+        right[of_second] += count
+    observed = sum(count for values, count in pairs.items() if eq(*values)) / items
     chance = sum(left[value] * right[value] for value in left) / items**2
     return None if chance == 1 else (observed - chance) / (1 - chance)
 
 
 def krippendorff_alpha(units: Iterable[Sequence[Hashable]]) -> float | None:
-    """Return alpha for nominal values; a unit holds the values that it was given, whoever gave them (gaps are left
-    out).
+    """Return alpha for nominal values, as :func:`alpha_of_counts`; a unit holds the values that it was given."""
+    return alpha_of_counts((Counter(values), 1) for values in units)
 
-    Units with fewer than two values say nothing about agreement. None where fewer than two values are in use.
+
+def alpha_of_counts(units: Iterable[tuple[Counter[Any], int]]) -> float | None:
+    """Return alpha for nominal values; ``units``: value -> how often it was given, and how many units have these.
+
+    It does not matter who gave a value (gaps are left out). Units with fewer than two values say nothing about
+    agreement. None where fewer than two values are in use.
     """
-    counts = [Counter(values) for values in units]
-    counts = [count for count in counts if count.total() > 1]
-    totals = sum(counts, Counter())
-    if len(totals) < 2:
+    totals, observed = Counter[Any](), 0.0
+    for values, units_alike in units:
+        size = values.total()
+        if size > 1:
+            totals.update({value: count * units_alike for value, count in values.items()})
+            apart = sum(count * (size - count) for count in values.values())
+            observed += units_alike * apart / (size - 1)
+    if sum(count > 0 for count in totals.values()) < 2:
         return None
-    observed = sum(
-        sum(ratings_of * (count.total() - ratings_of) for ratings_of in count.values()) / (count.total() - 1)
-        for count in counts
-    )
     expected = (totals.total() ** 2 - sum(total**2 for total in totals.values())) / (totals.total() - 1)
     return 1 - observed / expected
 

@@ -15,7 +15,7 @@ import duckdb
 import pyarrow as pa
 
 from quit import contracts
-from quit.evaluate.agreement import PairAgreement
+from quit.evaluate.agreement import PairAgreement, alpha_of_counts, kappa_of
 from quit.text.normalize import normalize_answer
 
 ALL = "all"
@@ -173,12 +173,11 @@ def reader_agreement(readers: Sequence[str], patterns: Patterns) -> ReaderAgreem
     compared = [position for position, number in enumerate(asked) if number == passages]
     pairs = []
     for first, second in combinations(compared, 2) if passages else ():
-        both = sum(number for (_, bits), number in patterns.items() if bits >> first & bits >> second & 1)
-        agreement = (passages - right[first] - right[second] + 2 * both) / passages
-        yes, other = right[first] / passages, right[second] / passages
-        chance = yes * other + (1 - yes) * (1 - other)
-        kappa = None if chance == 1 else (agreement - chance) / (1 - chance)
-        pairs.append(PairAgreement(readers[first], readers[second], passages, agreement, kappa))
+        verdicts = Counter[tuple[int, int]]()
+        for (_, bits), number in patterns.items():
+            verdicts[bits >> first & 1, bits >> second & 1] += number
+        agreement = (verdicts[0, 0] + verdicts[1, 1]) / passages
+        pairs.append(PairAgreement(readers[first], readers[second], passages, agreement, kappa_of(verdicts)))
     return ReaderAgreement(
         passages,
         dict(zip(readers, asked, strict=True)),
@@ -190,13 +189,11 @@ def reader_agreement(readers: Sequence[str], patterns: Patterns) -> ReaderAgreem
 
 
 def _alpha(readers: int, patterns: Patterns) -> float | None:
-    """Return Krippendorff's alpha of two values, as ``quit.evaluate.agreement``, from counts instead of units."""
-    total = readers * sum(patterns.values())
-    yes = sum(right.bit_count() * number for (_, right), number in patterns.items())
-    if readers < 2 or yes in (0, total):
-        return None
-    mixed = sum(2 * (n := right.bit_count()) * (readers - n) * number for (_, right), number in patterns.items())
-    return 1 - (mixed / (readers - 1)) / (2 * yes * (total - yes) / (total - 1))
+    """Return Krippendorff's alpha of the readers' being right."""
+    return alpha_of_counts(
+        (Counter({True: right.bit_count(), False: readers - right.bit_count()}), number)
+        for (_, right), number in patterns.items()
+    )
 
 
 @dataclass(frozen=True, slots=True)

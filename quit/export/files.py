@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
@@ -137,25 +137,28 @@ def export(
     (``labels.partial``), when the tables do not fit together or an equal target is damaged;
     ``WorkspaceError`` when the disk refuses (full, not writable).
     """
-    requested = [_format(name) for name in dict.fromkeys(formats)]
-    if not requested:
-        raise SettingsError(f"No export format was named. Known: {', '.join(FORMATS)}.")
-    for form in requested:
-        _check_asked(tables, form)
-        _restore(Path(out) / form.name)
-        check_target(Path(out) / form.name, overwrite, tables.fingerprint)
+    requested = requested_formats(formats, FORMATS)
+    for name in requested:
+        _check_asked(tables, FORMATS[name])
+    publication = Publication(Path(out), tables.fingerprint, tables.embedded, overwrite, renew)
+    publication.check(requested)
     dataset, options = Dataset(tables), Options(**asked)
-    manifests = []
-    for form in requested:
-        try:
-            manifests.append(_export_one(dataset, form, Path(out), options, overwrite, renew))
-        except OSError as error:
-            done = f" Finished before: {', '.join(manifest.format for manifest in manifests)}." if manifests else ""
-            raise WorkspaceError(
-                f"The export {form.name} could not be written to {out}: {error.strerror or error}. What was there "
-                f"before is unchanged.{done} Make room or choose another folder, then run the export again."
-            ) from error
-    return manifests
+
+    def write(name: str, folder: ExportFolder) -> Mapping[str, Any]:
+        dataset.writing = name
+        return importlib.import_module(FORMATS[name].module).write(dataset, folder, options)
+
+    return publication.write(requested, write, {name: FORMATS[name].version for name in requested})
+
+
+def requested_formats(formats: Sequence[str], known: Collection[str]) -> list[str]:
+    """Return the names of formats, each once. Raises ``SettingsError`` for an unknown one, and for none."""
+    if not formats:
+        raise SettingsError(f"No export format was named. Known: {', '.join(known)}.")
+    for name in formats:
+        if name not in known:
+            raise SettingsError(f"Unknown export format {name!r}.{did_you_mean(name, list(known))}")
+    return list(dict.fromkeys(formats))
 
 
 def _check_asked(tables: ExportTables, form: Format) -> None:
@@ -172,37 +175,64 @@ def _check_asked(tables: ExportTables, form: Format) -> None:
     )
 
 
-def _format(name: str) -> Format:
-    if name not in FORMATS:
-        raise SettingsError(f"Unknown export format {name!r}.{did_you_mean(name, list(FORMATS))}")
-    return FORMATS[name]
+@dataclass(frozen=True)
+class Publication:
+    """Exports of one dataset or corpus, a folder below ``out`` per format.
 
+    ``fingerprint``: of what is exported; ``embedded``, in the manifest: whether a reader is an embedded guesser.
+    ``overwrite``, ``renew``: as in :func:`export`.
+    """
 
-def _export_one(dataset: Dataset, form: Format, out: Path, options: Options, overwrite: bool, renew: bool) -> Manifest:
-    out.mkdir(parents=True, exist_ok=True)
-    dataset.writing = form.name
-    with _partial(out, form.name) as path:
-        with ExportFolder(path) as folder:
-            facts = importlib.import_module(form.module).write(dataset, folder, options)
-            entries = folder.entries()
-        tables = dataset.tables
-        manifest = Manifest(
-            format=form.name,
-            format_version=form.version,
-            program_version=__version__,
-            release_fingerprint=tables.fingerprint,
-            embedded=tables.embedded,
-            facts=facts,
-            files=tuple(entries),
-        )
-        (path / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
-        sync(path / MANIFEST)
-        path.chmod(0o755)  # mkdtemp's 0700 is for temporary folders
-        if not overwrite and _is_there(out / form.name, manifest):
-            note(f"{out / form.name} holds this export already.")
-        else:
-            _move_into_place(path, out / form.name, overwrite, renew, tables.fingerprint)
-    return manifest
+    out: Path
+    fingerprint: str
+    embedded: bool = False
+    overwrite: bool = False
+    renew: bool = False
+
+    def check(self, formats: Sequence[str]) -> None:
+        """Refuse targets that must not be replaced, before anything is written. Raises as :func:`check_target`."""
+        for name in formats:
+            _restore(self.out / name)
+            check_target(self.out / name, self.overwrite, self.fingerprint)
+
+    def write(
+        self,
+        formats: Sequence[str],
+        write: Callable[[str, ExportFolder], Mapping[str, Any]],
+        versions: Mapping[str, int],
+    ) -> list[Manifest]:
+        """Write each format: ``write`` gets its name and folder and returns the manifest's facts.
+
+        Raises ``WorkspaceError`` when the disk refuses.
+        """
+        manifests: list[Manifest] = []
+        for name in formats:
+            try:
+                manifests.append(self._write_one(name, write, versions[name]))
+            except OSError as error:
+                done = f" Finished before: {', '.join(manifest.format for manifest in manifests)}." if manifests else ""
+                raise WorkspaceError(
+                    f"The export {name} could not be written to {self.out}: {error.strerror or error}. What was there "
+                    f"before is unchanged.{done} Make room or choose another folder, then run the export again."
+                ) from error
+        return manifests
+
+    def _write_one(self, name: str, write: Callable[[str, ExportFolder], Mapping[str, Any]], version: int) -> Manifest:
+        self.out.mkdir(parents=True, exist_ok=True)
+        target = self.out / name
+        with _partial(self.out, name) as path:
+            with ExportFolder(path) as folder:
+                facts = write(name, folder)
+                entries = folder.entries()
+            manifest = Manifest(name, version, __version__, self.fingerprint, self.embedded, facts, tuple(entries))
+            (path / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
+            sync(path / MANIFEST)
+            path.chmod(0o755)  # mkdtemp's 0700 is for temporary folders
+            if not self.overwrite and _is_there(target, manifest):
+                note(f"{target} holds this export already.")
+            else:
+                _move_into_place(path, target, self.overwrite, self.renew, self.fingerprint)
+        return manifest
 
 
 class ExportFolder:

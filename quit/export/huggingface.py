@@ -8,7 +8,7 @@ is not named.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -91,6 +91,7 @@ CONFIGS: dict[str, pa.Schema] = {
 }
 ASKED = pa.schema({"asked": pa.bool_()})  # of answers, where not every reader was asked about every passage
 PREDICTED = pa.schema({"label_from": pa.string(), "probability": pa.float64()})  # of passages, where labels are
+_DISTINCT = ("id", "text", "question", "hint")
 QUESTIONS_A_SHARD = 2_000  # 650,000 passages, 3.9 million answers
 QUESTIONS_A_GROUP = 128  # a row group: what is in memory at a time
 
@@ -223,7 +224,7 @@ def _write_split(dataset: Dataset, split: str, folder: ExportFolder, patterns: P
         names = {config: f"{config}/{split}-{number:05d}-of-{count:05d}.parquet" for config in CONFIGS}
         with ExitStack() as stack:
             writers = {
-                config: stack.enter_context(_Writer(schema, folder.path(names[config])))
+                config: stack.enter_context(ParquetShard(folder, names[config], schema, _DISTINCT))
                 for config, schema in schemas.items()
             }
             for block in dataset.blocks(some, QUESTIONS_A_GROUP):
@@ -237,7 +238,6 @@ def _write_split(dataset: Dataset, split: str, folder: ExportFolder, patterns: P
             writers["hints"].write(_hints(dataset, some))
         for config, name in names.items():
             writer = writers[config]
-            folder.done(name, writer.rows)
             size = folder.path(name).stat().st_size
             shards.append(Shard(config, split, name, writer.rows, size, writer.bytes))
     return shards, unjudged
@@ -251,20 +251,21 @@ def _patterns(block: Block) -> Patterns:
     return Counter(dict(zip(map(tuple, sets.tolist()), counts.tolist(), strict=True)))
 
 
-class _Writer:
-    """A Parquet file of one config; columns that ``schema`` does not name are left out.
+class ParquetShard:
+    """A Parquet file of one config; columns that ``schema`` does not name are left out. ``distinct``: columns whose
+    texts hardly repeat, which have no dictionary pages.
 
     Dictionary columns are written as plain strings that happen to be dictionary pages.
 
     The Arrow schema is not stored: it would tell readers to give dictionaries back, which ``datasets`` refuses.
     """
 
-    def __init__(self, schema: pa.Schema, path) -> None:
-        self.schema, self.path = schema, path
+    def __init__(self, folder: ExportFolder, name: str, schema: pa.Schema, distinct: Collection[str]) -> None:
+        self.folder, self.name, self.schema, self.distinct = folder, name, schema, distinct
         self.writer: pq.ParquetWriter | None = None
         self.rows = self.bytes = 0  # bytes: as plain Arrow columns, what datasets calls num_bytes
 
-    def __enter__(self) -> _Writer:
+    def __enter__(self) -> ParquetShard:
         return self
 
     def write(self, columns: Mapping[str, pa.Array]) -> None:
@@ -273,21 +274,23 @@ class _Writer:
         table = table.cast(_as_given(self.schema, table.schema))
         if self.writer is None:
             self.writer = pq.ParquetWriter(
-                self.path,
+                self.folder.path(self.name),
                 table.schema,
                 compression="zstd",
                 compression_level=1,
                 store_schema=False,
-                use_dictionary=[name for name in self.schema.names if name not in ("id", "text", "question", "hint")],
+                use_dictionary=[name for name in self.schema.names if name not in self.distinct],
                 dictionary_pagesize_limit=8 * 2**20,
             )
         self.writer.write_table(table, row_group_size=len(table))
         self.rows += len(table)
         self.bytes += sum(_plain_size(chunk) for column in table.columns for chunk in column.chunks)
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: object, *error: object) -> None:
         if self.writer is not None:
             self.writer.close()
+        if kind is None:
+            self.folder.done(self.name, self.rows)
 
 
 def _plain_size(column: pa.Array) -> int:

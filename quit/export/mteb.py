@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import yaml
 
 from quit.dataset.dataset import SPLITS, Dataset
 from quit.export.card import filled
 from quit.export.card_facts import CITATION, licence_header, source_list, title
 from quit.export.files import ExportFolder, Options
+from quit.export.huggingface import ParquetShard
 from quit.export.lines import QUESTIONS_A_SHARD, Lines
 from quit.settings.card import Card
 
@@ -38,26 +38,28 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
     shards = [everything[start : start + QUESTIONS_A_SHARD] for start in range(0, len(everything), QUESTIONS_A_SHARD)]
     for number, shard in enumerate(shards):
         name = f"corpus/corpus-{number:05d}-of-{len(shards):05d}.parquet"
-        with _Writer(folder, name, "corpus") as writer:
+        with _shard(folder, name, "corpus") as writer:
             for some in lines.ranges(shard):
                 ids = lines.passage_ids(some)
-                writer.write([ids, pa.array([""]).take(pa.array(np.zeros(len(ids), np.int8))), lines.texts(some, str)])
+                titles = pa.array([""]).take(pa.array(np.zeros(len(ids), np.int8)))
+                writer.write({"_id": ids, "title": titles, "text": lines.texts(some, str)})
         files["corpus"]["corpus"].append(name)
         rows["corpus"]["corpus"] += writer.rows
 
     name = "queries/queries-00000-of-00001.parquet"
-    with _Writer(folder, name, "queries") as writer:
-        writer.write([pa.array(dataset.ids), pa.array(dataset.questions)])
+    with _shard(folder, name, "queries") as writer:
+        writer.write({"_id": pa.array(dataset.ids), "text": pa.array(dataset.questions)})
     files["queries"]["queries"], rows["queries"]["queries"] = [name], writer.rows
 
     for split in SPLITS:
         if not len(positions := dataset.positions(split)):
             continue
         name = f"default/{split}-00000-of-00001.parquet"
-        with _Writer(folder, name, "default") as writer:
+        with _shard(folder, name, "default") as writer:
             for some in lines.ranges(positions):
                 labels = pa.array(dataset.labels(some).ravel().astype(np.int32))
-                writer.write([lines.question_ids(some), lines.passage_ids(some), labels])
+                columns = (lines.question_ids(some), lines.passage_ids(some), labels)
+                writer.write(dict(zip(CONFIGS["default"].names, columns, strict=True)))
         files["default"][split], rows["default"][split] = [name], writer.rows
 
     text = _card(dataset, files, options.card)
@@ -66,33 +68,8 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
     return {"rows": rows, "empty_splits": [split for split in SPLITS if split not in rows["default"]]}
 
 
-class _Writer:
-    """One Parquet file, a row group for each range of questions. The Arrow schema is not stored, as in
-    ``huggingface``."""
-
-    def __init__(self, folder: ExportFolder, name: str, config: str) -> None:
-        self.folder, self.name, self.schema, self.rows = folder, name, CONFIGS[config], 0
-        self.writer = pq.ParquetWriter(
-            folder.path(name),
-            self.schema,
-            compression="zstd",
-            compression_level=1,
-            store_schema=False,
-            use_dictionary=[column for column in self.schema.names if column in ("title", "query-id", "score")],
-        )
-
-    def __enter__(self) -> _Writer:
-        return self
-
-    def write(self, columns: list[pa.Array]) -> None:
-        """Write one row group."""
-        self.writer.write_batch(pa.record_batch(columns, schema=self.schema))
-        self.rows += len(columns[0])
-
-    def __exit__(self, kind: object, *error: object) -> None:
-        self.writer.close()
-        if kind is None:
-            self.folder.done(self.name, self.rows)
+def _shard(folder: ExportFolder, name: str, config: str) -> ParquetShard:
+    return ParquetShard(folder, name, CONFIGS[config], ("_id", "text", "corpus-id"))
 
 
 def _card(dataset: Dataset, files: dict[str, dict[str, list[str]]], card: Card) -> str:

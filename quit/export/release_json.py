@@ -131,25 +131,21 @@ def _subset_pieces(dataset: Dataset, order: np.ndarray, keys: list[str]) -> list
 
 
 def _write_corpus(dataset: Dataset, folder: ExportFolder) -> None:
-    permutations = dataset.permutations
-    n = permutations.n
-    # Local pieces of a question: its id with what goes before, the end of the line, hints as first and as later ones.
-    start, end, first, later = 0, 1, 2, 2 + n
-    constants = [
-        f'_{subset}_{permutation}", "contents": "'.encode()
-        for subset, permutation in zip(published_subsets(dataset), permutations.permutation.to_pylist(), strict=True)
-    ]
-    chosen = []
-    for row in range(len(permutations)):
-        members = permutations.indices[permutations.offsets[row] : permutations.offsets[row + 1]].tolist()
-        chosen += [start, later + n + row, first + members[0], *(later + index for index in members[1:]), end]
-    line = itemgetter(*chosen)
+    permutations = dataset.permutations.permutation.to_pylist()
+    names: list[str] = []
+    pieces: dict[str, bytes] = {}
+    for subset, permutation in zip(published_subsets(dataset), permutations, strict=True):
+        pieces[permutation] = f'_{subset}_{permutation}", "contents": "'.encode()
+        names += ["start", permutation, f"hint {permutation[0]}", *(f"next {i}" for i in permutation[1:]), "end"]
+    lines = itemgetter(*names)
     with folder.path("corpus.jsonl").open("wb") as file:
         for position, question_id in enumerate(dataset.ids):
             name = _dump(question_id)[1:-1]
-            hints = [_dump(row["hint"])[1:-1] for row in dataset.selected_hints[position]]
-            local = [b'{"id": "' + name, b'", "title": "' + name + b'"}\n', *hints, *(b" " + hint for hint in hints)]
-            file.write(b"".join(line(local + constants)))
+            pieces |= {"start": b'{"id": "' + name, "end": b'", "title": "' + name + b'"}\n'}
+            for place, row in enumerate(dataset.selected_hints[position]):
+                hint = _dump(row["hint"])[1:-1]
+                pieces |= {f"hint {place}": hint, f"next {place}": b" " + hint}
+            file.write(b"".join(lines(pieces)))
     folder.done("corpus.jsonl", dataset.passage_count)
 
 

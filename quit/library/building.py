@@ -65,7 +65,7 @@ def build(
     from quit.engine.workspace import Workspace
     from quit.library.progress import BuildConsole, Notes
     from quit.models.own import register_models
-    from quit.operations.replies import ask_again
+    from quit.operations.replies import forget_replies
     from quit.settings import load
 
     changes = {"run.shards": shards, "run.runner": runner, "collect.questions": questions}
@@ -84,7 +84,7 @@ def build(
         source_names = [] if sources is None else source_texts(sources, keep)
         pipeline = stack.enter_context(held_build(workspace, source_names, profile, texts, add=add, replace=replace))
         if fresh_replies:
-            ask_again(pipeline)
+            forget_replies(pipeline)
         if pipeline.up_to_date:
             pipeline.begin()  # the sources may lie elsewhere now
             note(f"{workspace} is up to date: nothing to run.")

@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -21,6 +20,7 @@ from quit.models.factory import Models
 from quit.models.judges import rule
 from quit.models.judges.base import Ruling
 from quit.models.protocols import HintSet, JudgeItem
+from quit.retrieval.trec import read_qrels, read_run
 from quit.settings import load, parse
 from quit.stages.judge import judge_answers
 from quit.stages.label import label_passages
@@ -193,35 +193,13 @@ def evaluate_run(
         Metric -> mean over the questions of ``qrels``.
 
     Raises:
-        InputError: A file cannot be read.
+        InputError: A file cannot be read, or a line of it.
         SettingsError: A metric is unknown.
     """
-    relevance = _read_trec(Path(qrels), 4, int) if isinstance(qrels, str | Path) else qrels
-    scores = _read_trec(Path(run), 6, float) if isinstance(run, str | Path) else run
+    relevance = read_qrels(Path(qrels)) if isinstance(qrels, str | Path) else qrels
+    scores = read_run(Path(run))[1] if isinstance(run, str | Path) else run
     rankings = {
         query: sorted(ranked, key=lambda document: -ranked[document]) if isinstance(ranked, Mapping) else list(ranked)
         for query, ranked in scores.items()
     }
     return {text: mean(list(run_values(rankings, relevance, Measure.parse(text)).values())) for text in metrics}
-
-
-def _read_trec(path: Path, columns: int, number: type) -> dict[str, dict[str, Any]]:
-    """Return query -> document -> value of a TREC file: a run has six columns (the fifth is the score), qrels four."""
-    values: dict[str, dict[str, Any]] = {}
-    try:
-        for line_number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-            fields = line.split()
-            if not fields:
-                continue
-            try:
-                if len(fields) != columns:
-                    raise ValueError
-                values.setdefault(fields[0], {})[fields[2]] = number(fields[4 if columns == 6 else 3])
-            except ValueError:
-                raise InputError(
-                    f"{path}, line {line_number}: expected {columns} columns of TREC's format, such as "
-                    + ("`q1 Q0 d1 1 7.5 name`." if columns == 6 else "`q1 0 d1 2`.")
-                ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {error}.") from None
-    return values

@@ -22,11 +22,12 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from quit.common.estimate import span
 from quit.common.progress import Listener, listening
 from quit.common.stopping import on_stop
 from quit.common.terminal import SafeConsole
 from quit.render.terminal import sentence
-from quit.status.forecast import Forecast, span, time_of
+from quit.status.forecast import Forecast, time_of
 from quit.text.words import counted
 
 if TYPE_CHECKING:  # it imports every stage: for seconds no Prefect server would start

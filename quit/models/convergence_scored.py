@@ -12,6 +12,8 @@ from quit.models.protocols import Encoder, HintPair, HintScorer, HintSet
 from quit.settings import Convergence
 
 VERSION = 2
+REFERS_FROM = 0.5
+"""Score from which a hint refers to a candidate."""
 
 
 def convergence(distractor_scores: Sequence[int], gold_score: int, candidate_cap: int = 11) -> float:
@@ -31,11 +33,10 @@ class ScoredConvergence:
     """Convergence by the paper's formula, from a scorer that is asked about each (hint, candidate) pair. A pair
     without a score counts as "does not refer"."""
 
-    def __init__(self, scorer: HintScorer, settings: Convergence, refers_from: float = 0.5) -> None:
+    def __init__(self, scorer: HintScorer, settings: Convergence) -> None:
         self._scorer = scorer
         self._settings = settings
-        self._refers_from = refers_from
-        self.identity = f"scored/{VERSION}/from={refers_from:g}+{scorer.identity}"
+        self.identity = f"scored/{VERSION}/from={REFERS_FROM:g}+{scorer.identity}"
 
     def values(self, items: Sequence[HintSet]) -> list[list[float]]:
         """Return the convergence of each hint of each question, 0 to 1."""
@@ -55,7 +56,7 @@ class ScoredConvergence:
         unread: list[list[int]] = []
         for item in items:
             rows = [[(answer, next(scores)) for answer in (*item.distractors, item.gold)] for _ in item.hints]
-            refers = [[int(score >= self._refers_from) for _, score in row] for row in rows]
+            refers = [[int(score >= REFERS_FROM) for _, score in row] for row in rows]
             values.append([convergence(row[:-1], row[-1], cap) for row in refers])
             unread.append([len({answer for answer, score in row if math.isnan(score)}) for row in rows])
         return values, unread

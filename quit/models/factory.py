@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -15,18 +15,17 @@ from quit.common.cache import equivalence_store, vector_store
 from quit.common.files import file_checksum
 from quit.models.encoders.minilm import minilm_identity
 from quit.models.generation import CachedGenerator, GenerationCache, Meter
-from quit.models.language import (
-    generator_identity,
-    language_judge,
-    language_judge_identity,
-    language_reader,
-    language_reader_identity,
-    make_generator,
-)
+from quit.models.generation.base import ChatRequest, Completing, Completion, Generator, ModelOptions
+from quit.models.judges.gpt_eval import JUDGE_FIELDS, GptEvalJudge
 from quit.models.loading import once
-from quit.models.prompting import load_prompt
+from quit.models.own import OwnGenerator, OwnJudge, OwnReader, own_identity
+from quit.models.prompting import PromptTemplate, load_prompt
 from quit.models.protocols import CandidateSource, ConvergenceModel, Encoder, Equivalence, Judge, Reader
+from quit.models.readers.llm import PROBE_FIELDS, READER_FIELDS, LLMReader
 from quit.settings import JudgeSettings, ReaderSettings, Settings
+
+if TYPE_CHECKING:
+    from quit.settings import LanguageModel
 
 WEIGHTS = Path(__file__).parent / "weights"
 
@@ -196,7 +195,87 @@ def answer_pool(collection: Mapping[str, pa.Table]) -> Any:
     return AnswerPool.build(entries, collection["ranked_hints"].column("hint").to_pylist())
 
 
+# Language models and users' classes.
+
+
+def options_of(spec: LanguageModel) -> ModelOptions:
+    """Return a model's options."""
+    return ModelOptions(spec.model or "", spec.revision, spec.template_options, spec.extra)
+
+
+def generator_identity(spec: ReaderSettings | JudgeSettings) -> str:
+    """Return the identity of a model's generator, without loading a model."""
+    if spec.kind == "python":
+        return own_identity(spec)
+    prefix = {"server": "chat", "vllm": "vllm", "transformers": "transformers"}[spec.kind]
+    return f"{prefix}/{options_of(spec).identity}"
+
+
+def make_generator(spec: ReaderSettings | JudgeSettings, settings: Settings, meter: Meter) -> Generator:
+    """Return the generator of a reader or judge. Nothing is loaded or asked before its first use."""
+    if spec.kind == "python":
+        return OwnGenerator(spec)
+    options = options_of(spec)
+    if spec.kind == "server":
+        from quit.models.generation.server import ServerGenerator
+
+        return ServerGenerator(spec.name, options, settings.server(spec.server or ""), meter)
+    if spec.kind == "vllm":
+        from quit.models.generation.in_process import VllmGenerator
+
+        return VllmGenerator(spec.name, options)
+    from quit.models.generation.local import TransformersGenerator
+
+    return TransformersGenerator(spec.name, options, spec.device)
+
+
+def reader_prompts(spec: ReaderSettings) -> tuple[PromptTemplate, PromptTemplate]:
+    """Return a reader's prompts with and without context."""
+    return load_prompt(spec.prompt, READER_FIELDS), load_prompt(spec.probe_prompt, PROBE_FIELDS)
+
+
+def judge_prompt(spec: JudgeSettings) -> PromptTemplate:
+    """Return the judge's prompt."""
+    return load_prompt(spec.prompt, JUDGE_FIELDS)
+
+
+def language_judge(spec: JudgeSettings, generator: Completing) -> GptEvalJudge | OwnJudge:
+    """Return the judge that asks ``generator``."""
+    if spec.kind == "python":
+        return OwnJudge(spec.name, generator)
+    return GptEvalJudge(spec.name, generator, judge_prompt(spec), spec.max_new_tokens, spec.attempts, spec.constrained)
+
+
+class Unasked:
+    """Takes the place of a generator where requests and identities are made and nothing is asked."""
+
+    def __init__(self, identity: str) -> None:
+        self.identity = identity
+
+    def complete(self, requests: Sequence[ChatRequest]) -> list[Completion]:
+        """Raise ``AssertionError``."""
+        raise AssertionError("this model must not be asked")
+
+
+def language_reader(spec: ReaderSettings, settings: Settings, generator: Completing) -> LLMReader | OwnReader:
+    """Return the reader that asks ``generator``."""
+    labels = settings.labels
+    if spec.kind == "python":
+        return OwnReader(spec.name, generator, labels.sentences)
+    return LLMReader(
+        spec.name,
+        generator,
+        *reader_prompts(spec),
+        max_tokens=labels.max_new_tokens,
+        temperature=labels.temperature,
+        probe_temperature=settings.probe.temperature,
+        stop=spec.stop,
+        sentences=labels.sentences,
+    )
+
+
 # Identities for fingerprints: known without loading anything, so that an up-to-date workspace is recognised at once.
+# Unlike a model's own, they leave out the sections of settings that a stage declares.
 
 
 def equivalence_identity(settings: Settings) -> str:
@@ -218,7 +297,8 @@ def judge_identity(settings: Settings) -> str:
     second = f"equivalence/{settings.judge.threshold}+{equivalence_identity(settings)}"
     if settings.judge.kind == "equivalence":
         return second
-    return f"{language_judge_identity(settings.judge)}, beside {second}"
+    judge = language_judge(settings.judge, Unasked(generator_identity(settings.judge)))
+    return f"{judge.identity}, beside {second}"
 
 
 def _convergence_identity(settings: Settings) -> str:
@@ -240,7 +320,7 @@ def _convergence_identity(settings: Settings) -> str:
 def reader_identity(reader: ReaderSettings, settings: Settings) -> str:
     """Return what a reader's replies depend on, beside the tables it is given."""
     if reader.kind != "embedded":
-        return language_reader_identity(reader, settings)
+        return language_reader(reader, settings, Unasked(generator_identity(reader))).identity
     from quit.models.readers import embedded_method
     from quit.models.readers.pool import FITTING_MINIMUM
 

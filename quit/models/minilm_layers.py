@@ -37,10 +37,6 @@ class Layer(nn.Module):
         self.down = nn.Linear(INNER, WIDTH)
         self.norm2 = nn.LayerNorm(WIDTH, eps=EPSILON)
 
-    def forward(self, x: torch.Tensor, bias: torch.Tensor, drop: float) -> torch.Tensor:
-        """Return the next hidden states, shape (rows, length, WIDTH); ``bias`` is added to the attention scores."""
-        return self.after_attention(x, self.attention(self.qkv(x), bias), drop)
-
     def attention(self, qkv: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
         """Return what the heads attend to, shape (rows, length, WIDTH); ``qkv``: shape (rows, length, 3 * WIDTH)."""
         rows, length, _ = qkv.shape
@@ -104,35 +100,11 @@ class Body(nn.Module):
         """Return the result for first and mean states, shape (rows, 2 * WIDTH); a subclass with a head has one."""
         raise NotImplementedError
 
-    def forward(self, texts: Sequence[Pieces]) -> torch.Tensor:
-        """Return the head's result of each text, shape (rows, ...), with padding: for training."""
-        parts = torch.zeros(3, len(texts), max(len(text[0]) for text in texts), dtype=torch.long)
-        mask = torch.zeros(parts.shape[1:], dtype=torch.bool)
-        for row, text in enumerate(texts):
-            parts[: len(text), row, : len(text[0])] = torch.tensor(text)
-            mask[row, : len(text[0])] = True
-        return self.head_of(self.pooled(parts[0], parts[1], parts[2], mask))
-
     def embedded(
         self, ids: torch.Tensor, segments: torch.Tensor, matches: torch.Tensor, positions: torch.Tensor
     ) -> torch.Tensor:
         """Return the states before the first layer, shape (..., WIDTH), of pieces of shape (...)."""
         return self.norm(self.words[ids] + self.positions[positions] + self.segments[segments] + self.matches[matches])
-
-    def pooled(
-        self, ids: torch.Tensor, segments: torch.Tensor, matches: torch.Tensor, mask: torch.Tensor
-    ) -> torch.Tensor:
-        """Return the first state and the mean state of each row, side by side, shape (rows, 2 * WIDTH).
-
-        All inputs have shape (rows, length); ``mask`` is True at real pieces.
-        """
-        x = self.embedded(ids, segments, matches, torch.arange(ids.shape[1]))
-        x = functional.dropout(x, self.drop, self.training)
-        bias = torch.zeros(mask.shape, dtype=x.dtype).masked_fill(~mask, -1e9)[:, None, None, :]
-        for layer in self.layers:
-            x = layer(x, bias, self.drop)
-        weight = mask.to(x.dtype)[:, :, None]
-        return torch.cat([x[:, 0], (x * weight).sum(1) / weight.sum(1)], dim=1)
 
 
 class QuestionNet(Body):

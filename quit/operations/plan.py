@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 
 from quit.engine.pipeline import Pipeline
 from quit.engine.usage import totals
+from quit.models.factory import Unasked, generator_identity, judge_prompt, language_reader, reader_prompts
 from quit.models.generation.base import cache_key
 from quit.models.generation.cache import GenerationCache
-from quit.models.language import Unasked, generator_identity, judge_prompt, language_reader, reader_prompts
 from quit.models.own import OwnReader
 from quit.models.prompting import CHARACTERS_A_TOKEN
 from quit.models.protocols import Prompt
@@ -250,9 +250,6 @@ class _Planner:
         rate = self.throughput
         if not rate and measured.get("seconds") and measured.get("requests"):
             rate = measured["requests"] / measured["seconds"]
-        again = spec.price_prompt if spec.price_cached is None else spec.price_cached
-        out = completion * spec.price_completion
-        priced = not replies or bool({"price_prompt", "price_completion"} & spec.model_fields_set)
         return Line(
             model=spec.name,
             role=role,
@@ -262,8 +259,8 @@ class _Planner:
             computed=computed,
             completion_tokens=round(completion),
             seconds=replies * left / rate if rate else None if replies else 0.0,
-            cost=(computed * spec.price_prompt + (prompt - computed) * again + out) / 1e6 if priced else None,
-            cost_uncached=(prompt * spec.price_prompt + out) / 1e6 if priced else None,
+            cost=spec.cost(prompt, prompt - computed, completion) if replies else 0.0,
+            cost_uncached=spec.cost(prompt, 0, completion) if replies else 0.0,
         )
 
     def _counter(self, spec: ReaderSettings | JudgeSettings) -> Callable[[str], int]:

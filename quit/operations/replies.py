@@ -1,4 +1,4 @@
-"""Before a build asks language models: is the first server there, where do kept replies come from, and asking again."""
+"""Before a build asks language models: whether the first server is there, and what becomes of kept replies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from quit.engine.damage import discard_to_compare
 from quit.engine.pipeline import Pipeline
 from quit.engine.plan import StageRun
 from quit.errors import ServerError
-from quit.models.language import Unasked, generator_identity, language_reader
+from quit.models.factory import Unasked, generator_identity, language_reader
 from quit.models.serving import listed
 from quit.operations.plan import cached_replies, is_current, passage_paths, planned_questions
 from quit.settings import JudgeSettings, ReaderSettings
@@ -34,7 +34,7 @@ def look_ahead(pipeline: Pipeline) -> None:
         _ask_first(pipeline, *served[0])
 
 
-def ask_again(pipeline: Pipeline) -> None:
+def forget_replies(pipeline: Pipeline) -> None:
     """Delete the kept replies of this build's language models, and its tables that rest on them.
 
     The caller holds the workspace. Later tables are made again only where these come out different. Raises

@@ -36,7 +36,7 @@ from quit.engine.pipeline import Pipeline
 from quit.engine.usage import origins
 from quit.engine.workspace import Workspace
 from quit.errors import GateError, InputError, SettingsError, WorkspaceError
-from quit.models.language import judge_prompt, reader_prompts
+from quit.models.factory import judge_prompt, reader_prompts
 from quit.models.prompting import PromptTemplate, load_prompt
 from quit.models.protocols import Encoder
 from quit.release.gates import GateResult, Subject, check, coverage

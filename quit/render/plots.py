@@ -1,8 +1,9 @@
-"""The report's plots as SVG: text stays text, colours follow the page (light or dark), and no two plots share an id.
+"""Plots: SVG for a page, and PNG files for the curves of an experiment and the report of a graph.
 
-A colour has one meaning on a page: splits and bins of difficulty have colours of their own, and other lines are drawn
-in the remaining ones. They are colours of Okabe and Ito (Color Universal Design, 2008), which the colour-blind can tell
-apart; lines differ in dashes and marks as well. All are CSS variables of ``templates/style.css``.
+In SVG text stays text, colours follow the page (light or dark), and no two plots share an id. A colour has one
+meaning on a page: splits and bins of difficulty have colours of their own, and other lines are drawn in the remaining
+ones. They are colours of Okabe and Ito (Color Universal Design, 2008), which the colour-blind can tell apart; lines
+differ in dashes and marks as well. All are CSS variables of ``templates/style.css``.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+from quit.common.files import replacing, writing
 from quit.errors import importing
 
 SERIES = ("#D55E00", "#CC79A7", "#56B4E9", "#999933", "#882255", "#332288")
@@ -191,3 +195,17 @@ def _tag(tag: str, name: str) -> str:
     for colour, variable in _VARIABLES.items():
         tag = re.sub(rf"{colour}\b", f"var(--{variable})", tag, flags=re.I)
     return tag
+
+
+@contextmanager
+def picture(target: Path, width: float, height: float, columns: int = 1) -> Iterator[Any]:
+    """Yield the axes of a picture of so many inches, several for ``columns``; written to ``target`` on leaving.
+
+    Raises :class:`MissingDependency` without matplotlib, :class:`quit.errors.WorkspaceError` when the disk refuses.
+    """
+    with importing("A plot"):
+        from matplotlib.figure import Figure
+    figure = Figure(figsize=(width, height), layout="constrained")
+    yield figure.subplots(1, columns)
+    with writing(target), replacing(target) as temporary:
+        figure.savefig(temporary, format="png", dpi=130, metadata={"Software": None})

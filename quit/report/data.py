@@ -243,20 +243,14 @@ def _statistics(workspace: Workspace) -> dict[str, Any] | None:
 
 
 def _usage(workspace: Workspace, settings: Settings) -> dict[str, Any]:
-    """What language models were asked and what that cost at the profile's prices (of a million tokens; 0: no price is
-    set)."""
+    """What language models were asked and what that cost at the profile's prices (None: no price is given)."""
     models: list[ReaderSettings | JudgeSettings] = [*settings.readers, settings.judge]
     prices = {model.name: model for model in models}
     usage = totals(workspace.path)
     costs = []
     for name, used in usage.items():
         spec = prices.get(name)
-        cost = None
-        if spec is not None and (spec.price_prompt or spec.price_completion):
-            again = spec.price_prompt if spec.price_cached is None else spec.price_cached
-            fresh = used["prompt_tokens"] - used["cached_tokens"]
-            cost = fresh * spec.price_prompt + used["cached_tokens"] * again
-            cost = (cost + used["completion_tokens"] * spec.price_completion) / 1e6
+        tokens = (used[name] for name in ("prompt_tokens", "cached_tokens", "completion_tokens"))
         replies = used["requests"] + used["cached"]
         costs.append(
             {
@@ -265,7 +259,7 @@ def _usage(workspace: Workspace, settings: Settings) -> dict[str, Any]:
                 "asked": int(used["requests"]),
                 "kept": int(used["cached"]),
                 "kept_share": used["cached"] / replies if replies else 0.0,
-                "cost": cost,
+                "cost": spec and spec.cost(*tokens),
             }
         )
     table = usage_table(workspace)

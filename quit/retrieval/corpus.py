@@ -86,8 +86,8 @@ class Corpus:
 def corpus_files(path: Path) -> list[Path]:
     """Return the files of a corpus. Raises :class:`InputError` when there are none."""
     if path.is_dir():
-        whole = path / "corpus.jsonl"
-        files = [whole] if whole.is_file() else sorted(path.glob("*.jsonl"))
+        single = path / "corpus.jsonl"
+        files = [single] if single.is_file() else sorted(path.glob("*.jsonl"))
     else:
         files = [path] if path.is_file() else []
     if not files:

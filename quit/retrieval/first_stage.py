@@ -23,16 +23,25 @@ from quit.common.ids import content_hash
 from quit.common.manifests import fault, write_manifest
 from quit.common.progress import note
 from quit.errors import InputError, SettingsError
+from quit.retrieval import vectors
 from quit.retrieval.built import BuiltCorpus, building
 from quit.retrieval.encoders import DenseEncoder, SparseEncoder, dense_encoder, device_of, sparse_encoder
 from quit.retrieval.lexical import FUSION, Bm25, best, fused
-from quit.retrieval.postings import Postings, build_postings
+from quit.retrieval.postings import Postings
 from quit.retrieval.protocols import FirstStage, Ranking
 from quit.retrieval.search import nearest
-from quit.retrieval.vectors import Vectors, check_finite, encode_corpus, open_vectors
+from quit.retrieval.vectors import (
+    PARTIAL,
+    Vectors,
+    check_finite,
+    checkpointed_batches,
+    encode_corpus,
+    id_of,
+    open_vectors,
+)
 from quit.settings import FirstStages
 
-VERSION = 1
+VERSION = 2
 MANIFEST = "index.json"
 QUERY_ROWS, CORPUS_ROWS = 32, 65_536
 """Queries and documents of one product of a search: few queries come at a time."""
@@ -141,9 +150,28 @@ def _build(corpus: BuiltCorpus, name: str, folder: Path, settings: FirstStages) 
         shutil.rmtree(folder / "bm25", ignore_errors=True)
         Bm25.of(corpus.iter_texts(), k1=settings.bm25_k1, b=settings.bm25_b).save(folder / "bm25")
     elif name.startswith("sparse:"):
-        build_postings(corpus, sparse_encoder(name, settings), folder / "postings")
+        _encode_sparse(corpus, sparse_encoder(name, settings), folder / "postings")
     else:
         encode_corpus(corpus, dense_encoder(name, settings), folder / "vectors")
+
+
+def _encode_sparse(corpus: BuiltCorpus, encoder: SparseEncoder, folder: Path) -> None:
+    """Encode a corpus in steps, each on disk before the next, then turn documents into postings."""
+
+    def make(start: int, stop: int) -> list[np.ndarray]:
+        rows = encoder.documents(corpus.text_range(start, stop))
+        for row, (_, weights) in enumerate(rows, start=start):
+            check_finite(weights[None, :], encoder.name, id_of(corpus, row))
+        lengths = np.array([len(terms) for terms, _ in rows], dtype=np.int32)
+        return [*(np.concatenate(column) for column in zip(*rows, strict=True)), lengths]
+
+    plan = {"corpus": corpus.identity, "identity": encoder.identity}
+    names = ("entries", "weights", "lengths")
+    steps = checkpointed_batches(folder / PARTIAL, plan, names, len(corpus), vectors.BLOCK, make, "sparse vectors")
+    terms, weights, lengths = (np.concatenate(arrays) for arrays in zip(*steps, strict=True))
+    bounds = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    Postings.of(weights, terms, bounds, (len(corpus), encoder.dimension)).save(folder)
+    shutil.rmtree(folder / PARTIAL)
 
 
 def _files(folder: Path) -> list[Path]:
@@ -190,8 +218,8 @@ def open_first_stage(folder: str | Path, corpus: BuiltCorpus, settings: FirstSta
         return SparseStage(
             Postings.load(folder / "postings"), sparse, content_hash("sparse", sparse.identity, corpus.identity, size=8)
         )
-    vectors = open_vectors(folder / "vectors")
+    stored = open_vectors(folder / "vectors")
     encoder = dense_encoder(name, encoder_settings)
-    if vectors is None or vectors.identity != encoder.identity:
+    if stored is None or stored.identity != encoder.identity:
         raise InputError(f"The vectors of {folder} are not those of {encoder.identity}. Run: {again}")
-    return DenseStage(vectors, encoder, encoder_settings, f"dense:{encoder.identity}@{corpus.identity[:12]}")
+    return DenseStage(stored, encoder, encoder_settings, f"dense:{encoder.identity}@{corpus.identity[:12]}")

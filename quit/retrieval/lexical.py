@@ -1,19 +1,20 @@
-"""BM25 (Lucene's form, by bm25s) over stemmed words: in memory, or saved and memory-mapped."""
+"""BM25 over stemmed words: in memory, or saved and memory-mapped."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from quit.common.files import read_json, write_json
+from quit.retrieval.postings import Postings
 from quit.text.normalize import STOP_WORDS, stem, words
 
-if TYPE_CHECKING:  # it brings SciPy, a seventh of the time to import the stages
-    import bm25s
+if TYPE_CHECKING:  # SciPy is a seventh of the time to import the stages
+    from scipy import sparse
 
 K1, B = 1.2, 0.75
 """Lucene's defaults."""
@@ -22,76 +23,74 @@ FUSION = 60
 
 
 class Bm25:
-    """BM25 over texts, scored as in Lucene; a text without a term of the query is never found; ties by row."""
+    """BM25 over texts in Lucene's form (Kamphuis et al. 2020), without its factor k1 + 1.
 
-    def __init__(self, index: bm25s.BM25 | None, vocabulary: dict[str, int]) -> None:
-        self._index = index
-        self._vocabulary = vocabulary
+    A text without a term of the query is never found; ties by row.
+    """
+
+    def __init__(self, vocabulary: dict[str, int], postings: Postings) -> None:
+        self._vocabulary, self._postings = vocabulary, postings
 
     @classmethod
     def of(cls, texts: Iterable[str], *, k1: float = K1, b: float = B) -> Bm25:
-        """Index texts, one at a time: memory holds 4 bytes per term of the collection, then bm25s's own arrays."""
-        vocabulary: dict[str, int] = {"": 0}
-        ids = _Ids()
-        for text in texts:
-            ids.append([vocabulary.setdefault(term, len(vocabulary)) for term in terms(text)])
-        if len(vocabulary) == 1:
-            return cls(None, vocabulary)
-        import bm25s
+        """Index texts, one at a time."""
+        vocabulary, counts = term_counts(texts)
+        return cls.of_counts(vocabulary, counts, np.ones(counts.shape[0]), k1=k1, b=b)
 
-        index = bm25s.BM25(k1=k1, b=b, method="lucene", backend="numpy")
-        index.index(SimpleNamespace(ids=ids, vocab=vocabulary), show_progress=False)
-        return cls(index, vocabulary)
+    @classmethod
+    def of_counts(
+        cls, vocabulary: dict[str, int], counts: sparse.csr_array, copies: np.ndarray, *, k1: float, b: float
+    ) -> Bm25:
+        """Index texts of which the ``counts`` of :func:`term_counts` are known; row i stands for ``copies[i]`` texts.
+
+        A weight is idf * tf / (tf + k1 * (1 - b + b * length / mean)), where idf = ln(1 + (N - n + 0.5) / (n + 0.5)).
+        """
+        texts, sizes = copies.sum(), np.diff(counts.indptr)
+        lengths = counts.sum(axis=1, dtype=np.float64)
+        containing = np.bincount(counts.indices, np.repeat(copies, sizes), minlength=counts.shape[1])
+        idf = np.log(1 + (texts - containing + 0.5) / (containing + 0.5)).astype(np.float32)
+        mean = lengths @ copies / texts if lengths.any() else 1.0
+        saturation = counts.data / (np.repeat(k1 * (1 - b + b * lengths / mean), sizes) + counts.data)
+        weights = (idf[counts.indices] * saturation).astype(np.float32)
+        return cls(vocabulary, Postings.of(weights, counts.indices, counts.indptr, counts.shape))
 
     @classmethod
     def load(cls, folder: Path) -> Bm25:
         """Return a saved index, its postings memory-mapped."""
-        if not (folder / "params.index.json").is_file():
-            return cls(None, {"": 0})
-        import bm25s
-
-        index = bm25s.BM25.load(folder, mmap=True, show_progress=False)
-        return cls(index, index.vocab_dict)
+        vocabulary = {term: column for column, term in enumerate(read_json(folder / "vocabulary.json"))}
+        return cls(vocabulary, Postings.load(folder))
 
     def save(self, folder: Path) -> None:
-        """Write the index to a folder. Raises what writing to disk raises."""
-        folder.mkdir(parents=True, exist_ok=True)
-        if self._index:
-            self._index.save(folder, show_progress=False)
+        """Write the index to a folder. Raises :class:`quit.errors.WorkspaceError` where the disk refuses."""
+        self._postings.save(folder)
+        write_json(folder / "vocabulary.json", list(self._vocabulary))
 
-    def scores(self, query: str) -> np.ndarray | None:
-        """Return the score of every text, float32, or None for a query without a known term."""
-        term_ids = [self._vocabulary[term] for term in terms(query) if term in self._vocabulary]
-        return self._index.get_scores_from_ids(term_ids) if term_ids and self._index else None
+    def scores(self, query: str) -> np.ndarray:
+        """Return the score of every text, float32. A term that stands twice in the query counts twice, as in Lucene."""
+        columns = [self._vocabulary[term] for term in terms(query) if term in self._vocabulary]
+        return self._postings.scores(np.array(columns, dtype=np.int64), np.ones(len(columns)))
 
     def search(self, query: str, depth: int) -> tuple[np.ndarray, np.ndarray]:
         """Return rows (int64) and scores (float32) of the best texts, best first, at most ``depth``."""
         scores = self.scores(query)
-        if scores is None:
-            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32)
         rows = best(scores, depth)
         rows = rows[scores[rows] > 0]
         return rows, scores[rows]
 
 
-class _Ids:
-    """Lists of term ids, kept as one flat array: a list of lists of Python objects would take eight times as much."""
+def term_counts(texts: Iterable[str]) -> tuple[dict[str, int], sparse.csr_array]:
+    """Return the vocabulary and how often each term occurs in each text, float32, shape (texts, terms)."""
+    from scipy import sparse
 
-    def __init__(self) -> None:
-        self._flat, self._ends = array("i"), array("q", [0])
-
-    def append(self, ids: list[int]) -> None:
-        self._flat.extend(ids)
-        self._ends.append(len(self._flat))
-
-    def __len__(self) -> int:
-        return len(self._ends) - 1
-
-    def __getitem__(self, row: int) -> list[int]:
-        return self._flat[self._ends[row] : self._ends[row + 1]].tolist()
-
-    def __iter__(self) -> Iterator[list[int]]:
-        return map(self.__getitem__, range(len(self)))
+    vocabulary: dict[str, int] = {}
+    columns, ends = array("i"), array("q", [0])
+    for text in texts:
+        columns.extend([vocabulary.setdefault(term, len(vocabulary)) for term in terms(text)])
+        ends.append(len(columns))
+    occurrences = np.ones(len(columns), dtype=np.float32), np.asarray(columns), np.asarray(ends)
+    counts = sparse.csr_array(occurrences, shape=(len(ends) - 1, len(vocabulary)))
+    counts.sum_duplicates()
+    return vocabulary, counts
 
 
 def terms(text: str) -> list[str]:
@@ -106,7 +105,7 @@ def best(scores: np.ndarray, count: int) -> np.ndarray:
 
 def best_with_ties(scores: np.ndarray, count: int) -> np.ndarray:
     """Return the places of the ``count`` highest scores and of ties with the last, int64, best first, ties by place."""
-    if len(scores) > count:
+    if len(scores) > count > 0:
         least = np.partition(scores, len(scores) - count)[len(scores) - count]
         places = np.flatnonzero(scores >= least)
     else:

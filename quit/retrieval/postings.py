@@ -1,25 +1,27 @@
-"""Postings of a sparse encoder: for each vocabulary entry the documents that have it, with their weights, on disk."""
+"""Postings: for each term the texts that have it, with their weights. In memory, or on disk."""
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import numpy as np
-from scipy import sparse
 
-from quit.common.files import read_json, write_json
-from quit.retrieval import vectors
-from quit.retrieval.built import BuiltCorpus
-from quit.retrieval.encoders import SparseEncoder
-from quit.retrieval.vectors import PARTIAL, check_finite, checkpointed_batches, id_of, write_array
+from quit.common.files import read_json, replacing, write_json, writing
 
 
 class Postings:
-    """``bounds``: int64, entries + 1. ``rows``: int32, documents ascending in each entry. ``weights``: float32."""
+    """``bounds``: integers, terms + 1. ``rows``: int32, texts ascending in each term. ``weights``: float32."""
 
-    def __init__(self, bounds: np.ndarray, rows: np.ndarray, weights: np.ndarray, documents: int) -> None:
-        self._bounds, self._rows, self._weights, self._documents = bounds, rows, weights, documents
+    def __init__(self, bounds: np.ndarray, rows: np.ndarray, weights: np.ndarray, texts: int) -> None:
+        self._bounds, self._rows, self._weights, self._texts = bounds, rows, weights, texts
+
+    @classmethod
+    def of(cls, weights: np.ndarray, terms: np.ndarray, bounds: np.ndarray, shape: tuple[int, int]) -> Postings:
+        """Turn texts into postings: ``bounds`` has where each text's terms and weights end; ``shape``: texts, terms."""
+        from scipy import sparse
+
+        columns = sparse.csr_array((weights, terms, bounds), shape=shape).tocsc()
+        return cls(columns.indptr, columns.indices.astype(np.int32, copy=False), columns.data, shape[0])
 
     @classmethod
     def load(cls, folder: Path) -> Postings:
@@ -27,38 +29,21 @@ class Postings:
         bounds, rows, weights = (
             np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("bounds", "rows", "weights")
         )
-        return cls(bounds, rows, weights, read_json(folder / "postings.json")["documents"])
+        return cls(bounds, rows, weights, read_json(folder / "postings.json")["texts"])
 
-    def scores(self, entries: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the dot product of a query with every document, float32."""
-        scores = np.zeros(self._documents, dtype=np.float32)
-        for entry, weight in zip(entries.tolist(), weights.tolist(), strict=True):
-            low, high = self._bounds[entry], self._bounds[entry + 1]
+    def save(self, folder: Path) -> None:
+        """Write the postings to a folder. Raises :class:`quit.errors.WorkspaceError` where the disk refuses."""
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            for name, values in (("bounds", self._bounds), ("rows", self._rows), ("weights", self._weights)):
+                with replacing(folder / f"{name}.npy") as temporary, temporary.open("wb") as file:
+                    np.save(file, values)
+        write_json(folder / "postings.json", {"texts": self._texts})
+
+    def scores(self, terms: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return the dot product of a query with every text, float32; a term may occur more than once."""
+        scores = np.zeros(self._texts, dtype=np.float32)
+        for term, weight in zip(terms.tolist(), weights.tolist(), strict=True):
+            low, high = self._bounds[term], self._bounds[term + 1]
             scores[self._rows[low:high]] += np.float32(weight) * self._weights[low:high]
         return scores
-
-
-def build_postings(corpus: BuiltCorpus, encoder: SparseEncoder, folder: Path) -> None:
-    """Encode a corpus in steps, each on disk before the next, then turn documents into postings.
-
-    Raises :class:`quit.errors.InputError` that names the document for NaN or infinity.
-    """
-
-    def make(start: int, stop: int) -> list[np.ndarray]:
-        rows = encoder.documents(corpus.text_range(start, stop))
-        for row, (_, weights) in enumerate(rows, start=start):
-            check_finite(weights[None, :], encoder.name, id_of(corpus, row))
-        lengths = np.array([len(entries) for entries, _ in rows], dtype=np.int32)
-        return [*(np.concatenate(column) for column in zip(*rows, strict=True)), lengths]
-
-    plan = {"corpus": corpus.identity, "identity": encoder.identity}
-    names = ("entries", "weights", "lengths")
-    steps = checkpointed_batches(folder / PARTIAL, plan, names, len(corpus), vectors.BLOCK, make, "sparse vectors")
-    entries, weights, lengths = (np.concatenate(arrays) for arrays in zip(*steps, strict=True))
-    bounds = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-    postings = sparse.csr_array((weights, entries, bounds), shape=(len(corpus), encoder.dimension)).tocsc()
-    write_array(folder / "bounds.npy", postings.indptr.astype(np.int64))
-    write_array(folder / "rows.npy", postings.indices.astype(np.int32))
-    write_array(folder / "weights.npy", postings.data)
-    write_json(folder / "postings.json", {"documents": len(corpus)})
-    shutil.rmtree(folder / PARTIAL)

@@ -41,6 +41,13 @@ class LanguageModel(Section):
     )
     price_completion: float = Field(0.0, ge=0, description="Price of a million completion tokens.")
 
+    def cost(self, prompt: float, cached: float, completion: float) -> float | None:
+        """Return the price of so many tokens, ``cached`` among those of prompts; None where no price is given."""
+        if not {"price_prompt", "price_completion"} & self.model_fields_set:
+            return None
+        again = self.price_prompt if self.price_cached is None else self.price_cached
+        return ((prompt - cached) * self.price_prompt + cached * again + completion * self.price_completion) / 1e6
+
 
 class JudgeSettings(LanguageModel):
     """GPT-Eval (figure 3), or the judge used in its place."""

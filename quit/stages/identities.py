@@ -23,18 +23,16 @@ def _candidates_identity(settings: Settings) -> str:
 
 
 def difficulty_identity(settings: Settings) -> str:
-    """Return the versions of difficulty and BM25, and the corpus if the settings name one.
+    """Return the version of difficulty, and the corpus if the settings name one.
 
     Reads the corpus once, to hash it; raises :class:`quit.errors.InputError` when there is none.
     """
-    import bm25s
-
     from quit.retrieval.corpus import corpus_checksum
     from quit.stages.questions.difficulty import VERSION
 
     named = settings.difficulty.corpus
     corpus = f"corpus@{corpus_checksum(Path(named))}" if named else "hints"
-    return f"retrieval-complexity/{VERSION}/{corpus}+bm25s-{bm25s.__version__}"
+    return f"retrieval-complexity/{VERSION}/{corpus}"
 
 
 _IDENTITIES: dict[str, Callable[[Settings], str]] = IDENTITIES | {

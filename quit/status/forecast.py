@@ -113,14 +113,3 @@ class Forecast:
 def time_of(run: str) -> float:
     """Return the usual time of a stage run, of :data:`TIMES`."""
     return TIMES[run.partition(":")[0]]
-
-
-def span(seconds: float) -> str:
-    """Return a time as a clock shows it.
-
-    >>> span(59.6), span(3_725)
-    ('1:00', '1:02:05')
-    """
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

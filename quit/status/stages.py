@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import socket
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -150,21 +148,3 @@ def _begun(workspace: Workspace, stage: Stage, key: str) -> tuple[int, int]:
         if match.group(2) == shards
     )
     return done, int(shards)
-
-
-def lock_holder(workspace: Workspace) -> dict[str, Any] | None:
-    """Return who holds a workspace (``pid``, ``host``, ``since``), or None. A holder on this machine that is gone holds
-    nothing."""
-    holder = workspace.lock_info
-    if holder is None:
-        return None
-    try:
-        if holder["host"] == socket.gethostname():
-            os.kill(int(holder["pid"]), 0)
-    except (ProcessLookupError, ValueError, KeyError, TypeError):
-        return None
-    except PermissionError:
-        pass  # it is there, and another user's
-    except OSError:
-        return None
-    return holder

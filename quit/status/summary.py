@@ -11,6 +11,7 @@ from quit.common.endpoints import address
 from quit.common.files import is_url
 from quit.engine.usage import origins, totals
 from quit.engine.workspace import Workspace
+from quit.evaluate.agreement import kappa_of
 from quit.render.table import Table, markdown, share
 from quit.stages import filter_stage
 from quit.status.asked import asked, asked_tables
@@ -222,11 +223,8 @@ def judge_agreement(workspace: Workspace) -> JudgeAgreement | None:
     if rows is None or rows[0] is None:
         return None
     judge, second, answers, agree, first_only, second_only, unread, both = rows
-    kappa = None
-    if answers:
-        yes, other = (both + first_only) / answers, (both + second_only) / answers
-        chance = yes * other + (1 - yes) * (1 - other)
-        kappa = None if chance == 1 else (agree / answers - chance) / (1 - chance)
+    neither = answers - both - first_only - second_only
+    kappa = kappa_of({(1, 1): both, (1, 0): first_only, (0, 1): second_only, (0, 0): neither})
     return JudgeAgreement(judge, second, answers, agree, first_only, second_only, unread, kappa)
 
 

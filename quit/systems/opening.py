@@ -16,7 +16,7 @@ from quit.retrieval.encoders import EMBEDDED
 from quit.retrieval.first_stage import Bm25Stage, DenseStage, FusedStage, open_first_stage
 from quit.retrieval.lexical import Bm25
 from quit.retrieval.protocols import FirstStage
-from quit.settings import Settings
+from quit.settings import JudgeSettings, ReaderSettings, Settings
 from quit.systems.collection import Question, chosen
 
 
@@ -76,9 +76,15 @@ def open_collection(
 
 
 def language_model(name: str | None, models: Models, settings: Settings, key: str) -> CachedGenerator:
-    """Return a language model. Raises :class:`SettingsError` that names the setting ``key`` where there is none."""
+    """Return a language model. Raises as :func:`language_model_settings`."""
+    return models.generator(language_model_settings(name, settings, key))
+
+
+def language_model_settings(name: str | None, settings: Settings, key: str) -> ReaderSettings | JudgeSettings:
+    """Return what the profile says of a language model. Raises :class:`SettingsError` for a name that is none; ``key``:
+    the setting or option that has the name."""
     language_models = settings.language_models
     if name not in language_models:
         names = ", ".join(sorted(language_models)) or "none in this profile; see docs/howto/language-models.md"
         raise SettingsError(f"{key} must name a reader or judge that is a language model: {names}")
-    return models.generator(language_models[name])
+    return language_models[name]

@@ -13,6 +13,7 @@ from quit.models.prompting import PromptTemplate
 from quit.models.protocols import Judge, JudgeItem
 
 _ANSWER_IS = re.compile(r"\banswer\b[^.\n]{0,40}\bis:?\s+[\"'“*]*(yes|no)\b", re.IGNORECASE)
+_TOKENS = 8  # of a reply
 RELEVANCE_FIELDS = frozenset({"request", "document"})
 
 
@@ -54,13 +55,10 @@ def read_yes_or_no(reply: str) -> bool | None:
 class YesNo:
     """A prompt answered with Yes or No; asked again up to ``attempts`` times until the reply can be read."""
 
-    def __init__(
-        self, generator: CachedGenerator, prompt: PromptTemplate, *, max_tokens: int = 8, attempts: int = 3
-    ) -> None:
-        self.identity = f"yes-no-2/{generator.identity}|{prompt.identity}|{max_tokens} tokens, {attempts} attempts"
+    def __init__(self, generator: CachedGenerator, prompt: PromptTemplate, *, attempts: int = 3) -> None:
+        self.identity = f"yes-no-2/{generator.identity}|{prompt.identity}|{_TOKENS} tokens, {attempts} attempts"
         self._generator = generator
         self._prompt = prompt
-        self._max_tokens = max_tokens
         self._attempts = attempts
         self.asked = self.unread = 0
         """Verdicts that were asked for, and those without a readable reply."""
@@ -69,7 +67,7 @@ class YesNo:
         """Return the verdict on each filled prompt, in order; None where no reply could be read."""
 
         def request(row: int, attempt: int) -> ChatRequest:
-            return ChatRequest(self._prompt, fields[row], self._max_tokens, sample=attempt, group=group)
+            return ChatRequest(self._prompt, fields[row], _TOKENS, sample=attempt, group=group)
 
         replies = read_verdicts(self._generator, request, len(fields), range(self._attempts), read_yes_or_no)
         verdicts = [verdict for verdict, _ in replies]

@@ -21,8 +21,10 @@ def test_a_corpus_is_shown_and_exported(call, tmp_path: Path) -> None:
     [documents] = (tmp_path / "E").rglob("corpus.jsonl")
     assert [json.loads(line)["title"] for line in documents.read_text().splitlines()] == ["Nile", "Cairo", "Lima"]
     assert list((tmp_path / "E").rglob("*qrels*"))
+    assert call("corpus", "export", corpus, "--format", "beir", "--out", tmp_path / "E").code == 0  # the same bytes
+    documents.write_text("{}\n")
     again = call("corpus", "export", corpus, "--format", "beir", "--out", tmp_path / "E")
-    assert again.code != 0 and "--overwrite" in again.err
+    assert again.code == 3 and "was changed" in again.err
     assert call("corpus", "export", corpus, "--format", "beir", "--out", tmp_path / "E", "--overwrite").code == 0
     unknown = call("corpus", "export", corpus, "--format", "bier", "--out", tmp_path / "F")
     assert unknown.code == 4 and "Did you mean 'beir'" in unknown.err

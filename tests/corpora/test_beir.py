@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from quit.corpora.export import export
 from quit.errors import InputError
+from quit.export.corpus import export_corpus
 from tests.corpora.worlds import built, musique_record, relevant_titles
 from tests.rows import write_lines
 
@@ -44,7 +44,7 @@ def test_questions_answers_and_relevance_by_hand(tmp_path: Path) -> None:
 def test_what_export_writes_comes_back(tmp_path: Path) -> None:
     source = write_lines(tmp_path / "m.jsonl", [musique_record("2hop__1", [NILE, CAIRO, LIMA], [1, 0])])
     first = built(tmp_path / "C", f"musique:{source}")
-    export(first, ["beir"], tmp_path / "out")
+    export_corpus(first, ["beir"], tmp_path / "out")
     again = built(tmp_path / "D", f"beir:{tmp_path / 'out' / 'beir'}", strict=True)
     assert again.all_ids() == first.all_ids() and again.texts([0, 1, 2]) == first.texts([0, 1, 2])
     kept = ("text", "answers", "hop", "kind")

@@ -51,5 +51,5 @@ def test_runs_are_evaluated_as_trec_eval_does(tmp_path: Path) -> None:
     for name, other in (("MRR@10", "recip_rank"), ("Recall@10", "recall_10")):
         assert ours[name] == pytest.approx(sum(values[other] for values in theirs.values()) / 2)
     (tmp_path / "qrels").write_text("q1 d2 2\n")
-    with pytest.raises(InputError, match="qrels, line 1: expected 4 columns"):
+    with pytest.raises(InputError, match="qrels, line 1 has [0-9] columns"):
         quit.evaluate_run(run, tmp_path / "qrels")

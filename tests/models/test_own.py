@@ -12,8 +12,8 @@ import pytest
 import quit
 from quit.errors import InputError, ServerError, SettingsError
 from quit.models import own
+from quit.models.factory import language_judge, language_reader, make_generator
 from quit.models.generation import CachedGenerator, GenerationCache
-from quit.models.language import language_judge, language_reader, make_generator
 from quit.models.own import AT_ONCE, register_models
 from quit.models.protocols import JudgeItem, Prompt, Reply, Verdict
 from quit.settings import Settings, load

@@ -14,6 +14,7 @@ import torch
 from quit.models import packed
 from quit.models.equivalence.crossencoder import CrossEncoder
 from quit.models.minilm_layers import Body
+from training.padded import pooled
 
 SCRIPT = """
 import sys, torch
@@ -56,13 +57,13 @@ def together() -> list[np.ndarray]:
 
 
 def test_states_are_those_of_the_plain_layers(together: list[np.ndarray]) -> None:
-    """The reference: the module that training uses, one text at a time."""
+    """The reference: the forward pass of training, one text at a time."""
     body = body_of()
     for text, computed in zip(texts_of(), together, strict=True):
         parts = [torch.tensor([part]) for part in text]
         with torch.inference_mode():
-            pooled = body.pooled(*parts, torch.ones_like(parts[0], dtype=torch.bool))[0].numpy()
-        np.testing.assert_allclose(np.concatenate([computed[0], computed.mean(axis=0)]), pooled, atol=2e-5)
+            means = pooled(body, *parts, torch.ones_like(parts[0], dtype=torch.bool))[0].numpy()
+        np.testing.assert_allclose(np.concatenate([computed[0], computed.mean(axis=0)]), means, atol=2e-5)
 
 
 def test_neighbours_and_the_offset_in_a_chunk_change_no_bit(together: list[np.ndarray]) -> None:

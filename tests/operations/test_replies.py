@@ -8,10 +8,10 @@ import pytest
 from quit.engine.pipeline import Pipeline
 from quit.engine.workspace import Workspace
 from quit.errors import ServerError
+from quit.models.factory import Unasked, generator_identity, language_reader
 from quit.models.generation import Completion
 from quit.models.generation.base import cache_key
 from quit.models.generation.cache import Entry
-from quit.models.language import Unasked, generator_identity, language_reader
 from quit.operations.plan import planned_questions
 from quit.operations.replies import look_ahead
 from quit.settings import parse

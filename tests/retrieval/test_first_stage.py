@@ -36,6 +36,7 @@ def test_bm25_on_disk_is_lucenes(tmp_path: Path) -> None:
     assert np.allclose(found.scores, np.array(expected)[order], rtol=1e-5)
     assert len(nothing) == 0
     assert stage.search([question], 2)[0].rows.tolist() == order[:2]
+    assert [len(ranking) for ranking in stage.search([question, "the of zzz"], 0)] == [0, 0]
 
 
 def test_a_dense_index_is_a_full_sort_and_new_documents_alone_are_encoded(tmp_path: Path, monkeypatch) -> None:

@@ -102,16 +102,6 @@ NAMES = (
     "recall_rare", "recall_rare_new", "precision_rare", "rarest_shared", "rarest_missing", "rarest_extra",
     "opposed",
 )  # fmt: skip
-RISING = frozenset(
-    "equal equal_as_sets equal_squeezed reference_inside inside_squeezed inside_beginning recall recall_content "
-    "recall_new recall_fuzzy recall_worst trigram_recall trigram_window numbers_all number_near recall_rare "
-    "recall_rare_new rarest_shared".split()
-)
-"""Features that may only raise the probability, all else equal."""
-FALLING = frozenset(
-    "other_first_name numbers_clash year_clash month_clash apology empty rarest_missing opposed".split()
-)
-"""Features that may only lower it."""
 
 
 def clean(answer: str) -> str:

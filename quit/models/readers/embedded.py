@@ -25,7 +25,7 @@ from quit.text.normalize import STOP_WORDS, normalize_answer, words
 QUESTIONS_AT_ONCE = 64
 """Questions whose texts are encoded in one go."""
 ANSWERS_AT_ONCE = 2000
-"""AnswerSet whose tokens are compared in one go, so that a pool of any size fits."""
+"""Answers whose tokens are compared in one go, so that a pool of any size fits."""
 
 Key = tuple[str, str | None, str | None, tuple[str, ...] | None]
 """Question, its types and its choices: prompts with the same key share their answers and scores."""

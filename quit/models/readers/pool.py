@@ -23,7 +23,7 @@ FITTING_MINIMUM = 40
 """A type with fewer members than this is too small to guess from: about four questions' candidates."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class AnswerPool:
     """Every gold and candidate answer of a collection, without a trace of which is which.
 

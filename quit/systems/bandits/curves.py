@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from quit.common.files import write_json
-from quit.render.pictures import picture
+from quit.render.plots import picture
 from quit.systems.bandits import metrics
 from quit.systems.bandits.experiment import Grid
 from quit.systems.experiment import write_csv
@@ -58,7 +58,7 @@ def plot(grid: Grid, folder: Path, metric: str = "precision", title: str = "") -
     """Draw a metric of :data:`CURVES` over the budget, one line per policy, dashed for trees (figures 4, 8-11 and 13),
     and return the picture's path.
 
-    Raises as :func:`quit.render.pictures.picture`.
+    Raises as :func:`quit.render.plots.picture`.
     """
     target = folder / CURVES[metric]
     with picture(target, 9, 5.5) as axes:

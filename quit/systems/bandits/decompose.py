@@ -59,7 +59,7 @@ class LLMDecomposition:
         lists = []
         for ask, broad, narrow in zip(asks, *replies, strict=True):
             queries = together(broad, narrow, count)
-            self.counts.update(decompositions=1, without_sub_queries=not queries)
+            self.counts.update(decompositions=1, without_sub_queries=int(not queries))
             lists.append(queries or [ask.text])
         return lists
 
@@ -90,7 +90,7 @@ class LLMDecomposition:
             for position, reply in zip(left, self._generator.complete(requests), strict=True):
                 cut = reply.finish_reason == "length"
                 lists[position] = parse_queries(reply.text, cut)
-                self.counts.update(replies=1, unread=not lists[position], cut=cut)
+                self.counts.update(replies=1, unread=int(not lists[position]), cut=int(cut))
         return lists
 
 
@@ -112,7 +112,7 @@ def parse_queries(reply: str, cut: bool = False) -> list[str]:
         if len(queries) > len(best):
             best = queries
     items = [" ".join(item.split()).strip("\"'") for item in _ITEM.findall(reply)]
-    return best or [item for item in items[: len(items) - cut] if _is_query(item)]
+    return best or [item for item in (items[:-1] if cut else items) if _is_query(item)]
 
 
 def _is_query(item: str) -> bool:

@@ -26,7 +26,7 @@ from quit.common.ids import content_hash
 from quit.common.progress import note
 from quit.dataset.dataset import Dataset
 from quit.dataset.release_tables import export_tables_of_release
-from quit.errors import SettingsError, did_you_mean
+from quit.errors import SettingsError
 from quit.evaluate.metrics import READING, Measure
 from quit.models.factory import Models
 from quit.retrieval.built import building
@@ -35,7 +35,7 @@ from quit.settings import Settings
 from quit.systems.benchmark.figures import figures
 from quit.systems.benchmark.leaderboard import page
 from quit.systems.benchmark.listwise import said
-from quit.systems.benchmark.plugins import ORACLE, PluginContext, available, collection_of, split_name
+from quit.systems.benchmark.plugins import ORACLE, PluginContext, check_name, collection_of
 from quit.systems.benchmark.relabel import known_verdicts
 from quit.systems.benchmark.results import Scores, file_name, qrels_lines, run_lines
 from quit.systems.benchmark.run import ReaderAnswers, Runner, System
@@ -100,11 +100,8 @@ def check(request: BenchmarkRequest, settings: Settings) -> None:
         ("quit.rerankers", request.rerankers, [ORACLE]),
         ("quit.readers", request.readers, profile_readers),
     ):
-        every = [*available(group), *more]
         for name in names:
-            if (name if name in more else split_name(name)[0]) not in every:
-                kind = group.removeprefix("quit.").rstrip("s")
-                raise SettingsError(f"There is no {kind} {name!r}.{did_you_mean(name, every)}")
+            check_name(group, name, more)
     for metric in settings.benchmark.metrics:
         Measure.parse(metric)
     if unknown := set(settings.benchmark.compare) - {*settings.benchmark.metrics, *READING}:

@@ -13,11 +13,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from quit.errors import SettingsError, did_you_mean
+from quit.errors import SettingsError
+from quit.models.factory import generator_identity
 from quit.models.generation.base import ChatRequest
-from quit.models.language import generator_identity
 from quit.models.prompting import load_prompt
 from quit.systems.benchmark.plugins import PluginContext
+from quit.systems.opening import language_model_settings
 
 VERSION = 2
 FIELDS = frozenset({"count", "passages", "question"})
@@ -44,15 +45,7 @@ class ListwiseReranker:
                 f"benchmark.stride is {self._stride}, more than benchmark.window ({self._window}): "
                 "passages would be left out."
             )
-        language_models = settings.language_models
-        if context.argument not in language_models:
-            listed = (
-                did_you_mean(context.argument, list(language_models)) if language_models else " This profile has none."
-            )
-            raise SettingsError(
-                f"listwise:NAME needs a language model of the profile, not {context.argument!r}.{listed}"
-            )
-        spec = language_models[context.argument]
+        spec = language_model_settings(context.argument, settings, f"listwise:{context.argument}")
         self._prompt = load_prompt(settings.benchmark.rank_prompt, FIELDS)
         self._tokens = settings.benchmark.rank_tokens
         self._models, self._spec = context.models, spec

@@ -11,7 +11,7 @@ Making one must be cheap: ``identity`` is asked for before it is known whether t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -111,7 +111,8 @@ def make_reader(text: str, context: PluginContext) -> Reader:
     profile = [reader.name for reader in context.settings.readers]
     if text in profile:
         return context.models.reader(text, context.collection)
-    return _make("quit.readers", text, context, Reader, profile)
+    check_name("quit.readers", text, profile)
+    return _make("quit.readers", text, context, Reader)
 
 
 def collection_of(tables: Any) -> dict[str, pa.Table]:
@@ -129,12 +130,19 @@ def collection_of(tables: Any) -> dict[str, pa.Table]:
     }
 
 
-def _make(group: str, text: str, context: PluginContext, protocol: Any, more: list[str] | None = None) -> Any:
-    name, argument = split_name(text)
-    plugins = available(group)
+def check_name(group: str, text: str, more: Sequence[str] = ()) -> str:
+    """Return what a group's plugins are called in messages. Raises ``SettingsError`` for a name that is neither a
+    plugin nor one of ``more``."""
     kind = group.removeprefix("quit.").rstrip("s")
-    if name not in plugins:
-        raise SettingsError(f"There is no {kind} {name!r}.{did_you_mean(name, [*plugins, *(more or ())])}")
+    every = [*available(group), *more]
+    if text not in more and split_name(text)[0] not in every:
+        raise SettingsError(f"There is no {kind} {text!r}.{did_you_mean(text, every)}")
+    return kind
+
+
+def _make(group: str, text: str, context: PluginContext, protocol: Any) -> Any:
+    kind, plugins = check_name(group, text), available(group)
+    name, argument = split_name(text)
     try:
         factory = plugins[name].load()
     except (ImportError, AttributeError) as error:

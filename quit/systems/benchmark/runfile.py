@@ -6,28 +6,23 @@ passages of a question, equal ones by id, later ids first; the column ``rank`` i
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from quit.common.progress import advance
 from quit.common.safe import safe_id
 from quit.dataset.dataset import FULLY, Dataset, ExportTables
 from quit.errors import InputError
 from quit.evaluate.metrics import Measure
 from quit.retrieval.protocols import Ranking
+from quit.retrieval.trec import read_run
 from quit.settings.benchmark import Benchmark
 from quit.sources.fields import quote
-from quit.sources.files import check_file
 from quit.systems.benchmark.results import Scores
 from quit.systems.benchmark.run import System
 from quit.systems.benchmark.task import ReleasePassages, ReleaseRelevance, release_task
-from quit.text.words import counted
-
-EXPECTED = "a TREC run file: question Q0 passage rank score name, with spaces or tabs between"
 
 
 @dataclass(frozen=True)
@@ -86,50 +81,6 @@ def score_run(path: Path, tables: ExportTables, split: str, settings: Benchmark)
         without_full=int((relevance.own < FULLY).all(axis=1).sum()),
         unknown=unknown,
     )
-
-
-def read_run(path: Path) -> tuple[str, dict[str, dict[str, float]]]:
-    """Return the name of a run (its first line's) and question -> passage -> score, in the order of the file.
-
-    Raises ``InputError`` that names the line for anything but six columns, a score that is no finite number, and a
-    passage twice for one question.
-    """
-    check_file(path, EXPECTED)
-    tag, lines = "", dict[str, dict[str, float]]()
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                columns = line.decode("utf-8-sig" if number == 1 else "utf-8").split()
-            except UnicodeDecodeError:
-                raise InputError(f"{path}, line {number} is no UTF-8 text; expected {EXPECTED}.") from None
-            if not columns:
-                continue
-            if len(columns) != 6:
-                line_text = quote(" ".join(columns))
-                raise InputError(
-                    f"{path}, line {number} has {counted(len(columns), 'column')} ({line_text}); expected {EXPECTED}."
-                )
-            question, _, passage, _, score, name = columns
-            ranked = lines.setdefault(question, {})
-            if passage in ranked:
-                raise InputError(
-                    f"{path}, line {number} ranks {quote(passage)} a second time for {quote(question)}: leave one out."
-                )
-            ranked[passage] = _score(score, path, number)
-            tag = tag or name
-            advance("lines")
-    if not lines:
-        raise InputError(f"{path} holds no line; expected {EXPECTED}.")
-    return tag, lines
-
-
-def _score(text: str, path: Path, number: int) -> float:
-    try:
-        if math.isfinite(score := float(text)):
-            return score
-    except ValueError:
-        pass
-    raise InputError(f"{path}, line {number}: the score, column 5, is {quote(text)}; expected a number.")
 
 
 def _ranking(scores: dict[str, float], passages: ReleasePassages) -> Ranking:

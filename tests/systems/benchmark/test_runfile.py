@@ -68,7 +68,7 @@ GOOD = b"q1 Q0 q1_1_1 1 0.5 mine\n"
         (GOOD + b"q1 Q0 q1_0_0 1 0.5 my run", "line 2 has 7 columns"),
         (GOOD + b"q1 Q0 q1_0_0 1 high mine", "line 2: the score, column 5, is 'high'"),
         (GOOD + b"q1 Q0 q1_0_0 1 nan mine", "line 2: the score, column 5, is 'nan'"),
-        (GOOD + GOOD, "line 2 ranks 'q1_1_1' a second time for 'q1'"),
+        (GOOD + GOOD, "line 2 has 'q1_1_1' a second time for 'q1'"),
         (b"", "is empty"),
         (b"\n\n", "holds no line"),
         (b"q1 Q0 \xff 1 2 x\n", "line 1 is no UTF-8"),

@@ -6,8 +6,9 @@ from pathlib import Path
 import ir_measures
 import pytest
 
-from quit.corpora.export import FORMATS, export
 from quit.errors import SettingsError
+from quit.export.corpus import FORMATS, export_corpus
+from quit.export.files import verify
 from tests.corpora.worlds import built, musique_record
 from tests.rows import write_lines
 
@@ -20,7 +21,8 @@ def corpus(tmp_path: Path):
 
 
 def test_all_formats_hold_the_same(corpus, tmp_path: Path) -> None:
-    folders = {path.name: path for path in export(corpus, list(FORMATS), tmp_path / "X")}
+    export_corpus(corpus, list(FORMATS), tmp_path / "X")
+    folders = {name: tmp_path / "X" / name for name in FORMATS}
     ids = corpus.all_ids()
     beir = [json.loads(line) for line in (folders["beir"] / "corpus.jsonl").read_text().splitlines()]
     texts = [("Nile", "A river."), ('Say "x"', "tab here"), ("", "No title.")]
@@ -42,16 +44,16 @@ def test_all_formats_hold_the_same(corpus, tmp_path: Path) -> None:
     queries = [json.loads(line) for line in (folders["beir"] / "queries.jsonl").read_text().splitlines()]
     assert [row["_id"] for row in queries] == ["musique-2hop_1", "musique-2hop_1-s1", "musique-2hop_1-s2"]
     assert queries[1]["metadata"]["parent_id"] == "musique-2hop_1"
-    manifest = json.loads((folders["beir"] / "manifest.json").read_text())
+    manifest = verify(folders["beir"]).facts
     assert manifest["sources"][0]["licence"] == "CC BY 4.0" and manifest["counts"]["documents"] == 3
 
 
 def test_targets_are_protected(corpus, tmp_path: Path) -> None:
-    export(corpus, ["beir"], tmp_path / "X")
+    export_corpus(corpus, ["beir"], tmp_path / "X")
     first = (tmp_path / "X" / "beir" / "manifest.json").read_bytes()
-    export(corpus, ["beir"], tmp_path / "X", overwrite=True)
+    export_corpus(corpus, ["beir"], tmp_path / "X", overwrite=True)
     assert (tmp_path / "X" / "beir" / "manifest.json").read_bytes() == first
     (tmp_path / "X" / "trec").mkdir()
     (tmp_path / "X" / "trec" / "letter.txt").write_text("dear")
     with pytest.raises(SettingsError, match="not an earlier export"):
-        export(corpus, ["trec"], tmp_path / "X", overwrite=True)
+        export_corpus(corpus, ["trec"], tmp_path / "X", overwrite=True)
