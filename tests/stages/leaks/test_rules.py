@@ -3,7 +3,7 @@
 import pytest
 
 from quit.stages.leaks.number_words import dates_in, numbers_in
-from quit.stages.leaks.rules import RULES, for_rules_alone, lexical_leaks
+from quit.stages.leaks.rules import RULES, lexical_leaks, rules_only
 
 LEAKS = [
     ("exact", "It was painted by Leonardo da Vinci.", "Leonardo da Vinci", "Who painted it?"),
@@ -161,7 +161,7 @@ def test_innocent_hints_are_left_alone(hint: str, answer: str, question: str) ->
     ],
 )
 def test_a_name_s_last_word_and_a_word_that_begins_as_the_answer_are_for_rules(span, answer, alone) -> None:
-    assert for_rules_alone(span, answer) is alone
+    assert rules_only(span, answer) is alone
 
 
 def test_every_rule_has_a_case() -> None:
