@@ -49,7 +49,7 @@ def test_labels_follow_from_the_release_json_alone(built: Path, exported: Path) 
         (
             ["status", "-w", "/nowhere"],
             7,
-            "/nowhere is not a workspace. Name one with -w, or make this one: quit build -w /nowhere",
+            "/nowhere is not a workspace. Name another folder, or build it: quit build -w /nowhere",
         ),
     ],
 )

@@ -61,11 +61,11 @@ def streamed_items(path: Path, expected: str) -> Iterator[Item]:
             file.seek(0)
         try:
             for value in ijson.items(Shallow(file), "item", use_float=True):
-                yield Item(value, position, path.name, f"record {position}")
+                yield Item(value, position, path.name, f"record {position + 1}")
                 position += 1
         except (ijson.JSONError, UnicodeDecodeError) as error:
             reason = shown(str(error), 160)
-            raise InputError(f"{path} is not JSON: {reason} (record {position}). Expected {expected}.") from None
+            raise InputError(f"{path} is not JSON: {reason} (record {position + 1}). Expected {expected}.") from None
 
 
 def corpus_records(

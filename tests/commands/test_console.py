@@ -101,6 +101,13 @@ def test_questions_missing_from_a_run_are_zero_where_they_count(drawn: SimpleNam
         ]
 
 
+def test_the_rows_of_a_query_fit_a_terminal(drawn: SimpleNamespace) -> None:
+    row = {f"name_of_column_{n}": [value] for n, value in enumerate(["x" * 100, 2**60, ["a", "b"], "w " * 40, None])}
+    console.print_rows(pa.table(row))
+    lines = _lines(drawn)
+    assert "".join(lines).count("x") == 100 and (len(lines) == 2) is not drawn.terminal
+
+
 HOSTILE = "\x1b[2J\x1b]8;;x\x07\x00\x9b1m\u202e"
 
 

@@ -95,7 +95,7 @@ def test_faults_are_rejects(tmp_path: Path, change: dict, reason: str) -> None:
 def test_a_cut_off_file_says_where(tmp_path: Path) -> None:
     path = tmp_path / "w.json"
     path.write_text(json.dumps([RECORD, RECORD])[:-200])
-    with pytest.raises(InputError, match=r"w\.json is not JSON: .*\(record 1\)"):
+    with pytest.raises(InputError, match=r"w\.json is not JSON: .*\(record 2\)"):
         list(read(path))
 
 

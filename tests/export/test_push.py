@@ -45,7 +45,7 @@ def test_a_second_upload_deletes_shards_that_are_gone_and_nothing_else(folder, s
 
 def test_nothing_goes_to_a_public_repository_unless_that_is_asked_for(folder, server):
     server.repositories["org/data"] = {"private": False, "files": {}}
-    with pytest.raises(SettingsError, match="exists and is public: pass --public"):
+    with pytest.raises(SettingsError, match="exists and is public: pass public"):
         push(folder, Target("org/data"))
     assert server.repositories["org/data"]["files"] == {}
     push(folder, Target("org/data", public=True))

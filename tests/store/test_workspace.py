@@ -39,7 +39,7 @@ def test_another_machine_reads_what_was_written_and_fetches_no_more_than_it_read
 
 def test_there_is_no_workspace_before_it_is_made_and_none_among_other_things(place: str, machine) -> None:
     with pytest.raises(
-        WorkspaceError, match=f"{place} is not a workspace. Name one with -w, or make this one: quit build -w {place}"
+        WorkspaceError, match=f"{place} is not a workspace. Name another folder, or build it: quit build -w {place}"
     ):
         Workspace.open(place)
     Workspace(place).store.objects.write("locks/probe-1", b"of a run that was killed here")
