@@ -31,4 +31,4 @@ def test_settings_are_those_of_the_last_build(call, tmp_path: Path) -> None:
     rows = call("settings", "-w", workspace.path, "--set", "split.seed=a", "--json").json()
     origins = {row["key"]: (row["value"], row["origin"]) for row in rows}
     assert origins["judge.threshold"] == (0.6, "--set") and origins["split.seed"] == ("a", "--set")
-    assert origins["split.method"] == ("size", "profile paper")
+    assert origins["models.equivalence"] == ("bem", "profile paper")
