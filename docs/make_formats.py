@@ -121,7 +121,7 @@ def page() -> str:
         "text; keys that are not named are not read (`quit check` tells those that come near one). A byte order mark "
         "and Windows line ends do no harm.\n",
         "### What is left out\n",
-        "One fault costs its record or hint, never the file (but for a JSON array or CSV that is broken in the "
+        "One fault costs its record or hint, never the file (except for a JSON array or CSV that is broken in the "
         "middle). Each is a row of [`rejects`](tables.md#rejects): `quit check`, `quit status --left-out`.\n",
         "| reason | leaves out | when | what to do |\n|---|---|---|---|",
         *(f"| `{reason}` | {' | '.join(words)} |" for reason, words in REASONS.items()),

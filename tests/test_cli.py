@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
         (
             ["status", "-w", "/nowhere"],
             7,
-            "/nowhere is not a workspace. Name one with -w, or make this one: quit build",
+            "/nowhere is not a workspace. Name another folder, or build it: quit build -w /nowhere",
         ),
     ],
 )

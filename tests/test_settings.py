@@ -45,7 +45,7 @@ def test_overrides_win_and_their_origin_is_told() -> None:
         ("readers.1.name=minilm-vector", "needs a different name"),
         ("labels.exact_splits=test,dev", r'must be a list: labels.exact_splits=\["test", "dev"\]'),
         ('labels.order=["x"]', "^The settings do not fit together: labels.order must name"),
-        ("seed", "has no '='"),
+        ("seed", "^The setting 'seed' has no '='"),
         ("bandits.ucb_c=nan", "bandits.ucb_c.*finite number"),
         ("labels.temperature=inf", "labels.temperature.*finite number"),
         ("first_stages.bm25_k1=-inf", "first_stages.bm25_k1.*finite number"),

@@ -15,7 +15,15 @@ from quit.render import terminal
 from quit.render.table import Table, number
 from quit.settings import Loaded
 from quit.status.asked import asked, asked_tables
-from quit.status.summary import JudgeAgreement, cut_replies, readers_table, replies_table, stages_table, summary
+from quit.status.summary import (
+    JudgeAgreement,
+    cut_replies,
+    left_out,
+    readers_table,
+    replies_table,
+    stages_table,
+    summary,
+)
 from quit.text.words import counted
 
 if TYPE_CHECKING:
@@ -36,7 +44,8 @@ def print_rows(rows: pa.Table) -> None:
     import pyarrow as pa
 
     words = tuple(place for place, column in enumerate(rows.schema) if pa.types.is_string(column.type))
-    _show(Table("", rows.column_names, [tuple(row.values()) for row in rows.to_pylist()], words))
+    table = Table("", rows.column_names, [tuple(row.values()) for row in rows.to_pylist()], words)
+    terminal.show([table], _OUT, fold=True)
 
 
 def print_status(workspace: Workspace, pipeline: Pipeline | None, answers: bool) -> None:
@@ -76,7 +85,7 @@ def print_summary(workspace: Workspace) -> None:
             if asked(workspace)
             else {f"export -w {path} --out exports": "a Hugging Face dataset and the paper's release JSON"}
         ),
-        f"status -w {path} --left-out": "what was left out, and why",
+        **({f"status -w {path} --left-out": "what was left out, and why"} if left_out(workspace) else {}),
         f"report -w {path}": "the dataset on one page",
     }
     for command, what in next_commands.items():
@@ -216,7 +225,7 @@ def print_question(life: dict[str, Any], passages: int) -> None:
 def _print_origins(life: dict[str, Any]) -> None:
     for row in life["origins"]:
         file, record = escape(row["file"]), escape(row["record_id"])
-        _OUT.print(f"From {row['source']} {file}, record {row['position']} ({record})")
+        _OUT.print(f"From {row['source']} {file}, record {row['position'] + 1} ({record})")
     for row in life["rejects"]:
         where = escape(f" {row['hint_id']}" if row["hint_id"] else "")
         _OUT.print(f"[yellow]Left out[/] at {row['stage']}{where}: {row['reason']} ({escape(row['detail'])})")

@@ -133,4 +133,6 @@ def _lines(out: Path, facts: dict[str, Any], public: bool) -> list[str]:
                 lines.append(
                     "It existed and stays private. To make it public: Settings, Change dataset visibility there."
                 )
+        if "unknown" in push["licence"]:
+            lines.append("The licence is unknown: set licence in a [card] block (--card FILE, or the profile).")
     return lines

@@ -18,6 +18,7 @@ from quit.commands.options import (
     show,
 )
 from quit.errors import GateError
+from quit.text.words import counted
 
 app = typer.Typer(help="Freeze versions of the dataset, check, verify and compare them.", no_args_is_help=True)
 
@@ -183,7 +184,11 @@ def check(
     for result in results:
         lines.append(f"{result.state:7} {result.gate}")
         if result.state != "passed":
-            reason = f"Waived: {result.waiver}" if result.waiver else f"{result.violations} violations. {result.why}"
+            reason = (
+                f"Waived: {result.waiver}"
+                if result.waiver
+                else f"{counted(result.violations, 'violation')}. {result.why}"
+            )
             lines += [f"          {line}" for line in (reason, *result.examples)]
     show([result.to_dict() for result in results], as_json, lines)
     if any(result.state == "failed" for result in results):

@@ -7,20 +7,24 @@ from typing import Annotated
 
 import typer
 
-from quit.commands.options import JsonOption, NamedProfileOption, SetOption, place, print_json
+from quit.commands.options import JsonOption, NamedProfileOption, SetOption, open_workspace, place, print_json
 from quit.errors import SettingsError
 
 
 def settings(
     profile: NamedProfileOption = "embedded",
     set_: SetOption = None,
+    workspace: Annotated[
+        Path | None,
+        typer.Option("--workspace", "-w", **place, help="This workspace's last build, instead of a profile."),
+    ] = None,
     toml: Annotated[bool, typer.Option("--toml", help="Print the profile itself, to copy and change.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Print the effective settings, each with where it comes from.
 
-    Examples: `quit settings --profile paper --set labels.max_new_tokens=16`, `quit settings --profile embedded --toml >
-    mine.toml`
+    Examples: `quit settings --profile paper --set labels.max_new_tokens=16`, `quit settings -w workspace`, `quit
+    settings --profile embedded --toml > mine.toml`
     """
     from quit.commands.console import print_settings
     from quit.settings import load, profile_file
@@ -30,6 +34,11 @@ def settings(
             raise SettingsError("--toml prints the profile as it is: leave out --set and --json.")
         typer.echo(profile_file(profile).read_bytes(), nl=False)
         return
+    if workspace:
+        from quit.engine.planning import remembered
+
+        build = remembered(open_workspace(workspace))
+        profile, set_ = build["profile"], [*build["overrides"], *(set_ or ())]
     loaded = load(profile, set_ or ())
     if as_json:
         print_json([{"key": key, "value": value, "origin": origin} for key, value, origin in loaded.rows()])

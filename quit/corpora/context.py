@@ -55,10 +55,10 @@ def streamed_items(path: Path, expected: str) -> Iterator[Item]:
     with path.open("rb") as file:
         try:
             for value in array_values(file):
-                yield Item(value, position, path.name, f"record {position}")
+                yield Item(value, position, path.name, f"record {position + 1}")
                 position += 1
         except ValueError as error:
-            raise InputError(f"{path} is not JSON: {error} (record {position}). Expected {expected}.") from None
+            raise InputError(f"{path} is not JSON: {error} (record {position + 1}). Expected {expected}.") from None
 
 
 def corpus_records(

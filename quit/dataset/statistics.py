@@ -22,7 +22,7 @@ from quit.dataset.files import TableFiles, aligned, lists
 from quit.errors import InputError
 from quit.models.protocols import Encoder
 from quit.stages.labelling.passages import passage_texts, permutation_table
-from quit.stages.leaks.containment import stands_in_a_passage
+from quit.stages.leaks.containment import hints_of_occurrence
 
 ALL = "all"
 SPLITS = ("train", "dev", "test", ALL)
@@ -243,7 +243,7 @@ def _containment(hints: Sequence[Sequence[str]], valid: Sequence[Sequence[str]])
     passages = permutation_table(len(hints[0]))
     share = np.zeros(len(hints))
     for row, (some, answers) in enumerate(zip(hints, valid)):
-        if any(stands_in_a_passage(answer, some) is not None for answer in answers):  # seldom: only then is text needed
+        if any(hints_of_occurrence(answer, some) is not None for answer in answers):  # seldom: only then is text needed
             texts = passage_texts([[hint.casefold() for hint in some]], passages).to_pylist()
             share[row] = sum(any(answer.casefold() in text for answer in answers) for text in texts) / len(texts)
     return share

@@ -74,7 +74,7 @@ class Location:
                     f"--release {self}; and with -w {self}: quit report, browse, show and query."
                 )
             raise WorkspaceError(
-                f"{self} is not a workspace. Name one with -w, or make this one: quit build -w {self} --source starter"
+                f"{self} is not a workspace. Name another folder, or build it: quit build -w {self} --source starter"
             )
         refuse_newer(f"The workspace {self}", read_json(self.path / MARKER)["format"], contracts.WORKSPACE_FORMAT)
 

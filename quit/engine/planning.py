@@ -92,8 +92,8 @@ def checked_build(sources: Sequence[str], profile: str, overrides: Sequence[str]
     refs = [parse_source(text) for text in sources]
     if not refs:
         raise InputError(
-            "A build needs at least one source: --source starter (the bundled collection), --source FILE.csv, or "
-            f"--source KIND:PATH with one of {', '.join(SOURCES)}."
+            "A build needs at least one source: starter (the bundled collection), FILE.csv, or "
+            f"KIND:PATH with one of {', '.join(SOURCES)}."
         )
     check_buildable(settings)
     read_pins(settings.split.pinned)
@@ -109,13 +109,13 @@ def check_buildable(settings: Settings) -> None:
         raise SettingsError(
             f"The leakage filter by BEM needs a commit of {models.bem_checkpoint}, since a branch may move to other "
             f"weights (models.bem_revision is {models.bem_revision!r}). Copy its 40 digits from the hub ('Files', "
-            "'History'): --set models.bem_revision=COMMIT; or set models.bem_checkpoint to a local folder."
+            "'History'): models.bem_revision=COMMIT; or set models.bem_checkpoint to a local folder."
         )
     if settings.difficulty.counts == "containment" and not settings.difficulty.corpus:
         raise SettingsError(
             "difficulty.corpus is not set, and difficulty.counts = 'containment' needs one: hints are chosen not to "
-            "contain the answer. Set --set difficulty.corpus=FILE (JSONL of {id, text}, such as Wikipedia's passages), "
-            "or --set difficulty.counts=nearness."
+            "contain the answer. Set difficulty.corpus=FILE (JSONL of {id, text}, such as Wikipedia's passages), "
+            "or difficulty.counts=nearness."
         )
 
 
@@ -124,13 +124,19 @@ def last_build(workspace: Workspace, build: Mapping[str, Any] | None = None) -> 
 
     Raises ``InputError`` when nothing was built or a source cannot be read any more.
     """
-    if (build := build or workspace.build) is None:
-        raise InputError(f"{workspace} has not been built yet. Run: quit build -w {workspace} --source KIND:PATH")
+    build = build or remembered(workspace)
     settings = load(build["profile"], build["overrides"]).settings
     requested = {"profile": build["profile"], "overrides": build["overrides"]}
     pipeline = Pipeline(workspace, settings, [parse_source(text) for text in build["sources"]], requested=requested)
     _ = pipeline.fingerprints  # reads the sources, so that a missing one shows now
     return pipeline
+
+
+def remembered(workspace: Workspace) -> Mapping[str, Any]:
+    """Return profile, overrides and sources of the last build. Raises ``InputError`` where nothing was built."""
+    if workspace.build is None:
+        raise InputError(f"{workspace} has not been built yet. Run: quit build -w {workspace} --source KIND:PATH")
+    return workspace.build
 
 
 def _remembered_review(workspace: Workspace, overrides: Sequence[str]) -> list[str]:
@@ -146,8 +152,6 @@ def _with_review(overrides: Sequence[str], review: Sequence[str]) -> list[str]:
     for text in review:
         key = text.partition("=")[0].strip()
         if not key.startswith("review."):
-            raise SettingsError(
-                f"--set {text!r}: only review settings can change here; for others run quit build again."
-            )
+            raise SettingsError(f"{text!r}: only review settings can change here; for others build again.")
         changed = [other for other in changed if other.partition("=")[0].strip() != key] + [text]
     return changed

@@ -34,7 +34,7 @@ def check_questions(workspace: Workspace, folder: Path, replace: bool) -> None:
         raise WorkspaceError(
             f"{counted(len(losses), 'reviewed question')} would leave {workspace} or get another text: "
             f"{', '.join(losses[:3])}{', ...' if len(losses) > 3 else ''}. Nothing was changed. Name all sources, "
-            "keep those of the last build with --add, or let reviewed questions leave with --replace."
+            "add those of the last build (--add, add=True), or let reviewed questions leave (--replace, replace=True)."
         )
     if departures or arrivals:
         leave = counted(len(departures), "question leaves", "questions leave")

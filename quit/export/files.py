@@ -333,23 +333,23 @@ def check_target(target: Path, overwrite: bool, release: str = "") -> None:
     the same. A missing or empty folder is fine.
     """
     if target.is_symlink() or (target.exists() and not target.is_dir()):
-        raise SettingsError(f"{target} exists and is not a folder: choose another --out.")
+        raise SettingsError(f"{target} exists and is not a folder: choose another folder.")
     if not target.is_dir() or not any(target.iterdir()):
         return
     manifest = read_manifest(target)
     if manifest is None or manifest.format != target.name:
-        raise SettingsError(f"{target} exists and is not an earlier export: choose another --out, or remove it first.")
+        raise SettingsError(f"{target} exists and is not an earlier export: choose another folder, or remove it first.")
     ours = {MANIFEST, *(entry.path for entry in manifest.files)}
     paths = (path.relative_to(target).as_posix() for path in sorted(target.rglob("*")) if not path.is_dir())
     if strange := [path for path in paths if path not in ours]:
         raise SettingsError(
             f"{target} also holds files that no export wrote ({', '.join(strange[:3])}), which would be deleted: "
-            "move them, or choose another --out."
+            "move them, or choose another folder."
         )
     if not overwrite and manifest.release_fingerprint != release:
         raise SettingsError(
             f"{target} already holds an export of release {manifest.release_fingerprint[:12]}: "
-            "choose another --out, or pass --overwrite to replace it."
+            "choose another folder, or replace it (--overwrite, overwrite=True)."
         )
 
 
@@ -388,7 +388,7 @@ def _move_into_place(partial: Path, target: Path, overwrite: bool, renew: bool, 
         if not (overwrite or renew) and read_manifest(target) is not None:
             raise SettingsError(
                 f"{target} already holds an export of this release with another card or other options: "
-                "choose another --out, or pass --overwrite to replace it."
+                "choose another folder, or replace it (--overwrite, overwrite=True)."
             )
         shutil.rmtree(old, ignore_errors=True)
         if target.exists() and any(target.iterdir()):

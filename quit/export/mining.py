@@ -35,7 +35,7 @@ def nearest_questions(
         index = Bm25.of(documents)
         yield from (index.search(question, len(documents))[0] for question in questions)
     elif encoder is None:
-        raise SettingsError("Mining with the encoder needs an encoder: use --miner bm25.")
+        raise SettingsError("Mining with the encoder needs an encoder: use the miner bm25.")
     else:
         asked, vectors = encoder.encode(questions), encoder.encode(documents)
         yield from (rows for rows, _ in nearest(asked, lambda: [vectors], len(documents)))

@@ -54,7 +54,7 @@ class Target:
             Card(repository=self.repository)
         except ValidationError:
             raise SettingsError(
-                f"--push {self.repository!r}: write ORG/NAME, each of letters, digits, dots, dashes and underscores."
+                f"Repository {self.repository!r}: write ORG/NAME, each of letters, digits, dots, dashes, underscores."
             ) from None
 
 
@@ -64,7 +64,7 @@ def token() -> str:
     if not value:
         raise SettingsError(
             f"{TOKEN} is not set. Export a token with write access (on the hub: Settings, Access Tokens); "
-            "--dry-run needs none."
+            "A dry run needs none."
         )
     sends(value, TOKEN)
     return value
@@ -96,7 +96,7 @@ def push(folder: Path, target: Target) -> Published:
         public = not api.dataset_info(target.repository).private
         if public and not target.public:
             raise SettingsError(
-                f"{target.repository} exists and is public: pass --public to publish there, or name another."
+                f"{target.repository} exists and is public: pass public (--public) to publish there, or name another."
             )
         _refuse_others(api, target.repository)
         api.upload_folder(

@@ -49,10 +49,10 @@ class FineTuning:
     def __post_init__(self) -> None:
         for name in ("positives", "negatives"):
             if not 1 <= getattr(self, name) <= MOST:
-                raise SettingsError(f"--{name} must be 1 to {MOST}, not {getattr(self, name)}.")
-        for option, value, names in (("--negative-kind", self.kind, KINDS), ("--miner", self.miner, MINERS)):
+                raise SettingsError(f"{name} must be 1 to {MOST}, not {getattr(self, name)}.")
+        for option, value, names in (("kind of negatives", self.kind, KINDS), ("miner", self.miner, MINERS)):
             if value not in names:
-                raise SettingsError(f"{option} {value!r} is unknown.{did_you_mean(value, names)}")
+                raise SettingsError(f"The {option} {value!r} is unknown.{did_you_mean(value, names)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Selection:
         if not any(count["questions"] for count in self.counts.values()):
             raise InputError(
                 f"No question of {' or '.join(SPLITS)} has both a passage of label {FULLY} and a negative of the kind "
-                f"{self.wanted.kind!r}: there is nothing to fine-tune on. Choose another --negative-kind."
+                f"{self.wanted.kind!r}: there is nothing to fine-tune on. Choose another kind of negatives."
             )
         facts: dict[str, Any] = {**asdict(self.wanted), "splits": self.counts}
         facts["rule"] = (

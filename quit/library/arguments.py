@@ -88,7 +88,5 @@ def only(section: str, settings: Overrides | None) -> list[str]:
     texts = override_texts(settings)
     for text in texts:
         if not text.strip().startswith(f"{section}."):
-            raise SettingsError(
-                f"--set {text!r}: only settings of {section} can change here; for others run quit build again."
-            )
+            raise SettingsError(f"{text!r}: only settings of {section} can change here; for others build again.")
     return texts

@@ -50,7 +50,7 @@ def examine(refs: Any, settings: Any, models: Any = None) -> dict[str, Any]:
 class _Read:
     """The records of sources, counted and looked at as they pass."""
 
-    def __init__(self, refs: Any, units: dict[str, tuple[str, int]]) -> None:
+    def __init__(self, refs: Any, units: dict[str, str]) -> None:
         self._refs, self._units = refs, units
         self.records = 0
         self.notes: list[dict[str, str]] = []
@@ -70,7 +70,7 @@ class _Read:
             yield record
 
 
-def _faults(tables: dict[str, Any], leaks: Any, units: dict[str, tuple[str, int]]) -> list[dict[str, str]]:
+def _faults(tables: dict[str, Any], leaks: Any, units: dict[str, str]) -> list[dict[str, str]]:
     """Return what would be left out, by file and position; a leak is where its question came from first."""
     origins = {row["question_id"]: row for row in reversed(tables["origins"].to_pylist())}
     rows = tables["rejects"].to_pylist()
@@ -101,20 +101,16 @@ def _notes_on_files(refs: Any, without_candidates: Counter[str]) -> list[dict[st
     return notes
 
 
-def _unit(ref: Any) -> tuple[str, int]:
-    """Return what a position counts, and the number of the first for people: lines and a table's rows from 1."""
+def _unit(ref: Any) -> str:
+    """Return what a position counts."""
     from quit.sources.files import is_array
 
-    if ref.kind == "csv":
-        return "row", 1
-    if ref.kind != "jsonl":
-        return "record", 0
-    if ref.path.suffix.lower() == ".parquet":
-        return "row", 0
-    return ("record", 0) if is_array(ref.path) else ("line", 1)
+    if ref.kind == "csv" or (ref.kind == "jsonl" and ref.path.suffix.lower() == ".parquet"):
+        return "row"
+    return "line" if ref.kind == "jsonl" and not is_array(ref.path) else "record"
 
 
-def _where(units: dict[str, tuple[str, int]], file: str | None, position: int | None, record_id: str | None) -> str:
-    unit, first = units.get(Path(file or "").name.partition("#")[0], ("record", 0))
-    number = (position or 0) + first
+def _where(units: dict[str, str], file: str | None, position: int | None, record_id: str | None) -> str:
+    unit = units.get(Path(file or "").name.partition("#")[0], "record")
+    number = (position or 0) + 1
     return f"{unit} {number} ({record_id})" if record_id else f"{unit} {number}"

@@ -7,6 +7,7 @@ profiles stay loaded.
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -28,6 +29,7 @@ from quit.stages.labelling.answers import Answers
 from quit.stages.labelling.passages import enumerate_passages, passage_texts, permutation_table
 from quit.stages.leaks.find import Finding
 from quit.stages.leaks.find import find_leaks as find_leaks_in_hints
+from quit.text.words import counted
 
 
 def _models(profile: str) -> Models:
@@ -193,7 +195,8 @@ def evaluate_run(
         Metric -> mean over the questions of ``qrels``.
 
     Raises:
-        InputError: A file cannot be read, or a line of it.
+        InputError: A file or a line cannot be read, or no question of the run has qrels (a warning where some have
+            none).
         SettingsError: A metric is unknown.
     """
     relevance = read_qrels(Path(qrels)) if isinstance(qrels, str | Path) else qrels
@@ -202,4 +205,12 @@ def evaluate_run(
         query: sorted(ranked, key=lambda document: -ranked[document]) if isinstance(ranked, Mapping) else list(ranked)
         for query, ranked in scores.items()
     }
+    if unknown := [query for query in rankings if query not in relevance]:
+        fault = (
+            f"{len(unknown)} of the run's {counted(len(rankings), 'question')} are not in the qrels, "
+            f"such as {', '.join(map(repr, unknown[:3]))}"
+        )
+        if len(unknown) == len(rankings):
+            raise InputError(f"{fault}. Ids of the qrels are like {next(iter(relevance), 'none')!r}.")
+        warnings.warn(f"{fault}: not scored.", stacklevel=2)
     return {text: mean(list(run_values(rankings, relevance, Measure.parse(text)).values())) for text in metrics}

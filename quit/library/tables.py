@@ -207,14 +207,15 @@ class Tables:
         """
         from quit.export import FineTuning
         from quit.export import export as export_tables
+        from quit.export.card_facts import licence_header
         from quit.export.push import Target, token
         from quit.library.progress import working
 
         formats, choices = [formats] if isinstance(formats, str) else list(formats), FineTuning(**fine_tuning)
         if push is None and (public or dry_run):
-            raise SettingsError(f"{'--public' if public else '--dry-run'} goes with --push ORG/NAME.")
+            raise SettingsError(f"{'public' if public else 'dry-run'} goes with push: name ORG/NAME.")
         if push is not None and "huggingface" not in formats:
-            raise SettingsError("--push publishes the format huggingface: name it in --format.")
+            raise SettingsError("push publishes the format huggingface: name that format too.")
         target = Target(push, public) if push is not None else None
         if target and not dry_run:
             token()
@@ -233,12 +234,12 @@ class Tables:
                 card=about.model_copy(update={"repository": target.repository}) if target else about,
                 benchmark=Path(benchmark) if benchmark else None,
             )
-        formats_written = [
-            {"format": each.format, "files": len(each.files), "bytes": sum(entry.bytes for entry in each.files)}
-            for each in manifests
-        ]
+        formats_written = [{"format": each.format, **_size(Path(out, each.format))} for each in manifests]
         facts = {"out": str(out), "formats": formats_written}
-        return {**facts, "published": _published(Path(out, "huggingface"), target, dry_run)} if target else facts
+        if not target:
+            return facts
+        licence = licence_header(labelled, about)["license"]
+        return {**facts, "published": {**_published(Path(out, "huggingface"), target, dry_run), "licence": licence}}
 
     def _labelled(self, card: Path | None) -> tuple[Any, Settings, Any]:
         """Return the labelled tables, the settings of their models, and the card's."""
@@ -397,6 +398,12 @@ def _encoder(settings: Settings, mining: bool) -> Encoder | None:
 
 def _facts(release: Release) -> dict[str, Any]:
     return {"path": str(release.path), "name": release.name, "content_id": release.content_id}
+
+
+def _size(folder: Path) -> dict[str, int]:
+    """Return how many files an export has, its manifest included, and their bytes."""
+    sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
+    return {"files": len(sizes), "bytes": sum(sizes)}
 
 
 def _published(folder: Path, target: Any, dry_run: bool) -> dict[str, Any]:

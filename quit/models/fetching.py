@@ -62,7 +62,9 @@ def fetched_folder(name: str) -> Path:
     folder = _folder(name)
     mark = folder / MARK
     if not mark.is_file():
-        raise InputError(f"The model {name!r} was not fetched yet. Run: quit models fetch {name}")
+        raise InputError(
+            f"The model {name!r} was not fetched yet (a folder of yours is ./{name}). Run: quit models fetch {name}"
+        )
     if mark.read_text(encoding="utf-8").strip() != folder_checksum(folder):
         raise InputError(f"The model in {folder} is damaged. Delete the folder, then run: quit models fetch {name}")
     return folder

@@ -32,13 +32,13 @@ class once(Generic[Model]):
 
 def located(name: str) -> str:
     """Return where a model is: a folder, or a name on the hub. ``minilm`` comes with the program; ``smollm2`` is
-    fetched, unless there is a folder of that name. Raises :class:`InputError` for one that has to be fetched first."""
+    fetched; a folder of that name is ``./smollm2``. Raises :class:`InputError` for one that is not fetched yet."""
     if name == "minilm":
         return str(model_folder())
+    if name in FETCHABLE:
+        return str(fetched_folder(name))
     folder = Path(name).expanduser()
-    if folder.is_dir():
-        return str(folder)
-    return str(fetched_folder(name)) if name in FETCHABLE else name
+    return str(folder) if folder.is_dir() else name
 
 
 def load(name: str, make: Callable[[str], Model], what: str = "The model") -> Model:

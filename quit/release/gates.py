@@ -84,9 +84,7 @@ def check(subject: Subject, waivers: Mapping[str, str] | None = None) -> list[Ga
         if name not in GATES:
             raise SettingsError(f"There is no gate {name!r}.{did_you_mean(name, list(GATES))}")
         if not reason.strip():
-            raise SettingsError(
-                f"The waiver of {name!r} needs a reason: --waive {name}='...'. It is published with the data."
-            )
+            raise SettingsError(f"The waiver of {name!r} needs a reason ({name}='...'). It is published with the data.")
 
     def examined(gate: Gate) -> GateResult:
         try:
@@ -109,7 +107,7 @@ def parse_waivers(texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         name, separator, reason = text.partition("=")
         if not separator:
-            raise SettingsError(f"--waive {text!r} has no '='. Write it as --waive unjudged-answer='why it may pass'.")
+            raise SettingsError(f"The waiver {text!r} has no '='. Write it as unjudged-answer='why it may pass'.")
         reasons[name.strip()] = reason
     return reasons
 
@@ -118,9 +116,7 @@ def release_settings(texts: Sequence[str]) -> dict[str, Any]:
     """Return the values of ``release.KEY=VALUE`` texts, by key. Raises ``SettingsError`` for any other setting."""
     for text in texts:
         if not text.strip().startswith("release."):
-            raise SettingsError(
-                f"--set {text!r}: only release settings can change here; for others run quit build again."
-            )
+            raise SettingsError(f"{text!r}: only release settings can change here; for others build again.")
     section = load("embedded", texts).settings.release
     return {key: getattr(section, key) for key in (text.partition("=")[0].strip()[len("release.") :] for text in texts)}
 

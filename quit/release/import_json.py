@@ -135,7 +135,7 @@ class ReleaseFiles:
                 name = describe(record.get("id") if isinstance(record, dict) else record)
                 reason = f"{first_fault(error)}." if isinstance(error, ValidationError) else error
                 raise InputError(
-                    f"{path}, record {position} (id: {name}): {reason} Correct the file, or leave the question out."
+                    f"{path}, record {position + 1} (id: {name}): {reason} Correct the file, or leave the question out."
                 ) from None
             advance("questions")
 

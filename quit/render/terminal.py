@@ -15,14 +15,14 @@ WIDEST = 10_000  # columns: more than any line needs
 OUT = SafeConsole(highlight=False, width=None if sys.stdout.isatty() else WIDEST)
 
 
-def show(pieces: Iterable[Table | str], out: SafeConsole | None = None) -> None:
-    """Print tables and sentences, each after a blank line except the first."""
+def show(pieces: Iterable[Table | str], out: SafeConsole | None = None, fold: bool = False) -> None:
+    """Print tables and sentences, each after a blank line except the first. ``fold``: break names to fit a terminal."""
     out = out or OUT
     for position, piece in enumerate(pieces):
         if position:
             out.print()
         if isinstance(piece, Table):
-            _show(piece, out)
+            _show(piece, out, fold and out.is_terminal)
         else:
             sentence(piece, out)
 
@@ -33,20 +33,20 @@ def sentence(text: str, out: SafeConsole | None = None) -> None:
     out.print(escape(wrapped(text, out.width if out.is_terminal else WIDEST)), soft_wrap=True)
 
 
-def _show(table: Table, out: SafeConsole) -> None:
+def _show(table: Table, out: SafeConsole, fold: bool) -> None:
     """Print a table as wide as the terminal, and where its names need more, as wide as it has to be."""
     grid = rich.Table(title=table.title or None, title_justify="left", box=None, pad_edge=False, header_style="bold")
     for place, head in enumerate(table.heads):
         left, wraps = not place or place in table.text, place in table.text
-        grid.add_column(head, justify="left" if left else "right", no_wrap=not wraps)
+        grid.add_column(head, justify="left" if left else "right", no_wrap=not (wraps or fold), overflow="fold")
     for row in table.cells:
         grid.add_row(*map(escape, row))
     options = out.options.update(width=WIDEST)
-    for column in grid.columns:
+    for column in () if fold else grid.columns:
         cells = [out.measure(cell, options=options) for cell in (column.header, *column.cells)]
         column.min_width = max(cell.maximum if column.no_wrap else cell.minimum for cell in cells)
     measured = out.measure(grid, options=options)
-    grid.width = min(max(out.width, measured.minimum), measured.maximum)
+    grid.width = min(out.width if fold else max(out.width, measured.minimum), measured.maximum)
     with out.capture() as printed:
         out.print(grid, crop=False)
     for line in printed.get().splitlines():

@@ -84,7 +84,7 @@ def load(profile: str = "embedded", overrides: Sequence[str] = ()) -> Loaded:
     for override in overrides:
         key, separator, text = override.partition("=")
         if not separator or not key:
-            raise SettingsError(f"--set {override!r} has no '='. Write it as --set {key.strip() or 'KEY'}=VALUE.")
+            raise SettingsError(f"The setting {override!r} has no '='. Write it as {key.strip() or 'KEY'}=VALUE.")
         _set(values, key.strip(), text.strip())
         origins[key.strip()] = "--set"
     return Loaded(parse(values), path.stem, origins)
@@ -119,19 +119,15 @@ def _set(values: dict[str, Any], key: str, text: str) -> None:
     for step in path:
         if isinstance(section, list):
             if not step.isdigit() or int(step) > len(section):
-                raise SettingsError(
-                    f"--set {key}: there is no entry {step}; the list has {len(section)}, counted from 0."
-                )
+                raise SettingsError(f"{key}: there is no entry {step}; the list has {len(section)}, counted from 0.")
             section += [{}] if int(step) == len(section) else []  # one more entry
             section = section[int(step)]
         else:
             section = section.setdefault(step, [] if step in LISTS else {})
         if not isinstance(section, dict | list):
-            raise SettingsError(f"--set {key}: {step} is a value, not a section.")
+            raise SettingsError(f"{key}: {step} is a value, not a section.")
     if isinstance(section, list):
-        raise SettingsError(
-            f"--set {key}: {'.'.join(path)} is a list; name one entry and its key, such as readers.0.{last}."
-        )
+        raise SettingsError(f"{key}: {'.'.join(path)} is a list; name one entry and its key, such as readers.0.{last}.")
     section[last] = value
 
 

@@ -306,7 +306,8 @@ def unusable(path: Path, expected: str, reasons: Counter[str], first: Iterable[s
         return InputError(f"{path} holds no record. Expected {expected}.")
     counts = ", ".join(f"{reason} {count}" for reason, count in reasons.most_common())
     faults = " ".join(list(first)[:3])
-    return InputError(f"{path} holds no usable record ({counts}). Expected {expected}. First faults: {faults}")
+    other = " Or is it of kind jsonl?" if path.suffix == ".jsonl" and not expected.startswith("JSON Lines") else ""
+    return InputError(f"{path} holds no usable record ({counts}). Expected {expected}.{other} First faults: {faults}")
 
 
 def _finish(draft: DraftRecord, source: str, item: Item) -> SourceRecord:

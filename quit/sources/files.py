@@ -118,7 +118,7 @@ def json_items(path: Path, expected: str, marks: frozenset[str]) -> Iterator[Ite
     if not isinstance(value, dict):
         raise InputError(f"{path} holds {describe(value)}; expected {expected}.")
     if marks & value.keys():
-        yield Item(value, 0, path.name, "record 0")
+        yield Item(value, 0, path.name, "record 1")
         return
     yield from _object(value, path)
 
@@ -222,7 +222,7 @@ def _object(value: dict[str, Any], path: Path) -> Iterator[Item]:
         # Splits number their records independently, so each counts as a separate file.
         file = f"{path.name}#{key[:MAX_QUOTE]}" if many else path.name
         for record in part if isinstance(part, list) else [part]:
-            yield Item(record, position, file, f"record {position}", key=None if isinstance(part, list) else key)
+            yield Item(record, position, file, f"record {position + 1}", key=None if isinstance(part, list) else key)
             position += 1
 
 
@@ -230,14 +230,14 @@ def _array(text: str, start: int, path: Path, expected: str, decoder: json.JSOND
     at = _skip(text, start + 1)
     position = 0
     while not text.startswith("]", at):
-        value, at = _decode(text, at, path, expected, f"record {position}", decoder)
-        yield Item(value, position, path.name, f"record {position}")
+        value, at = _decode(text, at, path, expected, f"record {position + 1}", decoder)
+        yield Item(value, position, path.name, f"record {position + 1}")
         position += 1
         at = _skip(text, at)
         if text.startswith(",", at):
             at = _skip(text, at + 1)
         elif not text.startswith("]", at):
-            raise _broken(text, at, path, expected, f"after record {position - 1}", "expected ',' or ']'")
+            raise _broken(text, at, path, expected, f"after record {position}", "expected ',' or ']'")
     if (rest := _skip(text, at + 1)) < len(text):
         raise _broken(text, rest, path, expected, "after the end of the array", "unexpected text")
 

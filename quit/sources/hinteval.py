@@ -112,5 +112,5 @@ def _items(path: Path) -> Iterator[Item]:
             raise InputError(f"{path}: subset {quote(name)} has no 'instances'. Expected {EXPECTED}.")
         label = f"{path.name}#{name[:MAX_QUOTE]}" if len(subsets) > 1 else path.name
         for key, instance in instances.items():
-            yield Item(instance, position, label, f"subset {quote(name)}, instance {position}", key=key)
+            yield Item(instance, position, label, f"subset {quote(name)}, instance {position + 1}", key=key)
             position += 1

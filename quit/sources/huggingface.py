@@ -60,7 +60,7 @@ def _items(path: Path) -> Iterator[Item]:
         for split, rows in splits.items():
             file = path.name if len(splits) == 1 else f"{path.name}#{split}"
             for position, row in enumerate(rows):
-                yield Item(row, position, file, f"split {split}, row {position}")
+                yield Item(row, position, file, f"split {split}, row {position + 1}")
     except (*_DAMAGED, pa.ArrowException, datasets.exceptions.DatasetsError) as error:
         reason = " ".join(str(error).split())[:300] or "a file is empty"
         raise InputError(f"{path} could not be read as a dataset ({reason}); expected {EXPECTED}.") from error

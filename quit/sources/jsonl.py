@@ -69,7 +69,7 @@ def _parquet(path: Path) -> Iterator[Item]:
         with pq.ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=1000):
                 for row in batch.to_pylist():
-                    yield Item(row, position, path.name, f"row {position}")
+                    yield Item(row, position, path.name, f"row {position + 1}")
                     position += 1
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} is not a readable Parquet file ({error}); expected {EXPECTED}.") from None

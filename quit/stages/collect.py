@@ -153,8 +153,8 @@ def _fault(question: RawQuestion, first: dict[tuple[str, str, str], int]) -> Rej
     identity = (question.source, question.file, question.record_id)
     if identity in first:
         detail = (
-            f"Id {quote(question.record_id)} stands at position {first[identity]} of {quote(question.file)} (counted "
-            "from 0) already: give each record a unique id."
+            f"Id {quote(question.record_id)} is that of record {first[identity] + 1} of "
+            f"{quote(question.file)} already: give each record a unique id."
         )
         return _reject(question, "record", "duplicate_id", detail)
     first[identity] = question.position
@@ -336,7 +336,7 @@ def _row(reject: Reject) -> dict:
 
 def _nothing_left(seen: int, rejects: list[Reject], min_hints: int) -> str:
     if not seen:
-        return "The collection is empty: no source holds a record. Give at least one with --source KIND:PATH."
+        return "The collection is empty: no source holds a record. Give at least one (KIND:PATH)."
     counts = ", ".join(
         f"{reason} {count}" for reason, count in Counter(reject.reason for reject in rejects).most_common()
     )

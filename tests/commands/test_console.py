@@ -85,6 +85,13 @@ def test_an_unknown_price_is_no_price_of_zero(drawn: SimpleNamespace) -> None:
     assert "0.00" not in drawn.text()
 
 
+def test_the_rows_of_a_query_fit_a_terminal(drawn: SimpleNamespace) -> None:
+    row = {f"name_of_column_{n}": [value] for n, value in enumerate(["x" * 100, 2**60, ["a", "b"], "w " * 40, None])}
+    console.print_rows(pa.table(row))
+    lines = _lines(drawn)
+    assert "".join(lines).count("x") == 100 and (len(lines) == 2) is not drawn.terminal
+
+
 HOSTILE = "\x1b[2J\x1b]8;;x\x07\x00\x9b1m\u202e"
 
 

@@ -23,6 +23,8 @@ def test_a_dry_run_lists_files_with_sizes_and_needs_no_token(call, release, monk
     folder = Path("E/huggingface")
     sizes = {path.relative_to(folder).as_posix(): path.stat().st_size for path in folder.rglob("*") if path.is_file()}
     listed = [line.split() for line in done.out.splitlines() if line.startswith(" ")]
+    assert done.out.startswith(f"E/huggingface: {len(sizes)} files, ")
+    assert "The licence is unknown: set licence in a [card] block" in done.out
     *files, total = listed
     assert {name: int(size.replace(",", "")) for size, name in files} == sizes
     assert " ".join(total) == f"{sum(sizes.values()):,} bytes in {len(sizes)} files would go to org/rivers (private)"
@@ -55,10 +57,10 @@ def test_it_is_published_and_told(call, release, monkeypatch) -> None:
     ("arguments", "said"),
     [
         (["--push", "org/x"], "HF_TOKEN is not set"),
-        (["--push", "x"], "--push 'x': write ORG/NAME"),
-        (["--push", "org/x", "-f", "beir"], "--push publishes the format huggingface"),
-        (["--public"], "--public goes with --push"),
-        (["--dry-run"], "--dry-run goes with --push"),
+        (["--push", "x"], "Repository 'x': write ORG/NAME"),
+        (["--push", "org/x", "-f", "beir"], "push publishes the format huggingface"),
+        (["--public"], "public goes with push"),
+        (["--dry-run"], "dry-run goes with push"),
         (["--card", "none.toml"], "The profile none.toml does not exist"),
     ],
 )

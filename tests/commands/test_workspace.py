@@ -1,5 +1,6 @@
-"""``quit workspace``: gc as it is typed (what it does is tested in tests/operations)."""
+"""Commands about a workspace as they are typed (what gc does is tested in tests/operations)."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -19,3 +20,15 @@ def test_gc_lists_first_and_removes_when_told(call, tmp_path: Path) -> None:
     assert current.with_name("00aa").is_dir()
     assert "freed" in call("workspace", "gc", "-w", workspace.path, "--remove").out
     assert not current.with_name("00aa").exists() and current.is_dir()
+
+
+def test_settings_are_those_of_the_last_build(call, tmp_path: Path) -> None:
+    workspace = tiny.workspace(tmp_path / "W")
+    unbuilt = call("settings", "-w", workspace.path)
+    assert unbuilt.code == 3 and "has not been built yet" in unbuilt.err
+    build = {"profile": "paper", "overrides": ["judge.threshold=0.6"], "sources": ["starter"]}
+    (workspace.path / "build.json").write_text(json.dumps(build))
+    rows = call("settings", "-w", workspace.path, "--set", "split.seed=a", "--json").json()
+    origins = {row["key"]: (row["value"], row["origin"]) for row in rows}
+    assert origins["judge.threshold"] == (0.6, "--set") and origins["split.seed"] == ("a", "--set")
+    assert origins["models.equivalence"] == ("bem", "profile paper")

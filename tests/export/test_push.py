@@ -43,7 +43,7 @@ def test_the_export_and_no_more_is_published_privately_and_replaces_its_own_file
 
 def test_nothing_goes_to_a_public_repository_unless_that_is_asked_for(folder, server):
     server.repositories["org/data"] = {"private": False, "files": {}}
-    with pytest.raises(SettingsError, match="exists and is public: pass --public"):
+    with pytest.raises(SettingsError, match="exists and is public: pass public"):
         push(folder, Target("org/data"))
     assert server.repositories["org/data"]["files"] == {}
     push(folder, Target("org/data", public=True))

@@ -175,7 +175,7 @@ def test_hard_negatives_are_the_nearest_questions_and_topped_up_where_there_are_
 
 @pytest.mark.parametrize(
     ("given", "message"),
-    [({"positives": 0}, "--positives must be 1 to 200, not 0"), ({"negatives": 201}, "--negatives must be"),
+    [({"positives": 0}, "^positives must be 1 to 200, not 0"), ({"negatives": 201}, "^negatives must be"),
      ({"kind": "hart"}, "Did you mean 'hard'"), ({"miner": "bm52"}, "Did you mean 'bm25'")],
 )  # fmt: skip
 def test_wrong_choices_are_named(given, message):
@@ -238,7 +238,7 @@ def test_an_export_mined_with_an_encoder_says_so(awkward, tmp_path):
     ("split", "wanted", "error", "said"),
     [
         ({"q1": "train", "q2": "test"}, FineTuning(), InputError, "nothing to fine-tune on"),
-        (AWKWARD, FineTuning(1, 1, "hard", "encoder"), SettingsError, "--miner bm25"),
+        (AWKWARD, FineTuning(1, 1, "hard", "encoder"), SettingsError, "the miner bm25"),
     ],
 )
 def test_what_cannot_be_is_refused(split, wanted, error, said, tmp_path):

@@ -50,6 +50,10 @@ def test_runs_are_evaluated_as_trec_eval_does(tmp_path: Path) -> None:
     theirs = pytrec_eval.RelevanceEvaluator(qrels, {"recip_rank", "recall.10"}).evaluate(run)
     for name, other in (("MRR@10", "recip_rank"), ("Recall@10", "recall_10")):
         assert ours[name] == pytest.approx(sum(values[other] for values in theirs.values()) / 2)
+    with pytest.warns(UserWarning, match="^1 of the run's 2 questions are not in the qrels, such as 'Q9': not scored"):
+        assert quit.evaluate_run({"q1": ["d1"], "Q9": ["d1"]}, {"q1": {"d1": 2}}, ["Hit@1"]) == {"Hit@1": 1.0}
+    with pytest.raises(InputError, match=r"^4 of the run's 4 questions .* 'a', 'b', 'c'\. Ids of the qrels are .*'q1'"):
+        quit.evaluate_run({question: ["d1"] for question in "abcd"}, qrels)
     (tmp_path / "qrels").write_text("q1 d2 2\n")
     with pytest.raises(InputError, match="qrels, line 1 has [0-9] columns"):
         quit.evaluate_run(run, tmp_path / "qrels")

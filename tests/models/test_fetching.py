@@ -71,7 +71,9 @@ def test_a_model_that_is_unknown_or_was_not_fetched_is_named(index: Path, tmp_pa
     monkeypatch.chdir(tmp_path)
     Path("smollm2").mkdir()
     Path("minilm").mkdir()
-    assert located("smollm2") == "smollm2" and located("minilm") != "minilm"
+    assert located("./smollm2") == "smollm2" and located("minilm") != "minilm"
+    with pytest.raises(InputError, match="a folder of yours is ./smollm2"):
+        located("smollm2")
 
 
 def test_too_little_memory_and_a_damaged_folder_are_told(index: Path, tmp_path: Path, monkeypatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 from quit.errors import SettingsError
 from quit.release.gates import GATES, check, coverage, parse_waivers, release_settings, with_release_settings
 from quit.settings import Leakage
-from quit.stages.leaks.containment import stands_in_a_passage
+from quit.stages.leaks.containment import hints_of_occurrence
 from tests.release import small
 
 
@@ -108,7 +108,7 @@ def test_answers_in_passages_are_those_of_a_search_through_every_passage() -> No
         hints = [" ".join(draw.choices(words, k=draw.randint(1, 2))) for _ in range(3)]
         answer = " ".join(draw.choices(words, k=draw.randint(1, 4)))
         texts = [" ".join(some).casefold() for size in (1, 2, 3) for some in permutations(hints, size)]
-        found = stands_in_a_passage(answer, hints)
+        found = hints_of_occurrence(answer, hints)
         assert (found is not None) == any(answer.casefold() in text for text in texts), (answer, hints)
         if found is not None:
             assert answer.casefold() in " ".join(hints[place] for place in found).casefold()

@@ -107,7 +107,7 @@ def test_a_fault_names_file_question_field_and_remedy(name: str, tmp_path: Path)
     spoil(questions)
     with pytest.raises(InputError, match=said) as raised:
         read(write(tmp_path, questions))
-    assert "test.json, record 0 (id: " in str(raised.value)
+    assert "test.json, record 1 (id: " in str(raised.value)
     assert str(raised.value).endswith("Correct the file, or leave the question out.")
 
 

@@ -80,7 +80,7 @@ def test_a_malformed_record_is_rejected_with_its_place_and_costs_no_other(tmp_pa
     (reject,) = bad.rejects
     assert (reject.stage, reject.kind, reject.reason) == ("collect", "record", reason)
     assert words in reject.detail and len(reject.detail) < 400
-    assert reject.detail.startswith({"jsonl": "line 1: ", "triviahg": "record 0: "}.get(kind, ""))
+    assert reject.detail.startswith({"jsonl": "line 1: ", "triviahg": "record 1: "}.get(kind, ""))
     assert (reject.source, reject.position) == (kind, 0) and reject.file.startswith("s.json")
     assert reject.record_id in ("q1", None)
 

@@ -64,7 +64,7 @@ def test_a_row_that_is_no_question_is_rejected(tmp_path):
     good, bad = rows(2)
     datasets.Dataset.from_list([good, bad | {"answers": None}]).save_to_disk(tmp_path / "d")
     first, second = huggingface.read(tmp_path / "d")
-    assert first.question and second.rejects[0].reason == "missing_field" and "row 1" in second.rejects[0].detail
+    assert first.question and second.rejects[0].reason == "missing_field" and "row 2" in second.rejects[0].detail
 
 
 def _card(text):

@@ -1,4 +1,4 @@
-"""Which valid answers a passage holds, found without writing any passage out: as whole words, or as letters."""
+"""Valid answers in passages, as whole words or as letters, found without building the passages."""
 
 from __future__ import annotations
 
@@ -17,57 +17,57 @@ def is_word_of(answer: str, word: str) -> bool:
 def contained_in(answer: str, hints: Sequence[str], gold: bool, settings: Leakage) -> tuple[int, ...] | None:
     """Return the positions of the hints that hold an answer by the leakage filter's own rule, or None.
 
-    What a model or another lexical rule finds is not looked for. ``bem``: a content word is the answer. ``full``: the
+    Models and other lexical rules are not used. ``bem``: a content word is the answer. ``full``: the
     answer's words are in a hint; of a gold answer (``gold``), with ``leakage.contained``, its letters anywhere in a
     passage are enough.
     """
     if settings.method == "full" and settings.contained and gold:
-        return stands_in_a_passage(answer, hints)
+        return hints_of_occurrence(answer, hints)
     for position, hint in enumerate(hints):
         if settings.method == "bem":
-            held = any(is_word_of(answer, word) for word in content_words(hint))
+            contains = any(is_word_of(answer, word) for word in content_words(hint))
         else:
-            held = next(RULES["exact"](hint, answer, ""), None) is not None
-        if held:
+            contains = next(RULES["exact"](hint, answer, ""), None) is not None
+        if contains:
             return (position,)
     return None
 
 
 def content_words(hint: str) -> list[str]:
     """Return the distinct words of a hint that are not stop words, in order. In capitals a stop word is a name: US."""
-    words = dict.fromkeys(hint[slice(*where)] for where in word_spans(hint))
+    words = dict.fromkeys(hint[slice(*offsets)] for offsets in word_spans(hint))
     return [word for word in words if word.casefold() not in STOP_WORDS or (word.isupper() and len(word) > 1)]
 
 
-def stands_in_a_passage(answer: str, hints: Sequence[str]) -> tuple[int, ...] | None:
+def hints_of_occurrence(answer: str, hints: Sequence[str]) -> tuple[int, ...] | None:
     """Return the positions of the hints that hold an answer, in reading order, or None.
 
     A passage is an ordered selection of different hints, joined by one space. An answer lies inside a hint, or begins
     with the end of one, runs through any number of whole others and ends with the beginning of another. Case does not
     count.
     """
-    wanted, folded = answer.casefold(), [hint.casefold() for hint in hints]
+    target, folded = answer.casefold(), [hint.casefold() for hint in hints]
     for position, hint in enumerate(folded):
-        if wanted in hint:
+        if target in hint:
             return (position,)
-    spaces = [place for place, letter in enumerate(wanted) if letter == " "]
+    spaces = [index for index, letter in enumerate(target) if letter == " "]
     for position, hint in enumerate(folded):
         for space in spaces:
-            if hint.endswith(wanted[:space]):
-                found = _goes_on(wanted[space + 1 :], folded, (position,))
-                if found:
-                    return found
+            if hint.endswith(target[:space]):
+                positions = _continuation(target[space + 1 :], folded, (position,))
+                if positions:
+                    return positions
     return None
 
 
-def _goes_on(rest: str, hints: Sequence[str], used: tuple[int, ...]) -> tuple[int, ...] | None:
+def _continuation(rest: str, hints: Sequence[str], path: tuple[int, ...]) -> tuple[int, ...] | None:
     for position, hint in enumerate(hints):
-        if position in used:
+        if position in path:
             continue
         if hint.startswith(rest):
-            return (*used, position)
+            return (*path, position)
         if rest.startswith(hint + " "):
-            found = _goes_on(rest[len(hint) + 1 :], hints, (*used, position))
-            if found:
-                return found
+            positions = _continuation(rest[len(hint) + 1 :], hints, (*path, position))
+            if positions:
+                return positions
     return None

@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from quit.models.protocols import Encoder, Equivalence, Pair
 from quit.settings import Leakage
-from quit.stages.leaks.containment import content_words, is_word_of, stands_in_a_passage
-from quit.stages.leaks.rules import VERSION, for_rules_alone, lexical_leaks
+from quit.stages.leaks.containment import content_words, hints_of_occurrence, is_word_of
+from quit.stages.leaks.rules import VERSION, lexical_leaks, rules_only
 from quit.text.normalize import STOP_WORDS, normalize_answer, stem, word_spans
 from quit.text.normalize import words as words_of
 
@@ -44,36 +44,30 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """What a person said of one hint; ``span`` and ``answer`` None: any. ``leaks`` is the decision."""
+    """A person's decision on one hint (``leaks``); ``span`` and ``answer`` None: any."""
 
     leaks: bool
     span: str | None = None
     answer: str | None = None
 
-    def meets(self, span: str, answer: str) -> bool:
-        """Whether it speaks of this span and answer, as they are compared everywhere (case and articles do not
-        count)."""
+    def applies_to(self, span: str, answer: str) -> bool:
+        """Whether it concerns this span and answer, compared without case and articles."""
         pairs = ((self.span, span), (self.answer, answer))
-        return all(mine is None or normalize_answer(mine) == normalize_answer(other) for mine, other in pairs)
+        return all(own is None or normalize_answer(own) == normalize_answer(other) for own, other in pairs)
 
 
 def overrides_by_hint(overrides: pa.Table | None) -> dict[str, list[Override]]:
-    """Return hint id -> what people said of it, from the rows of the table ``overrides`` in force and of kind
-    ``leak``."""
-    said: dict[str, list[Override]] = {}
+    """Return hint id -> overrides, from the rows of the table ``overrides`` in force and of kind ``leak``."""
+    by_hint: dict[str, list[Override]] = {}
     for row in overrides.to_pylist() if overrides is not None else ():
         override = Override(row["decision"] == "leak", row["span"], row["answer"])
-        said.setdefault(row["hint_id"], []).append(override)
-    return said
+        by_hint.setdefault(row["hint_id"], []).append(override)
+    return by_hint
 
 
 @dataclass(frozen=True, slots=True)
 class LeakItem:
-    """One question to check: ``answers`` are all its valid answers, ``overrides`` what people said of each hint (none:
-    nothing).
-
-    ``hint_ids`` are there for whoever has to look the overrides up.
-    """
+    """One question to check: ``answers`` are all its valid answers, ``overrides`` and ``hint_ids`` are by hint."""
 
     question: str
     answers: Sequence[str]
@@ -81,7 +75,7 @@ class LeakItem:
     overrides: Sequence[Sequence[Override]] = ()
     hint_ids: Sequence[str] = ()
 
-    def said(self) -> Sequence[Sequence[Override]]:
+    def rulings(self) -> Sequence[Sequence[Override]]:
         """Return the overrides of each hint."""
         return self.overrides or [()] * len(self.hints)
 
@@ -97,7 +91,7 @@ def find_leaks(
 ) -> list[list[Finding]]:
     """Return the findings of each hint, most certain first, overridden ones last.
 
-    ``answers``: all valid answers of the question. ``overrides``: what people said of each hint.
+    ``answers``: all valid answers of the question. ``overrides``: of each hint.
     """
     return find_leaks_of([LeakItem(question, answers, hints, overrides or ())], equivalence, encoder, settings)[0]
 
@@ -105,57 +99,64 @@ def find_leaks(
 def find_leaks_of(
     items: Sequence[LeakItem], equivalence: Equivalence | None, encoder: Encoder | None, settings: Leakage
 ) -> list[list[list[Finding]]]:
-    """Return what :func:`find_leaks` returns of each item. Models get the texts of all items at once, which is far
-    quicker.
+    """Return what :func:`find_leaks` returns for each item. Models get the texts of all items at once, for speed.
 
     Without models, rules alone find leaks (with ``bem``: words that are the answer itself).
     """
-    certain, ask = (_same_words, _ask_words) if settings.method == "bem" else (_by_rules, _ask)
-    found = [[certain(item, hint, said) for hint, said in zip(item.hints, item.said(), strict=True)] for item in items]
-    asked = [] if equivalence is None else ask(items, found, encoder, settings)
-    if asked and equivalence is not None:
-        pairs = [Pair(items[place].question, answer, span) for place, _, span, answer in asked]
-        for (place, row, span, answer), probability in zip(asked, equivalence.probability(pairs), strict=True):
-            known = any((leak.span, leak.answer) == (span, answer) for leak in found[place][row])
-            if probability >= settings.threshold and not known:
+    bem = settings.method == "bem"
+    certain, uncertain = (_same_words, _words_for_model) if bem else (_by_rules, _spans_for_model)
+    findings = [
+        [certain(item, hint, ruling) for hint, ruling in zip(item.hints, item.rulings(), strict=True)] for item in items
+    ]
+    candidates = [] if equivalence is None else uncertain(items, findings, encoder, settings)
+    if candidates and equivalence is not None:
+        pairs = [Pair(items[position].question, answer, span) for position, _, span, answer in candidates]
+        for (position, row, span, answer), probability in zip(candidates, equivalence.probability(pairs), strict=True):
+            duplicate = any((leak.span, leak.answer) == (span, answer) for leak in findings[position][row])
+            if probability >= settings.threshold and not duplicate:
                 leak = Finding(span, answer, float(probability), "equivalence", equivalence.identity)
-                found[place][row].append(_judged(leak, items[place].said()[row]))
+                findings[position][row].append(_overrule(leak, items[position].rulings()[row]))
     if settings.contained and settings.method == "full":
-        for item, rows in zip(items, found, strict=True):
+        for item, rows in zip(items, findings, strict=True):
             _add_contained(item, rows)
-    return [[sorted(leaks, key=lambda leak: (leak.overridden, -leak.probability)) for leaks in rows] for rows in found]
+    return [
+        [sorted(leaks, key=lambda leak: (leak.overridden, -leak.probability)) for leaks in rows] for rows in findings
+    ]
 
 
-def _add_contained(item: LeakItem, found: list[list[Finding]]) -> None:
+def _add_contained(item: LeakItem, findings: list[list[Finding]]) -> None:
     """Add a finding where an answer is in a hint as letters and nothing else was found to give it away there.
 
     A passage joins hints by spaces, so an answer can also begin at the end of one hint and continue at the start of
     another; the finding is then the first one's.
     """
-    said = item.said()
+    overrides = item.rulings()
     for answer in item.answers:
-        within = [row for row, hint in enumerate(item.hints) if stands_in_a_passage(answer, [hint])]
-        across = () if within else stands_in_a_passage(answer, item.hints) or ()
-        for row in within or across[:1]:
-            if not any(leak.answer == answer for leak in found[row]):
-                found[row].append(_judged(Finding(answer, answer, 1.0, CONTAINED, RULES_IDENTITY), said[row]))
+        inside = [row for row, hint in enumerate(item.hints) if hints_of_occurrence(answer, [hint])]
+        across = () if inside else hints_of_occurrence(answer, item.hints) or ()
+        for row in inside or across[:1]:
+            if not any(leak.answer == answer for leak in findings[row]):
+                findings[row].append(_overrule(Finding(answer, answer, 1.0, CONTAINED, RULES_IDENTITY), overrides[row]))
 
 
 def _same_words(item: LeakItem, hint: str, overrides: Sequence[Override]) -> list[Finding]:
-    """Return what people find in one hint, and its words that are an answer: those no model need judge."""
-    hits = _said_by_people(hint, item.answers, overrides)
+    """Return people's findings in one hint, and its words that are an answer, which no model needs to judge."""
+    findings = _findings_of_people(hint, item.answers, overrides)
     for answer in item.answers:
-        known = {(finding.span, finding.answer) for finding in hits}
-        hits += [
+        existing = {(finding.span, finding.answer) for finding in findings}
+        findings += [
             Finding(word, answer, 1.0, "exact", WORDS_IDENTITY)
             for word in content_words(hint)
-            if is_word_of(answer, word) and (word, answer) not in known
+            if is_word_of(answer, word) and (word, answer) not in existing
         ]
-    return [_judged(finding, overrides) for finding in hits]
+    return [_overrule(finding, overrides) for finding in findings]
 
 
-def _ask_words(
-    items: Sequence[LeakItem], found: Sequence[Sequence[Sequence[Finding]]], encoder: Encoder | None, settings: Leakage
+def _words_for_model(
+    items: Sequence[LeakItem],
+    findings: Sequence[Sequence[Sequence[Finding]]],
+    encoder: Encoder | None,
+    settings: Leakage,
 ) -> list[tuple[int, int, str, str]]:
     """Return (item, hint, word, answer) for the equivalence model: every word of every hint with each answer."""
     return [
@@ -164,82 +165,82 @@ def _ask_words(
         for row, hint in enumerate(item.hints)
         for word in content_words(hint)
         for answer in item.answers
-        if not any((leak.span, leak.answer) == (word, answer) for leak in found[position][row])
+        if not any((leak.span, leak.answer) == (word, answer) for leak in findings[position][row])
     ]
 
 
 def _by_rules(item: LeakItem, hint: str, overrides: Sequence[Override]) -> list[Finding]:
-    """Return what people and the lexical rules find in one hint."""
-    hits = _said_by_people(hint, item.answers, overrides)
+    """Return the findings of people and lexical rules in one hint."""
+    findings = _findings_of_people(hint, item.answers, overrides)
     for answer in item.answers:
-        known = {(finding.span, finding.answer) for finding in hits}
-        hits += [
+        existing = {(finding.span, finding.answer) for finding in findings}
+        findings += [
             Finding(hit.span, answer, 1.0, hit.rule, RULES_IDENTITY)
             for hit in lexical_leaks(hint, answer, item.question)
-            if (hit.span, answer) not in known
+            if (hit.span, answer) not in existing
         ]
-    return [_judged(finding, overrides) for finding in hits]
+    return [_overrule(finding, overrides) for finding in findings]
 
 
-def _said_by_people(hint: str, answers: Sequence[str], overrides: Sequence[Override]) -> list[Finding]:
-    """Return what people call leaks; where they name no span or answer, the whole hint or the first answer stands for
-    it."""
-    named = {(one.span or hint, one.answer or answers[0]) for one in overrides if one.leaks}
-    return [Finding(span, answer, 1.0, PERSON, PERSON) for span, answer in sorted(named)]
+def _findings_of_people(hint: str, answers: Sequence[str], overrides: Sequence[Override]) -> list[Finding]:
+    """Return the leaks that people added; without a span or answer they concern the whole hint or the first answer."""
+    leaks = {(one.span or hint, one.answer or answers[0]) for one in overrides if one.leaks}
+    return [Finding(span, answer, 1.0, PERSON, PERSON) for span, answer in sorted(leaks)]
 
 
-def _judged(finding: Finding, overrides: Sequence[Override]) -> Finding:
-    """Return the finding as people see it: the override that names most of it counts, of two equal ones the one that
-    calls it a leak."""
-    about = [one for one in overrides if one.meets(finding.span, finding.answer)]
-    if finding.method == PERSON or not about:
+def _overrule(finding: Finding, overrides: Sequence[Override]) -> Finding:
+    """Return the finding, overridden if people said so. The most specific override counts; of equal ones, the leak."""
+    applicable = [one for one in overrides if one.applies_to(finding.span, finding.answer)]
+    if finding.method == PERSON or not applicable:
         return finding
-    ruling = max(about, key=lambda one: ((one.span is not None) + (one.answer is not None), one.leaks))
+    ruling = max(applicable, key=lambda one: ((one.span is not None) + (one.answer is not None), one.leaks))
     return finding if ruling.leaks else replace(finding, overridden=True)
 
 
-def _ask(
-    items: Sequence[LeakItem], found: Sequence[Sequence[Sequence[Finding]]], encoder: Encoder | None, settings: Leakage
+def _spans_for_model(
+    items: Sequence[LeakItem],
+    findings: Sequence[Sequence[Sequence[Finding]]],
+    encoder: Encoder | None,
+    settings: Leakage,
 ) -> list[tuple[int, int, str, str]]:
-    """Return (item, hint, span, answer) for the equivalence model: spans near an answer, in hints in which no finding
-    stands.
+    """Return (item, hint, span, answer) for the equivalence model: spans near an answer, in hints without a finding.
 
     Words that the question uses, and words of a longer answer itself, are not asked about: whether a part of a name
     gives it away is for the lexical rules to say ("canal" does not give away Panama Canal).
     """
-    near = _Nearness(encoder if settings.screen > -1 else None, settings.screen)
-    open_words = [
+    screen = _Nearness(encoder if settings.screen > -1 else None, settings.screen)
+    words_by_hint = [
         {
             row: candidate_spans(item.hints[row], 1)
             for row, leaks in enumerate(rows)
             if all(one.overridden for one in leaks)
         }
-        for item, rows in zip(items, found, strict=True)
+        for item, rows in zip(items, findings, strict=True)
     ]
-    near.learn(
+    screen.learn(
         [
             text
-            for item, rows in zip(items, open_words, strict=True)
+            for item, rows in zip(items, words_by_hint, strict=True)
             for text in (*item.answers, *chain.from_iterable(rows.values()))
         ]
     )
     spans: list[tuple[int, int, str, str]] = []
-    for place, (item, rows) in enumerate(zip(items, open_words, strict=True)):
-        asked_words = _stems(item.question)
+    for position, (item, rows) in enumerate(zip(items, words_by_hint, strict=True)):
+        question_stems = _stems(item.question)
         for answer in item.answers:
-            own = _stems(answer)
+            answer_stems = _stems(answer)
             longest = max(1, len(word_spans(answer))) if settings.spans else 1
             for row, single in rows.items():
                 # A span of several words is worth asking about only if one of its words is near the answer.
-                close = {word for word in single if near.close(word, answer)}
+                close = {word for word in single if screen.close(word, answer)}
                 for span in candidate_spans(item.hints[row], longest) if close else ():
                     words = _stems(span)
-                    if words <= asked_words or words <= own or close.isdisjoint(words_of(span)):
+                    if words <= question_stems or words <= answer_stems or close.isdisjoint(words_of(span)):
                         continue
-                    if not for_rules_alone(span, answer):
-                        spans.append((place, row, span, answer))
-    near.learn([span for _, _, span, _ in spans])
-    return [one for one in spans if near.close(one[2], one[3])]
+                    if not rules_only(span, answer):
+                        spans.append((position, row, span, answer))
+    screen.learn([span for _, _, span, _ in spans])
+    return [one for one in spans if screen.close(one[2], one[3])]
 
 
 class _Nearness:

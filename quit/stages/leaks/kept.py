@@ -1,4 +1,4 @@
-"""What was found in a question's hints before, kept by content: the next update checks only what changed."""
+"""Cache of findings by content: an update checks only questions that changed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from quit.settings import Leakage
 from quit.stages.leaks.find import RULES_IDENTITY, WORDS_IDENTITY, Finding, LeakItem, find_leaks_of
 
 VERSION = 1
-"""Rises where ``find`` finds something else with the same rules and models."""
+"""Rises with every change of ``find`` that changes findings under the same rules and models."""
 
 
 def kept_leaks_of(
@@ -24,8 +24,8 @@ def kept_leaks_of(
 ) -> list[list[list[Finding]]]:
     """Return what :func:`find_leaks_of` returns; only items that the store lacks are checked.
 
-    A key is the hash of all that an item's findings depend on: its texts, what people said of them, settings, models
-    and rules. Without ``store`` or models nothing is kept.
+    A key is the hash of all that an item's findings depend on: its texts, their overrides, settings, models and
+    rules. Without ``store`` or models nothing is kept.
     """
     if store is None or equivalence is None or encoder is None:
         return find_leaks_of(items, equivalence, encoder, settings)
@@ -35,20 +35,20 @@ def kept_leaks_of(
         key: [[Finding(*leak) for leak in leaks] for leaks in json.loads(value)]
         for key, value in store.read(keys).items()
     }
-    fresh = {key: item for key, item in zip(keys, items, strict=True) if key not in findings_of}
-    if fresh:
-        checked = find_leaks_of([*fresh.values()], equivalence, encoder, settings)
-        new = dict(zip(fresh, checked, strict=True))
+    missing = {key: item for key, item in zip(keys, items, strict=True) if key not in findings_of}
+    if missing:
+        results = find_leaks_of([*missing.values()], equivalence, encoder, settings)
+        findings_of_missing = dict(zip(missing, results, strict=True))
         store.write(
             {
                 key: json.dumps([[astuple(leak) for leak in leaks] for leaks in rows]).encode()
-                for key, rows in new.items()
+                for key, rows in findings_of_missing.items()
             }
         )
-        findings_of |= new
+        findings_of |= findings_of_missing
     return [findings_of[key] for key in keys]
 
 
 def _item_text(item: LeakItem) -> str:
-    overrides_of_hints = [[astuple(one) for one in overrides] for overrides in item.said()]
-    return json.dumps([item.question, [*item.answers], [*item.hints], overrides_of_hints])
+    rulings = [[astuple(one) for one in overrides] for overrides in item.rulings()]
+    return json.dumps([item.question, [*item.answers], [*item.hints], rulings])

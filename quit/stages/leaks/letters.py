@@ -15,23 +15,23 @@ from quit.text.normalize import STOP_WORDS, stem, strip_accents
 
 _URL = re.compile(r"(?:https?://|www\.)\S+|(?<!\S)\S+\.(?:com|org|net|gov|edu|io|uk)\b\S*|[#@]\w+", re.IGNORECASE)
 _INITIALS = re.compile(r"\b(?:[A-Z]\.\s?){2,}|\b[A-Z][A-Z0-9]*[- ]?(?:\d+|[A-Z]+)\b")
-_UNINITIALLED = FUNCTION_WORDS | {"jr", "sr"}
+_NO_INITIAL = FUNCTION_WORDS | {"jr", "sr"}
 _AFFIXES = frozenset(
     "s es ed ing er ers y ry ly ess less ful ness ship like un non anti sub super pre post re semi".split()
 )
-"""What is added to a word."""
-_UNCOMPOUNDED = frozenset("able age ance ant ence ice ion ire let lets ling ram ring some".split())
-"""What begins as a second word would (cornice, wolfram)."""
+"""Prefixes and suffixes."""
+_NOT_COMPOUND_PARTS = frozenset("able age ance ant ence ice ion ire let lets ling ram ring some".split())
+"""Endings that look like a second word (cornice, wolfram)."""
 
 
 def initials(hint: str, answer: str, question: str) -> Iterator[str]:
     """Initials for the full name (U.S.A., WW2), or the full name for initials."""
-    wanted = answer_words(answer)
-    if len(wanted) >= 2 and (len(wanted) > 2 or all(word.capital for word in wanted)):
+    target = answer_words(answer)
+    if len(target) >= 2 and (len(target) > 2 or all(word.capital for word in target)):
         for match in _INITIALS.finditer(strip_accents(hint)):
-            if _solid(match.group()) in _abbreviations(wanted):
+            if _joined_letters(match.group()) in _abbreviations(target):
                 yield match.group().strip()
-    letters = _solid(answer)
+    letters = _joined_letters(answer)
     if 2 <= len(letters) <= 6 and (answer.isupper() or re.fullmatch(r"(?:[A-Za-z]\.){2,}", answer.strip())):
         hint_words = read(hint)
         for start in range(len(hint_words)):
@@ -40,20 +40,20 @@ def initials(hint: str, answer: str, question: str) -> Iterator[str]:
                 # "stones or stamp" spells SOS by chance; what is abbreviated is written with capitals.
                 capitals = sum(word.capital for word in name)
                 enough = len(letters) > 3 or not letters.isalpha() or capitals * 2 >= len(letters)
-                if enough and name[-1].plain not in _UNINITIALLED and letters in _abbreviations(name):
+                if enough and name[-1].plain not in _NO_INITIAL and letters in _abbreviations(name):
                     yield hint[name[0].start : name[-1].end]
 
 
-def _solid(text: str) -> str:
+def _joined_letters(text: str) -> str:
     return re.sub(r"[^a-z0-9]", "", strip_accents(text).casefold())
 
 
 def _abbreviations(name: Sequence[Word]) -> set[str]:
     """Return the ways to abbreviate a name: with and without its little words, a number as digits or as it is."""
     return {
-        "".join((written(word) if digits(word.text) else None) or word.plain[0] for word in words)
-        for words in (name, [word for word in name if word.plain not in _UNINITIALLED])
-        for written in (lambda word: digits(word.text), lambda word: word.plain, lambda word: word.plain[0])
+        "".join((form(word) if digits(word.text) else None) or word.plain[0] for word in words)
+        for words in (name, [word for word in name if word.plain not in _NO_INITIAL])
+        for form in (lambda word: digits(word.text), lambda word: word.plain, lambda word: word.plain[0])
     }
 
 
@@ -66,18 +66,18 @@ def digits(word: str) -> str | None:
 
 def compound(hint: str, answer: str, question: str) -> Iterator[str]:
     """The answer inside a longer word, a hashtag or a web address, in two words or in one."""
-    wanted = answer_words(answer)
-    solid = "".join(word.plain for word in wanted)
+    target = answer_words(answer)
+    solid = "".join(word.plain for word in target)
     if len(solid) >= 4 and not solid.isdigit():
-        yield from (address for address in _addresses(hint) if solid in _solid(address))
-        asked = {word.plain for word in read(question)}
-        yield from (word.text for word in read(hint) if word.plain not in asked and _holds(word, solid))
+        yield from (address for address in _addresses(hint) if solid in _joined_letters(address))
+        question_words = {word.plain for word in read(question)}
+        yield from (word.text for word in read(hint) if word.plain not in question_words and _holds(word, solid))
     hint_words = read(hint)
-    starts = [place for place, word in enumerate(hint_words) if solid.startswith(word.plain[:3])]
+    starts = [position for position, word in enumerate(hint_words) if solid.startswith(word.plain[:3])]
     for count in range(1, 4):
         for start in starts:
             run = hint_words[start : start + count]
-            if len(run) == count and (count, len(wanted)) != (1, 1) and _joins(run, solid):
+            if len(run) == count and (count, len(target)) != (1, 1) and _joins(run, solid):
                 yield hint[run[0].start : run[-1].end]
 
 
@@ -95,7 +95,7 @@ def _holds(word: Word, solid: str) -> bool:
     if solid not in base and lexicon().has(base):  # thinking has no king in it
         return False
     for rest in (word.plain.removeprefix(solid), word.plain.removesuffix(solid)):
-        if rest == word.plain or rest in _UNCOMPOUNDED:
+        if rest == word.plain or rest in _NOT_COMPOUND_PARTS:
             continue
         if len(solid) > 4 - (len(rest) > 2) and rest in _AFFIXES:
             return True
@@ -120,22 +120,22 @@ def _joins(run: Sequence[Word], solid: str) -> bool:
 
 def spelling(hint: str, answer: str, question: str) -> Iterator[str]:
     """Another transliteration of a name (Tchaikovsky and Chaikovsky), or a word misspelt."""
-    asked = {word.plain for word in read(question)} | TITLES
-    wanted = answer_words(answer)
-    for part in wanted:
-        if len(part.plain) < 5 or not part.plain.isalpha() or part.plain in asked:
+    ignored_words = {word.plain for word in read(question)} | TITLES
+    target = answer_words(answer)
+    for part in target:
+        if len(part.plain) < 5 or not part.plain.isalpha() or part.plain in ignored_words:
             continue
-        if part is not wanted[-1] and _is_given(part.plain):
+        if part is not target[-1] and _is_given(part.plain):
             continue
         for word in read(hint):
-            if len(word.plain) < 5 or word.plain in asked or word.plain.startswith(part.plain):
+            if len(word.plain) < 5 or word.plain in ignored_words or word.plain.startswith(part.plain):
                 continue
             name = word.capital and part.capital
             if not name and word.plain[0] != part.plain[0]:  # a misspelt word has its first letter
                 continue
-            if _is_another(word.plain, part.plain) if name else lexicon().has(word.plain):
+            if _is_another_name(word.plain, part.plain) if name else lexicon().has(word.plain):
                 continue
-            if (name and _sounds_like(word.plain, part.plain)) or _misspelt(word, part.plain):
+            if (name and _sounds_like(word.plain, part.plain)) or _is_misspelling(word, part.plain):
                 yield word.text
 
 
@@ -150,7 +150,7 @@ def _sounds_like(name: str, target: str) -> bool:
     return len(skeleton) >= 4 and _skeleton(name) == skeleton and abs(len(name) - len(target)) <= 2
 
 
-def _misspelt(word: Word, target: str) -> bool:
+def _is_misspelling(word: Word, target: str) -> bool:
     """Whether a word that is in no dictionary is a noun (or its plural) with a slip or two; names are more alike."""
     if word.plain[0] != target[0] or word.plain in STOP_WORDS or lexicon().has(word.plain):
         return False
@@ -159,14 +159,14 @@ def _misspelt(word: Word, target: str) -> bool:
             return False
     elif word.plain in lexicon().names:
         return False
-    slips = min(_slips(form, target) for form in (word.plain, word.plain.removesuffix("s")))
-    return 0 < slips <= (1 if len(target) < 8 else 2)
+    distance = min(_edit_distance(form, target) for form in (word.plain, word.plain.removesuffix("s")))
+    return 0 < distance <= (1 if len(target) < 8 else 2)
 
 
-def _is_another(name: str, target: str) -> bool:
-    """Whether the lexicon knows a name, and not as a way to write the target."""
-    known = not lexicon().names.isdisjoint((name, name.removesuffix("s")))  # the Americas
-    return known and target not in map(plain_name, lexicon().other_names(name))
+def _is_another_name(name: str, target: str) -> bool:
+    """Whether a word is a name in the lexicon, and no other name of the target."""
+    is_name = not lexicon().names.isdisjoint((name, name.removesuffix("s")))  # the Americas
+    return is_name and target not in map(plain_name, lexicon().other_names(name))
 
 
 _SOUNDS = (
@@ -186,22 +186,22 @@ _SOUNDS = (
 def _skeleton(word: str) -> str:
     """Return the consonants of a name as they sound, doubles once."""
     word = word.replace("c", "k") if "ch" not in word else word
-    for written, sound in _SOUNDS:
-        word = word.replace(written, sound)
+    for letters, sound in _SOUNDS:
+        word = word.replace(letters, sound)
     word = word.replace("w", "v").replace("z", "s")
     head, tail = word[:1], re.sub(r"[aeiouy']", "", word[1:])
     return re.sub(r"(.)\1+", r"\1", head + tail)
 
 
-def _slips(written: str, meant: str) -> int:
+def _edit_distance(word: str, target: str) -> int:
     """Return how many letters are added, left out, wrong or exchanged with the next (optimal string alignment)."""
-    before: list[int] = []
-    last = list(range(len(meant) + 1))
-    for row, letter in enumerate(written, start=1):
-        now = [row]
-        for column, other in enumerate(meant, start=1):
-            now.append(min(last[column] + 1, now[-1] + 1, last[column - 1] + (letter != other)))
-            if row > 1 and column > 1 and letter == meant[column - 2] and other == written[row - 2]:
-                now[-1] = min(now[-1], before[column - 2] + 1)
-        before, last = last, now
-    return last[-1]
+    row_before_last: list[int] = []
+    last_row = list(range(len(target) + 1))
+    for row, letter in enumerate(word, start=1):
+        current = [row]
+        for column, other in enumerate(target, start=1):
+            current.append(min(last_row[column] + 1, current[-1] + 1, last_row[column - 1] + (letter != other)))
+            if row > 1 and column > 1 and letter == target[column - 2] and other == word[row - 2]:
+                current[-1] = min(current[-1], row_before_last[column - 2] + 1)
+        row_before_last, last_row = last_row, current
+    return last_row[-1]

@@ -1,4 +1,4 @@
-"""What WordNet knows of a name: other names for it, its family of words, irregular forms.
+"""Other names, word families and irregular forms from WordNet.
 
 ``lexicon.txt.gz`` is made from WordNet 3.0 by ``training/lexicon.py``; ``LEXICON.md`` has its licence.
 """
@@ -18,9 +18,9 @@ class Lexicon:
     """Names are keys as :func:`plain_name` writes them; forms keep WordNet's capitals (Au, Dutch)."""
 
     units: frozenset[str]
-    """Words that mean nothing but a unit when written small (newton)."""
+    """Words that in lower case are only a unit (newton)."""
     words: frozenset[str]
-    """Words that are written small."""
+    """Words in lower case."""
     names: frozenset[str]
     """Single words that are written with capitals, in lower case."""
     given_names: frozenset[str]
@@ -32,7 +32,7 @@ class Lexicon:
     relations: dict[str, str]
 
     def other_names(self, name: str) -> list[str]:
-        """Return other names of what a name means (graveyard for cemetery)."""
+        """Return other names of the same thing (graveyard for cemetery)."""
         return self._forms(name, 0)
 
     def family(self, name: str) -> list[str]:
@@ -45,7 +45,7 @@ class Lexicon:
 
     @lru_cache(maxsize=65536)  # noqa: B019 (there is one lexicon)
     def has(self, word: str) -> bool:
-        """Whether a lower-case word, or what it is a plural or a verb form of, is a word that is written small."""
+        """Whether a lower-case word, or its base form, is in ``words``."""
         return not self.words.isdisjoint((*self.base_forms(word), word.removesuffix("s"), stem(word), stem(word) + "e"))
 
     @lru_cache(maxsize=65536)  # noqa: B019
@@ -54,7 +54,7 @@ class Lexicon:
         return frozenset(map(stem, self.base_forms(word)))
 
     def base_forms(self, word: str) -> frozenset[str]:
-        """Return a lower-case word and what it may be an irregular form of (geese: goose; swam: swim)."""
+        """Return a lower-case word and its possible base forms (geese: goose; swam: swim)."""
         return frozenset({word, self.plurals.get(word, word), self.verb_forms.get(word, word)})
 
 

@@ -62,22 +62,22 @@ def numbers_in(text: str) -> Sequence[tuple[float, int, int]]:
     Ordinals count as their number (``is_ordinal_word`` tells them apart), Roman numerals from II in capitals too;
     fractions in words are left alone. Offsets are in characters.
     """
-    found: list[tuple[float, int, int]] = []
+    numbers: list[tuple[float, int, int]] = []
     tokens = [(match.group(), *match.span()) for match in _TOKEN.finditer(text)]
-    place = 0
-    while place < len(tokens):
-        read = _read_number(text, tokens, place)
-        if read is None:
-            place += 1
+    position = 0
+    while position < len(tokens):
+        number = _read_number(text, tokens, position)
+        if number is None:
+            position += 1
             continue
-        value, after = read
-        found.append((value, tokens[place][1], tokens[after - 1][2]))
-        place = after
-    return found
+        value, next_position = number
+        numbers.append((value, tokens[position][1], tokens[next_position - 1][2]))
+        position = next_position
+    return numbers
 
 
-def _scale_after(tokens: list[tuple[str, int, int]], place: int) -> bool:
-    return place + 1 < len(tokens) and tokens[place + 1][0].casefold() in _SCALES
+def _scale_after(tokens: list[tuple[str, int, int]], position: int) -> bool:
+    return position + 1 < len(tokens) and tokens[position + 1][0].casefold() in _SCALES
 
 
 def is_ordinal_word(text: str) -> bool:
@@ -90,14 +90,14 @@ def _read_number(text: str, tokens: list[tuple[str, int, int]], start: int) -> t
     first = tokens[start][0]
     if not (first[0].isdigit() or first in _ROMAN_CAPITALS or first.casefold() in _FIRST):
         return None
-    total, group, place, last = 0.0, None, start, None
-    while place < len(tokens):
-        token, begin, _ = tokens[place]
+    total, group, position, last = 0.0, None, start, None
+    while position < len(tokens):
+        token, begin, _ = tokens[position]
         word = token.casefold()
-        if place > start and not re.fullmatch(r"[\s-]+", text[tokens[place - 1][2] : begin]):
+        if position > start and not re.fullmatch(r"[\s-]+", text[tokens[position - 1][2] : begin]):
             break
         if token[0].isdigit():
-            if place > start:
+            if position > start:
                 break
             group, last = float(token.replace(",", "")), "digits"
         elif word in _SCALES and group is not None:
@@ -106,37 +106,40 @@ def _read_number(text: str, tokens: list[tuple[str, int, int]], start: int) -> t
             else:
                 total, group = total + group * _SCALES[word], 0.0
             last = "scale"
-        elif word in ("a", "one") and place == start and _scale_after(tokens, place):
+        elif word in ("a", "one") and position == start and _scale_after(tokens, position):
             group, last = 1.0, "units"
-        elif token in _ROMAN_CAPITALS and place == start:
+        elif token in _ROMAN_CAPITALS and position == start:
             group, last = float(_ROMAN_CAPITALS[token]), "digits"
         elif word in _ORDINALS and (last in (None, "scale", "and") or (last == "tens" and _ORDINALS[word] < 10)):
-            return total + (group or 0.0) + _ORDINALS[word], place + 1
+            return total + (group or 0.0) + _ORDINALS[word], position + 1
         elif word in _WORDS:
             value = _WORDS[word]
-            if place == start + 1 and 10 <= (group or 0) <= 20 <= value:  # nineteen forty-five
-                group, last, place = 100 * (group or 0) + value, "tens", place + 1
+            if position == start + 1 and 10 <= (group or 0) <= 20 <= value:  # nineteen forty-five
+                group, last, position = 100 * (group or 0) + value, "tens", position + 1
                 continue
             fits = last is None or last == "scale" or last == "and" or (last == "tens" and value < 10)
             if not fits:
                 break
             group, last = (group or 0.0) + value, "tens" if word in _TENS else "units"
         elif (
-            word == "and" and last == "scale" and place + 1 < len(tokens) and tokens[place + 1][0].casefold() in _WORDS
+            word == "and"
+            and last == "scale"
+            and position + 1 < len(tokens)
+            and tokens[position + 1][0].casefold() in _WORDS
         ):
             last = "and"
         else:
             break
-        place += 1
+        position += 1
     if group is None:
         return None
-    return total + group, place
+    return total + group, position
 
 
 @lru_cache(maxsize=1024)
 def dates_in(text: str) -> Sequence[tuple[int, int, int | None, int, int]]:
     """Return (month, day, year or None, start, end) of every date that names a day; 9/11 may be either of two days."""
-    found: list[tuple[int, int, int | None, int, int]] = []
+    dates: list[tuple[int, int, int | None, int, int]] = []
     days = [(int(value), start, end) for value, start, end in numbers_in(text) if 1 <= value < 32]
     for match in MONTHS.finditer(text):
         month = match.lastindex or 0
@@ -145,13 +148,13 @@ def dates_in(text: str) -> Sequence[tuple[int, int, int | None, int, int]]:
             after = start >= match.end() and re.fullmatch(r"\s*(?:the\s+)?", text[match.end() : start])
             if before or after:
                 begin, stop = min(start, match.start()), max(end, match.end())
-                written = re.match(r"(?:st|nd|rd|th)?,?\s+(\d{4})\b", text[stop:])
-                found.append((month, day, int(written[1]) if written else None, begin, stop))
+                year_match = re.match(r"(?:st|nd|rd|th)?,?\s+(\d{4})\b", text[stop:])
+                dates.append((month, day, int(year_match[1]) if year_match else None, begin, stop))
     for match in _SLASHED.finditer(text):
         first, sign, second, year_text, *iso = match.groups()
         if iso[0]:
-            found.append((int(iso[1]), int(iso[2]), int(iso[0]), *match.span()))
+            dates.append((int(iso[1]), int(iso[2]), int(iso[0]), *match.span()))
         elif year_text or sign == "/":
             year = int(year_text) if year_text and len(year_text) == 4 else None
-            found += [(int(a), int(b), year, *match.span()) for a, b in ((first, second), (second, first))]
-    return found
+            dates += [(int(a), int(b), year, *match.span()) for a, b in ((first, second), (second, first))]
+    return dates

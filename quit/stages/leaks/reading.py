@@ -64,9 +64,9 @@ def stems(text: str) -> frozenset[str]:
     return frozenset(stem(word.plain) for word in read(text))
 
 
-def runs(hint: tuple[Word, ...], wanted: list[str], keys: list[str]) -> Iterator[tuple[Word, Word]]:
+def runs(hint: tuple[Word, ...], target: list[str], keys: list[str]) -> Iterator[tuple[Word, Word]]:
     """Yield the first and last word of each run of a hint whose keys are the wanted ones."""
-    if wanted[0] in keys:
-        for start in range(len(hint) - len(wanted) + 1):
-            if keys[start : start + len(wanted)] == wanted:
-                yield hint[start], hint[start + len(wanted) - 1]
+    if target[0] in keys:
+        for start in range(len(hint) - len(target) + 1):
+            if keys[start : start + len(target)] == target:
+                yield hint[start], hint[start + len(target) - 1]

@@ -1,4 +1,4 @@
-"""Lexical leakage: ways in which a hint gives an answer away that no model is needed to see.
+"""Lexical leakage: rules that find an answer in a hint without a model.
 
 Each rule looks at one hint and one answer and names the span of the hint that leaks, or nothing. They are deliberately
 narrow: a rule that fires must be explainable to the hint's author in one sentence.
@@ -62,17 +62,17 @@ def lexical_leaks(hint: str, answer: str, question: str) -> list[Hit]:
 
 def _exact(hint: str, answer: str, question: str) -> Iterator[str]:
     """The answer itself, whatever its case, accents, articles and punctuation."""
-    wanted = [word.plain for word in answer_words(answer)]
-    if not wanted:  # a symbol such as % is no word
+    target = [word.plain for word in answer_words(answer)]
+    if not target:  # a symbol such as % is no word
         if answer.strip() and answer.strip() in hint:
             yield answer.strip()
         return
-    if hint.isascii() and wanted[0] not in hint.casefold():  # no word can be it: none has to be read
+    if hint.isascii() and target[0] not in hint.casefold():  # no word can be it: none has to be read
         return
-    single = len(wanted) == 1
-    for first, last in runs(read(hint), wanted, [word.plain for word in read(hint)]):
+    single = len(target) == 1
+    for first, last in runs(read(hint), target, [word.plain for word in read(hint)]):
         # "it", "us" or "May" in running text is not the answer IT, US or May.
-        if single and (wanted[0] in STOP_WORDS or len(wanted[0]) == 1 or wanted[0] in AMBIGUOUS):
+        if single and (target[0] in STOP_WORDS or len(target[0]) == 1 or target[0] in AMBIGUOUS):
             if not _same_case(first.text, answer):
                 continue
         if not _in_a_number(hint, first.start, last.end):
@@ -93,38 +93,38 @@ def _in_a_number(hint: str, start: int, end: int) -> bool:
 
 def _inflection(hint: str, answer: str, question: str) -> Iterator[str]:
     """An inflected or derived form of the answer, or of its surname: plural, adjective, school (Dickensian)."""
-    wanted = answer_words(answer)
-    if len(wanted) > 1:
-        singular = [_singular_stem(word.plain) for word in wanted]
+    name = answer_words(answer)
+    if len(name) > 1:
+        singular = [_singular_stem(word.plain) for word in name]
         if all(len(part) > 1 for part in singular):
             for first, last in runs(read(hint), singular, [_singular_stem(word.plain) for word in read(hint)]):
                 yield hint[first.start : last.end]
-        surname = wanted[-1]
-        if surname.capital and surname.plain not in TITLES and all(word.capital for word in wanted):
+        surname = name[-1]
+        if surname.capital and surname.plain not in TITLES and all(word.capital for word in name):
             for word in read(hint):
                 if word.plain[:1] == surname.plain[:1] and (word.capital or len(surname.plain) > 4):
                     if _of_a_name(surname.plain, word.plain):
                         yield word.text
         return
-    if not wanted or len(wanted[0].plain) < 3 or wanted[0].plain.isdigit():
+    if not name or len(name[0].plain) < 3 or name[0].plain.isdigit():
         return
-    target = wanted[0].plain
-    asked = stems(question)
+    target = name[0].plain
+    question_stems = stems(question)
     bases = {stem(target), _singular_stem(target)}
     for word in read(hint):
         if bases.isdisjoint(lexicon().base_stems(word.plain)) and not _derived(target, word.plain):
             continue
-        if word.plain == target or stem(word.plain) in asked or _is_small_word(word, wanted[0]):
+        if word.plain == target or stem(word.plain) in question_stems or _is_lookalike(word, name[0]):
             continue
         if word.capital or word.plain not in AMBIGUOUS:
             yield word.text
 
 
-def _is_small_word(word: Word, name: Word) -> bool:
-    """Whether a word is small, and the answer a name only (mainly and Maine)."""
-    known = lexicon()
-    a_name = name.plain in known.names and name.plain not in known.words
-    return a_name and not word.capital and known.has(word.plain)
+def _is_lookalike(word: Word, name: Word) -> bool:
+    """Whether a word in lower case resembles an answer that is only a name (mainly and Maine)."""
+    wordnet = lexicon()
+    only_name = name.plain in wordnet.names and name.plain not in wordnet.words
+    return only_name and not word.capital and wordnet.has(word.plain)
 
 
 @lru_cache(maxsize=65536)
@@ -166,9 +166,9 @@ def _other_name(hint: str, answer: str, question: str) -> Iterator[str]:
 
 @lru_cache(maxsize=1024)
 def _other_names(answer: str) -> list[str]:
-    known = [form for key in _keys(answer) for form in lexicon().other_names(key)]
-    more = [form for name in (*_keys(answer), *map(plain_name, known)) for form in OTHER_NAMES.get(name, ())]
-    return known + more
+    synonyms = [form for key in _keys(answer) for form in lexicon().other_names(key)]
+    additions = [form for name in (*_keys(answer), *map(plain_name, synonyms)) for form in OTHER_NAMES.get(name, ())]
+    return synonyms + additions
 
 
 def _family(hint: str, answer: str, question: str) -> Iterator[str]:
@@ -188,41 +188,41 @@ def _keys(answer: str) -> dict[str, None]:
 
 
 def _forms_in(hint: str, forms: Iterable[str], answer: str, question: str) -> Iterator[str]:
-    """Yield where a hint has one of the forms; a form's capitals are asked for, a plural will do."""
-    hint_words, known = read(hint), stems(question) | stems(answer)
+    """Yield the spans of a hint that are one of the forms, with its capitals, perhaps in the plural."""
+    hint_words, ignored_stems = read(hint), stems(question) | stems(answer)
     for form in forms:
-        wanted = read(form)
-        if not wanted or wanted[0].plain not in _singulars_in(hint) or stems(form) <= known:
+        form_words = read(form)
+        if not form_words or form_words[0].plain not in _singulars_in(hint) or stems(form) <= ignored_stems:
             continue
         symbol = len(form) <= 3 and not form.islower()
         if len(form) == 1 or form.casefold() in STOP_WORDS or (symbol and form.casefold() in lexicon().given_names):
             continue
-        for start in range(len(hint_words) - len(wanted) + 1):
-            found = hint_words[start : start + len(wanted)]
-            span = hint[found[0].start : found[-1].end]
-            if len(wanted) == 1 and start and hint_words[start - 1].text in _PARTS_OF_THE_WORLD:
+        for start in range(len(hint_words) - len(form_words) + 1):
+            window = hint_words[start : start + len(form_words)]
+            span = hint[window[0].start : window[-1].end]
+            if len(form_words) == 1 and start and hint_words[start - 1].text in _PARTS_OF_THE_WORLD:
                 continue
-            if all(map(_is_form, found, wanted)) and (span == form or not symbol):
+            if all(map(_is_form, window, form_words)) and (span == form or not symbol):
                 yield span
 
 
 @lru_cache(maxsize=1024)
 def _singulars_in(hint: str) -> frozenset[str]:
-    """Return a hint's words with what they may be plurals of."""
+    """Return a hint's words with their possible singulars."""
     return frozenset(form for word in read(hint) for form in (word.plain, *_singulars(word.plain)))
 
 
-def _is_form(word: Word, wanted: Word) -> bool:
-    if wanted.capital and not word.capital:
+def _is_form(word: Word, form: Word) -> bool:
+    if form.capital and not word.capital:
         return False
-    return word.plain == wanted.plain or (len(wanted.plain) > 3 and wanted.plain in _singulars(word.plain))
+    return word.plain == form.plain or (len(form.plain) > 3 and form.plain in _singulars(word.plain))
 
 
 def _singulars(word: str) -> tuple[str, ...]:
     return (word.removesuffix("s"), word.removesuffix("es"), lexicon().plurals.get(word, word))
 
 
-def for_rules_alone(span: str, answer: str) -> bool:
+def rules_only(span: str, answer: str) -> bool:
     """Whether only rules can say that a span leaks: it has a name's last word or begins with the answer."""
     name = read(answer)
     if len(name) > 1 and all(word.capital for word in name):
@@ -232,17 +232,17 @@ def for_rules_alone(span: str, answer: str) -> bool:
 
 def _part(hint: str, answer: str, question: str) -> Iterator[str]:
     """A distinctive part of a name of several words: the surname, the name without its title."""
-    wanted = answer_words(answer)
-    if len(wanted) < 2:
+    answer_name = answer_words(answer)
+    if len(answer_name) < 2:
         return
-    asked = {word.plain for word in read(question)}
+    question_words = {word.plain for word in read(question)}
     names = {
         word.plain
-        for word in wanted
+        for word in answer_name
         if word.capital
         and len(word.plain) >= 4
         and word.plain not in _COMMON
-        and word.plain not in asked
+        and word.plain not in question_words
         and not _ROMAN.match(word.plain)
         and not MONTHS.fullmatch(word.plain)
     }
@@ -250,44 +250,44 @@ def _part(hint: str, answer: str, question: str) -> Iterator[str]:
         return
     hint_words = read(hint)
     kin = any(word.plain in _KIN for word in hint_words)
-    for place, word in enumerate(hint_words):
+    for position, word in enumerate(hint_words):
         if word.capital and (word.plain in names or word.plain.removesuffix("s") in names):
-            if kin or not _of_another(hint, hint_words, place, wanted):
+            if kin or not _names_another(hint, hint_words, position, answer_name):
                 yield word.text
         elif word.plain in lexicon().units and len(word.plain) > 3:  # the newton, the volt
             if any(name.startswith(word.plain) and len(name) <= len(word.plain) + 2 for name in names):
                 yield word.text
 
 
-def _of_another(hint: str, words: Sequence[Word], place: int, answer: Sequence[Word]) -> bool:
+def _names_another(hint: str, words: Sequence[Word], position: int, answer: Sequence[Word]) -> bool:
     """Whether the words before a name make it another's (Roger Moore for Bobby Moore, Panama Canal for Suez Canal)."""
-    word, first_names = words[place], {part.plain for part in answer[:-1]} - TITLES
+    word, first_names = words[position], {part.plain for part in answer[:-1]} - TITLES
     if not first_names or any(_ROMAN.match(part.plain) for part in answer):
         return False
-    if not place or word.plain != answer[-1].plain or not all(part.capital for part in answer):
+    if not position or word.plain != answer[-1].plain or not all(part.capital for part in answer):
         return False
-    before = words[max(0, place - 3) : place]
+    before = words[max(0, position - 3) : position]
     if any(other.plain in first_names or other.plain[0] in first_names for other in before):
         return False
     name = before[-1].plain
-    beside = hint[before[-1].end : word.start] in (" ", ". ") and before[-1].capital
-    given = GIVEN_NAMES | lexicon().given_names
-    a_name = name in given or name not in lexicon().words or first_names.isdisjoint(given)
-    return beside and a_name and name not in TITLES | STOP_WORDS
+    adjacent = hint[before[-1].end : word.start] in (" ", ". ") and before[-1].capital
+    given_names = GIVEN_NAMES | lexicon().given_names
+    is_name = name in given_names or name not in lexicon().words or first_names.isdisjoint(given_names)
+    return adjacent and is_name and name not in TITLES | STOP_WORDS
 
 
 def _reordered(hint: str, answer: str, question: str) -> Iterator[str]:
     """All words of a name in another order or with other numerals, nothing but function words between: the 1812 war."""
-    wanted = _content(answer)[1]
-    if len(wanted) < 2 or stems(answer) <= stems(question):
+    answer_keys = _content(answer)[1]
+    if len(answer_keys) < 2 or stems(answer) <= stems(question):
         return
-    free = len(wanted) > 2 or any(word.plain in FUNCTION_WORDS for word in answer_words(answer))
+    any_order = len(answer_keys) > 2 or any(word.plain in FUNCTION_WORDS for word in answer_words(answer))
     content, keys = _content(hint)
-    for start in range(len(content) - len(wanted) + 1):
-        if keys[start] not in wanted:
+    for start in range(len(content) - len(answer_keys) + 1):
+        if keys[start] not in answer_keys:
             continue
-        end = start + len(wanted)
-        if keys[start:end] == wanted or (free and sorted(keys[start:end]) == sorted(wanted)):
+        end = start + len(answer_keys)
+        if keys[start:end] == answer_keys or (any_order and sorted(keys[start:end]) == sorted(answer_keys)):
             yield hint[content[start].start : content[end - 1].end]
 
 
@@ -307,19 +307,19 @@ def _key(word: str) -> str:
 
 def _number(hint: str, answer: str, question: str) -> Iterator[str]:
     """The same number in words or digits, or with more decimals (365.25 for 365)."""
-    said = numbers_in(answer)
+    answer_numbers = numbers_in(answer)
     # "24" or "24 hours", not Apollo 11 or absolute zero: there the number is only a part of a name.
-    if len(said) != 1 or said[0][1] > 0:
+    if len(answer_numbers) != 1 or answer_numbers[0][1] > 0:
         return
-    value, start, end = said[0]
-    whole = answer[start:end]
+    value, start, end = answer_numbers[0]
+    answer_text = answer[start:end]
     rest = re.sub(r"^(?:st|nd|rd|th)\b", "", answer[end:])
     if len(word_spans(rest)) > 1:
         return
-    for found, begin, stop in numbers_in(hint):
+    for number, begin, stop in numbers_in(hint):
         text = hint[begin:stop]
-        longer = len(whole) > 1 and text.startswith(whole) and "." in text[: len(whole) + 1]
-        if longer or (found == value and normalize_answer(text) != normalize_answer(answer)):
+        longer = len(answer_text) > 1 and text.startswith(answer_text) and "." in text[: len(answer_text) + 1]
+        if longer or (number == value and normalize_answer(text) != normalize_answer(answer)):
             # "the eighteenth" is not 18, but it is the 18th
             if _is_ordinal(hint, begin, stop) == _is_ordinal(answer, start, end):
                 yield text
@@ -331,9 +331,9 @@ def _is_ordinal(text: str, start: int, end: int) -> bool:
 
 def _date(hint: str, answer: str, question: str) -> Iterator[str]:
     """The same day in another notation (9/11 for September 11, 2001)."""
-    wanted = dates_in(answer)
-    for month, day, year, start, end in dates_in(hint) if wanted else ():
-        for other_month, other_day, other_year, _, _ in wanted:
+    answer_dates = dates_in(answer)
+    for month, day, year, start, end in dates_in(hint) if answer_dates else ():
+        for other_month, other_day, other_year, _, _ in answer_dates:
             if (month, day) == (other_month, other_day) and (year is None or other_year in (None, year)):
                 yield hint[start:end]
 

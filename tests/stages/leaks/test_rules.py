@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from quit.stages.leaks.number_words import dates_in, numbers_in
-from quit.stages.leaks.rules import RULES, for_rules_alone, lexical_leaks
+from quit.stages.leaks.rules import RULES, lexical_leaks, rules_only
 
 CASES = [tuple(line.split("\t")) for line in Path(__file__).with_name("rules.tsv").read_text("utf-8").splitlines()[1:]]
 """Rule (none for a hint without a leak), hint, answer, question."""
@@ -34,7 +34,7 @@ def test_every_rule_has_a_case() -> None:
     ],
 )
 def test_a_name_s_last_word_and_a_word_that_begins_as_the_answer_are_for_rules(span, answer, alone) -> None:
-    assert for_rules_alone(span, answer) is alone
+    assert rules_only(span, answer) is alone
 
 
 NUMBERS = {
