@@ -81,6 +81,7 @@ def test_one_changed_bit_in_a_reply_is_found_and_the_reply_asked_for_again(tmp_p
     entry = replace(_entry(1, "Lesotho"), completion=Completion("Lesotho", "stop", 10, 2, origin="SERVER"))
     with GenerationCache(path) as cache:
         cache.add(entry).result()
+        assert cache.find([entry.key]) == {entry.key: entry.completion}
     whole, refused = path.read_bytes(), 0
     start, end = whole.index(entry.key), whole.index(b"SERVER") + 6 + 4  # the row ends in four bytes
     for bit in range(8 * start, 8 * end, 3):
@@ -179,7 +180,7 @@ _ROW = {
     **{"prompt_tokens": 1, "completion_tokens": 1, "created": 0.0, "origin": ""},
 }
 _BAD = [
-    *({"reply": "Leso\ud83d"}, {"reply": None}, {"label": "q\ud83d"}, {"key": "00"}, {"sample": 2**70}),
+    *({"reply": "Leso\ud83d"}, {"reply": None}, {"label": "q\ud83d"}, {"key": "00"}, {"sample": 2**63}),
     *({"prompt_tokens": 2**70}, {"prompt_tokens": "7"}, {"completion_tokens": -1}, {"completion_tokens": 1e999}),
 ]
 
