@@ -92,7 +92,7 @@ def checked_build(sources: Sequence[str], profile: str, overrides: Sequence[str]
     refs = [parse_source(text) for text in sources]
     if not refs:
         raise InputError(
-            "A build needs at least one source: starter (the bundled collection), FILE.csv, or "
+            "A build needs at least one source (--source, sources=): starter (the bundled collection), FILE.csv, or "
             f"KIND:PATH with one of {', '.join(SOURCES)}."
         )
     check_buildable(settings)

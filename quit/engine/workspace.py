@@ -128,24 +128,23 @@ class Workspace(Location):
 
     # Tables
 
-    def part_files(self, name: str, shard: Range = WHOLE, runs: Sequence[str] | None = None) -> list[tuple[Path, bool]]:
+    def part_files(
+        self,
+        name: str,
+        shard: Range = WHOLE,
+        runs: Sequence[str] | None = None,
+        current: Mapping[str, tuple[Path, dict[str, Any]]] | None = None,
+    ) -> list[tuple[Path, bool]]:
         """Return the current files of a table that overlap ``shard``, each with whether all its rows belong to it.
 
         A stage's file was fetched and compared with its manifest, once per process
-        (:func:`quit.common.files.known_checksum`). Raises :class:`WorkspaceError` for the first that is missing or was
-        altered.
+        (:func:`quit.common.files.known_checksum`). ``current``: what :meth:`current` returns, for callers that ask for
+        several tables. Raises :class:`WorkspaceError` for the first file that is missing or was altered.
         """
         if contracts.table(name).grows:  # people's work, not made by a stage; reviews are read whole
             return [(path, shard == WHOLE or name == "reviews") for path in Log(self, name).files]
-        return self._stage_files(name, shard, runs, self.current(runs))
-
-    def _stage_files(
-        self,
-        name: str,
-        shard: Range,
-        runs: Sequence[str] | None,
-        current: Mapping[str, tuple[Path, dict[str, Any]]],
-    ) -> list[tuple[Path, bool]]:
+        if current is None:
+            current = self.current(runs)
         if runs is None:
             # A stage that supersedes a table (the label update) has it for itself.
             superseding = [run for run, (_, manifest) in current.items() if name in manifest.get("supersedes", ())]
@@ -217,7 +216,7 @@ class Workspace(Location):
             if contract.grows:
                 connection.register(name, self.read(name))  # parts may be of several versions
                 continue
-            files = self._stage_files(name, WHOLE if name == "rejects" else bounds, None, current)
+            files = self.part_files(name, WHOLE if name == "rejects" else bounds, None, current)
             if files:
                 paths = ", ".join("'" + str(path).replace("'", "''") + "'" for path, _ in files)
                 connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet([{paths}])")

@@ -29,7 +29,9 @@ class FrozenWorkspace(Workspace):
         """Return nothing: a release has no stage runs."""
         return {}
 
-    def part_files(self, name: str, shard: Range = WHOLE, runs: Sequence[str] | None = None) -> list[tuple[Path, bool]]:
+    def part_files(
+        self, name: str, shard: Range = WHOLE, runs: Sequence[str] | None = None, current: object = None
+    ) -> list[tuple[Path, bool]]:
         """Return the files of a table, of answers those of all readers or of the readers of some runs."""
         files = []
         for table, paths in self.release.files.parts.items():

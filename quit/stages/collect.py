@@ -336,7 +336,7 @@ def _row(reject: Reject) -> dict:
 
 def _nothing_left(seen: int, rejects: list[Reject], min_hints: int) -> str:
     if not seen:
-        return "The collection is empty: no source holds a record. Give at least one (KIND:PATH)."
+        return "The collection is empty: no source holds a record. Give one that does: KIND:PATH."
     counts = ", ".join(
         f"{reason} {count}" for reason, count in Counter(reject.reason for reject in rejects).most_common()
     )

@@ -228,7 +228,7 @@ def test_what_readers_rejected_is_passed_on_and_hints_get_their_question():
 
 
 def test_an_empty_collection_says_what_to_do():
-    with pytest.raises(InputError, match="--source"):
+    with pytest.raises(InputError, match="no source holds a record. Give one"):
         collect([])
     few = [raw(hints=["a", "A."]), raw("2", "Who?", hints=3)]
     lost = [SourceRecord(None, (Reject("collect", "record", "not_json", "No JSON."),))]
