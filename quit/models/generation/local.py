@@ -1,10 +1,10 @@
 """A model through transformers, in this process: for anyone with a hub or a folder of weights and no server.
 
 Many replies are computed at a time, each with the same bits as alone. A product of one shape treats each of its rows
-alike, so linear layers always run over PREFILL or DECODE rows, filled up with zeros; attention runs per prompt, over
-its own keys. A prompt is computed in pieces of PIECE tokens counted from its beginning, and takes over the pieces that
-it shares with the prompt before it: in depth-first order, all hints but the last. What a template puts before its
-first field is computed once.
+alike, so linear layers always run over PREFILL or DECODE rows, filled up with zeros. What a template puts before its
+first field is computed once, and all rows attend to it in one product. Prompts attend to their own tokens PIECES at a
+time; the size of that product follows from the place of a token in its prompt. A prompt takes over the tokens that it
+shares with the prompt before it: in depth-first order, all hints but the last.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from quit.errors import InputError
@@ -27,20 +28,26 @@ from quit.models.generation.base import (
 from quit.models.loading import load_pretrained, once
 from quit.models.prompting import PromptTemplate
 
-PIECE = 16
-"""Tokens of a prompt whose attention is computed together."""
 PREFILL = 256
 """Rows of a pass over prompts."""
-DECODE = 32
+DECODE = 64
 """Rows of a pass over the last tokens of replies: so many replies are computed at a time."""
+REFILL = DECODE // 4
+"""Replies that begin together, unless fewer are left: a pass over prompts costs the same for few."""
+PIECE = 16
+"""Tokens of a prompt whose attention is computed together."""
+PIECES = 16
+"""Pieces whose attention to their own texts is one product."""
+STEP = 64
+"""Keys of a text by which such a product grows."""
 
 
 @dataclass(eq=False)
 class _Text:
     """The tokens of a prompt after its ``beginning``, then of its reply.
 
-    ``layers``: keys and values per layer, shape (2, key heads, ``room``, width). ``shared``: how many tokens have those
-    of the text ``source``.
+    ``layers``: keys and values per layer, shape (2, key heads, ``room`` or a little more, width). ``shared``: how many
+    tokens have those of the text ``source``.
     """
 
     ids: list[int]
@@ -58,7 +65,7 @@ class _Text:
         """Keep the keys and values of the tokens from ``at`` on."""
         if layer not in self.layers:
             _, heads, _, width = both.shape
-            self.layers[layer] = both.new_empty((2, heads, self.room, width))
+            self.layers[layer] = both.new_zeros((2, heads, _rounded(self.room), width))
             if self.source is not None:
                 self.layers[layer][:, :, : self.shared] = self.source.layers[layer][:, :, : self.shared]
         self.layers[layer][:, :, at : at + both.shape[2]] = both
@@ -76,6 +83,20 @@ class _Piece:
     @property
     def rows(self) -> slice:
         return slice(self.row, self.row + self.end - self.at)
+
+
+@dataclass(frozen=True)
+class _Product:
+    """Pieces whose attention to the first ``keys`` tokens of their ``texts`` is one product.
+
+    ``positions``: of their tokens in their texts, shape (``PIECES``, tokens); ``rows``: of their tokens in the pass, in
+    the same shape. Where tokens or pieces are missing, the last is there again.
+    """
+
+    texts: Sequence[_Text]
+    keys: int
+    positions: Any
+    rows: Any
 
 
 @dataclass(eq=False)
@@ -113,11 +134,13 @@ class TransformersGenerator:
             waiting = list(enumerate(requests))[::-1]
             active: list[_Reply] = []
             while waiting or active:
-                beginners = [self._begin(*waiting.pop()) for _ in range(min(len(waiting), DECODE - len(active)))]
-                logits = self._computed([reply.text for reply in beginners])
-                for reply, row in zip(beginners, logits, strict=True):
-                    self._add_token(reply, row)
-                active += beginners
+                places = min(len(waiting), DECODE - len(active))
+                if waiting and places >= min(REFILL, len(waiting)):
+                    beginners = [self._begin(*waiting.pop()) for _ in range(places)]
+                    logits = self._computed([reply.text for reply in beginners])
+                    for reply, row in zip(beginners, logits, strict=True):
+                        self._add_token(reply, row)
+                    active += beginners
                 commits = [done(reply.position, reply.finished) for reply in active if reply.finished]
                 active = [reply for reply in active if not reply.finished]
                 for commit in commits:
@@ -157,8 +180,7 @@ class TransformersGenerator:
         text = _Text(own, len(own) + request.max_tokens, beginning)
         if (before := self._before) is not None and before.beginning is beginning:
             # At least the last token is computed: its output is the reply's first token.
-            common = _common(own[:-1], before.ids)
-            text.source, text.shared = before, common - common % PIECE
+            text.source, text.shared = before, _common(own[:-1], before.ids)
         self._before = _Text(list(own), 0, beginning, layers=text.layers)  # the reply's tokens are not shared
         generator = torch.Generator(model.device).manual_seed(request.sample) if request.temperature > 0 else None
         return _Reply(position, request, text, len(ids), generator)
@@ -177,7 +199,7 @@ class TransformersGenerator:
                 self._tokens(template.messages(dict.fromkeys(template.placeholders, word))) for word in ("a", "9")
             )
             length = _common(ids, others)
-            text = _Text(ids[:length], length)
+            text = _Text(ids[:length], length + 1)  # and a row of zeros
             if length:
                 self._computed([text])
             self._beginnings[template] = text
@@ -211,6 +233,9 @@ class TransformersGenerator:
             use_cache=False,
             logits_to_keep=padded.to(device),
             pieces=pieces,
+            products=list(_products(pieces, PIECE if rows == PREFILL else 1, device)),
+            beginnings=_beginnings(pieces, rows, device),
+            positions=positions[0].to(device),
         ).logits[0]
         layers = model.config.get_text_config().num_hidden_layers
         if (without := layers - len(pieces[0].text.layers)) != 0:
@@ -244,6 +269,7 @@ class TransformersGenerator:
 
     @once
     def _loaded(self) -> tuple[Any, Any]:
+        import torch
         from transformers import AttentionInterface
 
         AttentionInterface.register(_attend.__name__, _attend)
@@ -256,9 +282,20 @@ class TransformersGenerator:
             dtype="auto",
             attn_implementation=_attend.__name__,
         )
+        if model.device.type == "cpu" and model.dtype == torch.float32 and torch.backends.mkldnn.is_available():
+            for module in model.modules():
+                if type(module) is torch.nn.Linear:
+                    module.forward = partial(_onednn_linear, module)  # type: ignore[method-assign]
         if tokenizer.chat_template is None:
             raise InputError(f"{self.name}: {self._options.model!r} has no chat template. Use an instruct model.")
         return model, tokenizer
+
+
+def _onednn_linear(module: Any, rows: Any) -> Any:
+    """A linear layer by oneDNN, which is twice as fast as torch's choice, MKL, on processors of AMD."""
+    import torch
+
+    return torch.ops.mkldnn._linear_pointwise(rows, module.weight, module.bias, "none", [], "")
 
 
 def _common(ids: Sequence[int], others: Sequence[int]) -> int:
@@ -272,15 +309,49 @@ def _passes(texts: Sequence[_Text]) -> Iterator[list[_Piece]]:
     pieces: list[_Piece] = []
     row = 0
     for text in texts:
-        for at in range(text.shared, len(text.ids), PIECE):
-            end = min(at + PIECE, len(text.ids))
-            if row + end - at > PREFILL:
+        at = text.shared
+        while at < len(text.ids):
+            end = min(at + PIECE, _rounded(at + 1), at + PREFILL - row, len(text.ids))
+            pieces.append(_Piece(text, at, end, row))
+            row, at = row + end - at, end
+            if row == PREFILL:
                 yield pieces
                 pieces, row = [], 0
-            pieces.append(_Piece(text, at, end, row))
-            row += end - at
     if pieces:
         yield pieces
+
+
+def _rounded(tokens: int) -> int:
+    """Return the keys of a product that has room for so many tokens of a text."""
+    return -(-tokens // STEP) * STEP
+
+
+def _products(pieces: Sequence[_Piece], tokens: int, device: Any) -> Iterator[_Product]:
+    """Yield the products of pieces of at most so many tokens."""
+    import torch
+
+    groups: dict[int, list[_Piece]] = {}
+    for piece in pieces:
+        groups.setdefault(_rounded(piece.end), []).append(piece)
+    for keys, group in groups.items():
+        for start in range(0, len(group), PIECES):
+            part = group[start : start + PIECES]
+            part += part[-1:] * (PIECES - len(part))
+            at, end, row = torch.tensor([(piece.at, piece.end, piece.row) for piece in part]).T[..., None]
+            positions = torch.minimum(at + torch.arange(tokens), end - 1)
+            rows = positions - at + row
+            yield _Product([piece.text for piece in part], keys, positions.to(device), rows.to(device))
+
+
+def _beginnings(pieces: Sequence[_Piece], rows: int, device: Any) -> list[tuple[_Text, Any]]:
+    """Return the beginnings of texts, each with its rows in a pass: booleans, shape (rows, 1, 1, 1)."""
+    import torch
+
+    beginnings: dict[_Text, Any] = {}
+    for piece in pieces:
+        if piece.text.beginning is not None:
+            beginnings.setdefault(piece.text.beginning, torch.zeros(rows, 1, 1, 1, dtype=torch.bool))[piece.rows] = True
+    return [(beginning, belongs.to(device)) for beginning, belongs in beginnings.items()]
 
 
 def _attend(
@@ -291,37 +362,59 @@ def _attend(
     attention_mask: Any,
     *,
     pieces: Sequence[_Piece],
+    products: Sequence[_Product],
+    beginnings: Sequence[tuple[_Text, Any]],
+    positions: Any,
     scaling: float,
     sliding_window: int | None = None,
     softcap: float | None = None,
     **_: Any,
 ) -> tuple[Any, None]:
-    """Attention per piece, as transformers calls it. ``query``, ``key``, ``value``: (1, heads, rows, width)."""
+    """Attention of a pass, as transformers calls it. ``query``, ``key``, ``value``: (1, heads, rows, width).
+
+    Each row attends to its text's own tokens, then to the text's beginning. The second softmax has one column more: for
+    the first as a whole, with the logarithm of its sum of exponentials as score.
+    """
     import torch
 
-    heads, width = key.shape[1], key.shape[3]
+    index = module.layer_idx
+    _, heads, rows, width = key.shape
     both = torch.cat([key, value])
-    output = query.new_zeros((query.shape[2], query.shape[1], width))
     for piece in pieces:  # in order: a later piece can take over what an earlier one has
-        text, tokens = piece.text, piece.end - piece.at
-        text.keep(module.layer_idx, piece.at, both[:, :, piece.rows])
-        own = text.layers[module.layer_idx][:, :, : piece.end]
-        before = text.beginning.layers[module.layer_idx] if text.beginning else own[:, :, :0]
-        queries = query[0, :, piece.rows].reshape(heads, -1, width)
-        scores = torch.cat([queries @ before[0].mT, queries @ own[0].mT], dim=-1) * scaling
-        if softcap:
-            scores = torch.tanh(scores / softcap) * softcap
-        if tokens > 1 or sliding_window:
-            columns = torch.arange(text.start + piece.end, device=scores.device)
-            rows = columns[text.start + piece.at :, None]
-            masked = columns > rows
-            if sliding_window:
-                masked |= columns <= rows - sliding_window
-            scores = scores.view(heads, -1, tokens, len(columns)).masked_fill(masked, -torch.inf).view_as(scores)
-        shares = torch.softmax(scores, dim=-1, dtype=torch.float32).to(query.dtype)
-        mixed = shares[..., : text.start] @ before[1] + shares[..., text.start :] @ own[1]
-        output[piece.rows] = mixed.view(-1, tokens, width).transpose(0, 1)
-    return output[None], None
+        piece.text.keep(index, piece.at, both[:, :, piece.rows])
+
+    def scored(queries: Any, keys: Any) -> Any:
+        """Return scores (..., key heads, tokens, group, keys) of queries (..., tokens, key heads, group, width)."""
+        queries = queries.transpose(-4, -3)
+        scores = (queries.flatten(-3, -2) @ keys.mT).unflatten(-2, queries.shape[-3:-1]).float()
+        return torch.tanh(scores / softcap) * softcap if softcap else scores
+
+    def mixed(shares: Any, values: Any) -> Any:
+        """Return sums of values, in the shape of queries."""
+        return (shares.flatten(-3, -2) @ values).unflatten(-2, shares.shape[-3:-1]).transpose(-4, -3)
+
+    query = (query[0] * scaling).transpose(0, 1).reshape(rows, heads, -1, width)
+    output, total = torch.zeros_like(query), torch.zeros_like(query[..., 0], dtype=torch.float32)
+    for product in products:
+        stacked = torch.stack([text.layers[index][:, :, : product.keys] for text in product.texts], dim=1)
+        columns, last = torch.arange(product.keys, device=query.device), product.positions[..., None]
+        masked = columns > last
+        if sliding_window:
+            masked |= columns <= last - sliding_window
+        scores = scored(query[product.rows], stacked[0]).masked_fill_(masked[:, None, :, None], -torch.inf)
+        output[product.rows] = mixed(torch.softmax(scores, dim=-1).to(query.dtype), stacked[1])
+        total[product.rows] = scores.logsumexp(dim=-1).transpose(1, 2)
+    for beginning, belongs in beginnings:
+        length = len(beginning.ids)
+        own, values = beginning.layers[index][:, :, : length + 1]
+        scores = scored(query, own)
+        if sliding_window:
+            columns = torch.arange(length + 1, device=query.device)
+            scores.masked_fill_((columns <= positions[:, None] - sliding_window)[:, None], -torch.inf)
+        scores[..., -1] = total.transpose(0, 1)
+        shares = torch.softmax(scores, dim=-1).to(query.dtype)
+        output = torch.where(belongs, mixed(shares, values) + shares[..., -1:].transpose(0, 1) * output, output)
+    return output.flatten(1, 2)[None], None
 
 
 def _ends(model: Any, tokenizer: Any) -> set[int]:

@@ -73,9 +73,8 @@ def test_replies_are_those_of_a_model_asked_for_each_prompt_alone(model: Path) -
 class _Recording(TransformersGenerator):
     """Keeps the logits of every token, per request."""
 
-    def __init__(self, model: Path, dtype: Any) -> None:
+    def __init__(self, model: Path) -> None:
         super().__init__("t", ModelOptions(str(model)))
-        self._loaded[0].to(dtype)
         self.logits: dict[tuple[str, int], list[Any]] = {}
 
     def _add_token(self, reply: Any, logits: Any) -> None:
@@ -85,14 +84,19 @@ class _Recording(TransformersGenerator):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_a_token_has_the_same_bits_in_any_company_and_order(model: Path, dtype: str) -> None:
+def test_a_token_has_the_same_bits_in_any_company_and_order(model: Path, dtype: str, tmp_path: Path) -> None:
     import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    requests = [*_requests(), *_requests(1.0, 1), *_requests(1.0, 2), *_requests(1.0, 3)]  # more than one wave
-    whole = _Recording(model, getattr(torch, dtype))
+    AutoModelForCausalLM.from_pretrained(model, dtype=dtype).save_pretrained(tmp_path)
+    AutoTokenizer.from_pretrained(model).save_pretrained(tmp_path)
+
+    # More than one wave.
+    requests = _requests() + [request for sample in range(1, 5) for request in _requests(1.0, sample)]
+    whole = _Recording(tmp_path)
     _generate(whole, requests)
     draw = random.Random(7)
-    other = _Recording(model, getattr(torch, dtype))
+    other = _Recording(tmp_path)
     for size in (1, 2, 7, len(requests)):
         other.generate(draw.sample(requests, size), lambda *_: None)
         for key, rows in other.logits.items():
