@@ -282,7 +282,8 @@ class TransformersGenerator:
             dtype="auto",
             attn_implementation=_attend.__name__,
         )
-        if model.device.type == "cpu" and model.dtype == torch.float32 and torch.backends.mkldnn.is_available():
+        onednn = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+        if onednn and model.device.type == "cpu" and model.dtype == torch.float32:
             for module in model.modules():
                 if type(module) is torch.nn.Linear:
                     module.forward = partial(_onednn_linear, module)  # type: ignore[method-assign]
