@@ -15,6 +15,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from quit.models.linear import linear
 from quit.models.minilm_weights import model_folder
 
 WIDTH, HEADS, INNER, EPSILON = 384, 12, 1536, 1e-12
@@ -46,8 +47,8 @@ class Layer(nn.Module):
 
     def after_attention(self, x: torch.Tensor, attended: torch.Tensor, drop: float = 0.0) -> torch.Tensor:
         """Return the next hidden states, shape (..., WIDTH), from the states before and what attention brought."""
-        x = self.norm1(x + functional.dropout(self.out(attended), drop, self.training))
-        y = self.down(functional.gelu(self.up(x)))
+        x = self.norm1(x + functional.dropout(linear(self.out, attended), drop, self.training))
+        y = linear(self.down, functional.gelu(linear(self.up, x)))
         return self.norm2(x + functional.dropout(y, drop, self.training))
 
 

@@ -20,6 +20,7 @@ import torch
 from torch.nn import functional
 
 from quit.common.progress import advance
+from quit.models.linear import linear
 from quit.models.minilm_layers import Body, Layer, Pieces
 
 CHUNK = 128
@@ -106,7 +107,7 @@ def _states(body: Body, texts: Sequence[Pieces]) -> list[np.ndarray]:
 
 
 def _attend(layer: Layer, x: torch.Tensor, size: int, groups: list[tuple[int, int, int]], out: torch.Tensor) -> None:
-    qkv = torch.cat([layer.qkv(chunk) for chunk in x.split(size)])
+    qkv = torch.cat([linear(layer.qkv, chunk) for chunk in x.split(size)])
     for start, count, length in groups:
         rows = slice(start, start + count * length)
         attended = layer.attention(qkv[rows].view(count, length, -1))

@@ -272,6 +272,8 @@ class TransformersGenerator:
         import torch
         from transformers import AttentionInterface
 
+        from quit.models.linear import linear
+
         AttentionInterface.register(_attend.__name__, _attend)
         model, tokenizer = load_pretrained(
             "AutoModelForCausalLM",
@@ -282,21 +284,12 @@ class TransformersGenerator:
             dtype="auto",
             attn_implementation=_attend.__name__,
         )
-        onednn = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-        if onednn and model.device.type == "cpu" and model.dtype == torch.float32:
-            for module in model.modules():
-                if type(module) is torch.nn.Linear:
-                    module.forward = partial(_onednn_linear, module)  # type: ignore[method-assign]
+        for module in model.modules():
+            if type(module) is torch.nn.Linear:
+                module.forward = partial(linear, module)  # type: ignore[method-assign]
         if tokenizer.chat_template is None:
             raise InputError(f"{self.name}: {self._options.model!r} has no chat template. Use an instruct model.")
         return model, tokenizer
-
-
-def _onednn_linear(module: Any, rows: Any) -> Any:
-    """A linear layer by oneDNN, which is twice as fast as torch's choice, MKL, on processors of AMD."""
-    import torch
-
-    return torch.ops.mkldnn._linear_pointwise(rows, module.weight, module.bias, "none", [], "")
 
 
 def _common(ids: Sequence[int], others: Sequence[int]) -> int:
