@@ -11,12 +11,12 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from importlib.resources import files
 from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
-from bm25s.stopwords import STOPWORDS_EN_PLUS  # NLTK's 179, whose own list is a download
 
 from quit.dataset.files import TableFiles, aligned, lists
 from quit.errors import InputError
@@ -27,7 +27,8 @@ from quit.stages.leaks.containment import hints_of_occurrence
 ALL = "all"
 SPLITS = ("train", "dev", "test", ALL)
 SAMPLE = 500
-_STOP_WORDS = frozenset(STOPWORDS_EN_PLUS)
+_STOP_WORDS = frozenset((files("quit.text") / "nltk_stop_words.txt").read_text(encoding="utf-8").split())
+"""NLTK's English stop words, 179."""
 
 
 @dataclass(frozen=True, slots=True)
