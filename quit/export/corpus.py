@@ -1,6 +1,6 @@
 """A corpus in the layouts of other tools: BEIR, TREC, Pyserini. Streamed, document by document.
 
-Each query set (``musique``, ``musique/sub-questions``) has topics and qrels of its own; the documents are shared.
+Each query set (``musique``, ``musique/sub-questions``) has its own topics and qrels; all share the documents.
 """
 
 from __future__ import annotations

@@ -151,13 +151,13 @@ def export(
     return publication.write(requested, write, {name: FORMATS[name].version for name in requested})
 
 
-def requested_formats(formats: Sequence[str], known: Collection[str]) -> list[str]:
+def requested_formats(formats: Sequence[str], supported: Collection[str]) -> list[str]:
     """Return the names of formats, each once. Raises ``SettingsError`` for an unknown one, and for none."""
     if not formats:
-        raise SettingsError(f"No export format was named. Known: {', '.join(known)}.")
+        raise SettingsError(f"No export format was named. Known: {', '.join(supported)}.")
     for name in formats:
-        if name not in known:
-            raise SettingsError(f"Unknown export format {name!r}.{did_you_mean(name, list(known))}")
+        if name not in supported:
+            raise SettingsError(f"Unknown export format {name!r}.{did_you_mean(name, list(supported))}")
     return list(dict.fromkeys(formats))
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import random
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -43,11 +42,9 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
     keys = reader_keys(dataset, options.paper_keys)
     shown = {key: info for key, info in keys.items() if info.role != "labeler"}
     passages = _Passages(dataset)
-    with ThreadPoolExecutor(1) as pool:
-        order = pool.submit(_shuffled, sum(len(dataset.positions(split)) for split in SHUFFLED) * len(passages))
-        for split in SPLITS:
-            _write_split(dataset, split, passages, list(shown), folder)
-        _write_corpus(dataset, passages, folder, order.result())
+    for split in SPLITS:
+        _write_split(dataset, split, passages, list(shown), folder)
+    _write_corpus(dataset, passages, folder)
     return {
         "paper_keys": options.paper_keys,
         "shuffle": {"order": list(SHUFFLED), "seed": SEED},
@@ -149,14 +146,11 @@ def _around_texts(dataset: Dataset, block: Block, order: np.ndarray, readers: li
     ]
 
 
-def _shuffled(size: int) -> np.ndarray:
-    order = list(range(size))
-    random.Random(SEED).shuffle(order)
-    return np.array(order, dtype=np.int64)
-
-
-def _write_corpus(dataset: Dataset, passages: _Passages, folder: ExportFolder, order: np.ndarray) -> None:
+def _write_corpus(dataset: Dataset, passages: _Passages, folder: ExportFolder) -> None:
     positions = np.concatenate([dataset.positions(split) for split in SHUFFLED])
+    shuffled = list(range(len(positions) * len(passages)))
+    random.Random(SEED).shuffle(shuffled)
+    order = np.array(shuffled, dtype=np.int64)
     with folder.path("corpus.jsonl").open("wb") as file:
         for start in range(0, len(order), passages.at_once):
             owner, numbers = np.divmod(order[start : start + passages.at_once], len(passages))

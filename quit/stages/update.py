@@ -10,9 +10,7 @@ questions that leak.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -342,14 +340,14 @@ def _leaks(
         hints.setdefault(row["question_id"], []).append((row["hint_id"], row["hint"]))
     columns = (tables.questions.column(name).to_pylist() for name in ("question_id", "question"))
     texts = dict(zip(*columns))
-    items = []
-    for question, answers in check.items():
-        hint_ids = [hint_id for hint_id, _ in hints.get(question, [])]
-        hint_texts = [text for _, text in hints.get(question, [])]
-        items.append(LeakItem(texts[question], answers, hint_texts, hint_ids=hint_ids))
-    parts = [items[start : start + AT_A_TIME] for start in range(0, len(items), AT_A_TIME)]
-    with ThreadPoolExecutor(2) as pool:  # the rules read one part while the encoder computes another
-        for question, item, findings in zip(check, items, chain.from_iterable(pool.map(leaks, parts)), strict=True):
+    for start in range(0, len(check), AT_A_TIME):
+        question_ids = [*check][start : start + AT_A_TIME]
+        items = []
+        for question in question_ids:
+            hint_ids = [hint_id for hint_id, _ in hints.get(question, [])]
+            hint_texts = [text for _, text in hints.get(question, [])]
+            items.append(LeakItem(texts[question], check[question], hint_texts, hint_ids=hint_ids))
+        for question, item, findings in zip(question_ids, items, leaks(items), strict=True):
             for hint, these in zip(item.hint_ids, findings, strict=True):
                 for leak in these:
                     yield question, hint, leak

@@ -25,7 +25,7 @@ PARENT = (
 @pytest.mark.parametrize(
     ("child", "grace"),
     [(ENDLESS, 600.0), (DEAF, 0.1), (NESTED, 600.0)],
-    ids=["obeys", "deaf to SIGTERM", "has a child of its own"],
+    ids=["obeys", "ignores SIGTERM", "has a child"],
 )
 def test_a_child_ends_with_its_parent_whatever_ended_that(ended_by: signal.Signals, child: str, grace: float) -> None:
     code = PARENT.format(child=child, grace=grace)

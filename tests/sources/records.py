@@ -1,4 +1,4 @@
-"""A good record of each kind of source, as it stands in a file, and files of such records."""
+"""A valid record of each kind of source, as in a file, and files of such records."""
 
 import json
 from pathlib import Path

@@ -66,7 +66,7 @@ class _Memory:
     ) -> None:
         self._kind, self._make, self._dtype, self._size, self._store = kind, make, dtype, size, store
         self._vectors: OrderedDict[str, np.ndarray] = OrderedDict()
-        self._lock, self._learning = Lock(), Lock()
+        self._lock = Lock()
 
     def get(self, texts: Sequence[str]) -> list[np.ndarray]:
         """Return each text's numbers, flat."""
@@ -78,8 +78,7 @@ class _Memory:
                     vectors[text] = self._vectors[text]
         misses = [text for text in dict.fromkeys(texts) if text not in vectors]
         for start in range(0, len(misses), PART):
-            with self._learning:  # what another thread computes meanwhile is then in the store
-                vectors |= self._learn(misses[start : start + PART])
+            vectors |= self._learn(misses[start : start + PART])
         return [vectors[text] for text in texts]
 
     def _learn(self, texts: list[str]) -> dict[str, np.ndarray]:

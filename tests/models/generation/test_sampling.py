@@ -1,4 +1,4 @@
-"""Penalties and stop strings where transformers runs the model. What a server is sent stands in test_server."""
+"""Penalties and stop strings where transformers runs the model; requests to servers are tested in test_server."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The lexicon against what any dictionary says. What rules make of it stands in ``rules.tsv``."""
+"""The lexicon against a dictionary; findings of the rules that use it are in ``rules.tsv``."""
 
 from quit.stages.leaks.lexicon import lexicon, plain_name
 
