@@ -15,15 +15,8 @@ from quit.render import terminal
 from quit.render.table import Table, number
 from quit.settings import Loaded
 from quit.status.asked import asked, asked_tables
-from quit.status.summary import (
-    JudgeAgreement,
-    cut_replies,
-    left_out,
-    readers_table,
-    replies_table,
-    stages_table,
-    summary,
-)
+from quit.status.replies import cut_replies, readers_table, replies_table
+from quit.status.summary import JudgeAgreement, left_out, stages_table, summary
 from quit.text.words import counted
 
 if TYPE_CHECKING:

@@ -131,37 +131,8 @@ def of_readers(patterns: Patterns, selection: Sequence[int]) -> Patterns:
     return fewer
 
 
-def reader_patterns(connection: duckdb.DuckDBPyConnection, readers: Sequence[str]) -> Patterns:
-    """Return which readers were asked about how many passages, and which answer correctly.
-
-    ``connection``: has the tables splits, answers, distinct_answers and verdicts, as ``Workspace.connect`` gives them.
-    An answer without a verdict counts as not correct.
-    """
-    rows = connection.execute(
-        """
-        WITH judged AS (
-            SELECT question_id, reader, number, true AS correct
-            FROM distinct_answers JOIN verdicts USING (question_id, answer_key) WHERE correct
-        ), numbered AS (
-            SELECT question_id, row_number() OVER () AS question FROM splits
-        ), bits AS (
-            SELECT unnest($readers) AS reader, unnest($bits) AS bit
-        ), by_passage AS (  -- numbers as keys: texts would take gigabytes at full size
-            SELECT question, ('1' || permutation)::BIGINT AS passage, bit_or(if(asked, bit, 0)) AS asked,
-                bit_or(if(asked AND correct, bit, 0)) AS pattern
-            FROM answers JOIN numbered USING (question_id) JOIN bits USING (reader)
-            LEFT JOIN judged USING (question_id, reader, number)
-            GROUP BY question, passage
-        )
-        SELECT asked, pattern, count(*) FROM by_passage GROUP BY 1, 2
-        """,
-        {"readers": list(readers), "bits": [1 << position for position in range(len(readers))]},
-    ).fetchall()
-    return Counter({(asked, right): passages for asked, right, passages in rows})
-
-
 def reader_agreement(readers: Sequence[str], patterns: Patterns) -> ReaderAgreement:
-    """Return the agreement of readers from the counts of :func:`reader_patterns`, whose bits are in their order."""
+    """Return the agreement of readers from patterns, whose bits are in their order."""
     passages = sum(patterns.values())
     asked, right = (
         [

@@ -211,8 +211,8 @@ def _example(dataset: Dataset) -> Example:
 
 
 def _write_split(dataset: Dataset, split: str, folder: ExportFolder, patterns: Patterns) -> tuple[list[Shard], int]:
-    """Return the files made, and how many answers have no verdict; count in ``patterns`` which readers are right, as
-    ``quit.evaluate.labels.reader_patterns``."""
+    """Return the files made, and how many answers have no verdict; count in ``patterns`` which readers are asked
+    and right."""
     positions = dataset.positions(split)
     count = -(-len(positions) // QUESTIONS_A_SHARD)
     shards: list[Shard] = []

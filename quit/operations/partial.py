@@ -9,9 +9,10 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from quit.engine.pipeline import Pipeline
-from quit.evaluate.labels import Patterns, reader_patterns
+from quit.evaluate.labels import Patterns
 from quit.models.factory import reader_identity
 from quit.stages.selection.strategy import Estimated
+from quit.status.replies import reply_counts
 
 
 @dataclass(frozen=True)
@@ -140,8 +141,7 @@ def _measured(pipeline: Pipeline, labelers: Sequence[str]) -> Patterns:
             return Counter()
         if known[1]["models"] != [reader_identity(labeler, pipeline.settings)]:
             return Counter()
-    with pipeline.workspace.connect() as connection:
-        return reader_patterns(connection, labelers)
+    return reply_counts(pipeline.workspace, labelers)[1]
 
 
 def _each(costs: Mapping[str, float | None], name: str, passages: int) -> float | None:

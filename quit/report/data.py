@@ -27,11 +27,11 @@ from quit.report.people import judge_against_people, review_progress
 from quit.report.quality import LEAKS, PROBE, agreement_figures, split_figures
 from quit.settings import JudgeSettings, ReaderSettings, Settings
 from quit.status.asked import asked
+from quit.status.replies import reply_counts
 from quit.status.summary import (
     funnel,
     judge_agreement,
     leakage_losses,
-    readers_by_hints,
     type_agreement,
     usage_table,
 )
@@ -72,15 +72,15 @@ def gather(workspace: Workspace, settings: Settings, compared: Sequence[Path] = 
             "difficulty": _counted(_difficulty(connection, settings.pages.bins)),
         }  # fmt: skip
         facts["splits"] = _counted(split_figures(connection))
-        facts["agreement"] = _counted(agreement_figures(connection, facts["readers"]))
         facts["passage"] = _counted(example_passage(workspace, connection, facts["readers"]))
         facts["examples"] = _counted(examples(workspace, connection, settings))
     facts["funnel"] = _counted([] if frozen else _funnel(workspace, releases))
     facts["statistics"] = _counted(frozen.facts["statistics"] if frozen else _statistics(workspace))
-    facts["readers_by_hints"] = [
-        dict(zip(("reader", "hints", "passages", "no_answer", "correct", "cut", "sentences"), row, strict=True))
-        for row in readers_by_hints(workspace)
-    ]
+    answering = [reader for reader in facts["readers"] if f"read:{reader['name']}" in workspace.state]
+    by_hints, patterns = reply_counts(workspace, [reader["name"] for reader in answering])
+    columns = ("reader", "hints", "passages", "no_answer", "correct", "cut", "sentences")
+    facts["readers_by_hints"] = [dict(zip(columns, row, strict=True)) for row in sorted(by_hints)]
+    facts["agreement"] = _counted(agreement_figures(answering, patterns))
     facts["asked"] = asked(workspace)
     facts["type_agreement"] = dict(zip(("typed", "coarse", "fine"), type_agreement(workspace), strict=True))
     facts["judges"] = _counted(asdict(agreed) if (agreed := judge_agreement(workspace)) else None)

@@ -3,7 +3,6 @@ answers without hints, answers shared by splits, leaks by question."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -15,7 +14,6 @@ from quit.evaluate.labels import (
     labels_by_split,
     of_readers,
     reader_agreement,
-    reader_patterns,
     shared_answers,
 )
 
@@ -35,18 +33,16 @@ def split_figures(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     return {"labels": by_split, "shared": shared}
 
 
-def agreement_figures(connection: duckdb.DuckDBPyConnection, readers: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+def agreement_figures(readers: Sequence[Mapping[str, str]], patterns: Patterns) -> dict[str, Any]:
     """Return ``all`` and ``labelers``: what :func:`quit.evaluate.labels.reader_agreement` says, and ``right``: passages
     by the number of readers that answer correctly, from none to all (None where not all readers were asked about every
     passage). None for fewer than two readers with answers.
 
-    ``readers``: name and role.
+    ``readers``: name and role of those with answers; ``patterns``: of these, in their order.
     """
-    answering = {name for (name,) in connection.execute("SELECT DISTINCT reader FROM distinct_answers").fetchall()}
-    names = [reader["name"] for reader in readers if reader["name"] in answering]
+    names = [reader["name"] for reader in readers]
     labelers = {reader["name"] for reader in readers if reader["role"] == "labeler"}
-    patterns = reader_patterns(connection, names) if len(names) > 1 else Counter()
-    if not patterns:
+    if len(names) < 2 or not patterns:
         return {"all": None, "labelers": None}
     places = [position for position, name in enumerate(names) if name in labelers]
     of_labelers = of_readers(patterns, places)

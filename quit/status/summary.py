@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from quit.evaluate.agreement import kappa_of
 from quit.render.table import Table, markdown, share
 from quit.stages import filter_stage
 from quit.status.asked import asked, asked_tables
+from quit.status.replies import cut_replies, readers_table, replies_table
 from quit.status.stages import status
 
 
@@ -111,73 +111,6 @@ def out_of_depth(workspace: Workspace) -> str | None:
         if count := len(notes) - notes.null_count:
             counted.append(f"{count:,} rows of `{name}`")
     return f"Out of the models' depth (column `note`): {', '.join(counted)}." if counted else None
-
-
-CUT_SHARE = 0.1
-"""Share of a reader's replies that ran into the token limit, above which a build says so."""
-
-
-def readers_by_hints(workspace: Workspace) -> list[tuple[str, int, int, int, int, int, int]]:
-    """Return (reader, number of hints, passages, NO ANSWER, correct, cut, sentences) of the current answers, by reader
-    and hints.
-
-    ``passages``: those that the reader was asked about. ``cut``: replies that ran into the token limit. ``sentences``:
-    replies that are NO ANSWER and do not say so; nearly all are sentences
-    (:func:`quit.models.cleaning.is_sentence`).
-    """
-    with workspace.connect() as connection:
-        return connection.execute(
-            """
-            WITH given AS (
-                SELECT question_id, reader, length(permutation) AS hints, number, count(*) AS passages,
-                    count(*) FILTER (ended = 'length') AS cut
-                FROM answers WHERE asked GROUP BY ALL
-            )
-            SELECT g.reader, g.hints, sum(g.passages)::BIGINT,
-                coalesce(sum(g.passages) FILTER (d.answer = 'NO ANSWER'), 0)::BIGINT,
-                coalesce(sum(g.passages) FILTER (v.correct), 0)::BIGINT, sum(g.cut)::BIGINT,
-                coalesce(sum(g.passages) FILTER (d.answer = 'NO ANSWER' AND d.raw NOT ILIKE '%no answer%'
-                    AND regexp_matches(d.raw, '[^\\s[:punct:]]')), 0)::BIGINT
-            FROM given g JOIN distinct_answers d USING (question_id, reader, number)
-            LEFT JOIN verdicts v USING (question_id, answer_key)
-            GROUP BY ALL ORDER BY 1, 2
-            """
-        ).fetchall()
-
-
-Replies = tuple[str, int, int, int, int, int]
-"""(reader, passages, NO ANSWER, correct, cut, sentences): see :func:`readers_by_hints`."""
-
-
-def readers_table(workspace: Workspace) -> list[Replies]:
-    """Return the counts of each reader of the current answers."""
-    totals: dict[str, list[int]] = {}
-    for reader, _, *counts in readers_by_hints(workspace):
-        totals[reader] = [sum(pair) for pair in zip(totals.get(reader, [0] * len(counts)), counts, strict=True)]
-    return [(reader, *counts) for reader, counts in totals.items()]  # type: ignore[misc]
-
-
-def replies_table(readers: Sequence[Replies]) -> Table:
-    """Return a row per reader: its passages, and each count as a share of them, without columns of zeros."""
-    heads = ("NO ANSWER", "correct", "cut", "sentences")
-    columns = [place for place in range(4) if place < 2 or any(counts[place] for _, _, *counts in readers)]
-    rows = [
-        (name, f"{passages:,}", *(f"{counts[place] / passages:.1%}" for place in columns))
-        for name, passages, *counts in readers
-    ]
-    return Table("Readers", ("reader", "passages", *(heads[place] for place in columns)), rows)
-
-
-def cut_replies(readers: Sequence[Replies]) -> list[str]:
-    """Return a line for each reader of :func:`readers_table` whose replies often ran into the token limit."""
-    return [
-        f"{reader}: {cut / passages:.0%} of its replies were cut at the token limit, and {sentences / passages:.0%} of "
-        "its replies are sentences, which are no answers. If it goes on after its answer, give it stop strings "
-        '(stop = ["\\n"] in its block of the profile); if its answers are long, raise labels.max_new_tokens; if it '
-        "writes sentences, have its prompt ask for the answer alone, or set labels.sentences=judge."
-        for reader, passages, _, _, cut, sentences in readers
-        if cut > CUT_SHARE * passages
-    ]
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,7 @@ def test_answers_are_counted_where_they_were_asked(exact: Path) -> None:
     """... in the summary, and in the agreement of readers, which leaves out labelers of later waves."""
     from quit.report.quality import agreement_figures
     from quit.status.asked import asked
-    from quit.status.summary import readers_table
+    from quit.status.replies import readers_table, reply_counts
 
     workspace = Workspace.open(exact)
     counts = {reader: len(asked_of(workspace, reader)) for reader in READERS}
@@ -131,8 +131,7 @@ def test_answers_are_counted_where_they_were_asked(exact: Path) -> None:
     facts = asked(workspace)
     assert facts is not None and {row["reader"]: row["asked"] for row in facts["readers"]} == counts
     roles = [{"name": name, "role": "labeler" if name in LABELERS else "reader"} for name in counts]
-    with workspace.connect() as connection:
-        agreement = agreement_figures(connection, roles)
+    agreement = agreement_figures(roles, reply_counts(workspace, list(counts))[1])
     assert agreement["all"]["compared"] == ("minilm-vector", "minilm-names")
     assert agreement["all"]["asked"] == counts and agreement["all"]["right"] is None
     labels = workspace.read("labels")

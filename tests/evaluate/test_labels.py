@@ -1,7 +1,5 @@
 from collections import Counter
-from itertools import product
 
-import duckdb
 import pyarrow as pa
 import pytest
 import pytrec_eval
@@ -12,7 +10,6 @@ from quit.evaluate.labels import (
     of_readers,
     predicted_sentence,
     reader_agreement,
-    reader_patterns,
     shared_answers,
 )
 
@@ -85,28 +82,6 @@ def test_predicted_labels_are_counted_by_split():
     for part in ("2 of 2 in train, 1 of 6 in test, 3 of 8 in all", "the 6 passages", "1.25% have", "0.75% a", "0.95."):
         assert part in said
     assert predicted_sentence(labels_by_split(SPLITS, LABELS), [last]) == ""
-
-
-def test_patterns_of_tables():
-    """Reader y is correct on a/1 and b/0, reader x on a/1 alone; c has no split, an unjudged answer is not correct."""
-    answers, distinct, verdicts = [], [], []
-    for question, reader in product("abc", "xy"):
-        own = {"question_id": question, "reader": reader}
-        for number, key in enumerate((f"{reader} yes", "no")):
-            distinct.append({**own, "number": number, "answer_key": key})
-        for permutation in "01":
-            right = (question, permutation) == ("a", "1") or (question, permutation, reader) == ("b", "0", "y")
-            asked = (question, permutation, reader) != ("a", "0", "y")
-            answers.append({**own, "permutation": permutation, "number": int(not right), "asked": asked})
-        verdicts.append({"question_id": question, "answer_key": f"{reader} yes", "correct": True})
-        no = {"question_id": question, "answer_key": "no", "correct": None if question == "a" else False}
-        verdicts += [no] * (reader == "x")
-    with duckdb.connect() as connection:
-        for name, rows in (("answers", answers), ("distinct_answers", distinct), ("verdicts", verdicts)):
-            connection.register(name, pa.Table.from_pylist(rows))
-        connection.register("splits", pa.table({"question_id": ["a", "b"], "split": ["dev", "test"]}))
-        assert reader_patterns(connection, ("x", "y")) == {(1, 0): 1, (3, 0): 1, (3, 3): 1, (3, 2): 1}
-        assert reader_patterns(connection, ("y",)) == {(0, 0): 1, (1, 0): 1, (1, 1): 2}
 
 
 def test_answers_that_splits_share_in_normalised_form():

@@ -78,7 +78,8 @@ def tables(made: Rows) -> dict[str, pa.Table]:
         table, _, reader = name.partition("/")
         if reader:
             texts = ("question_id", "permutation", "reader", "answer", "raw", "producer", "ended")
-            replies = pa.Table.from_pylist(rows, pa.schema([(column, pa.string()) for column in texts]))
+            schema = pa.schema([*((column, pa.string()) for column in texts), ("asked", pa.bool_())])
+            replies = pa.Table.from_pylist([{"asked": True, **row} for row in rows], schema)
             by_name |= {f"{part}/{reader}": numbered for part, numbered in number_answers(replies).items()}
         else:
             by_name[name] = table_of(table, rows)

@@ -11,6 +11,7 @@ from quit.errors import InputError
 from quit.report.data import gather, last_changed
 from quit.report.examples import example
 from quit.report.quality import agreement_figures
+from quit.status.replies import reply_counts
 from quit.status.story import story
 from tests.release import small
 from tests.report import tiny
@@ -146,9 +147,8 @@ def test_agreement_of_readers_and_of_labelers(altered, of_altered) -> None:
     chance = 7 / 12 * 3 / 12 + 5 / 12 * 9 / 12
     assert pair["kappa"] == pytest.approx((6 / 12 - chance) / (1 - chance))
     assert agreement["labelers"] is None  # there is one
-    with altered.connect() as connection:
-        labelers = [{"name": name, "role": role} for name, role in (("two", "labeler"), ("x", ""), ("one", "labeler"))]
-        figures = agreement_figures(connection, labelers)
+    labelers = [{"name": name, "role": "labeler"} for name in ("two", "one")]
+    figures = agreement_figures(labelers, reply_counts(altered, ["two", "one"])[1])
     assert figures["labelers"] == figures["all"] and figures["all"]["right"] == [4, 6, 2]
 
 

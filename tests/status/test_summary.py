@@ -9,7 +9,8 @@ import pytest
 from quit.common.ranges import WHOLE
 from quit.engine.workspace import Workspace
 from quit.stages.labelling.answers import number_answers
-from quit.status.summary import cut_replies, leakage_losses, markdown_summary, out_of_depth, readers_table
+from quit.status.replies import cut_replies, readers_table
+from quit.status.summary import leakage_losses, markdown_summary, out_of_depth
 from tests.conftest import call_quit
 from tests.report import tiny
 

@@ -1,0 +1,120 @@
+"""What readers replied to the passages that they were asked about, in counts: NO ANSWER, correct, cut, sentences."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow.compute as pc
+
+from quit.common.columns import plain, positions_in
+from quit.engine.workspace import Workspace
+from quit.evaluate.labels import Patterns
+from quit.models.protocols import NO_ANSWER
+from quit.render.table import Table
+from quit.stages.labelling.answers import Answers, accepted_answers
+from quit.stages.labelling.passages import permutation_table
+
+CUT_SHARE = 0.1
+"""Share of a reader's replies that ran into the token limit, above which a build says so."""
+ByHints = tuple[str, int, int, int, int, int, int]
+"""(reader, number of hints, passages, NO ANSWER, correct, cut, sentences): see :func:`reply_counts`."""
+
+
+def reply_counts(workspace: Workspace, readers: Sequence[str] | None = None) -> tuple[list[ByHints], Patterns]:
+    """Return a row per reader and number of hints, and which readers were asked about how many passages of the
+    questions in ``splits``, and which answer correctly.
+
+    ``readers``: all that have answers, by name, if not given. ``passages`` of a row: those that the reader was asked
+    about. ``cut``: replies that ran into the token limit. ``sentences``: replies that are NO ANSWER and do not say so;
+    nearly all are sentences (:func:`quit.models.cleaning.is_sentence`). An answer without a verdict is not correct.
+    """
+    if readers is None:
+        readers = sorted(run.removeprefix("read:") for run in workspace.state if run.startswith("read:"))
+    ids = plain(workspace.read("splits", columns=["question_id"])["question_id"])
+    verdicts = workspace.read("verdicts", columns=["question_id", "answer_key", "correct"])
+    permutations = workspace.read("passages", columns=["permutation"])["permutation"]
+    table = permutation_table(max((len(text) for text in permutations.unique().to_pylist()), default=1))
+    by_hints: list[ByHints] = []
+    # One element per question and permutation; bit 0 is the first reader.
+    answered, asked, right = (np.zeros(len(ids) * len(table), np.int64) for _ in range(3))
+    for position, reader in enumerate(readers):
+        run = [f"read:{reader}"]
+        rows = workspace.read("answers", runs=run, columns=["question_id", "permutation", "number", "ended", "asked"])
+        columns = ["question_id", "number", "answer", "answer_key", "raw"]
+        answers = Answers(rows, workspace.read("distinct_answers", runs=run, columns=columns))
+        correct, permutation = accepted_answers(answers, verdicts), positions_in(rows["permutation"], table.permutation)
+        by_hints += _by_hints(reader, answers, correct, table.hints[permutation])
+        question = positions_in(rows["question_id"], ids)
+        cells = (question * len(table) + permutation)[question >= 0]
+        was_asked = rows["asked"].to_numpy()
+        answered[cells] = 1
+        asked[cells] |= was_asked[question >= 0].astype(np.int64) << position
+        right[cells] |= (was_asked & correct[answers.index])[question >= 0].astype(np.int64) << position
+    return by_hints, _patterns(asked[answered > 0], right[answered > 0])
+
+
+def _by_hints(reader: str, answers: Answers, correct: np.ndarray, hints: np.ndarray) -> list[ByHints]:
+    """Return a row per number of hints. ``correct``: bool, shape (distinct answers,); ``hints``: shape (rows,)."""
+    asked = answers.rows["asked"].to_numpy()
+    size = hints.max(initial=0) + 1
+    cells = answers.index * size + hints
+    counts = np.bincount(cells[asked], minlength=len(correct) * size).reshape(-1, size)  # (distinct answers, hints)
+    cut = pc.fill_null(pc.equal(answers.rows["ended"], "length"), False).to_numpy()
+    no_answer = pc.equal(answers.distinct["answer"], NO_ANSWER).to_numpy()
+    raw = answers.distinct["raw"]
+    says_no_answer = pc.match_substring(raw, NO_ANSWER, ignore_case=True)
+    sentence = pc.and_(pc.invert(says_no_answer), pc.match_substring_regex(raw, r"[^\s[:punct:]]"))
+    columns = (
+        counts.sum(axis=0),
+        counts[no_answer].sum(axis=0),
+        counts[correct].sum(axis=0),
+        np.bincount(hints[asked & cut], minlength=size),
+        counts[no_answer & pc.fill_null(sentence, False).to_numpy()].sum(axis=0),
+    )
+    rows = zip(range(size), *(column.tolist() for column in columns), strict=True)
+    return [(reader, *row) for row in rows if row[1]]
+
+
+def _patterns(asked: np.ndarray, right: np.ndarray) -> Patterns:
+    """Return how often each pair of sets occurs; ``asked``, ``right``: int64, shape (passages,)."""
+    (asked_sets, first), (right_sets, second) = (np.unique(bits, return_inverse=True) for bits in (asked, right))
+    pairs, counts = np.unique(first * len(right_sets) + second, return_counts=True)
+    places = zip(*(row.tolist() for row in np.divmod(pairs, max(1, len(right_sets)))), counts.tolist())
+    return Counter({(int(asked_sets[a]), int(right_sets[b])): count for a, b, count in places})
+
+
+Replies = tuple[str, int, int, int, int, int]
+"""(reader, passages, NO ANSWER, correct, cut, sentences): see :func:`reply_counts`."""
+
+
+def readers_table(workspace: Workspace) -> list[Replies]:
+    """Return the counts of each reader of the current answers."""
+    totals: dict[str, list[int]] = {}
+    for reader, _, *counts in reply_counts(workspace)[0]:
+        totals[reader] = [sum(pair) for pair in zip(totals.get(reader, [0] * len(counts)), counts, strict=True)]
+    return [(reader, *counts) for reader, counts in totals.items()]  # type: ignore[misc]
+
+
+def replies_table(readers: Sequence[Replies]) -> Table:
+    """Return a row per reader: its passages, and each count as a share of them, without columns of zeros."""
+    heads = ("NO ANSWER", "correct", "cut", "sentences")
+    columns = [place for place in range(4) if place < 2 or any(counts[place] for _, _, *counts in readers)]
+    rows = [
+        (name, f"{passages:,}", *(f"{counts[place] / passages:.1%}" for place in columns))
+        for name, passages, *counts in readers
+    ]
+    return Table("Readers", ("reader", "passages", *(heads[place] for place in columns)), rows)
+
+
+def cut_replies(readers: Sequence[Replies]) -> list[str]:
+    """Return a line for each reader of :func:`readers_table` whose replies often ran into the token limit."""
+    return [
+        f"{reader}: {cut / passages:.0%} of its replies were cut at the token limit, and {sentences / passages:.0%} of "
+        "its replies are sentences, which are no answers. If it goes on after its answer, give it stop strings "
+        '(stop = ["\\n"] in its block of the profile); if its answers are long, raise labels.max_new_tokens; if it '
+        "writes sentences, have its prompt ask for the answer alone, or set labels.sentences=judge."
+        for reader, passages, _, _, cut, sentences in readers
+        if cut > CUT_SHARE * passages
+    ]
