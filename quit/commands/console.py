@@ -69,7 +69,7 @@ def print_summary(workspace: Workspace) -> None:
     _show(*summary(workspace))
     path = escape(str(workspace))
     terminal.sentence(f"\nThe tables are in {workspace}/tables, numbered in pipeline order. Next:", _OUT)
-    with workspace.connect() as connection:
+    with workspace.connect(tables=["labels"]) as connection:
         first = connection.execute("SELECT question_id FROM labels ORDER BY 1 LIMIT 1").fetchone()
     next_commands = {f"show -w {path} {escape(first[0])}": "everything about one question"} if first else {}
     next_commands |= {

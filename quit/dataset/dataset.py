@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quit.common.columns import is_in, one_array, plain, runs
+from quit.common.columns import is_in, one_array, plain, positions_in, runs
 from quit.common.ids import content_hash
 from quit.common.progress import advance, note
 from quit.dataset.files import TableFiles, aligned
@@ -432,17 +432,15 @@ class _Rows:
         rows = ((starts - low)[:, None] + np.arange(self.size)[None, :]).ravel()
         whole = len(rows) == high - low and bool((np.diff(starts) > 0).all())
 
-        def take(column: str) -> pa.Array:
-            piece = one_array(self.table[column].slice(low, high - low))
-            return piece if whole else piece.take(pa.array(rows))
-
-        expected = permutation.take(np.tile(np.arange(self.size, dtype=np.int32), len(positions)))
-        same = pc.fill_null(pc.equal(plain(take("permutation")), expected), False)
-        if not pc.all(same).as_py():
-            first = self.ids[positions[same.index(False).as_py() // self.size]]
+        places = positions_in(self.table["permutation"].slice(low, high - low), permutation)
+        wrong = (places if whole else places[rows]).reshape(-1, self.size) != np.arange(self.size)
+        if wrong.any():
+            first = self.ids[positions[wrong.any(axis=1)][0]]
             raise InputError(f"The rows of question {first!r} in the table {self.name!r} are not in depth-first order.")
         if name is None:
             return None
-        if (taken := take(name)).null_count and not nulls:
+        piece = one_array(self.table[name].slice(low, high - low))
+        taken = piece if whole else piece.take(pa.array(rows))
+        if taken.null_count and not nulls:
             raise InputError(f"The column {name!r} of the table {self.name!r} holds a null.")
         return taken

@@ -164,9 +164,7 @@ class _Facts:
                 )
 
     def mask(self, split: str) -> np.ndarray:
-        if split == ALL:
-            return np.ones(len(self.ids), dtype=bool)
-        return np.array([name == split for name in self.splits])
+        return np.ones(len(self.ids), dtype=bool) if split == ALL else np.array(self.splits) == split
 
 
 def _summary(facts: _Facts, split: str, per_question: dict, similarity: tuple | None) -> Summary:

@@ -15,10 +15,8 @@ from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
 from quit.models.factory import reader_identity
 from quit.review.report import verification
-from quit.review.store import ReviewStore
 from quit.settings import PARTIAL_LABELLING
 from quit.sources import SOURCES
-from quit.stages.labelling.verdicts import live_reviews
 from quit.version import __version__
 
 
@@ -32,7 +30,7 @@ def workspace_tables(workspace: Workspace, pipeline: Pipeline) -> TableFiles:
 def export_tables_of(workspace: Workspace, pipeline: Pipeline) -> ExportTables:
     """Return what an export of a finished build is made from. Raises as :func:`workspace_tables` does."""
     files = workspace_tables(workspace, pipeline)
-    people, replies = verification_of(workspace, pipeline), origins(workspace.path)
+    people, replies = verification_of(pipeline), origins(workspace.path)
     provenance = provenance_of(workspace, pipeline)
     provenance |= {key: value for key, value in (("verification", people), ("replies", replies)) if value}
     return replace(ExportTables.read(files, readers_of(pipeline), provenance), fill_in=filling_in(workspace))
@@ -47,15 +45,13 @@ def filling_in(workspace: Workspace) -> str:
     return f"quit build -w {shlex.quote(str(workspace))}{settings}"
 
 
-def verification_of(workspace: Workspace, pipeline: Pipeline) -> dict[str, Any]:
+def verification_of(pipeline: Pipeline) -> dict[str, Any]:
     """Return who verified the labels (:func:`quit.review.report.verification`); nothing where they rest on no review.
 
     Raises ``InputError`` for a bad file of people or of control questions.
     """
-    store = ReviewStore(workspace)
-    if not pipeline.reviews_applied or not len(live := live_reviews(store.read(store.applied))):
-        return {}
-    return verification(live, pipeline.settings.review)
+    live = pipeline.live_reviews
+    return verification(live, pipeline.settings.review) if len(live) else {}
 
 
 def check_finished(workspace: Workspace, pipeline: Pipeline) -> None:

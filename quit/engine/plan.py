@@ -26,7 +26,7 @@ from quit.settings import IN_IDENTITIES, Settings
 from quit.sources import SourceRef, source_checksum
 from quit.stages import STAGES, read_stage
 from quit.stages.identities import identities
-from quit.stages.labelling.verdicts import decide, decisions_hash
+from quit.stages.labelling.verdicts import decide, decisions_hash, live_reviews
 from quit.stages.selection.strategy import labelling_strategy
 from quit.stages.split import read_pins
 from quit.stages.stage import Stage
@@ -121,7 +121,12 @@ class BuildPlan:
     @cached_property
     def decisions(self) -> pa.Table:
         """What the applied reviews come to (schema ``quit.stages.labelling.verdicts.DECISIONS``)."""
-        return decide(Log(self.workspace, "reviews").read(self.reviews_applied), self.settings.review)
+        return decide(self.live_reviews, self.settings.review)
+
+    @cached_property
+    def live_reviews(self) -> pa.Table:
+        """The rows of the applied reviews that count (columns of ``reviews``)."""
+        return live_reviews(Log(self.workspace, "reviews").read(self.reviews_applied))
 
     @cached_property
     def decisions_hash(self) -> str:

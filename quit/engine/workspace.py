@@ -203,22 +203,25 @@ class Workspace(Location):
             damaged.append(path)
         return damaged
 
-    def connect(self, question_id: str | None = None, tables: Sequence[str] | None = None) -> duckdb.DuckDBPyConnection:
+    def connect(
+        self, question_ids: Sequence[str] | None = None, tables: Sequence[str] | None = None
+    ) -> duckdb.DuckDBPyConnection:
         """Return an in-memory DuckDB with one view a table over the current Parquet files.
 
-        ``question_id``: open only the parts that may hold this question, and all rejects and logs.
+        ``question_ids``: open only the parts that may hold these questions, and all rejects and logs.
         ``tables``: only these, where a store would have to be asked for the others in vain.
         """
         connection, current = duckdb.connect(), self.current()
-        bounds = WHOLE if question_id is None else Range(0, 1, question_id, question_id + "\0")
+        bounds = [WHOLE] if question_ids is None else [Range(0, 1, name, name + "\0") for name in question_ids]
         for name in contracts.TABLES if tables is None else tables:
             contract = contracts.table(name)
             if contract.grows:
                 connection.register(name, self.read(name))  # parts may be of several versions
                 continue
-            files = self.part_files(name, WHOLE if name == "rejects" else bounds, None, current)
+            ranges = [WHOLE] if name == "rejects" else bounds
+            files = dict.fromkeys(path for each in ranges for path, _ in self.part_files(name, each, None, current))
             if files:
-                paths = ", ".join("'" + str(path).replace("'", "''") + "'" for path, _ in files)
+                paths = ", ".join("'" + str(path).replace("'", "''") + "'" for path in files)
                 connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet([{paths}])")
             else:
                 connection.register(name, contract.schema.empty_table())

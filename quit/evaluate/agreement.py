@@ -52,7 +52,7 @@ def kappa_of(pairs: Mapping[Any, int]) -> float | None:
 
 def krippendorff_alpha(units: Iterable[Sequence[Hashable]]) -> float | None:
     """Return alpha for nominal values, as :func:`alpha_of_counts`; a unit holds the values that it was given."""
-    return alpha_of_counts((Counter(values), 1) for values in units)
+    return alpha_of_counts((Counter(values), count) for values, count in Counter(map(tuple, units)).items())
 
 
 def alpha_of_counts(units: Iterable[tuple[Counter[Any], int]]) -> float | None:
@@ -78,7 +78,7 @@ def pair_agreements(judged: Mapping[str, Mapping[Hashable, Hashable]]) -> list[P
     """Return the agreement of every two annotators who share items; ``judged``: annotator -> item -> value."""
     agreements = []
     for first, second in combinations(sorted(judged), 2):
-        shared = sorted(judged[first].keys() & judged[second].keys(), key=repr)
+        shared = [*(judged[first].keys() & judged[second].keys())]
         if shared:
             left = [judged[first][item] for item in shared]
             right = [judged[second][item] for item in shared]

@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from quit import contracts
 from quit.common.files import file_checksum, write_json, writing
 from quit.common.ids import content_hash
 from quit.common.progress import advance
@@ -40,9 +39,7 @@ from quit.models.factory import judge_prompt, reader_prompts
 from quit.models.prompting import PromptTemplate, load_prompt
 from quit.models.protocols import Encoder
 from quit.release.gates import GateResult, Subject, check, coverage
-from quit.review.store import ReviewStore
 from quit.settings import ReaderSettings, Settings, parse
-from quit.stages.labelling.verdicts import live_reviews
 from quit.store.base import Store
 from quit.store.folder import FolderStore
 
@@ -231,9 +228,9 @@ def _write(
         "readers": [asdict(info) for info in subject.readers],
         "models": {key: manifest["models"] for key, manifest in manifests.items() if manifest["models"]},
         "prompts": _prompts(pipeline.settings),
-        "reviews": _reviews(workspace, pipeline, frozen),
+        "reviews": _reviews(pipeline, frozen),
     }
-    beside = {"card": pipeline.settings.card.given, "verification": verification_of(workspace, pipeline)}
+    beside = {"card": pipeline.settings.card.given, "verification": verification_of(pipeline)}
     beside["replies"] = origins(workspace.path)
     return facts_of(name, content, frozen, results, encoder, beside)
 
@@ -295,11 +292,10 @@ def _prompts(settings: Settings) -> dict[str, dict[str, str]]:
     }
 
 
-def _reviews(workspace: Workspace, pipeline: Pipeline, files: TableFiles) -> dict[str, Any]:
+def _reviews(pipeline: Pipeline, files: TableFiles) -> dict[str, Any]:
     """Return which reviews the labels rest on. People appear under a hash that is keyed by their project's private
     key."""
-    store = ReviewStore(workspace)
-    live = live_reviews(store.read(store.applied)) if store.applied else contracts.table("reviews").from_rows([])
+    live = pipeline.live_reviews
     review_ids = sorted(live["review_id"].unique().to_pylist())
     people = live.group_by(["project", "annotator"]).aggregate([]).to_pylist()
     settled = len(pipeline.decisions) - pipeline.decisions["decision"].null_count if review_ids else 0

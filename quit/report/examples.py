@@ -11,7 +11,7 @@ import duckdb
 from quit.engine.workspace import Workspace
 from quit.render.table import plain_name
 from quit.settings import Settings
-from quit.status.story import story
+from quit.status.story import stories, story
 from quit.text.normalize import normalize_answer
 
 _ANSWERS = 8  # listed per example, those from most passages first
@@ -101,9 +101,9 @@ def examples(workspace: Workspace, connection: duckdb.DuckDBPyConnection, settin
         fresh = [question_id for question_id in ids if question_id not in earlier][: settings.pages.examples]
         earlier |= set(fresh)
         if fresh:
-            questions = [example(story(workspace, question_id), _ANSWERS) for question_id in fresh]
-            kinds.append({"kind": kind, "title": title, "rule": rule, "questions": questions})
-    return kinds
+            kinds.append({"kind": kind, "title": title, "rule": rule, "questions": fresh})
+    told = stories(workspace, [question_id for kind in kinds for question_id in kind["questions"]])
+    return [{**kind, "questions": [example(next(told), _ANSWERS) for _ in kind["questions"]]} for kind in kinds]
 
 
 def example(question: dict[str, Any], most: int) -> dict[str, Any]:

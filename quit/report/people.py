@@ -3,12 +3,14 @@ named."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 
 from quit.engine.workspace import Workspace
-from quit.evaluate.agreement import cohen_kappa
+from quit.evaluate.agreement import kappa_of
 from quit.review.report import review_status
 from quit.review.store import ReviewStore
 from quit.settings import Review
@@ -27,7 +29,7 @@ def review_progress(workspace: Workspace, settings: Review) -> dict[str, Any] | 
         return None
     names = sorted({row["annotator"] for row in status["annotators"]})
     number = {name: f"annotator {position}" for position, name in enumerate(names, start=1)}
-    with workspace.connect() as connection:
+    with workspace.connect(tables=["splits"]) as connection:
         connection.register("live", live_reviews(ReviewStore(workspace).read()))
         counts = connection.execute(
             """
@@ -61,44 +63,42 @@ def judge_against_people(workspace: Workspace, settings: Review) -> dict[str, An
     dict with ``blind``.
     """
     live = live_reviews(ReviewStore(workspace).read())
-    compared = _compared(workspace, settings, live)
+    ids = live["question_id"].unique().to_pylist()
+    columns = ("question_id", "answer_key", "correct", "basis")
+    verdicts = workspace.read_questions("verdicts", ids, columns, runs=["judge"])
+    compared = _compared(verdicts, settings, live)
     if compared is None:
         return None
     kinds = [
         {"blind": blind, **of_one}
         for blind in (True, False)
-        if (of_one := _compared(workspace, settings, of_kind(live, blind)))
+        if (of_one := _compared(verdicts, settings, of_kind(live, blind)))
     ]
     return {**compared, "kinds": kinds}
 
 
-def _compared(workspace: Workspace, settings: Review, reviews: pa.Table) -> dict[str, Any] | None:
-    settled = {
-        (row["question_id"], row["key"]): row["decision"]
-        for row in decide(reviews, settings).to_pylist()
-        if row["kind"] == "answer" and row["decision"] is not None
-    }
-    ids = sorted({question for question, _ in settled})
-    rows = workspace.read_questions("verdicts", ids, ("question_id", "answer_key", "correct", "basis"), runs=["judge"])
-    judge, people, unread = [], [], 0
-    for row in rows.to_pylist():
-        decision = settled.get((row["question_id"], row["answer_key"]))
-        if row["basis"] == "model" and decision is not None:
-            if row["correct"] is None:
-                unread += 1
-                continue
-            judge.append(row["correct"])
-            people.append(decision)
-    if not judge:
+def _compared(verdicts: pa.Table, settings: Review, live: pa.Table) -> dict[str, Any] | None:
+    with duckdb.connect() as connection:
+        connection.register("verdicts", verdicts)
+        connection.register("decisions", decide(live, settings))
+        rows = connection.execute(
+            """
+            SELECT correct, decision, count(*) FROM verdicts v JOIN decisions d
+                ON v.question_id = d.question_id AND answer_key = key
+            WHERE v.basis = 'model' AND kind = 'answer' AND decision IS NOT NULL GROUP BY 1, 2
+            """
+        ).fetchall()
+    pairs = Counter({(judge, people): count for judge, people, count in rows})
+    unread = pairs.pop((None, True), 0) + pairs.pop((None, False), 0)
+    if not pairs:
         return None
-    pairs = list(zip(judge, people, strict=True))
     return {
-        "answers": len(pairs),
-        "both_yes": pairs.count((True, True)),
-        "only_judge": pairs.count((True, False)),
-        "only_people": pairs.count((False, True)),
-        "both_no": pairs.count((False, False)),
+        "answers": pairs.total(),
+        "both_yes": pairs[True, True],
+        "only_judge": pairs[True, False],
+        "only_people": pairs[False, True],
+        "both_no": pairs[False, False],
         "unread": unread,
-        "agreement": sum(first == other for first, other in pairs) / len(pairs),
-        "kappa": cohen_kappa(judge, people),
+        "agreement": (pairs[True, True] + pairs[False, False]) / pairs.total(),
+        "kappa": kappa_of(pairs),
     }

@@ -76,7 +76,7 @@ def report(pipeline: Pipeline, ran: bool) -> ApplyReport:
 def change_counts(workspace: Workspace) -> dict[str, Any]:
     """Return what reviews changed in the current label update, by kind: not what the second leakage filter alone left
     out."""
-    with workspace.connect() as connection:
+    with workspace.connect(tables=["changes", "rejects"]) as connection:
         row = connection.execute(
             """
             SELECT count(DISTINCT question_id) FILTER (len(reviews) > 0),

@@ -153,7 +153,7 @@ def _checked(workspace: Workspace, decision: Decision, hint: Mapping[str, Any]) 
 
 def _answers(workspace: Workspace, question_id: str) -> list[str]:
     """Gold answers, and what the question's findings and labels know as answers."""
-    with workspace.connect() as connection:
+    with workspace.connect([question_id], ["questions", "leak_findings", "valid_answers"]) as connection:
         rows = connection.execute(
             """
             SELECT unnest(answers) FROM questions WHERE question_id = $1

@@ -50,7 +50,7 @@ def agreement(live: pa.Table) -> dict[str, Any]:
         verdicts_of_one, others = [], []
         for other, theirs in judged.items():
             if other != annotator:
-                shared = sorted(verdicts.keys() & theirs.keys(), key=repr)
+                shared = [*(verdicts.keys() & theirs.keys())]
                 verdicts_of_one += [verdicts[item] for item in shared]
                 others += [theirs[item] for item in shared]
         people.append(
@@ -162,7 +162,7 @@ def review_status(workspace: Workspace, settings: Review) -> dict[str, Any]:
     store = ReviewStore(workspace)
     reviews = store.read()
     live = live_reviews(reviews)
-    decisions = decide(reviews, settings)
+    decisions = decide(live, settings)
     controls = controls_of(settings)
     headers = live.filter(pc.equal(live.column("kind"), "annotation")).to_pylist()
     people: dict[str, dict[str, Any]] = {}

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit.common.columns import plain, positions_in
@@ -58,12 +59,12 @@ def reply_counts(workspace: Workspace, readers: Sequence[str] | None = None) -> 
 def _by_hints(reader: str, answers: Answers, correct: np.ndarray, hints: np.ndarray) -> list[ByHints]:
     """Return a row per number of hints. ``correct``: bool, shape (distinct answers,); ``hints``: shape (rows,)."""
     asked = answers.rows["asked"].to_numpy()
-    size = hints.max(initial=0) + 1
+    size = int(hints.max(initial=0)) + 1
     cells = answers.index * size + hints
     counts = np.bincount(cells[asked], minlength=len(correct) * size).reshape(-1, size)  # (distinct answers, hints)
     cut = pc.fill_null(pc.equal(answers.rows["ended"], "length"), False).to_numpy()
-    no_answer = pc.equal(answers.distinct["answer"], NO_ANSWER).to_numpy()
-    raw = answers.distinct["raw"]
+    no_answer = np.flatnonzero(pc.equal(answers.distinct["answer"], NO_ANSWER).to_numpy())
+    raw = answers.distinct["raw"].take(pa.array(no_answer))
     says_no_answer = pc.match_substring(raw, NO_ANSWER, ignore_case=True)
     sentence = pc.and_(pc.invert(says_no_answer), pc.match_substring_regex(raw, r"[^\s[:punct:]]"))
     columns = (
@@ -71,7 +72,7 @@ def _by_hints(reader: str, answers: Answers, correct: np.ndarray, hints: np.ndar
         counts[no_answer].sum(axis=0),
         counts[correct].sum(axis=0),
         np.bincount(hints[asked & cut], minlength=size),
-        counts[no_answer & pc.fill_null(sentence, False).to_numpy()].sum(axis=0),
+        counts[no_answer[pc.fill_null(sentence, False).to_numpy()]].sum(axis=0),
     )
     rows = zip(range(size), *(column.tolist() for column in columns), strict=True)
     return [(reader, *row) for row in rows if row[1]]

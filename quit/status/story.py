@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from quit.common.ids import passage_id
@@ -52,11 +52,20 @@ def story(workspace: Workspace, wanted: str) -> dict[str, Any]:
     """
     identity = wanted
     if not len(workspace.read_questions("questions", [wanted], ["question_id"])):
-        with workspace.connect() as connection:
+        with workspace.connect(tables=["questions", "origins", "rejects"]) as connection:
             identity = _resolve(_asker(connection), wanted)
-    with workspace.connect(identity) as connection:
-        ask = _asker(connection)
-        rows: dict[str, Any] = {name: ask(query, identity) for name, query in _QUERIES.items()}
+    return next(stories(workspace, [identity]))
+
+
+def stories(workspace: Workspace, question_ids: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield the story of each of these questions, as :func:`story` returns it."""
+    with workspace.connect(question_ids) as connection:
+        for identity in question_ids:
+            yield _story(workspace, _asker(connection), identity)
+
+
+def _story(workspace: Workspace, ask: Callable[..., list[dict[str, Any]]], identity: str) -> dict[str, Any]:
+    rows: dict[str, Any] = {name: ask(query, identity) for name, query in _QUERIES.items()}
     answers_of: dict[str, dict[str, str]] = {}
     order = {run.removeprefix("read:"): position for position, run in enumerate(workspace.state)}
     for row in sorted(rows.pop("answers"), key=lambda row: order[row["reader"]]):

@@ -20,7 +20,7 @@ from quit.status.stages import status
 
 def left_out(workspace: Workspace) -> list[dict[str, Any]]:
     """Return every row of ``rejects``: stage, kind, reason, detail, file, position, record_id, question_id, hint_id."""
-    with workspace.connect() as connection:
+    with workspace.connect(tables=["rejects"]) as connection:
         cursor = connection.execute(
             "SELECT stage, kind, reason, detail, file, position, record_id, question_id, hint_id FROM rejects ORDER "
             "BY ALL"
@@ -52,7 +52,7 @@ def funnel(workspace: Workspace) -> list[tuple[str, int]]:
 
 def labels_by_hints(workspace: Workspace) -> list[tuple[int, int, int]]:
     """Return (number of hints, passages, passages labelled 2), ascending."""
-    with workspace.connect() as connection:
+    with workspace.connect(tables=["labels"]) as connection:
         return connection.execute(
             "SELECT length(permutation), count(*), count(*) FILTER (label = 2) FROM labels GROUP BY 1 ORDER BY 1"
         ).fetchall()
@@ -60,7 +60,7 @@ def labels_by_hints(workspace: Workspace) -> list[tuple[int, int, int]]:
 
 def type_agreement(workspace: Workspace) -> tuple[int, int, int]:
     """Return (questions whose source names their type, classifier agrees on the coarse type, on the fine type)."""
-    with workspace.connect() as connection:
+    with workspace.connect(tables=["questions", "descriptions"]) as connection:
         row = connection.execute(
             """
             SELECT count(*), count(*) FILTER (q.coarse = d.classifier_coarse),
@@ -143,7 +143,7 @@ class JudgeAgreement:
 
 def judge_agreement(workspace: Workspace) -> JudgeAgreement | None:
     """Return the agreement of the two judges, or None where there is only one."""
-    with workspace.connect() as connection:
+    with workspace.connect(tables=["verdicts", "second_verdicts"]) as connection:
         rows = connection.execute(
             """
             SELECT any_value(v.judge), any_value(s.judge), count(*) FILTER (v.correct IS NOT NULL),
@@ -164,7 +164,7 @@ def judge_agreement(workspace: Workspace) -> JudgeAgreement | None:
 def disagreements(workspace: Workspace) -> list[dict[str, Any]]:
     """Return the answers on which the judges disagree or the judge said nothing readable, most passages at stake
     first."""
-    with workspace.connect() as connection:
+    with workspace.connect(tables=["verdicts", "second_verdicts", "questions"]) as connection:
         rows = connection.sql(
             """
             SELECT v.question_id, q.question, q.answers AS gold, v.answer, v.correct, v.raw,

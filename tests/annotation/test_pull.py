@@ -8,7 +8,7 @@ from annotation.sync import pull
 from annotation.tasks import NONE
 from quit.errors import ServerError
 from quit.review.store import ReviewStore
-from quit.stages.labelling.verdicts import decide
+from quit.stages.labelling.verdicts import decide, live_reviews
 from tests.annotation.test_push import item
 from tests.label_studio import annotate, page_result
 
@@ -31,7 +31,7 @@ def _delete(server: Server, annotation: int) -> None:
 
 
 def _verdicts(store: ReviewStore, settings) -> dict[tuple[str, str], bool]:
-    rows = decide(store.read(), settings.review).to_pylist()
+    rows = decide(live_reviews(store.read()), settings.review).to_pylist()
     return {(row["question_id"], row["key"]): row["decision"] for row in rows}
 
 

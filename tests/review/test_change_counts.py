@@ -10,7 +10,7 @@ class _Tables:
     def __init__(self, **rows: list[dict]) -> None:
         self._tables = {name: table_of(name, of) for name, of in rows.items()}
 
-    def connect(self) -> duckdb.DuckDBPyConnection:
+    def connect(self, tables) -> duckdb.DuckDBPyConnection:
         connection = duckdb.connect()
         for name, table in self._tables.items():
             connection.register(name, table)

@@ -106,16 +106,16 @@ def votes(live: pa.Table) -> pa.Table:
         ).to_arrow_table()
 
 
-def decide(reviews: pa.Table, settings: Review) -> pa.Table:
-    """Return the decisions (schema ``DECISIONS``) that the reviews come to under the owner's rule, sorted by question,
-    kind, key.
+def decide(live: pa.Table, settings: Review) -> pa.Table:
+    """Return the decisions (schema ``DECISIONS``) under the owner's rule, sorted by question, kind, key.
+
+    ``live``: the reviews that count (:func:`live_reviews`).
 
     ``majority``: more than half of the voters; a tie stays open. ``adjudicator``: the named person's verdict, else a
     unanimous one, else it waits. With fewer voters than ``minimum`` (and no adjudicator among them) it stays open.
     """
-    cast = votes(live_reviews(reviews))
     with duckdb.connect() as connection:
-        connection.register("votes", cast)
+        connection.register("votes", votes(live))
         decisions = connection.sql(
             """
             WITH tally AS (
@@ -156,7 +156,8 @@ def decide(reviews: pa.Table, settings: Review) -> pa.Table:
 
 def decisions_hash(decisions: pa.Table) -> str:
     """Return a hash of the settled decisions and their reviews: all that a label update depends on."""
-    return content_hash("reviews", decisions.filter(decisions.column("decision").is_valid()).to_pylist(), size=8)
+    settled = decisions.filter(decisions.column("decision").is_valid())
+    return content_hash("reviews", settled.to_pydict(), size=8)
 
 
 def disagreements(decisions: pa.Table) -> list[dict]:

@@ -35,8 +35,12 @@ def _table(*groups: list[dict]):
     return contracts.table("reviews").from_rows([row for group in groups for row in group])
 
 
+def _decisions(*groups: list[dict], **settings):
+    return decide(live_reviews(_table(*groups)), Review(**settings))
+
+
 def _decided(*groups: list[dict], **settings) -> dict[str, tuple]:
-    rows = decide(_table(*groups), Review(**settings)).to_pylist()
+    rows = _decisions(*groups, **settings).to_pylist()
     return {row["key"]: (row["decision"], row["yes"], row["no"], row["basis"]) for row in rows}
 
 
@@ -97,26 +101,27 @@ def test_an_adjudicator_settles_what_others_disagree_on() -> None:
 
 
 def test_reviews_behind_a_decision_are_those_who_voted_for_it() -> None:
-    rows = decide(_table(said("a", 1, x=True), said("b", 2, x=True), said("c", 3, x=False)), Review()).to_pylist()
+    rows = _decisions(said("a", 1, x=True), said("b", 2, x=True), said("c", 3, x=False)).to_pylist()
     assert rows[0]["reviews"] == ["a1v1", "b2v1"]
 
 
 def test_the_hash_follows_settled_decisions_alone() -> None:
-    base = decisions_hash(decide(_table(said("a", 1, x=True)), Review()))
+    base = decisions_hash(_decisions(said("a", 1, x=True)))
     settled = {"question_id": "q", "kind": "answer", "key": "x", "answer": "x", "decision": True, "yes": 1, "no": 0}
-    assert base == content_hash("reviews", [{**settled, "basis": "unanimous", "reviews": ["a1v1"]}], size=8)
+    settled |= {"basis": "unanimous", "reviews": ["a1v1"]}
+    assert base == content_hash("reviews", {name: [value] for name, value in settled.items()}, size=8)
     gone = [said("b", 2, x=False, question="z"), said("b", 2, 2, "withdrawn", question="z")]
-    assert decisions_hash(decide(_table(*gone, said("a", 1, x=True)), Review())) == base
-    assert decisions_hash(decide(_table(said("a", 1, x=False)), Review())) != base
+    assert decisions_hash(_decisions(*gone, said("a", 1, x=True))) == base
+    assert decisions_hash(_decisions(said("a", 1, x=False))) != base
     tie = said("a", 1, x=True, question="k"), said("b", 2, x=False, question="k")
-    opened = decide(_table(*tie, said("a", 3, x=True)), Review())
-    assert decisions_hash(opened) == decisions_hash(decide(_table(said("a", 3, x=True)), Review()))
+    opened = _decisions(*tie, said("a", 3, x=True))
+    assert decisions_hash(opened) == decisions_hash(_decisions(said("a", 3, x=True)))
 
 
 def test_the_queue_of_disagreements_begins_with_most_voters() -> None:
     two = [said("a", 1, x=True, question="q1"), said("b", 2, x=False, question="q1")]
     four = [said(name, 3 + place, y=name in "ab", question="q2") for place, name in enumerate("abcd")]
-    assert [row["question_id"] for row in disagreements(decide(_table(*two, *four), Review()))] == ["q2", "q1"]
+    assert [row["question_id"] for row in disagreements(_decisions(*two, *four))] == ["q2", "q1"]
 
 
 def test_a_verdict_that_is_asked_back_about_is_none_until_its_annotator_says() -> None:
