@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -188,10 +189,13 @@ class TableFiles:
         return self.ids is not None and name not in HISTORY and "question_id" in self.schema(name).names
 
     def _ours(self, name: str, rows: pa.Table) -> pa.Table:
-        if not self._filters(name):
+        if not self._filters(name) or self._id_set.issuperset(rows["question_id"].unique().to_pylist()):
             return rows
-        ours = is_in(rows["question_id"], self.ids)
-        return rows if pc.all(ours).as_py() else rows.filter(ours)
+        return rows.filter(is_in(rows["question_id"], self.ids))
+
+    @cached_property
+    def _id_set(self) -> frozenset[str]:
+        return frozenset(() if self.ids is None else self.ids.to_pylist())
 
 
 def lists(table: pa.Table, column: str, ids: pa.Array) -> pa.ListArray:

@@ -10,13 +10,14 @@ from quit.export.training import FineTuning
 from quit.release.create import create
 from tests.comparing import files_of
 from tests.report import tiny
+from tests.rows import table_of
 
 FEW_QUESTIONS = {"human-coverage": "a test"}
 
 
 def test_releases_and_exports_have_the_same_bytes_whatever_the_number_of_shards(tmp_path: Path, monkeypatch) -> None:
     # Nothing was run: the tables are made by hand.
-    pipeline = SimpleNamespace(runs=[], settings=tiny.settings(), reviews_applied=False)
+    pipeline = SimpleNamespace(runs=[], settings=tiny.settings(), live_reviews=table_of("reviews", []))
     provenance = {
         "settings": tiny.settings().model_dump(mode="json"),
         "fingerprints": {},
