@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, KeysView, Mapping
+from collections.abc import Iterable, Iterator, KeysView, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -66,15 +66,31 @@ class _Question(_Part):
     subsets: dict[str, dict[str, dict[str, Any]]]
 
 
+@dataclass(frozen=True, slots=True)
+class Replies:
+    """One reader's answers to a question: ``texts``, the distinct ones in the order of the first passage that got them;
+    ``numbers``, the place in ``texts`` for each passage in the order of the permutation table."""
+
+    texts: list[str]
+    numbers: list[int]
+
+    @classmethod
+    def of(cls, answers: Iterable[str]) -> Replies:
+        """Return answers by number. Raises ``TypeError`` for one that is a list or an object."""
+        places: dict[str, int] = {}
+        numbers = [places.setdefault(answer, len(places)) for answer in answers]
+        return cls(list(places), numbers)
+
+
 @dataclass(frozen=True)
 class Published:
-    """One question as published. ``answers``: reader -> its answers, in the order of the permutation table."""
+    """One question as published. ``answers``: key of a reader -> its answers."""
 
     question_id: str
     question: str
     valid_answers: list[str]
     hints: list[Hint]
-    answers: dict[str, list[str]]
+    answers: dict[str, Replies]
 
 
 class _Fault(Exception):
@@ -162,8 +178,7 @@ class ReleaseFiles:
                 f"{self.permutations.n} hints needs a passage with the readers of {self._first}."
             )
         in_order = [passages[place] for place in self._expected]
-        answers = {key: [passage[key] for passage in in_order] for key in self.keys}
-        self._check_texts(answers)
+        answers = self._answers(in_order)
         self._check_labels(in_order, answers, set(record.answers))
         self._file_of[record.id] = file
         self.repeated += len(set(record.answers)) < len(record.answers)
@@ -182,23 +197,31 @@ class ReleaseFiles:
         for subset, permutation in zip(table.subset.to_pylist(), table.permutation.to_pylist(), strict=True):
             self._expected[names.get(subset, subset), permutation] = fields.keys()
 
-    def _check_texts(self, answers: dict[str, list[Any]]) -> None:
+    def _answers(self, passages: list[dict[str, Any]]) -> dict[str, Replies]:
         try:
-            "".join(chain.from_iterable(answers.values())).encode()
+            answers = {key: Replies.of([passage[key] for passage in passages]) for key in self.keys}
+            "".join(chain.from_iterable(replies.texts for replies in answers.values())).encode()
         except (TypeError, UnicodeEncodeError):
-            places = ((place, key) for key in answers for place in self._expected)
-            for (place, key), answer in zip(places, chain.from_iterable(answers.values()), strict=True):
-                if not isinstance(answer, str) or answer != answer.encode(errors="ignore").decode():
-                    name = ".".join((*place, key))
-                    raise _Fault(f"`subsets.{name}` is {describe(answer)}, expected is a valid text.") from None
+            for key in self.keys:
+                for place, passage in zip(self._expected, passages, strict=True):
+                    answer = passage[key]
+                    if not isinstance(answer, str) or answer != answer.encode(errors="ignore").decode():
+                        name = ".".join((*place, key))
+                        raise _Fault(f"`subsets.{name}` is {describe(answer)}, expected is a valid text.") from None
+            raise
+        return answers
 
-    def _check_labels(self, passages: list[dict[str, Any]], answers: dict[str, list[str]], valid: set[str]) -> None:
-        labelers = [key for key, info in zip(self.keys, self.readers, strict=True) if info.role == "labeler"]
+    def _check_labels(self, passages: list[dict[str, Any]], answers: dict[str, Replies], valid: set[str]) -> None:
+        right_numbers = {
+            key: {number for number, text in enumerate(answers[key].texts) if text in valid}
+            for key, info in zip(self.keys, self.readers, strict=True)
+            if info.role == "labeler"
+        }
         for row, (place, keys) in enumerate(self._expected.items()):
             if LABEL not in keys:
                 return  # of no passage: all have the same keys
             label = passages[row][LABEL]
-            right = [key for key in labelers if answers[key][row] in valid]
+            right = [key for key, numbers in right_numbers.items() if answers[key].numbers[row] in numbers]
             if label != (2 if right else 1):
                 why = f"the answer of `{right[0]}` is" if right else "no labeler's answer is"
                 raise _Fault(

@@ -11,7 +11,7 @@ import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
-from itertools import chain, islice
+from itertools import islice
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from quit.release.import_json import Published, ReleaseFiles
 from quit.settings import parse
 from quit.stages.judge import judge_answers
 from quit.stages.label import labels_of
-from quit.stages.labelling.answers import Answers, accepted_answers, matching_rows, number_answers
+from quit.stages.labelling.answers import Answers, accepted_answers, matching_rows
 from quit.stages.labelling.passages import enumerate_passages
 from quit.stages.stage import Tables
 from quit.store.folder import FolderStore
@@ -188,7 +188,7 @@ def _tables_of(block: Sequence[Published], file: str, files: ReleaseFiles, diffe
         info.name: _numbered(block, passages, key, info.name)
         for key, info in zip(files.keys, files.readers, strict=True)
     }
-    answers = {name: Answers(tables["answers"], tables["distinct_answers"]) for name, tables in replies.items()}
+    answers = {name: Answers.numbered(tables) for name, tables in replies.items()}
     labelers = {info.name: answers[info.name] for info in files.readers if info.role == "labeler"}
     small = _small_tables(block, file)
     valid = small["valid_answers"]
@@ -206,18 +206,33 @@ def _tables_of(block: Sequence[Published], file: str, files: ReleaseFiles, diffe
         "passages": passages,
         "labels": labels,
         "verdicts": _with(verdicts, basis=None, producer=None, raw=None),
-        **{
-            f"{name}/{reader}": _with(tables[name], **dict.fromkeys(unknown))
-            for reader, tables in replies.items()
-            for name, unknown in (("answers", ("producer",)), ("distinct_answers", ("raw",)))
-        },
+        **{f"{name}/{reader}": rows for reader, tables in replies.items() for name, rows in tables.items()},
     }
 
 
 def _numbered(block: Sequence[Published], passages: pa.Table, key: str, reader: str) -> Tables:
-    answers = pa.array(chain.from_iterable(question.answers[key] for question in block), pa.string())
-    rows = passages.select(["question_id", "permutation"])
-    return number_answers(rows.append_column("reader", pa.repeat(reader, len(rows))).append_column("answer", answers))
+    """Return the tables ``answers`` and ``distinct_answers`` of a reader; what is not published is null."""
+    replies = [question.answers[key] for question in block]
+    texts = [text for each in replies for text in each.texts]
+    columns: dict[str, dict[str, Any]] = {
+        "answers": {
+            **{name: passages[name] for name in ("question_id", "permutation")},
+            "number": [number for each in replies for number in each.numbers],
+            "asked": pa.repeat(True, len(passages)),
+        },
+        "distinct_answers": {
+            "question_id": [question.question_id for question in block for _ in question.answers[key].texts],
+            "number": [number for each in replies for number in range(len(each.texts))],
+            "answer": texts,
+            "answer_key": [normalize_answer(text) for text in texts],
+        },
+    }
+    tables = {}
+    for name, values in columns.items():
+        schema, rows = imported_schema(name), len(values["number"])
+        given = {**values, "reader": pa.repeat(reader, rows)}
+        tables[name] = pa.table({field.name: given.get(field.name, pa.nulls(rows)) for field in schema}).cast(schema)
+    return tables
 
 
 def _with(table: pa.Table, **columns: pa.Array | None) -> pa.Table:
