@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -151,51 +152,66 @@ class EmbeddedReader:
             raise InputError(f"The question {key[0]!r} has no choice to pick from: expected at least one answer.")
         return AnswerSet(tuple(surfaces[form] for form in sorted(surfaces)), None)
 
-    def _replies(self, key: Key, passages: Sequence[tuple[str, ...]]) -> Iterator[Reply]:
+    def _replies(self, key: Key, passages: Sequence[tuple[str, ...]]) -> list[Reply]:
         answers = self._answers(key)
         question, *hints = _parts(key, passages)
         column = {hint: index + 1 for index, hint in enumerate(hints)}
-        scores = self.score_parts((question, *hints), answers)
+        scores = np.stack(self.score_parts((question, *hints), answers))
         names = _AnswerWords(answers.surfaces) if answers.rows is None else self._pool_words
-        shares = [names.share_in(text, answers.rows) for text in (question, *hints)]
-        penalties = [np.float32(self.method.named_penalty) * share**2 for share in shares]
-        sums: dict[tuple[int, ...], np.ndarray] = {(): np.zeros(len(answers.surfaces), dtype=np.float32)}
-        highest: dict[frozenset[int], np.ndarray] = {frozenset(): penalties[0]}
-        for passage in passages:
-            columns = tuple(column[hint] for hint in passage)
-            total = scores[0]
-            if columns:
-                weights = self._position_weights(len(columns))
-                hinted = self._weighted_sum(scores, columns, sums) / weights.sum(dtype=np.float32)
-                total = np.float32(self.method.question_weight) * scores[0] + hinted
-            yield self._reply(total - _highest(penalties, frozenset(columns), highest), answers, len(columns), key)
+        shares = np.stack([names.share_in(text, answers.rows) for text in (question, *hints)])
+        penalties = np.float32(self.method.named_penalty) * shares**2
+        columns_of = [tuple(column[hint] for hint in passage) for passage in passages]
+        replies: dict[tuple[int, ...], Reply] = {}
+        for columns, totals in self._totals(scores, columns_of):
+            # An answer is set back by the part that names most of it.
+            highest = {part: penalties[[0, *part]].max(axis=0) for part in {frozenset(each) for each in columns}}
+            totals = totals - np.stack([highest[frozenset(each)] for each in columns])
+            replies.update(zip(columns, self._chosen(totals, answers, len(columns[0]), key), strict=True))
+        return [replies[columns] for columns in columns_of]
 
-    def _weighted_sum(
-        self, scores: Sequence[np.ndarray], columns: tuple[int, ...], sums: dict[tuple[int, ...], np.ndarray]
-    ) -> np.ndarray:
-        """Return the hints' weighted scores added up in reading order, shape (answers,), not yet divided by weight.
+    def _totals(
+        self, scores: np.ndarray, columns_of: Sequence[tuple[int, ...]]
+    ) -> Iterator[tuple[list[tuple[int, ...]], np.ndarray]]:
+        """Yield the distinct passages of each length with their scores, float32, shape (passages, answers).
 
-        A passage's sum is that of its first hints plus the last one's, so passages share them (``sums``) as nodes of a
-        trie do. Additions in a fixed order rather than a matrix product, whose rounding may differ with its size.
+        ``scores``: of the question and the hints, shape (1 + hints, answers). Hints' weighted scores are added up in
+        reading order: a passage's sum is that of its first hints plus the last one's, so passages share them as nodes
+        of a trie do. Additions in a fixed order rather than a matrix product, whose rounding may differ with its size.
         """
-        if columns not in sums:
-            before = self._weighted_sum(scores, columns[:-1], sums)
-            sums[columns] = before + self._position_weights(len(columns))[-1] * scores[columns[-1]]
-        return sums[columns]
+        wanted = {*columns_of}
+        nodes = sorted({columns[:end] for columns in wanted for end in range(len(columns) + 1)}, key=len)
+        row_of: dict[tuple[int, ...], int] = {}
+        totals = scores[:1]
+        for length, group in groupby(nodes, len):
+            level = list(group)
+            if length == 0:
+                sums = np.zeros_like(totals)
+            else:
+                weights = self._position_weights(length)
+                before = sums[[row_of[columns[:-1]] for columns in level]]
+                sums = before + weights[-1] * scores[[columns[-1] for columns in level]]
+                totals = np.float32(self.method.question_weight) * scores[0] + sums / weights.sum(dtype=np.float32)
+            row_of = {columns: row for row, columns in enumerate(level)}
+            if level := [columns for columns in level if columns in wanted]:
+                yield level, totals[[row_of[columns] for columns in level]]
 
     def _position_weights(self, hints: int) -> np.ndarray:
         """Return the relative weights of a passage's hints in reading order, shape (hints,), float32, first 1."""
         return (self.method.position_decay ** np.arange(hints, dtype=np.float64)).astype(np.float32)
 
-    def _reply(self, scores: np.ndarray, answers: AnswerSet, hints: int, key: Key) -> Reply:
-        best = int(scores.argmax())
-        answer = answers.surfaces[best]
-        if key[3] is not None or len(scores) == 1:
-            return Reply(raw=answer, answer=answer)
-        lead = _lead(scores, best)
-        if lead < self.method.no_answer_margin + self.method.thin_evidence * max(0, 5 - hints):
-            return Reply(raw=f"{NO_ANSWER} (best guess: {answer}, margin {lead:.2f})", answer=NO_ANSWER)
-        return Reply(raw=answer, answer=answer)
+    def _chosen(self, scores: np.ndarray, answers: AnswerSet, hints: int, key: Key) -> Iterator[Reply]:
+        """Yield the reply to each passage; ``scores``: shape (passages, answers); ``hints``: of each passage."""
+        best = scores.argmax(axis=1)
+        surfaces = [answers.surfaces[row] for row in best.tolist()]
+        if key[3] is not None or len(answers.surfaces) == 1:
+            yield from (Reply(raw=answer, answer=answer) for answer in surfaces)
+            return
+        least = self.method.no_answer_margin + self.method.thin_evidence * max(0, 5 - hints)
+        for answer, lead in zip(surfaces, _leads(scores, best).tolist(), strict=True):
+            if lead < least:
+                yield Reply(raw=f"{NO_ANSWER} (best guess: {answer}, margin {lead:.2f})", answer=NO_ANSWER)
+            else:
+                yield Reply(raw=answer, answer=answer)
 
 
 def embedded_reader(name: str, encoder: Encoder, pool: AnswerPool, **settings: Any) -> EmbeddedReader:
@@ -206,24 +222,17 @@ def embedded_reader(name: str, encoder: Encoder, pool: AnswerPool, **settings: A
     return EmbeddedReader(replace(embedded_method(name), **settings), encoder, pool)
 
 
-def _lead(scores: np.ndarray, best: int) -> float:
-    """Return how far the best score is ahead of the runner-up, in standard deviations of all scores."""
-    runner_up = max(scores[:best].max(initial=-np.inf), scores[best + 1 :].max(initial=-np.inf))
-    centred = scores - scores.mean()
-    spread = float(np.sqrt(centred @ centred / np.float32(len(scores))))
-    return float(scores[best] - runner_up) / spread if spread > 0 else 0.0
-
-
-def _highest(
-    penalties: Sequence[np.ndarray], columns: frozenset[int], highest_of: dict[frozenset[int], np.ndarray]
-) -> np.ndarray:
-    """Return the highest penalty of each answer over the question and some hints, shape (answers,)."""
-    if columns not in highest_of:
-        highest = penalties[0]
-        for column in sorted(columns):
-            highest = np.maximum(highest, penalties[column])
-        highest_of[columns] = highest
-    return highest_of[columns]
+def _leads(scores: np.ndarray, best: np.ndarray) -> np.ndarray:
+    """Return how far the best score of each row is ahead of the runner-up, in standard deviations of the row's scores:
+    float64, shape (rows,)."""
+    rows = np.arange(len(scores))
+    others = scores.copy()
+    others[rows, best] = -np.inf
+    lead = (scores[rows, best] - others.max(axis=1)).astype(np.float64)
+    centred = scores - scores.mean(axis=1, keepdims=True)
+    squares = np.array([row @ row for row in centred], np.float32)
+    spread = np.sqrt(squares / np.float32(scores.shape[1])).astype(np.float64)
+    return np.divide(lead, spread, out=np.zeros_like(lead), where=spread > 0)
 
 
 _POSSESSIVE = re.compile(r"['’]s$")
