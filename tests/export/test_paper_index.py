@@ -1,6 +1,5 @@
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -25,16 +24,10 @@ def test_the_seven_files_have_the_bytes_that_the_papers_scripts_write(tables, tm
     )
 
 
-def test_readers_go_by_their_own_names_unless_the_papers_are_asked_for(tables, tmp_path: Path) -> None:
-    (manifest,) = export(tables, ["paper-index"], tmp_path)
+@pytest.mark.parametrize("readers", [READERS, READERS[:3]], ids=["of both roles", "labelers alone"])
+def test_evaluation_readers_go_by_their_own_names_unless_the_papers_are_asked_for(tables, tmp_path, readers) -> None:
+    (manifest,) = export(replace(tables, readers=readers), ["paper-index"], tmp_path)
     record = json.loads((tmp_path / "paper-index" / "dev" / "retriever.jsonl").read_text().splitlines()[0])
-    readers = [info.name for info in READERS if info.role == "reader"]
-    assert list(record["contexts"][0]["rag_answers"]) == readers
-    assert [one["key"] for one in manifest.facts["readers"]] == readers
-    assert {one["kind"] for one in manifest.facts["readers"]} == {"embedded"}
-
-
-def test_without_evaluation_readers_there_are_no_answers_to_show(tables, tmp_path: Path) -> None:
-    export(replace(tables, readers=READERS[:3]), ["paper-index"], tmp_path)
-    record = json.loads((tmp_path / "paper-index" / "test" / "retriever.jsonl").read_text().splitlines()[0])
-    assert record["contexts"][7]["rag_answers"] == {} and record["contexts"][7]["label"] in (1, 2)
+    names = [info.name for info in readers if info.role == "reader"]
+    assert list(record["contexts"][7]["rag_answers"]) == names and record["contexts"][7]["label"] in (1, 2)
+    assert [(info["key"], info["kind"]) for info in manifest.facts["readers"]] == [(name, "embedded") for name in names]
