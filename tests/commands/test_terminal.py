@@ -12,29 +12,15 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-import typer
 
 from quit import errors
-from quit.cli import app
 from quit.common.terminal import wrapped
 from quit.engine.workspace import Workspace
 from quit.errors import SettingsError
+from tests.commands.conftest import commands
 from tests.conftest import ROOT, call_quit
 
 ESCAPE = "\x1b"
-
-
-def _commands() -> dict[str, typer.core.TyperCommand]:
-    commands = {}
-
-    def walk(command, path: tuple[str, ...]) -> None:
-        for name, child in getattr(command, "commands", {}).items():
-            walk(child, (*path, name))
-        if not getattr(command, "commands", {}):
-            commands[" ".join(path)] = command
-
-    walk(typer.main.get_command(app), ())
-    return commands
 
 
 def _on_a_terminal(*arguments: str, **variables: str) -> tuple[int, str, str]:
@@ -62,7 +48,7 @@ def _on_a_terminal(*arguments: str, **variables: str) -> tuple[int, str, str]:
 
 
 def test_every_command_has_help_with_an_example_that_names_it_and_says_what_its_options_are() -> None:
-    for name, command in _commands().items():
+    for name, command in commands().items():
         examples = re.findall(r"`(quit [^`]+)`", command.help or "")
         assert any(example.startswith(f"quit {name}") for example in examples), name
         for parameter in command.params:
