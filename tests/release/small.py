@@ -35,29 +35,31 @@ Rows = dict[str, list[dict[str, Any]]]
 def rows() -> Rows:
     """Return the rows of every table, with the columns that tests are about. The labeler is right (label 2) on passages
     that begin with hint 0, the reader never."""
-    made: Rows = {name: [] for name in (*TABLES, "answers/one", "answers/two")}
+    by_table: Rows = {name: [] for name in (*TABLES, "answers/one", "answers/two")}
     for one, split in SPLIT.items():
         key = {"question_id": one}
-        made["splits"].append({**key, "parametric": split == "train", "split": split})
-        made["questions"].append({**key, "question": ASKED[one], "answers": [GOLD[one]]})
-        made["descriptions"].append({**key, "difficulty": 0.1})
+        by_table["splits"].append({**key, "parametric": split == "train", "split": split})
+        by_table["questions"].append({**key, "question": ASKED[one], "answers": [GOLD[one]]})
+        by_table["descriptions"].append({**key, "difficulty": 0.1})
         for place, text in enumerate(HINTS[one]):
             hint = {**key, "hint_id": f"{one}-h0{place}", "hint": text}
-            made["hints"].append({**hint, "position": place})
-            made["ranked_hints"].append({**hint, "rank": place, "selected": True})
+            by_table["hints"].append({**hint, "position": place})
+            by_table["ranked_hints"].append({**hint, "rank": place, "selected": True})
         for permutation in PERMUTATIONS:
             right, passage = permutation.startswith("0"), {**key, "permutation": permutation}
-            made["passages"].append({**passage, "subset": "".join(sorted(permutation)), "hints": len(permutation)})
-            made["labels"].append({**passage, "label": 2 if right else 1, "labelers": ["one"] if right else []})
+            by_table["passages"].append({**passage, "subset": "".join(sorted(permutation)), "hints": len(permutation)})
+            by_table["labels"].append({**passage, "label": 2 if right else 1, "labelers": ["one"] if right else []})
             for reader, answer in (("one", GOLD[one] if right else "Wrong"), ("two", "NO ANSWER")):
-                made[f"answers/{reader}"].append(
+                by_table[f"answers/{reader}"].append(
                     {**passage, "reader": reader, "answer": answer, "raw": answer, "producer": f"{reader}@1"}
                 )
-        made["valid_answers"].append({**key, "answer": GOLD[one], "answer_key": GOLD[one].lower(), "origin": "gold"})
+        by_table["valid_answers"].append(
+            {**key, "answer": GOLD[one], "answer_key": GOLD[one].lower(), "origin": "gold"}
+        )
         for answer, correct, basis in ((GOLD[one], True, "exact"), ("Wrong", False, "model")):
             verdict = {"answer": answer, "answer_key": answer.lower(), "correct": correct, "basis": basis}
-            made["verdicts"].append({**key, **verdict})
-    return made
+            by_table["verdicts"].append({**key, **verdict})
+    return by_table
 
 
 def write(folder: Path, made: Rows) -> TableFiles:

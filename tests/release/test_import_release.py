@@ -53,15 +53,16 @@ def test_examples_of_differences_are_bounded_and_a_blank_answer_is_none(tmp_path
     files = write(tmp_path / "files", {**splits(), "dev": dev})
     labels = import_release(files, tmp_path / "quit").release.imported["labels"]
     assert labels["differences"] == differences
-    listed = [row["id"] for row in dev[: min(differences, EXAMPLES)]]
-    assert [row["question_id"] for row in labels["examples"]] == listed and EXAMPLES == 20
+    assert [row["question_id"] for row in labels["examples"]] == [
+        row["id"] for row in dev[: min(differences, EXAMPLES)]
+    ]
 
 
 def test_verdicts_follow_from_what_was_published(release: Release) -> None:
     verdicts = {(row["question_id"], row["answer"]): row["correct"] for row in rows(release, "verdicts")}
     assert verdicts == {
         ("a", "Oslo"): True, ("b", "the Nile"): True, ("c", "the LIMA"): True,  # as one of the valid answers
-        ("b", "Amazon"): False,  # a labeler said so, and it was not accepted
+        ("b", "Amazon"): False,  # a labeler printed so, and it was not accepted
         **{(name, "Atlantis"): None for name in "abc"},  # only an evaluation reader did: nobody judged it
         **{(name, "NO ANSWER"): False for name in "abc"},
     }  # fmt: skip
@@ -140,11 +141,11 @@ def test_subsets_named_by_bits_keep_their_names(tmp_path: Path) -> None:
 def test_the_card_says_what_it_is_and_what_it_lacks(release: Release, tmp_path: Path) -> None:
     export(export_tables_of_release(release.path), ["huggingface", "trec"], tmp_path)
     card = (tmp_path / "huggingface" / "README.md").read_text()
-    said = ["**The labels are the published ones**", "1 of 12 passages would have another label",
+    printed = ["**The labels are the published ones**", "1 of 12 passages would have another label",
             "- `c`, permutation 0: published 1, ours 2"]  # fmt: skip
-    assert all(text in card for text in (*said, *(f"- {unknown}" for unknown in release.imported["unknown"])))
-    unsaid = ("Warning", "Labels by difficulty", "Labels by question type", "gold answers |")
-    assert not any(text in card for text in unsaid)
+    assert all(text in card for text in (*printed, *(f"- {unknown}" for unknown in release.imported["unknown"])))
+    absent = ("Warning", "Labels by difficulty", "Labels by question type", "gold answers |")
+    assert not any(text in card for text in absent)
     questions = pq.read_table(next((tmp_path / "huggingface" / "questions").glob("test-*")))
     assert questions["coarse"].to_pylist() == questions["parametric"].to_pylist() == [None]
     assert (tmp_path / "trec" / "qrels.test.txt").read_text().splitlines()[0] == "a 0 a_0_0 1"
@@ -153,8 +154,11 @@ def test_the_card_says_what_it_is_and_what_it_lacks(release: Release, tmp_path: 
 def test_the_command(tmp_path: Path) -> None:
     folder = write(tmp_path / "files", splits())
     command = ("release", "import", str(folder), "--out", str(tmp_path / "quit"))
-    said = call_quit(*command, "--name", "published").stdout
-    assert "release published" in said and "1 of 12 differ" in said and "not in the files: question types" in said
+    printed = call_quit(*command, "--name", "published").stdout
+    assert "is a release, not a workspace" in call_quit("status", "-w", tmp_path / "quit").stderr
+    assert (
+        "release published" in printed and "1 of 12 differ" in printed and "not in the files: question types" in printed
+    )
     with pytest.raises(InputError, match="already holds this release under the name 'published', not 'other'"):
         import_release(folder, tmp_path / "quit", "other")
     (folder / "test.json").write_text("[]")
@@ -169,10 +173,6 @@ def test_a_difference_names_no_settings_that_an_import_cannot_know(tmp_path: Pat
     origins = diff(ours, imported).origins
     assert {"what": "origin", "key": "imported", "before": False, "after": True} in origins
     assert all(row["after"] is not None for row in origins if row["what"] in ("setting", "model", "prompt"))
-
-
-def test_a_release_is_not_taken_for_a_workspace(release: Release) -> None:
-    assert "is a release, not a workspace" in call_quit("status", "-w", str(release.path)).stderr
 
 
 def test_nothing_is_left_of_a_refused_import(tmp_path: Path) -> None:

@@ -65,9 +65,28 @@ TWO = json.dumps([good("triviahg")] * 2)
         ("hinteval", dataset(test={}), "holds no record"),
         ("hinteval", dataset(test={"a": 3}), "no usable record"),
         *(("jsonl", text, "xpected") for text in ("", "hello", "3\n4", "\n\n", '{"id": 1}')),
+        ("jsonl", '{"id": 1}'.encode("utf-16"), "UTF-8"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_an_error(tmp_path, kind, content, words):
     with pytest.raises(InputError) as error:
         read(kind, tmp_path, content)
     assert words in str(error.value) and "s.json" in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("kind", ["triviahg", "wikihint"])
+def test_forms_of_a_file_of_records(tmp_path, kind):
+    name = {"triviahg": "Q_ID", "wikihint": "id"}[kind]
+    one, two, bare = good(kind), good(kind, **{name: "q2"}), good(kind, **{name: ...})
+    for value, expected in (
+        ({"a": one, "b": two}, ["s.json q1", "s.json q2"]),
+        ({"a": bare, "b": bare}, ["s.json a", "s.json b"]),
+        ({"train": [one], "test": [one]}, ["s.json#train q1", "s.json#test q1"]),
+        ({"data": [one]}, ["s.json q1"]),
+        (one, ["s.json q1"]),
+        ("\n".join([json.dumps(one), json.dumps(two), "{broken", ""]), ["s.json q1", "s.json q2", "not_json line 3"]),
+    ):
+        records = read(kind, tmp_path, value)
+        questions = [f"{record.question.file} {record.question.record_id}" for record in records if record.question]
+        faults = [f"{reject.reason} {reject.detail[:6]}" for record in records for reject in record.rejects]
+        assert [*questions, *faults] == expected
