@@ -67,14 +67,14 @@ def test_a_worker_writes_the_part_once_and_clocks_of_machines_may_differ(planned
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"program": "9.9, workspaces 1, code 0123"}, r"another program.*code 0123.*Worker on"),
         ({"workspace": "/not-mounted/W"}, "cannot see the workspace.*not-mounted.*Mount"),
     ],
 )
-def test_another_program_and_a_workspace_out_of_sight_are_refused(planned: Pipeline, change: dict, said: str) -> None:
-    with pytest.raises(WorkspaceError, match=said) as raised:
+def test_another_program_and_a_workspace_out_of_sight_are_refused(planned, change: dict, message: str) -> None:
+    with pytest.raises(WorkspaceError, match=message) as raised:
         work_on(dataclasses.replace(_remote(planned), **change), "collect", WHOLE)
     assert not raised.value.retryable
     assert not list(planned.workspace.path.rglob("part-*")) and not Path("/not-mounted").exists()
@@ -143,16 +143,16 @@ def test_the_program_is_its_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 def test_what_workers_asked_is_counted_once_each() -> None:
     worker, build = Meter(), Meter()
-    worker.add("reader-a", requests=3, prompt_tokens=30, seconds=4.0)
+    worker.add("a", requests=3, prompt_tokens=30, seconds=4.0)
     build.merge(worker.take(), processes=2)
     build.merge(worker.take(), processes=2)
-    worker.add("reader-a", requests=2, cached=1, seconds=2.0)
+    worker.add("a", requests=2, cached=1, seconds=2.0)
     worker.add("judge", requests=1)
     build.merge(worker.take(), processes=2)
+    # Six seconds in two processes at a time.
+    expected = {"a": {"requests": 5, "cached": 1, "prompt_tokens": 30, "seconds": 3.0}, "judge": {"requests": 1}}
     counts = build.snapshot()
-    assert (counts["reader-a"]["requests"], counts["reader-a"]["cached"], counts["judge"]["requests"]) == (5, 1, 1)
-    assert counts["reader-a"]["prompt_tokens"] == 30
-    assert counts["reader-a"]["seconds"] == 3.0  # six seconds in two processes at a time
+    assert {name: {key: counts[name][key] for key in expected[name]} for name in expected} == expected
 
 
 @pytest.mark.parametrize("processes", [1, 2, 3, 8])

@@ -16,11 +16,11 @@ from tests.store.conftest import hints, store
 @given(st.integers(0, 60), st.integers(1, 80))
 def test_ranges_cover_every_question_once(questions: int, count: int) -> None:
     identities = [f"q{number:03d}" for number in range(questions)]
-    made = ranges(identities, count)
-    assert [shard.index for shard in made] == list(range(len(made)))
+    shards = ranges(identities, count)
+    assert [shard.index for shard in shards] == list(range(len(shards)))
     for identity in identities:
-        assert sum(shard.holds(identity, identity) for shard in made) == 1
-    sizes = [sum(shard.holds(identity, identity) for identity in identities) for shard in made]
+        assert sum(shard.holds(identity, identity) for shard in shards) == 1
+    sizes = [sum(shard.holds(identity, identity) for identity in identities) for shard in shards]
     assert max(sizes) - min(sizes) <= 1
 
 
