@@ -91,8 +91,12 @@ def test_sentences_break_at_spaces_and_commands_stay_whole(text: str, lines: lis
 def test_the_shell_completes(words: str, offered: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["quit"])
     monkeypatch.setattr(sys.modules["__main__"], "__package__", None)  # else the program is called python -m pytest
-    asked = {"_QUIT_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
-    done = call_quit(**asked)
+    variables_of_bash = {
+        "_QUIT_COMPLETE": "complete_bash",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split()) - 1),
+    }
+    done = call_quit(**variables_of_bash)
     assert set(done.stdout.split()) == offered, done.stderr
 
 
@@ -103,8 +107,8 @@ def test_the_shell_completes(words: str, offered: set[str], monkeypatch: pytest.
      "report -w W --out O/r.html", "export -w W --format trec --out O/x", "release check -w W", "build --help"],
 )  # fmt: skip
 def test_piped_output_has_no_escape_codes(words: str, built: Path, small_source: Path, tmp_path: Path) -> None:
-    given = {"W": str(built), "S": str(small_source)}
-    arguments = [given.get(word, word.replace("O/", f"{tmp_path}/")) for word in words.split()]
+    paths = {"W": str(built), "S": str(small_source)}
+    arguments = [paths.get(word, word.replace("O/", f"{tmp_path}/")) for word in words.split()]
     done = call_quit(*arguments, NO_COLOR="", TERM="xterm-256color", COLUMNS="150")
     # The check finds something: the broken lines of the source.
     assert done.returncode == (1 if words.startswith("check") else 0) and done.stdout.strip(), done.stderr
@@ -144,7 +148,7 @@ def test_no_color_and_quiet_are_heeded(built: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("shell", "code", "said"),
+    ("shell", "code", "message"),
     [
         ("{quit} settings > /dev/full", 7, "quit: The output cannot be written (No space left on device)"),
         ("{quit} settings --json > /dev/full", 7, "quit: The output cannot be written (No space left on device)"),
@@ -154,13 +158,13 @@ def test_no_color_and_quiet_are_heeded(built: Path, tmp_path: Path) -> None:
         ("set -o pipefail; {quit} settings | true", 1, ""),
     ],
 )
-def test_an_output_that_takes_no_more_is_one_line_at_most(shell: str, code: int, said: str) -> None:
+def test_an_output_that_takes_no_more_is_one_line_at_most(shell: str, code: int, message: str) -> None:
     if "/dev/full" in shell and not Path("/dev/full").exists():
         pytest.skip("this system has no /dev/full")
     command = shell.format(quit=f"{sys.executable} -m quit.cli")
     done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode == code, done.stderr
-    assert done.stderr.startswith(said) and done.stderr.count("\n") == bool(said)
+    assert done.stderr.startswith(message) and done.stderr.count("\n") == bool(message)
 
 
 def test_csv_is_raw_in_a_pipe_and_visible_on_a_terminal(tmp_path, monkeypatch, capsys) -> None:
