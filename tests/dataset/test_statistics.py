@@ -7,7 +7,7 @@ import pytest
 from bm25s.stopwords import STOPWORDS_EN_PLUS
 from scipy.stats import sem
 
-from quit.dataset.statistics import Statistics, _overlap, statistics
+from quit.dataset.statistics import Statistics, statistics
 from quit.errors import InputError
 from quit.stages.labelling.passages import permutations
 from tests.export import conftest as release
@@ -49,18 +49,18 @@ def plain(tables):
 
     figures = {}
     for name in ("train", "dev", "test", "all"):
-        lengths, overlaps, contained, asked, answers = [], [], [], [], []
+        questions, lengths, answers, overlaps, contained = [], [], [], [], []
         for one, question in truth.questions.items():
             if name not in ("all", truth.split[one]):
                 continue
-            asked.append(len(question.split(" ")))
+            questions.append(len(question.split(" ")))
             answers += [len(answer.split(" ")) for answer in truth.valid[one]]
             for text in (truth.texts[passage] for passage, owner in truth.owner.items() if owner == one):
                 lengths.append(len(text.split(" ")))
                 q, p = bag(question), bag(text)
                 overlaps.append(len(q & p) / len(q | p) if q | p else 0.0)
                 contained.append(any(answer.casefold() in text.casefold() for answer in truth.valid[one]))
-        figures[name] = tuple(map(np.mean, (asked, lengths, answers, overlaps, contained)))
+        figures[name] = tuple(map(np.mean, (questions, lengths, answers, overlaps, contained)))
     return figures
 
 
@@ -94,18 +94,6 @@ def test_overlap_with_shared_words(tables):
 
 
 @pytest.mark.parametrize(
-    ("hint", "share"),
-    [
-        ("It was the tower of Eiffel", 2 / 6),  # It tower Eiffel beside Which tower Eiffel build Paris?
-        ("in Paris tower", 1 / 6),  # Paris is not Paris?
-        ("did the in", 0.0),
-    ],
-)
-def test_overlap_is_counted_as_by_the_papers_script(hint, share):
-    assert _overlap(["Which tower did Eiffel build in Paris?"], [[hint]]) == pytest.approx(share)
-
-
-@pytest.mark.parametrize(
     ("answer", "hints", "share"),
     [
         ("PARIS", ["In paris", "b", "c", "d", "e"], 261 / 325),  # inside one hint
@@ -135,12 +123,10 @@ def test_labels_by_number_of_hints_counted_by_hand(tables):
             expected[key] = expected.get(key, 0) + 1
     rows = count(tables).by_hints.to_pylist()
     assert {(r["split"], r["n_hints"], r["label"]): r["passages"] for r in rows if r["passages"]} == expected
-    sizes = {1: 5, 2: 20, 3: 60, 4: 120, 5: 120}
-    assert {row["n_hints"] for row in rows} == set(sizes)
-    for size, each in sizes.items():
-        both = [row for row in rows if (row["split"], row["n_hints"]) == ("all", size)]
-        assert sum(row["passages"] for row in both) == 7 * each
-        assert sum(row["share"] for row in both) == pytest.approx(1)
+    for size, passages in {1: 5, 2: 20, 3: 60, 4: 120, 5: 120}.items():
+        shares = [row["share"] for row in rows if (row["split"], row["n_hints"]) == ("all", size)]
+        counts = [expected.get(("all", size, label), 0) for label in (1, 2)]
+        assert sorted(shares) == pytest.approx(sorted(number / (7 * passages) for number in counts))
 
 
 def test_labels_by_type_and_difficulty_counted_by_hand(tables):

@@ -46,9 +46,9 @@ def test_the_view_of_passages_has_what_passages_gives(tmp_path: Path) -> None:
             release.sql(f"SELECT * FROM labelled_passages WHERE split = '{split}'")
         )
     one = release.passages().read_all().to_pylist()[-1]
-    told = release.question(one["question_id"])
-    assert one["question"] == told["question"]["question"]
-    assert one["text"] in {passage["text"] for passage in told["passages"]}
+    life = release.question(one["question_id"])
+    assert one["question"] == life["question"]["question"]
+    assert one["text"] in {passage["text"] for passage in life["passages"]}
     count = call_quit("query", "-w", tmp_path / "v1", "--csv", "SELECT count(text) AS texts FROM labelled_passages")
     assert count.stdout.split() == ['"texts"', str(len(release.arrow("labels")))]
 

@@ -105,8 +105,8 @@ def test_equivalence_takes_the_best_gold_answer(models: Models, tmp_path: Path) 
 
 
 def test_containment_is_of_whole_words(models: Models, tmp_path: Path) -> None:
-    said = [("It was Paul Anka, surely.", 1), ("Pauline", 0), ("paul anka's band", 0), ("", 0)]
-    figures = instruments.equivalence(_pairs(tmp_path / "p", *((["Paul Anka"], *row) for row in said)), models)
+    replies = [("It was Paul Anka, surely.", 1), ("Pauline", 0), ("paul anka's band", 0), ("", 0)]
+    figures = instruments.equivalence(_pairs(tmp_path / "p", *((["Paul Anka"], *row) for row in replies)), models)
     assert (figures["exact_match_accuracy"], figures["containment_accuracy"]) == (0.75, 1.0)
 
 
@@ -139,7 +139,7 @@ def test_agreement_with_a_sources_own_types(models: Models, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ('{"hint": "x", "answer": "y"}', "'leaks' is missing"),
         ('{"hint": "x", "leaks": true}', "line 1: expected answer"),
@@ -148,10 +148,10 @@ def test_agreement_with_a_sources_own_types(models: Models, tmp_path: Path) -> N
         ("", "is empty"),
     ],
 )
-def test_bad_cases_are_named_by_line(models: Models, tmp_path: Path, line: str, said: str) -> None:
+def test_bad_cases_are_named_by_line(models: Models, tmp_path: Path, line: str, message: str) -> None:
     path = tmp_path / "cases.jsonl"
     path.write_text(line + "\n")
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         instruments.leakage(path, models, Settings())
 
 

@@ -84,10 +84,8 @@ def test_no_leak_keeps_the_finding_and_the_question_and_withdrawn_gives_the_old_
     assert pipeline.pending(pipeline.stage_run("filter")) == []  # the old tables are still there: nothing runs
     _run(workspace.path, source)
     assert workspace.state["filter"] == before and _usable(workspace) == {"jsonl-clean"}
-    assert [(row["decision"], row["in_force"]) for row in listed(workspace)] == [
-        ("no_leak", False),
-        ("withdrawn", False),
-    ]
+    rows = [(row["decision"], row["in_force"]) for row in listed(workspace)]
+    assert rows == [("no_leak", False), ("withdrawn", False)]
 
 
 def test_leak_adds_a_finding_that_discards(workspace: Workspace, source: Path) -> None:
@@ -95,8 +93,8 @@ def test_leak_adds_a_finding_that_discards(workspace: Workspace, source: Path) -
     _run(workspace.path, source)
     assert _usable(workspace) == set()
     [finding] = [row for row in workspace.read("leak_findings").to_pylist() if row["hint_id"] == CLEAN]
-    assert (finding["span"], finding["answer"]) == ("William Herschel", "Uranus")
-    assert (finding["method"], finding["probability"], finding["overridden"]) == ("person", 1.0, False)
+    columns = ("span", "answer", "method", "probability", "overridden")
+    assert [finding[name] for name in columns] == ["William Herschel", "Uranus", "person", 1.0, False]
     reasons = {row["question_id"]: row["detail"] for row in workspace.read("rejects").to_pylist()}
     assert "person" in reasons["jsonl-clean"]
 
@@ -187,8 +185,8 @@ def test_on_the_command_line(workspace: Workspace) -> None:
         done = call_quit("override", *arguments, "-w", str(workspace.path))
         return done.returncode, done.stdout, done.stderr
 
-    given = ("leak", "--hint", LEAKY, "--decision", "no_leak", "--by", "ada", "--reason", "Fine.", "--json")
-    code, out, _ = run(*given)
+    decision = ("leak", "--hint", LEAKY, "--decision", "no_leak", "--by", "ada", "--reason", "Fine.", "--json")
+    code, out, _ = run(*decision)
     [row] = json.loads(out)
     assert code == 0 and row["hint_id"] == LEAKY
     assert json.loads(run("list", "--json")[1]) == [{**row, "in_force": True}]

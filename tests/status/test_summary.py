@@ -76,6 +76,6 @@ def test_rows_with_a_note_are_counted_in_one_line(tmp_path: Path) -> None:
         workspace.discard(folder)
         workspace.write_part(folder, WHOLE, tables | {table: bare.append_column("note", notes)})
         workspace.finish(folder, list(tables), 1, {"stage": run})
-    said = out_of_depth(Workspace.open(workspace.path))
-    assert said == "Out of the models' depth (column `note`): 2 rows of `ranked_hints`, 2 rows of `verdicts`."
-    assert said in markdown_summary(Workspace.open(workspace.path))
+    line_of_notes = out_of_depth(Workspace.open(workspace.path))
+    assert line_of_notes == "Out of the models' depth (column `note`): 2 rows of `ranked_hints`, 2 rows of `verdicts`."
+    assert line_of_notes in markdown_summary(Workspace.open(workspace.path))
