@@ -122,9 +122,7 @@ def test_the_list_of_tasks_shows_the_question_its_gold_answers_and_its_state(sto
     page.resize(1280, 757)
     project = push(store, server, settings, [_year(0)]).project
     page.driver.get(f"{page.url}/projects/{project}/data")
-    columns = "return [...document.querySelectorAll('.lsf-table-head [data-id]')].map(e => e.dataset.id.slice(6))"
-    page.until(lambda: page.driver.execute_script(columns))
-    assert page.driver.execute_script(columns) == [
+    assert page.until(lambda: page.run("columns")) == [
         *("id", "completed_at", "total_annotations", "cancelled_annotations", "annotators"),
         *("data.question", "data.gold"),
     ]

@@ -12,7 +12,7 @@ import pytest
 from quit.common.stopping import GRACE, LINE
 from quit.engine.workspace import Workspace
 from tests.conftest import FEW, ROOT, call_quit
-from tests.processes import until
+from tests.processes import paused, until
 
 pytestmark = pytest.mark.slow
 
@@ -63,19 +63,6 @@ def test_a_build_stops_within_seconds_and_goes_on_afterwards(tmp_path, few_sourc
     assert Workspace.open(workspace).read("labels").equals(Workspace.open(few_built).read("labels"))
 
 
-PAUSED = """
-import importlib, sys, time
-module = importlib.import_module(sys.argv[1])
-def pause(*_, **__):
-    open(sys.argv[3], "w").close()
-    time.sleep(600)
-setattr(module, sys.argv[2], pause)
-from quit.cli import main
-main(sys.argv[4:])
-"""
-"""Runs a command that stays at the call of one function, and leaves a file when it is there."""
-
-
 @pytest.mark.parametrize(
     ("command", "place"),
     [
@@ -86,7 +73,7 @@ main(sys.argv[4:])
 )
 def test_other_commands_stop_and_leave_nothing_half_made(command, place, tmp_path, built, prefect_home) -> None:
     marker = tmp_path / "there"
-    arguments = (*command, "-w", str(built), "--out", str(tmp_path / "made"))
-    check(*stop(tmp_path, prefect_home, ("-c", PAUSED, *place, str(marker), *arguments), marker.exists))
-    assert {path.name for path in tmp_path.iterdir()} <= {"out", "err", "there", "made"}
-    assert not list((tmp_path / "made").glob("*"))
+    arguments = (*command, "-w", str(built), "--out", str(tmp_path / "out"))
+    check(*stop(tmp_path, prefect_home, paused(*place, marker, *arguments), marker.exists))
+    assert {path.name for path in tmp_path.iterdir()} <= {"out", "err", "there"}
+    assert not list((tmp_path / "out").glob("*"))

@@ -10,6 +10,7 @@ from scipy.stats import sem
 from quit.dataset.statistics import Statistics, statistics
 from quit.errors import InputError
 from quit.stages.labelling.passages import permutations
+from tests.corpora.worlds import Dice
 from tests.export import conftest as release
 from tests.rows import changed
 
@@ -159,44 +160,32 @@ def test_passages_and_share_where_labels_are_few_unusual_or_wrong(tables):
     assert count(nowhere).by_difficulty.equals(count(tables).by_difficulty.slice(0, 0))
 
 
-class Letters:
-    """An encoder of letter counts, for which cosines are easily worked out."""
-
-    identity, dimension = "letters@1", 26
-
-    def encode(self, texts):
-        assert len(texts) <= 2_000
-        counts = [[text.lower().count(chr(97 + i)) + 1e-6 for i in range(26)] for text in texts]
-        counts = np.array(counts, dtype=np.float32)
-        return counts / np.linalg.norm(counts, axis=1, keepdims=True)
-
-
 def test_similarity_is_estimated_on_a_seeded_sample(tables):
-    figures = count(tables, encoder=Letters(), sample=500)
+    figures = count(tables, encoder=Dice(), sample=500)
     total = figures.summary[-1]
-    assert (figures.encoder, total.similarity_sample) == ("letters@1", 500)
+    assert (figures.encoder, total.similarity_sample) == ("dice", 500)
     assert sum(split.similarity_sample for split in figures.summary[:-1]) == 500
-    assert figures == count(tables, encoder=Letters(), sample=500)
-    assert count(tables, encoder=Letters()).summary[-1].similarity_sample == 500  # the default
-    larger = count(tables, encoder=Letters(), sample=2_000).summary[-1]
+    assert figures == count(tables, encoder=Dice(), sample=500)
+    assert count(tables, encoder=Dice()).summary[-1].similarity_sample == 500  # the default
+    larger = count(tables, encoder=Dice(), sample=2_000).summary[-1]
     assert larger.similarity_sample == 2_000
     assert abs(total.semantic_similarity - larger.semantic_similarity) < 5 * total.similarity_error
     assert count(tables).summary[-1].semantic_similarity is None
-    one = count(tables, encoder=Letters(), sample=1).summary
+    one = count(tables, encoder=Dice(), sample=1).summary
     assert sorted(split.similarity_sample for split in one) == [0, 0, 1, 1]
     for split in one:
         assert (split.semantic_similarity is None) == (split.similarity_sample == 0) and split.similarity_error is None
-    assert count(tables, encoder=Letters(), sample=2).summary[-1].similarity_error is not None
+    assert count(tables, encoder=Dice(), sample=2).summary[-1].similarity_error is not None
 
 
 def test_the_whole_sample_is_the_exact_mean(tables):
     splits = tables.splits.slice(0, 1)
-    figures = count(replace(tables, splits=splits), encoder=Letters())
+    figures = count(replace(tables, splits=splits), encoder=Dice())
     ranked = sorted(tables.ranked_hints.to_pylist()[:7], key=lambda row: row["rank"])
     hints = [row["hint"] for row in ranked if row["selected"]]
     texts = [" ".join(hints[index] for index in permutation) for permutation in permutations(5)]
     question = tables.questions["question"][0].as_py()
-    [cosines] = Letters().encode([question]) @ Letters().encode(texts).T
+    [cosines] = Dice().encode([question]) @ Dice().encode(texts).T
     assert figures.summary[-1].similarity_sample == 325
     assert figures.summary[-1].semantic_similarity == pytest.approx(float(cosines.mean()), abs=1e-5)
     assert figures.summary[-1].similarity_error == pytest.approx(sem(cosines), rel=1e-4)

@@ -13,7 +13,8 @@ from quit.export import FORMATS, export, release_json, verify
 from tests.comparing import files_of
 from tests.conftest import ROOT
 from tests.export.conftest import as_dictionaries, make_tables
-from tests.processes import until
+from tests.processes import paused, until
+from tests.release import small
 
 JSON = ["release-json"]
 
@@ -168,24 +169,15 @@ def test_killed_in_the_second_of_two_formats_the_first_one_stays_as_it_is(tables
     assert [one.format for one in made] == ["beir", "trec"] and (tmp_path / "beir").stat().st_ino == first
 
 
-KILLED = """
-import sys, time
-from pathlib import Path
-from tests.export.conftest import make_tables
-from quit.export import export, release_json
-def hang(*_):
-    print("writing", flush=True)
-    time.sleep(600)
-release_json._write_corpus = hang
-export(make_tables({"q1": "train"}), ["release-json"], Path(sys.argv[1]), overwrite=True)
-"""
-
-
 def test_a_killed_export_leaves_no_complete_looking_folder(tables, tmp_path):
     export(tables, JSON, tmp_path)
-    command = [sys.executable, "-c", KILLED, tmp_path]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as process:
-        assert process.stdout.readline() == b"writing\n"
+    small.freeze(tmp_path / "v1", small.rows())
+    marker, options = tmp_path / "running", ("-f", "release-json", "--out", str(tmp_path), "--overwrite")
+    command = paused(
+        "quit.export.release_json", "_write_corpus", marker, "export", "--release", f"{tmp_path}/v1", *options
+    )
+    with subprocess.Popen([sys.executable, *command], cwd=ROOT) as process:
+        until(marker.exists, process)
         # A second export meanwhile must not take the first one's folder for a ruin.
         [partial] = tmp_path.glob(".release-json.*.partial")
         assert (partial / "train.json").exists()
@@ -195,4 +187,4 @@ def test_a_killed_export_leaves_no_complete_looking_folder(tables, tmp_path):
     assert not list(tmp_path.rglob(".*/manifest.json")) and verify(tmp_path / "release-json").files
     # The lock goes with the process, not quite at once.
     until(lambda: export(tables, JSON, tmp_path, overwrite=True) and not partial.exists())
-    assert [path.name for path in tmp_path.iterdir()] == JSON, "the ruin is gone"
+    assert {path.name for path in tmp_path.iterdir()} == {*JSON, "v1", "running"}, "the ruin is gone"

@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -24,7 +23,7 @@ from quit.release.create import create, subject_of_release
 from quit.release.gates import check, with_release_settings
 from tests.comparing import files_of
 from tests.conftest import ROOT, call_quit
-from tests.processes import until
+from tests.processes import paused, until
 
 pytestmark = pytest.mark.slow
 
@@ -100,24 +99,16 @@ def test_targets_that_must_not_be_overwritten(workspace: Workspace, tmp_path: Pa
     assert (tmp_path / "full" / "mine.txt").read_text() == "x"
 
 
-SCRIPT = """
-import sys
-from quit.engine.planning import last_build
-from quit.release.create import create
-from quit.engine.workspace import Workspace
-create(last_build(Workspace.open(sys.argv[1])), "v1")
-"""
-
-
 def test_a_killed_create_leaves_nothing_that_looks_complete(workspace: Workspace) -> None:
-    partial = workspace.path / "releases" / ".v1.partial"
+    marker = workspace.path.parent / "running"
+    command = ("release", "create", "-w", str(workspace.path), "--name", "v1")
     process = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, str(workspace.path)], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}
+        [sys.executable, *paused("quit.release.create", "write_json", marker, *command)], cwd=ROOT
     )
-    until(lambda: sum(1 for _ in partial.rglob("*.parquet")) >= 8, process)
+    until(marker.exists, process)
     process.kill()
-    assert process.wait() == -signal.SIGKILL, "it ended before it could be killed"
-    assert partial.exists() and releases_of(workspace) == []
+    process.wait()
+    assert (workspace.path / "releases" / ".v1.partial").exists() and releases_of(workspace) == []
     verify(_create(workspace, "v1").path)
     assert sorted(os.listdir(workspace.path / "releases")) == ["v1"]
 

@@ -21,7 +21,7 @@ from quit.status.story import story
 from tests.answers import answers_in
 from tests.comparing import bytes_of
 from tests.conftest import ROOT, call_quit
-from tests.processes import until
+from tests.processes import paused, until
 from tests.stages.labelling.test_verdicts import said
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("prefect_home")]
@@ -113,25 +113,14 @@ def test_a_build_keeps_what_people_said_and_exports_use_it(workspace, prefect_ho
     assert status["stages"][-1]["run"] == "update" and status["stages"][-1]["state"] == "complete"
 
 
-PROGRAM = """
-import sys, time, quit.stages.update as update
-def hang(*_):
-    open(sys.argv[1], "w").close()
-    time.sleep(600)
-update.update_labels = hang
-from quit.cli import main
-main(["review", "apply", "-w", sys.argv[2]])
-"""
-
-
 def test_a_killed_apply_is_finished_by_the_next_with_the_same_bytes(workspace: Workspace, tmp_path: Path) -> None:
     store, items = ReviewStore(workspace), _items(workspace)
     store.append([row for number, item in enumerate(items) for row in _say(number, item, _wrong(item))])
     other = Workspace.open(shutil.copytree(workspace.path, tmp_path / "other"))
     apply_reviews(other)
     marker = tmp_path / "running"
-    command = [sys.executable, "-c", PROGRAM, str(marker), str(workspace.path)]
-    process = subprocess.Popen(command, cwd=ROOT)
+    command = paused("quit.stages.update", "update_labels", marker, "review", "apply", "-w", str(workspace.path))
+    process = subprocess.Popen([sys.executable, *command], cwd=ROOT)
     until(marker.exists, process)
     process.send_signal(signal.SIGKILL)
     process.wait()
