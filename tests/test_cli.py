@@ -90,8 +90,8 @@ def test_fine_tuning_choices_reach_the_export(built: Path, tmp_path: Path) -> No
     done = call_quit("export", "-w", built, "-f", "tevatron", "--out", tmp_path / "o", *choices)
     assert done.returncode == 0, done.stderr
     facts = json.loads((tmp_path / "o" / "tevatron" / "manifest.json").read_text(encoding="utf-8"))["facts"]
-    asked = {"positives": 2, "negatives": 3, "kind": "hard", "miner": "bm25", "seed": "mine"}
-    assert {name: facts["fine_tuning"][name] for name in asked} == asked
+    expected = {"positives": 2, "negatives": 3, "kind": "hard", "miner": "bm25", "seed": "mine"}
+    assert {name: facts["fine_tuning"][name] for name in expected} == expected
 
 
 def test_a_build_of_which_the_filter_leaves_nothing_says_so(tmp_path: Path) -> None:

@@ -46,8 +46,8 @@ def test_a_wrong_override_is_named_with_what_would_be_right(override: str, named
 
 def test_a_profile_that_is_not_there_or_no_toml_is_refused(tmp_path) -> None:
     (tmp_path / "mine.toml").write_text("[split\n")
-    for name, said in (("embeded", "'embedded'"), (str(tmp_path / "mine.toml"), "is not TOML")):
-        with pytest.raises(SettingsError, match=said):
+    for name, message in (("embeded", "'embedded'"), (str(tmp_path / "mine.toml"), "is not TOML")):
+        with pytest.raises(SettingsError, match=message):
             load(name)
 
 

@@ -107,8 +107,8 @@ def test_what_nobody_said_is_asked_back_about_until_it_is_said(store, server, se
     for _ in range(2):  # asked at every pull
         report = pull(store, server, settings)
         assert report.ask_back == len(report.problems) == 3
-        said = {"q000": "nothing is ticked", "q001": "and so is an", "q002": "gold answer 'Gold'"}
-        for question, words in said.items():
+        wording = {"q000": "nothing is ticked", "q001": "and so is an", "q002": "gold answer 'Gold'"}
+        for question, words in wording.items():
             [problem] = [problem for problem in report.problems if question in problem]
             assert words in problem and problem.endswith(f"/projects/{report.project}/data?task={pushed[question]}")
     assert _verdicts(store, settings) == {("q002", "tin"): True, ("q003", "gold"): True, ("q003", "tin"): False}

@@ -24,11 +24,11 @@ def test_serve_says_how_to_get_in_and_where_the_project_is(live) -> None:
     assert account == live.account and account.password not in repr(account)
     for project in ({}, {"key": "k", "url": account.url, "id": 7}):
         store.set_project(project)
-        told = call_quit("review", "serve", "-w", live.folder)
-        ready, owner, invited, last = told.stdout.splitlines()
+        served = call_quit("review", "serve", "-w", live.folder)
+        ready, owner, invited, last = served.stdout.splitlines()
         assert ready.endswith(f"is ready: {account.url}") and f"owner@quit.local, password {account.password}" in owner
         link = invited.split()[-1]
-        assert link.startswith(f"{account.url}/user/signup/?token=") and account.token not in told.stdout
+        assert link.startswith(f"{account.url}/user/signup/?token=") and account.token not in served.stdout
         assert last.split() == (
             ["project", f"{account.url}/projects/7/data"]
             if project

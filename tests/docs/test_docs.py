@@ -143,11 +143,11 @@ def test_code_on_the_pages_is_code(page: Path) -> None:
 def test_settings_that_the_pages_name_exist() -> None:
     from quit.settings import Settings, flatten
 
-    known = {key for key, _ in flatten(Settings().model_dump())} | {"key"}
+    keys = {key for key, _ in flatten(Settings().model_dump())} | {"key"}
     named = set()
     for page in PAGES:
         named |= set(re.findall(r"--set ([a-z_.]+)=", page.read_text(encoding="utf-8")))
-    assert named and named <= known, named - known
+    assert named and named <= keys, named - keys
 
 
 def test_messages_that_troubleshooting_quotes_are_the_programs() -> None:

@@ -1,8 +1,8 @@
 """Every command of docs/research/fidelity.md runs as it is printed, on small data; the settings that it names are so.
 
 Data (``fidelity/``) and checkpoints lie where the page's names point: ``R`` or ``facebook/contriever`` is a file or
-folder of that name in the working folder. Checkpoints are tiny ones of the same classes; the profile ``paper`` keeps its
-models' names and asks a scripted server.
+folder of that name in the working folder. Checkpoints are tiny ones of the same classes. The profile ``paper`` keeps
+its models' names and asks a scripted server.
 """
 
 import json
@@ -42,7 +42,7 @@ def _copy(name: str) -> Callable[[Path], object]:
 def _release(path: Path) -> None:
     """A release with two questions to train on, one to develop and one to test on."""
     path.mkdir()
-    more = ((small.SPLIT, "train"), (small.ASKED, "Which lake is high?"), (small.GOLD, "Titicaca"),
+    more = ((small.SPLIT, "train"), (small.QUESTIONS, "Which lake is high?"), (small.GOLD, "Titicaca"),
             (small.HINTS, ["Reeds grow there.", "Boats cross it."]))  # fmt: skip
     with ExitStack() as patched:
         for part, value in more:
@@ -186,10 +186,10 @@ def test_settings_that_the_page_names_exist_and_have_the_values_that_it_says() -
     for part, key in settings:
         assert hasattr(getattr(default, part), key), f"{part}.{key}"
     here = [row.split(" | ")[2] for row in page.splitlines() if row.startswith("| ") and row.count(" | ") >= 3]
-    said = [
-        found for cell in here for found in re.findall(r'`([a-z_]+)\.([a-z_]+) = "([^"`]*)"`( \(\*paper\*\))?', cell)
+    values_on_page = [
+        value for cell in here for value in re.findall(r'`([a-z_]+)\.([a-z_]+) = "([^"`]*)"`( \(\*paper\*\))?', cell)
     ]
-    assert len(said) >= 7
-    for part, key, value, mark in said:
+    assert len(values_on_page) >= 7
+    for part, key, value, mark in values_on_page:
         values = [getattr(getattr(settings, part), key) for settings in (default, paper)]
         assert (values[1], values[0] != value) == (value, True) if mark else values[0] == value, f"{part}.{key}"

@@ -145,10 +145,10 @@ def test_a_plan_expects_what_a_full_build_shows(full: Path, exact: Path) -> None
     """... which is what the build in waves then asks: no less than the least, no more than the most."""
     from quit.operations.plan import plan
 
-    asked = {reader: len(asked_of(Workspace.open(exact), reader)) for reader in LABELERS}
+    passages_asked = {reader: len(asked_of(Workspace.open(exact), reader)) for reader in LABELERS}
     for folder in (full, exact):
         costs = plan(planned(folder, EXACT)).partial
-        assert costs is not None and {entry.labeler: entry.expected for entry in costs.ranges[:-1]} == asked
+        assert costs is not None and {entry.labeler: entry.expected for entry in costs.ranges[:-1]} == passages_asked
         assert [entry.least for entry in costs.ranges] == [240, 0, 0, 240]
         assert [entry.most for entry in costs.ranges] == [240, 240, 240, 720]
         assert bool(costs.order) is (folder is full)

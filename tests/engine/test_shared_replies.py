@@ -81,7 +81,7 @@ def test_the_next_machine_pays_only_for_what_was_never_answered(place: str, tmp_
     """A run breaks off in the middle of a batch; the store knows all it was answered, the next machine asks for the
     rest."""
     store = open_objects(place)
-    asked: list[list[str]] = []
+    requests_of_runs: list[list[str]] = []
     for number, fail_after in enumerate((5, None)):
         model = Counting(fail_after=fail_after)
         with GenerationCache(tmp_path / f"{number}.sqlite") as cache:
@@ -91,8 +91,8 @@ def test_the_next_machine_pays_only_for_what_was_never_answered(place: str, tmp_
                 texts = [reply.text for reply in CachedGenerator(model, cache).complete(requests)]
                 assert texts == [f"to {text}" for text in "abcdefgh"]
             replies.flush()
-        asked.append(model.asked)
-    assert asked == [list("abcde"), list("fgh")]
+        requests_of_runs.append(model.asked)
+    assert requests_of_runs == [list("abcde"), list("fgh")]
 
 
 def test_the_models_of_a_pipeline_keep_their_replies_in_its_workspace(place, tmp_path, monkeypatch, machine) -> None:

@@ -68,19 +68,19 @@ def test_a_real_full_disk_leaves_no_half_part(tmp_path) -> None:
 
 def test_the_second_run_waits_and_is_told_who_holds_the_workspace(tmp_path) -> None:
     workspace = Workspace.create(tmp_path / "W")
-    told: list[str] = []
+    messages: list[str] = []
     order: list[str] = []
 
     def second() -> None:
-        with Workspace.open(tmp_path / "W").lock(120, told.append):
+        with Workspace.open(tmp_path / "W").lock(120, messages.append):
             order.append("second")
 
     with workspace.lock(0):
         thread = threading.Thread(target=second)
         thread.start()
-        while not told:
+        while not messages:
             time.sleep(0.01)
         order.append("first")
     thread.join()
     assert order == ["first", "second"]
-    assert f"process {os.getpid()}" in told[0]
+    assert f"process {os.getpid()}" in messages[0]

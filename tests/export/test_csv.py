@@ -39,11 +39,11 @@ def folder(changed, tmp_path_factory):
 
 def rows(folder, config):
     """Return the rows of all splits, each with its split."""
-    found = []
+    read_rows = []
     for split in SPLITS:
         with (folder / f"{config}.{split}.csv").open(encoding="utf-8-sig", newline="") as file:
-            found += [{**row, "split": split} for row in csv.DictReader(file)]
-    return found
+            read_rows += [{**row, "split": split} for row in csv.DictReader(file)]
+    return read_rows
 
 
 def original(text):

@@ -33,10 +33,10 @@ def test_the_manifest_names_every_file_with_its_checksum(tables, tmp_path):
     assert [one.format for one in manifests] == ["release-json", "huggingface"]
     for manifest in manifests:
         folder = tmp_path / manifest.format
-        found = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-        assert found["release_fingerprint"] == tables.fingerprint and found["embedded"] is True
-        assert {one["path"] for one in found["files"]} == set(files_of(folder)) - {"manifest.json"}
-        for one in found["files"]:
+        written = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        assert written["release_fingerprint"] == tables.fingerprint and written["embedded"] is True
+        assert {one["path"] for one in written["files"]} == set(files_of(folder)) - {"manifest.json"}
+        for one in written["files"]:
             content = (folder / one["path"]).read_bytes()
             assert (one["sha256"], one["bytes"]) == (hashlib.sha256(content).hexdigest(), len(content))
         assert verify(folder) == manifest
@@ -88,7 +88,7 @@ def _link(target):
 
 
 @pytest.mark.parametrize(
-    ("put", "said"),
+    ("put", "message"),
     [
         *(
             (_foreign(content), "not an earlier export")
@@ -98,25 +98,25 @@ def _link(target):
         (_link, "not a folder"),
     ],
 )
-def test_what_is_not_ours_is_never_replaced(tables, tmp_path, put, said):
+def test_what_is_not_ours_is_never_replaced(tables, tmp_path, put, message):
     put(tmp_path / "release-json")
     before = files_of(tmp_path)
-    with pytest.raises(SettingsError, match=said):
+    with pytest.raises(SettingsError, match=message):
         export(tables, ["huggingface", *JSON], tmp_path, overwrite=True)
     assert files_of(tmp_path) == before, "nothing is written, not even the format whose target is free"
 
 
 @pytest.mark.parametrize(
-    ("formats", "below", "error", "said"),
+    ("formats", "below", "error", "message"),
     [
         (["huggingface", "release-jsn"], "out", SettingsError, "Did you mean 'release-json'"),
         ([], "out", SettingsError, "huggingface, release-json"),
         (JSON, "file/out", WorkspaceError, "could not be written"),
     ],
 )
-def test_what_cannot_be_written_is_one_clear_error(tables, tmp_path, formats, below, error, said):
+def test_what_cannot_be_written_is_one_clear_error(tables, tmp_path, formats, below, error, message):
     (tmp_path / "file").write_text("")
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=message):
         export(tables, formats, tmp_path / below)
     assert list(tmp_path.iterdir()) == [tmp_path / "file"]
 
@@ -165,8 +165,8 @@ def test_killed_between_the_two_renames_the_earlier_one_comes_back(tables, tmp_p
 def test_killed_in_the_second_of_two_formats_the_first_one_stays_as_it_is(tables, tmp_path):
     export(tables, ["beir"], tmp_path)  # as far as a run of two formats got
     first = (tmp_path / "beir").stat().st_ino
-    made = export(tables, ["beir", "trec"], tmp_path)
-    assert [one.format for one in made] == ["beir", "trec"] and (tmp_path / "beir").stat().st_ino == first
+    manifests = export(tables, ["beir", "trec"], tmp_path)
+    assert [one.format for one in manifests] == ["beir", "trec"] and (tmp_path / "beir").stat().st_ino == first
 
 
 def test_a_killed_export_leaves_no_complete_looking_folder(tables, tmp_path):

@@ -120,11 +120,11 @@ def test_several_shards_load_as_one(folder, tables, loaded, tmp_path, monkeypatc
     monkeypatch.setattr(huggingface, "QUESTIONS_A_SHARD", 2)
     monkeypatch.setattr(huggingface, "QUESTIONS_A_GROUP", 1)
     (manifest,) = export(as_dictionaries(tables), ["huggingface"], tmp_path)
-    found = tmp_path / "huggingface"
+    sharded = tmp_path / "huggingface"
     parts = [f"train-0000{number}-of-00002.parquet" for number in range(2)]
-    assert sorted(path.name for path in (found / "passages").glob("train-*")) == parts
+    assert sorted(path.name for path in (sharded / "passages").glob("train-*")) == parts
     for config in huggingface.CONFIGS:
-        again = datasets.load_dataset(str(found), config, cache_dir=str(tmp_path / "cache"))
+        again = datasets.load_dataset(str(sharded), config, cache_dir=str(tmp_path / "cache"))
         assert {name: rows.to_list() for name, rows in again.items()} == {
             name: rows.to_list() for name, rows in loaded[config].items()
         }

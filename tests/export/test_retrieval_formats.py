@@ -28,8 +28,8 @@ def _loaded(folder: Path, config: str) -> dict:
 
 
 def _trec_qrels(folder: Path, split: str) -> Pairs:
-    found = ir_measures.read_trec_qrels(str(folder / f"qrels.{split}.txt"))
-    return [((unquote(row.query_id), unquote(row.doc_id)), row.relevance) for row in found]
+    entries = ir_measures.read_trec_qrels(str(folder / f"qrels.{split}.txt"))
+    return [((unquote(row.query_id), unquote(row.doc_id)), row.relevance) for row in entries]
 
 
 def beir(folder: Path) -> tuple[Pairs, Pairs, dict[str, Pairs]]:
@@ -52,9 +52,11 @@ def trec(folder: Path) -> tuple[Pairs, Pairs, dict[str, Pairs]]:
     for split in SPLITS:
         topics = [(unquote(name), text) for name, text in _rows(folder / f"topics.{split}.tsv")]
         classic = (folder / f"topics.{split}.txt").read_text(encoding="utf-8")
-        found = re.findall(r"<top>\s*<num> Number: (\S+)\n<title> (.*)\n\n<desc> Description:\n(.*)\n\n</top>", classic)
-        assert [(unquote(name), title, title) for name, title, _ in found] == [(*row, row[1]) for row in topics]
-        assert all(title == text for _, title, text in found)
+        entries = re.findall(
+            r"<top>\s*<num> Number: (\S+)\n<title> (.*)\n\n<desc> Description:\n(.*)\n\n</top>", classic
+        )
+        assert [(unquote(name), title, title) for name, title, _ in entries] == [(*row, row[1]) for row in topics]
+        assert all(title == text for _, title, text in entries)
         questions += topics
     texts = [(unquote(name), text) for name, text in _rows(folder / "collection.tsv")]
     return texts, questions, {split: _trec_qrels(folder, split) for split in SPLITS}
@@ -88,9 +90,9 @@ def colbert(folder: Path) -> tuple[Pairs, Pairs, dict[str, Pairs]]:
 
 def mteb_layout(folder: Path) -> tuple[Pairs, Pairs, dict[str, Pairs]]:
     loaded = {config: _loaded(folder, config) for config in mteb.CONFIGS}
-    for config, found in loaded.items():
-        assert list(found) == (list(SPLITS) if config == "default" else [config])
-        assert all(split.features.arrow_schema.remove_metadata() == mteb.CONFIGS[config] for split in found.values())
+    for config, entries in loaded.items():
+        assert list(entries) == (list(SPLITS) if config == "default" else [config])
+        assert all(split.features.arrow_schema.remove_metadata() == mteb.CONFIGS[config] for split in entries.values())
     corpus = loaded["corpus"]["corpus"].to_list()
     assert {row["title"] for row in corpus} == {""}
     texts, questions = (
@@ -153,9 +155,9 @@ def test_each_passage_question_and_label_is_there_once(out: Path, truth: SimpleN
     if questions is not None:
         assert sorted(questions) == sorted((one, shown(text)) for one, text in truth.questions.items())
     assert list(labels) == list(SPLITS)
-    for split, found in labels.items():
+    for split, entries in labels.items():
         expected = [((truth.owner[one], one), label) for one, label in truth.labels.items()]
-        assert found == [row for row in expected if truth.split[row[0][0]] == split]
+        assert entries == [row for row in expected if truth.split[row[0][0]] == split]
 
 
 def test_squad_has_the_valid_answers_of_each_question(out: Path, truth: SimpleNamespace) -> None:

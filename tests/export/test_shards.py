@@ -35,6 +35,6 @@ def test_releases_and_exports_have_the_same_bytes_whatever_the_number_of_shards(
         create(pipeline, "v1", tmp_path / f"release{shards}", waivers=FEW_QUESTIONS)
         export(export_tables_of(workspace, pipeline), formats, tmp_path / f"exports{shards}", fine_tuning=partial)
     assert parts[1] == 1 and parts[4] >= 3  # a shard without labels has no part
-    for made in ("release", "exports"):
-        one, four = files_of(tmp_path / f"{made}1"), files_of(tmp_path / f"{made}4")
-        assert one == four and len(one) >= 12, made
+    for kind in ("release", "exports"):
+        one, four = files_of(tmp_path / f"{kind}1"), files_of(tmp_path / f"{kind}4")
+        assert one == four and len(one) >= 12, kind

@@ -44,7 +44,7 @@ def rows_of(path):
 
 
 def of_split(split):
-    return [one for one, given in AWKWARD.items() if given == split]
+    return [one for one, split_of in AWKWARD.items() if split_of == split]
 
 
 def test_tevatron_loaded_by_datasets(exported, truth, tmp_path):
@@ -198,8 +198,8 @@ class Fixed:
 
 def test_the_encoder_mines_by_cosine():
     vectors = {"q": [1.0, 0.0], "a": [0.6, 0.8], "b": [1.0, 0.0], "c": [-1.0, 0.0], "d": [0.6, 0.8]}
-    [found] = nearest_questions("encoder", ["q"], ["a", "b", "c", "d"], Fixed(vectors.__getitem__))
-    assert found.tolist() == [1, 0, 3, 2]
+    [nearest_rows] = nearest_questions("encoder", ["q"], ["a", "b", "c", "d"], Fixed(vectors.__getitem__))
+    assert nearest_rows.tolist() == [1, 0, 3, 2]
 
 
 def test_an_export_mined_with_an_encoder_says_so(awkward, tmp_path):

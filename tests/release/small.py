@@ -21,7 +21,11 @@ from tests.rows import table_of
 
 READERS = (ReaderInfo("one", "labeler", "one@1", "embedded"), ReaderInfo("two", "reader", "two@1", "embedded"))
 SPLIT = {"q1": "train", "q2": "dev", "q3": "test"}
-ASKED = {"q1": "Which river runs through Cairo?", "q2": "Who painted Guernica?", "q3": "What is the capital of Peru?"}
+QUESTIONS = {
+    "q1": "Which river runs through Cairo?",
+    "q2": "Who painted Guernica?",
+    "q3": "What is the capital of Peru?",
+}
 GOLD = {"q1": "Nile", "q2": "Picasso", "q3": "Lima"}
 HINTS = {
     "q1": ["It flows north.", "It is very long."],
@@ -39,7 +43,7 @@ def rows() -> Rows:
     for one, split in SPLIT.items():
         key = {"question_id": one}
         by_table["splits"].append({**key, "parametric": split == "train", "split": split})
-        by_table["questions"].append({**key, "question": ASKED[one], "answers": [GOLD[one]]})
+        by_table["questions"].append({**key, "question": QUESTIONS[one], "answers": [GOLD[one]]})
         by_table["descriptions"].append({**key, "difficulty": 0.1})
         for place, text in enumerate(HINTS[one]):
             hint = {**key, "hint_id": f"{one}-h0{place}", "hint": text}
@@ -62,10 +66,10 @@ def rows() -> Rows:
     return by_table
 
 
-def write(folder: Path, made: Rows) -> TableFiles:
+def write(folder: Path, by_table: Rows) -> TableFiles:
     """Write the tables as Parquet, by Arrow alone."""
     parts = {}
-    for name, table in tables(made).items():
+    for name, table in tables(by_table).items():
         path = folder / "tables" / f"{name}.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(table, path)
@@ -73,10 +77,10 @@ def write(folder: Path, made: Rows) -> TableFiles:
     return TableFiles(parts)
 
 
-def tables(made: Rows) -> dict[str, pa.Table]:
+def tables(by_table: Rows) -> dict[str, pa.Table]:
     """Return the rows as Arrow tables; those of answers, which hold their texts, by number."""
     by_name = {}
-    for name, rows in made.items():
+    for name, rows in by_table.items():
         table, _, reader = name.partition("/")
         if reader:
             texts = ("question_id", "permutation", "reader", "answer", "raw", "producer", "ended")
@@ -92,9 +96,9 @@ def settings(**release: Any):
     return parse({"convergence": {"hints": 2}, "release": release})
 
 
-def subject(folder: Path, made: Rows, **release: Any) -> Subject:
+def subject(folder: Path, by_table: Rows, **release: Any) -> Subject:
     """Return the tables as what gates check."""
-    return Subject(write(folder, made), READERS, settings(**release))
+    return Subject(write(folder, by_table), READERS, settings(**release))
 
 
 def describe(folder: Path, facts: dict[str, Any]) -> Release:
@@ -104,14 +108,16 @@ def describe(folder: Path, facts: dict[str, Any]) -> Release:
     return open_release(folder)
 
 
-def freeze(folder: Path, made: Rows, name: str = "v1", beside: dict[str, Any] | None = None, **content: Any) -> Release:
+def freeze(
+    folder: Path, by_table: Rows, name: str = "v1", beside: dict[str, Any] | None = None, **content: Any
+) -> Release:
     """Return the tables as a release, described by hand; ``beside``: facts beside the content."""
     tables = {
         table: {"file": path.relative_to(folder).as_posix(), "sha256": file_checksum(path),
                 "bytes": path.stat().st_size, "rows": pq.read_metadata(path).num_rows}
-        for table, [path] in write(folder, made).parts.items()
+        for table, [path] in write(folder, by_table).parts.items()
     }  # fmt: skip
-    splits = [row["split"] for row in made["splits"]]
+    splits = [row["split"] for row in by_table["splits"]]
     content = {
         "settings": {"convergence": {"hints": 2}, "split": {"near_duplicate": 0.8},
                      "review": {"splits": ["dev", "test"]}, "release": {}},
@@ -131,8 +137,9 @@ def freeze(folder: Path, made: Rows, name: str = "v1", beside: dict[str, Any] | 
     return describe(folder, {**facts, "content": content, **(beside or {})})
 
 
-def without(made: Rows, question: str) -> Rows:
+def without(by_table: Rows, question: str) -> Rows:
     """Return the tables without a question."""
     return {
-        name: [row for row in some if row.get("question_id") != question] for name, some in copy.deepcopy(made).items()
+        name: [row for row in some if row.get("question_id") != question]
+        for name, some in copy.deepcopy(by_table).items()
     }

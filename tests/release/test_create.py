@@ -40,7 +40,7 @@ def test_the_same_workspace_gives_the_same_bytes_wherever_it_lies(workspace, bui
     assert str(tmp_path) not in (one.path / "release.json").read_text()
     again = create(last_build(workspace), "v1")
     assert not again.new and again.release.content_id == one.content_id
-    assert [found.name for found in releases_of(workspace)] == ["v1"]
+    assert [release.name for release in releases_of(workspace)] == ["v1"]
     assert sorted(os.listdir(workspace.path / "releases")) == ["v1"]
 
 

@@ -107,11 +107,11 @@ def test_answers_in_passages_are_those_of_a_search_through_every_passage() -> No
         hints = [" ".join(draw.choices(words, k=draw.randint(1, 2))) for _ in range(3)]
         answer = " ".join(draw.choices(words, k=draw.randint(1, 4)))
         texts = [" ".join(some).casefold() for size in (1, 2, 3) for some in permutations(hints, size)]
-        found = hints_of_occurrence(answer, hints)
-        assert (found is not None) == any(answer.casefold() in text for text in texts), (answer, hints)
-        if found is not None:
-            assert answer.casefold() in " ".join(hints[place] for place in found).casefold()
-        seen[found is not None] += 1
+        places = hints_of_occurrence(answer, hints)
+        assert (places is not None) == any(answer.casefold() in text for text in texts), (answer, hints)
+        if places is not None:
+            assert answer.casefold() in " ".join(hints[place] for place in places).casefold()
+        seen[places is not None] += 1
     assert min(seen.values()) > 500
 
 

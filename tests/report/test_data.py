@@ -74,8 +74,8 @@ def test_people_among_themselves_and_against_the_judge(facts) -> None:
     # The judge had to decide "wrong" of q2 and q3 (it said no twice); people accept the first and reject the second.
     people = {**facts["people"]}
     kinds = people.pop("kinds")
-    found = [(kind["blind"], kind["answers"], kind["only_people"], kind["both_no"]) for kind in kinds]
-    assert found == [(True, 1, 1, 0), (False, 1, 0, 1)]
+    of_kinds = [(kind["blind"], kind["answers"], kind["only_people"], kind["both_no"]) for kind in kinds]
+    assert of_kinds == [(True, 1, 1, 0), (False, 1, 0, 1)]
     assert people == {
         "answers": 2, "both_yes": 0, "only_judge": 0, "only_people": 1, "both_no": 1, "unread": 0, "agreement": 0.5,
         "kappa": 0.0,
@@ -90,8 +90,8 @@ def test_people_among_themselves_and_against_the_judge(facts) -> None:
         2,
     )
     assert review["splits"] == [{"split": split, "asked": 1, "reviewed": 1} for split in ("dev", "test")]
-    found = [(kind["blind"], kind["annotations"], kind["items"], kind["alike"]) for kind in review["kinds"]]
-    assert found == [(True, 2, 2, 1.0), (False, 2, 2, 0.5)]
+    of_kinds = [(kind["blind"], kind["annotations"], kind["items"], kind["alike"]) for kind in review["kinds"]]
+    assert of_kinds == [(True, 2, 2, 1.0), (False, 2, 2, 0.5)]
     [pair] = review["agreement"]["pairs"]
     assert (pair["items"], pair["agreement"]) == (4, 0.75)
     assert pair["kappa"] == pytest.approx((0.75 - 0.5) / 0.5)  # ada 3 of 4 yes, bob 2 of 4: chance 0.5

@@ -32,10 +32,10 @@ def test_values_are_those_of_the_whole_wherever_reads_end(values, at_once, inden
     (b'["a\nb"]', 0, "control character"), (b"[1, {a: 1}" + b" " * 99 + b"]", 1, "Expecting property name"),
     (b"[" * 200_000 + b"]" * 200_000, 0, "nesting too deep"), (b"[1, " + b"9" * 5000 + b"]", 1, "limit"),
 ])  # fmt: skip
-def test_what_is_no_array_is_refused_after_the_values_before(text: bytes, count: int, said: str) -> None:
+def test_what_is_no_array_is_refused_after_the_values_before(text: bytes, count: int, message: str) -> None:
     for at_once in (1, 1 << 20):
         values = []
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=message):
             for value in array_values(io.BytesIO(text), at_once):
                 values.append(value)
         assert values == [1, 2][:count]

@@ -49,8 +49,8 @@ def test_another_machine_reads_what_was_written_and_fetches_no_more_than_it_read
 
 
 def test_there_is_no_workspace_before_it_is_made_and_none_among_other_things(place: str, machine) -> None:
-    told = f"{place} is not a workspace. Name another folder, or build it: quit build -w {place}"
-    with pytest.raises(WorkspaceError, match=told):
+    message = f"{place} is not a workspace. Name another folder, or build it: quit build -w {place}"
+    with pytest.raises(WorkspaceError, match=message):
         Workspace.open(place)
     objects = Workspace(place).store.objects
     objects.write("locks/probe-1", b"of a run that was killed here")
