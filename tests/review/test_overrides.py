@@ -16,20 +16,7 @@ from quit.review.overrides import Decision, add, listed, read_decisions, withdra
 from quit.status.story import story
 from tests.conftest import call_quit
 from tests.partly import plan_build
-from tests.rows import write_lines
 
-QUESTIONS = {
-    "leaky": ("Which country lies inside South Africa and was once called Basutoland?", "Lesotho", [
-        "Its lowest point is higher than that of any other state.", "Lesotho blankets are worn by its people.",
-        "Its flag shows a hat with a knot.", "Its capital lies close to its western border.",
-        "It sells water to its only neighbour.", "A king reigns there, and has no power.",
-    ]),
-    "clean": ("Which planet was the first to be found with a telescope?", "Uranus", [
-        "William Herschel saw it from his garden in Bath.", "It rolls around the Sun on its side.",
-        "Its moons are named after persons of Shakespeare and Pope.", "It is one of two ice giants.",
-        "A year there lasts eighty-four of ours.",
-    ]),
-}  # fmt: skip
 LEAKY, CLEAN = "jsonl-leaky-h01", "jsonl-clean-h00"
 
 
@@ -49,12 +36,9 @@ def _run(folder: Path, source: Path) -> Pipeline:
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> Path:
-    rows = (
-        {"id": name, "question": question, "answers": [answer], "hints": hints}
-        for name, (question, answer, hints) in QUESTIONS.items()
-    )
-    return write_lines(tmp_path / "two.jsonl", rows)
+def source() -> Path:
+    """Two questions: a hint of ``leaky`` names the answer."""
+    return Path(__file__).with_name("two.jsonl")
 
 
 @pytest.fixture

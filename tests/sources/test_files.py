@@ -26,7 +26,7 @@ def test_values_are_those_of_the_whole_wherever_reads_end(values, at_once, inden
         list(array_values(io.BytesIO(data + b"\n1"), at_once))
 
 
-@pytest.mark.parametrize(("text", "count", "said"), [
+@pytest.mark.parametrize(("text", "count", "message"), [
     (b"", 0, "no JSON array"), (b'{"a": []}', 0, "no JSON array"), (b"[1, 2 3]", 2, "expected ',' or ']'"),
     (b"[1, ]", 1, "Expecting value|trailing comma"), (b'["\xff"]', 0, "codec can't decode"),
     (b'["a\nb"]', 0, "control character"), (b"[1, {a: 1}" + b" " * 99 + b"]", 1, "Expecting property name"),

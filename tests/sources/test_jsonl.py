@@ -10,10 +10,11 @@ import pytest
 
 from quit.errors import InputError
 from quit.sources import jsonl
-from tests.sources.records import SCORES, good, read
+from tests.sources.records import good, read
 from tests.sources.test_fields import FAULTS
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "question.schema.json").read_text("utf-8"))
+SCORES = {"Venus": 0, "Mars": 1}
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
 
