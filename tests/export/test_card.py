@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import replace
 from itertools import takewhile
+from pathlib import Path
 
 import pytest
 import yaml
@@ -12,31 +13,14 @@ from quit.errors import InputError
 from quit.export import export
 from quit.export.card_facts import code
 from quit.export.huggingface import CONFIGS
+from quit.settings import load_card
 from quit.settings.card import Card
 from tests.export.conftest import SPLITS, truth_of
 from tests.rows import changed
 
-ABOUT = Card(
-    name="Hints | <Mine>",
-    description="Questions about rivers.",
-    repository="org/rivers",
-    homepage="https://example.org/rivers",
-    licence="CC BY-SA 4.0",
-    authors=("Ada Ray", "Bo Lind"),
-    contact="ada@example.org",
-    languages=("en", "de"),
-    citation="@misc{rivers,\n  title = {Rivers}\n}",
-    published="2026-11-22",
-)
-KIND = {
-    "blind": True, "annotators": 3, "annotations": 40, "questions": 30, "twice": 10, "seconds": 21.5, "answers": 400,
-    "items": 120, "alike": 0.951, "alpha": 0.712, "controls": 12, "controls_right": 11,
-}  # fmt: skip
-VERIFICATION = {
-    **{"annotators": 4, "annotations": 80, "questions": 60},
-    "kinds": [KIND, {**KIND, "blind": False, "alpha": None, "seconds": None, "controls": 0}],
-    "people": [{"evaluator": 1, "gender": "Female", "age": "30|31", "education": None}],
-}
+ABOUT = load_card(Path(__file__).with_name("card.toml"))
+VERIFICATION = json.loads(Path(__file__).with_name("verification.json").read_text(encoding="utf-8"))
+"""Two kinds of annotations, on pages that are blind and on others; one annotator tells of herself."""
 UNLICENSED = {"sources": [{"name": "jsonl", "file": "m", "checksum": "ab"}]}
 TERMS = Card(licence="Our Terms 1.0", licence_link="https://x.org/t")
 
