@@ -52,16 +52,14 @@ def test_each_version_is_read_as_its_annotator_saw_it(versions: list[set[str]]) 
 def test_what_a_person_said_is_read_whole() -> None:
     data = make_task(ITEM)["data"]
     entry = lambda name, **value: {"from_name": name, "to_name": "question", "value": value}  # noqa: E731
-    reading = read_result(
-        [
-            entry("correct", choices=[alias("q1", "ben"), "nonsense"]),
-            entry("missing", text=["  Grace ", "Grace", "..."]),
-            entry("flags", choices=["offensive", "leak", "odd"]),
-            entry("note", text=["one", "two"]),
-            entry("new_field", choices=["x"]),
-        ],
-        data,
-    )
+    result = [
+        entry("correct", choices=[alias("q1", "ben"), "nonsense"]),
+        entry("missing", text=["  Grace ", "Grace", "..."]),
+        entry("flags", choices=["offensive", "leak", "odd"]),
+        entry("note", text=["one", "two"]),
+        entry("new_field", choices=["x"]),
+    ]
+    reading = read_result(result, data)
     assert reading.answers == (("ada", "Ada", False, True), ("ben", EVIL, True, False))
     assert reading.missing == ("Grace", "...") and reading.flags == ("leak", "offensive") and reading.note == "one\ntwo"
     assert reading.unknown == ("nonsense", "odd", "new_field: {'choices': ['x']}")

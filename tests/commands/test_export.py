@@ -48,7 +48,7 @@ def test_it_is_published_and_told(call, release, monkeypatch) -> None:
         name: len(data) for name, data in server.repositories["org/rivers"]["files"].items()
     }
     assert f"{server.address}/datasets/org/rivers (public): {len(published['files'])} files" in again.out
-    # The export is rows again: its card names the repository. What was private stays so, and that is message.
+    # The export is made again: its card names the repository. What was private stays so, and that is said.
     assert f"{server.address}/datasets/org/mine (private): " in private.out, private.err
     assert "It existed and stays private." in private.out and server.repositories["org/mine"]["private"]
 

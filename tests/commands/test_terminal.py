@@ -91,12 +91,8 @@ def test_sentences_break_at_spaces_and_commands_stay_whole(text: str, lines: lis
 def test_the_shell_completes(words: str, offered: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["quit"])
     monkeypatch.setattr(sys.modules["__main__"], "__package__", None)  # else the program is called python -m pytest
-    variables_of_bash = {
-        "_QUIT_COMPLETE": "complete_bash",
-        "COMP_WORDS": words,
-        "COMP_CWORD": str(len(words.split()) - 1),
-    }
-    done = call_quit(**variables_of_bash)
+    place = str(len(words.split()) - 1)
+    done = call_quit(_QUIT_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=place)
     assert set(done.stdout.split()) == offered, done.stderr
 
 

@@ -22,8 +22,10 @@ from quit.models.encoders.sentence import load_encoder
 from quit.settings import Settings, load
 from quit.settings.loading import PROFILES
 from tests.conftest import ROOT, call_quit
+from tests.corpora.worlds import musique_record
 from tests.docs.pages import Block, blocks
 from tests.release import published, small
+from tests.rows import write_lines
 from tests.servers.rude import RudeServer
 from tests.systems.benchmark import tiny
 
@@ -37,6 +39,13 @@ def _copy(name: str) -> Callable[[Path], object]:
     """Return what copies a file or folder from ``fidelity/``."""
     source = Path(__file__).with_name("fidelity") / name
     return lambda path: shutil.copytree(source, path) if source.is_dir() else shutil.copy(source, path)
+
+
+def _musique(path: Path) -> None:
+    """Two questions over more documents than a graph has neighbours."""
+    paragraphs = [(f"{topic} {n}", f"The {topic} is beside the a{n}.") for n in range(13) for topic in TOPICS]
+    records = [musique_record("2hop__1", paragraphs, [1, 0]), musique_record("2hop__2", paragraphs[::-1], [2, 0])]
+    write_lines(path, records)
 
 
 def _release(path: Path) -> None:
@@ -80,7 +89,7 @@ def _t5(path: Path) -> None:
 
 NLI = {"id2label": {0: "CONTRADICTION", 1: "NEUTRAL", 2: "ENTAILMENT"}}
 INPUTS: dict[str, Callable[[Path], object]] = {
-    "QUIT": _published, "R": _release, "MODEL": _dense, "BEIR": _copy("beir"), "MUSIQUE": _copy("musique.jsonl"),
+    "QUIT": _published, "R": _release, "MODEL": _dense, "BEIR": _copy("beir"), "MUSIQUE": _musique,
     "TRIVIAHG": _copy("triviahg.json"), "WIKIHINT": _copy("wikihint.json"), "WIKI": _copy("2wiki.json"),
     "ARMS": _copy("arms.jsonl"), "QUESTIONS": _copy("questions.jsonl"),
     **dict.fromkeys(("CORPUS", "MSMARCO", "WIKIPEDIA"), _copy("documents.jsonl")),

@@ -1,4 +1,4 @@
-"""Files of a workspace that were lost, cut short, altered or left half written: what is line, what is refused, what is
+"""Files of a workspace that were lost, cut short, altered or left half written: what is found, what is refused, what is
 kept."""
 
 import os

@@ -82,6 +82,9 @@ def _foreign(content):
     return put
 
 
+CONTENTS = (None, "{}", "[]", "x", '{"made_by": "someone"}')
+
+
 def _link(target):
     (target.parent / "elsewhere").mkdir()
     target.symlink_to(target.parent / "elsewhere")
@@ -90,10 +93,7 @@ def _link(target):
 @pytest.mark.parametrize(
     ("put", "message"),
     [
-        *(
-            (_foreign(content), "not an earlier export")
-            for content in (None, "{}", "[]", "x", '{"made_by": "someone"}')
-        ),
+        *((_foreign(content), "not an earlier export") for content in CONTENTS),
         (lambda target: target.write_text("a file"), "not a folder"),
         (_link, "not a folder"),
     ],
@@ -172,10 +172,9 @@ def test_killed_in_the_second_of_two_formats_the_first_one_stays_as_it_is(tables
 def test_a_killed_export_leaves_no_complete_looking_folder(tables, tmp_path):
     export(tables, JSON, tmp_path)
     small.freeze(tmp_path / "v1", small.rows())
-    marker, options = tmp_path / "running", ("-f", "release-json", "--out", str(tmp_path), "--overwrite")
-    command = paused(
-        "quit.export.release_json", "_write_corpus", marker, "export", "--release", f"{tmp_path}/v1", *options
-    )
+    marker, place = tmp_path / "running", ("quit.export.release_json", "_write_corpus")
+    arguments = ("export", "--release", f"{tmp_path}/v1", "-f", "release-json", "--out", str(tmp_path), "--overwrite")
+    command = paused(*place, marker, *arguments)
     with subprocess.Popen([sys.executable, *command], cwd=ROOT) as process:
         until(marker.exists, process)
         # A second export meanwhile must not take the first one's folder for a ruin.

@@ -49,10 +49,9 @@ def test_every_config_and_split_loads_as_the_card_says(folder, loaded, tmp_path,
             assert split.features == datasets.Features._from_yaml_list(features[config])
         info = datasets.load_dataset_builder(str(folder), config, cache_dir=str(tmp_path)).info
         parts = {path.name.split("-")[0]: pq.read_table(path) for path in (folder / config).glob("*.parquet")}
-        assert {name: split.num_examples for name, split in info.splits.items()} == {
-            name: len(table) for name, table in parts.items()
-        }
+        assert info.splits.keys() == parts.keys()
         for name, split in info.splits.items():  # Arrow adds padding and validity bits here and there
+            assert split.num_examples == len(parts[name])
             assert split.num_bytes == pytest.approx(parts[name].nbytes, rel=0.05)
         assert info.dataset_size == sum(split.num_bytes for split in info.splits.values())
     assert "Ignoring" not in caplog.text
@@ -125,9 +124,8 @@ def test_several_shards_load_as_one(folder, tables, loaded, tmp_path, monkeypatc
     assert sorted(path.name for path in (sharded / "passages").glob("train-*")) == parts
     for config in huggingface.CONFIGS:
         again = datasets.load_dataset(str(sharded), config, cache_dir=str(tmp_path / "cache"))
-        assert {name: rows.to_list() for name, rows in again.items()} == {
-            name: rows.to_list() for name, rows in loaded[config].items()
-        }
+        ours, whole = ({name: rows.to_list() for name, rows in each.items()} for each in (again, loaded[config]))
+        assert ours == whole
     assert {entry.path: entry.rows for entry in manifest.files}[f"passages/{parts[1]}"] == 325
 
 

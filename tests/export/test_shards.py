@@ -17,12 +17,8 @@ FEW_QUESTIONS = {"human-coverage": "a test"}
 def test_releases_and_exports_have_the_same_bytes_whatever_the_number_of_shards(tmp_path: Path, monkeypatch) -> None:
     # Nothing was run: the tables are made by hand.
     pipeline = SimpleNamespace(runs=[], settings=tiny.settings(), reviews_applied=False)
-    provenance = {
-        "settings": tiny.settings().model_dump(mode="json"),
-        "fingerprints": {},
-        "sources": [],
-        "program_version": "1",
-    }
+    settings = tiny.settings().model_dump(mode="json")
+    provenance = {"settings": settings, "fingerprints": {}, "sources": [], "program_version": "1"}
     for module in ("quit.release.create", "quit.dataset.workspace"):
         monkeypatch.setattr(f"{module}.provenance_of", lambda workspace, pipeline: provenance)
     formats = [name for name in FORMATS if name not in ("release-json", "paper-index")]  # these two want five hints

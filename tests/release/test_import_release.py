@@ -62,7 +62,7 @@ def test_verdicts_follow_from_what_was_published(release: Release) -> None:
     verdicts = {(row["question_id"], row["answer"]): row["correct"] for row in rows(release, "verdicts")}
     assert verdicts == {
         ("a", "Oslo"): True, ("b", "the Nile"): True, ("c", "the LIMA"): True,  # as one of the valid answers
-        ("b", "Amazon"): False,  # a labeler printed so, and it was not accepted
+        ("b", "Amazon"): False,  # a labeler said so, and it was not accepted
         **{(name, "Atlantis"): None for name in "abc"},  # only an evaluation reader did: nobody judged it
         **{(name, "NO ANSWER"): False for name in "abc"},
     }  # fmt: skip

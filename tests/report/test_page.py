@@ -68,7 +68,7 @@ def test_text_from_data_is_text(html) -> None:
     page = Parsed(html)
     assert "b" not in page.tags and not [name for name, _ in page.attributes if name.startswith("on")]
     assert html.count("<script") == 0 and "evil.example" not in "".join(value for _, value in page.attributes)
-    # The type is plot as it is written: no mathematics, no other colour. It stands in two plots and in the table
+    # The type is drawn as it is written: no mathematics, no other colour. It stands in two plots and in the table
     # behind each.
     assert page.text.count(tiny.TYPE) >= 4
 
