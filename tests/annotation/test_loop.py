@@ -34,8 +34,7 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, re
     assert ended.returncode == 0, ended.stderr
     pushed = json.loads(ended.stdout)
     opened = Workspace.open(workspace)
-    questions = opened.read("splits").to_pylist()
-    reviewed = {row["question_id"] for row in questions if row["split"] in ("dev", "test")}
+    reviewed = {row["question_id"] for row in opened.read("splits").to_pylist() if row["split"] != "train"}
     assert pushed["new"] == len(reviewed) >= 8 and pushed["created"]
     progress = quit_review("status", "-w", str(workspace)).stdout
     assert f"0 of {len(reviewed)} tasks done, {len(reviewed)} open" in progress
@@ -46,19 +45,11 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, re
     blind = {task.meta["key"] for task in tasks if task.data["blind"]}
     assert len(blind) == pushed["blind"] and 0 < len(blind) < len(reviewed)
 
-    judge = {
-        (row["question_id"], row["answer_key"]): bool(row["correct"])
-        for row in opened.read("verdicts", runs=["judge"]).to_pylist()
-    }
-    keys = {task.meta["key"]: {row["key"]: row["answer"] for row in task.data["answers"]} for task in tasks}
-    gold = {
-        row["question_id"]: {normalize_answer(text) for text in row["answers"]}
-        for row in opened.read("questions").to_pylist()
-    }
-    ticked = {
-        question: {key for key in shown if judge.get((question, key), key in gold[question])}
-        for question, shown in keys.items()
-    }
+    verdicts, questions = opened.read("verdicts", runs=["judge"]).to_pylist(), opened.read("questions").to_pylist()
+    judge = {(row["question_id"], row["answer_key"]): bool(row["correct"]) for row in verdicts}
+    gold = {row["question_id"]: {*map(normalize_answer, row["answers"])} for row in questions}
+    keys = {task.meta["key"]: [row["key"] for row in task.data["answers"]] for task in tasks}
+    ticked = {name: {key for key in keys[name] if judge.get((name, key), key in gold[name])} for name in keys}
 
     by_question = {task.meta["key"]: task for task in tasks}
     order = [task.meta["key"] for task in tasks]  # ids rise in the order of the queue

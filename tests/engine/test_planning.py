@@ -72,10 +72,8 @@ def test_pins_count_by_what_they_say_not_by_where_they_lie(tmp_path: Path) -> No
 def _collected(folder: Path, *sources: Path, **how: bool) -> tuple[list[str], list[str]]:
     """Plan a build and collect its questions: what was said, and the sources that the workspace then remembers."""
     heard: list[str] = []
-    with (
-        listening(Notes(heard.append)),
-        held_build(folder / "W", [f"jsonl:{path}" for path in sources], "embedded", [], **how) as build,
-    ):
+    texts = [f"jsonl:{path}" for path in sources]
+    with listening(Notes(heard.append)), held_build(folder / "W", texts, "embedded", [], **how) as build:
         build.begin()
         run = build.stage_run("collect")
         for shard in build.pending(run):

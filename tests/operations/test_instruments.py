@@ -121,14 +121,10 @@ def _typed_source(path: Path, *types: tuple[str, str, str]) -> SourceRef:
 
 def test_agreement_with_a_sources_own_types(models: Models, tmp_path: Path) -> None:
     when, untyped = "When was Mozart born ?", ("Who wrote it ?", "", "")
-    source = _typed_source(
-        tmp_path / "typed.jsonl",
-        ("What city hosts the Central Station ?", "LOC:LOCATION", "city:City"),
-        (when, "NUM:NUMERIC", "count:Count"),
-        ("When was Bach born ?", "NUM:NUMERIC", "count:Count"),
-        ("When was Liszt born ?", "OTH:OTHER", "date:Date"),
-        untyped,
-    )
+    count = ("NUM:NUMERIC", "count:Count")
+    central = ("What city hosts the Central Station ?", "LOC:LOCATION", "city:City")
+    others = ((when, *count), ("When was Bach born ?", *count), ("When was Liszt born ?", "OTH:OTHER", "date:Date"))
+    source = _typed_source(tmp_path / "typed.jsonl", central, *others, untyped)
     figures = instruments.question_type_agreement(source, models)
     assert (figures["n"], figures["coarse_agreement"], figures["fine_agreement"]) == (4, 0.75, 0.5)
     assert (figures["outside_taxonomy"], figures["coarse_agreement_in_taxonomy"]) == (1, 1.0)

@@ -54,9 +54,8 @@ def rows() -> Rows:
             data["passages"].append({**passage, "subset": "".join(sorted(permutation)), "hints": len(permutation)})
             data["labels"].append({**passage, "label": 2 if right else 1, "labelers": ["one"] if right else []})
             for reader, answer in (("one", GOLD[one] if right else "Wrong"), ("two", "NO ANSWER")):
-                data[f"answers/{reader}"].append(
-                    {**passage, "reader": reader, "answer": answer, "raw": answer, "producer": f"{reader}@1"}
-                )
+                reply = {"reader": reader, "answer": answer, "raw": answer, "producer": f"{reader}@1"}
+                data[f"answers/{reader}"].append({**passage, **reply})
         data["valid_answers"].append({**key, "answer": GOLD[one], "answer_key": GOLD[one].lower(), "origin": "gold"})
         for answer, correct, basis in ((GOLD[one], True, "exact"), ("Wrong", False, "model")):
             verdict = {"answer": answer, "answer_key": answer.lower(), "correct": correct, "basis": basis}

@@ -102,9 +102,8 @@ def test_targets_that_must_not_be_overwritten(workspace: Workspace, tmp_path: Pa
 def test_a_killed_create_leaves_nothing_that_looks_complete(workspace: Workspace) -> None:
     marker = workspace.path.parent / "running"
     command = ("release", "create", "-w", str(workspace.path), "--name", "v1")
-    process = subprocess.Popen(
-        [sys.executable, *paused("quit.release.create", "write_json", marker, *command)], cwd=ROOT
-    )
+    arguments = paused("quit.release.create", "write_json", marker, *command)
+    process = subprocess.Popen([sys.executable, *arguments], cwd=ROOT)
     until(marker.exists, process)
     process.kill()
     process.wait()
