@@ -1,4 +1,5 @@
 import json
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -26,19 +27,15 @@ def count(tables, **other):
     return statistics(**{name: getattr(tables, name) for name in NAMES}, **other)
 
 
-def with_texts(tables, question=None, hints=None, answer=None):
+def with_texts(tables, hints, question="Which?", answer="none of these"):
     """Return the release with other texts for its first question; ``hints`` by rank."""
-    other = {}
-    if question is not None:
-        other["questions"] = changed(tables.questions, 0, question=question)
-    if hints is not None:
-        rows = tables.ranked_hints.to_pylist()
-        for row in rows[:7]:
-            row["hint"] = (hints + [""] * 7)[row["rank"]]
-        other["ranked_hints"] = pa.Table.from_pylist(rows, tables.ranked_hints.schema)
-    if answer is not None:
-        other["valid_answers"] = changed(tables.valid_answers, 0, answer=answer)
-    return replace(tables, **other)
+    rows = tables.ranked_hints.to_pylist()
+    for row in rows[:7]:
+        row["hint"] = (hints + [""] * 7)[row["rank"]]
+    ranked = pa.Table.from_pylist(rows, tables.ranked_hints.schema)
+    questions = changed(tables.questions, 0, question=question)
+    answers = changed(tables.valid_answers, 0, answer=answer)
+    return replace(tables, questions=questions, ranked_hints=ranked, valid_answers=answers)
 
 
 def plain(tables):
@@ -70,8 +67,7 @@ def compare(tables):
     counted = {split.split: tuple(getattr(split, name) for name in names) for split in count(tables).summary}
     expected = plain(tables)
     assert list(counted) == list(expected)
-    for split, values in expected.items():
-        assert counted[split] == pytest.approx(values), split
+    assert [*counted.values()] == [pytest.approx(values) for values in expected.values()]
     return counted
 
 
@@ -79,19 +75,18 @@ def test_table_1_equals_the_plain_computation(tables):
     by_split = compare(tables)
     assert by_split["all"][4] == 0.0
     summary = count(tables).summary
-    assert [(split.split, split.questions, split.passages) for split in summary] == [
-        ("train", 3, 975), ("dev", 2, 650), ("test", 2, 650), ("all", 7, 2_275)
-    ]  # fmt: skip
+    sizes = [(split.split, split.questions, split.passages) for split in summary]
+    assert sizes == [("train", 3, 975), ("dev", 2, 650), ("test", 2, 650), ("all", 7, 2_275)]
     assert summary[-1].gold_answer_words == 2.0
 
 
 def test_overlap_with_shared_words(tables):
     hints = ["It rises over Paris", "The tower of iron", "", "of the and", "Eiffel built it, in Paris"]
-    by_split = compare(with_texts(tables, "Which tower did Eiffel build in Paris?", hints))
+    by_split = compare(with_texts(tables, hints, "Which tower did Eiffel build in Paris?"))
     assert by_split["train"][3] > 0.01
     for question in ("of the", "Paris"):  # no word and one word in all
-        compare(with_texts(tables, question, ["the", "of", "and", "a", question]))
-    compare(with_texts(tables, "two  spaces ", ["a  b", " ", "c", "d e", "f"]))  # single spaces decide words
+        compare(with_texts(tables, ["the", "of", "and", "a", question], question))
+    compare(with_texts(tables, ["a  b", " ", "c", "d e", "f"], "two  spaces "))  # single spaces decide words
 
 
 @pytest.mark.parametrize(
@@ -107,38 +102,37 @@ def test_overlap_with_shared_words(tables):
     ],
 )
 def test_containment_inside_and_across_hints(tables, answer, hints, share):
-    changed = with_texts(tables, hints=hints, answer=answer)
-    by_split = compare(changed)
-    figures = count(changed)
+    other = with_texts(tables, hints, answer=answer)
+    by_split, figures = compare(other), count(other)
     if share is not None:
         assert by_split["train"][4] == pytest.approx(share / 3)
     assert figures.contained == (() if share == 0.0 else ("a-1",))
 
 
-def test_labels_by_number_of_hints_counted_by_hand(tables):
-    expected = {}
+def labels_by(tables, key):
+    """Return how many passages there are of each split, value of a column and label."""
     split = {row["question_id"]: row["split"] for row in tables.splits.to_pylist()}
+    described = {row["question_id"]: row for row in tables.descriptions.to_pylist()}
+    counts = Counter()
     for row in tables.labels.to_pylist():
+        facts = {**described[row["question_id"]], "n_hints": len(row["permutation"])}
         for name in (split[row["question_id"]], "all"):
-            key = (name, len(row["permutation"]), row["label"])
-            expected[key] = expected.get(key, 0) + 1
-    rows = count(tables).by_hints.to_pylist()
-    assert {(r["split"], r["n_hints"], r["label"]): r["passages"] for r in rows if r["passages"]} == expected
-    for size, passages in {1: 5, 2: 20, 3: 60, 4: 120, 5: 120}.items():
-        shares = [row["share"] for row in rows if (row["split"], row["n_hints"]) == ("all", size)]
-        counts = [expected.get(("all", size, label), 0) for label in (1, 2)]
-        assert sorted(shares) == pytest.approx(sorted(number / (7 * passages) for number in counts))
+            counts[name, facts[key], row["label"]] += 1
+    return counts
 
 
-def test_labels_by_type_and_difficulty_counted_by_hand(tables):
+def test_labels_by_hints_type_and_difficulty_counted_one_by_one(tables):
     figures = count(release.as_dictionaries(tables, 500))
-    for name, counted in (("coarse", figures.by_type), ("difficulty_bin", figures.by_difficulty)):
-        group = {row["question_id"]: row[name] for row in tables.descriptions.to_pylist()}
-        expected = {}
-        for row in tables.labels.to_pylist():
-            key = (group[row["question_id"]], row["label"])
-            expected[key] = expected.get(key, 0) + 1
-        assert {(r[name], r["label"]): r["passages"] for r in counted.to_pylist() if r["split"] == "all"} == expected
+    groups = {"n_hints": figures.by_hints, "coarse": figures.by_type, "difficulty_bin": figures.by_difficulty}
+    for name, counted in groups.items():
+        rows = counted.to_pylist()
+        passages = {(row["split"], row[name], row["label"]): row["passages"] for row in rows if row["passages"]}
+        assert passages == labels_by(tables, name)
+    expected = labels_by(tables, "n_hints")
+    for size, passages in {1: 5, 2: 20, 3: 60, 4: 120, 5: 120}.items():
+        rows = [row for row in figures.by_hints.to_pylist() if (row["split"], row["n_hints"]) == ("all", size)]
+        shares = {row["label"]: row["share"] for row in rows}
+        assert shares == pytest.approx({label: expected["all", size, label] / (7 * passages) for label in (1, 2)})
 
 
 def test_passages_and_share_where_labels_are_few_unusual_or_wrong(tables):

@@ -143,8 +143,8 @@ def benchmark(folder, figures=FIGURES):
     rows = [{**row, "reranker": "", "strategy": "norm" if row["reader"] else ""} for row in rows]
     folder.mkdir()
     facts = {"release": "v1 (content id c0ffee)", "questions": "2 of split test"}
-    described = {"facts": {**facts, "without a relevant passage": "counts as 0"}}
-    (folder / "run.json").write_text(json.dumps(described))
+    run = {"facts": {**facts, "without a relevant passage": "counts as 0"}}
+    (folder / "run.json").write_text(json.dumps(run))
     (folder / "results.json").write_text(json.dumps(rows))
     return folder
 
@@ -187,11 +187,9 @@ def test_a_card_with_everything_has_at_most_200_lines_and_croissant_names_every_
     assert [person["name"] for person in metadata["creator"]] == list(ABOUT.authors)
     assert metadata["url"] == ABOUT.homepage and metadata["citeAs"] == ABOUT.citation
     sums = {entry["path"]: entry["sha256"] for entry in manifest["files"] if entry["path"].endswith(".parquet")}
-    of_type = {
-        kind: [one for one in metadata["distribution"] if one["@type"] == kind]
-        for kind in ("cr:FileObject", "cr:FileSet")
-    }
-    assert {entry["contentUrl"]: entry["sha256"] for entry in of_type["cr:FileObject"]} == sums
+    files = [entry for entry in metadata["distribution"] if entry["@type"] == "cr:FileObject"]
+    assert {entry["contentUrl"]: entry["sha256"] for entry in files} == sums
+    sets = {entry["@id"] for entry in metadata["distribution"] if entry["@type"] == "cr:FileSet"}
     for records in metadata["recordSet"]:
-        sets = {field["source"]["fileSet"]["@id"] for field in records["field"]}
-        assert sets <= {entry["@id"] for entry in of_type["cr:FileSet"]} and records["field"][0]["name"] == "split"
+        assert {field["source"]["fileSet"]["@id"] for field in records["field"]} <= sets
+        assert records["field"][0]["name"] == "split"

@@ -14,6 +14,7 @@ from quit.release.diff import diff
 from quit.release.gates import GATES
 from quit.release.import_json import SUFFIXES
 from quit.release.import_release import EXAMPLES, import_release
+from tests.comparing import files_of
 from tests.conftest import call_quit
 from tests.export.conftest import make_tables
 from tests.export.plain_index import plain_index
@@ -93,9 +94,9 @@ def test_the_release_is_whole_its_gates_report_and_table_1_is_that_of_the_papers
     assert list(states) == list(GATES)
     assert {gate for gate, state in states.items() if state != "passed"} == {"unjudged-answer"}
     # By hand: questions of 3 words; passages of 3, 1, 4 and 4; answers Nile, the Nile, Lima and Oslo.
-    total = release.facts["statistics"]["summary"][-1]
-    assert (total["question_words"], total["passage_words"], total["answer_words"]) == (3.0, 3.0, 1.25)
-    assert (total["questions"], total["passages"], total["answer_containment"]) == (3, 12, 0.0)
+    words = {"question_words": 3.0, "passage_words": 3.0, "answer_words": 1.25}
+    expected = {**words, "questions": 3, "passages": 12, "answer_containment": 0.0}
+    assert release.facts["statistics"]["summary"][-1].items() >= expected.items()
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -119,9 +120,9 @@ def test_our_export_comes_back_with_the_same_bytes(tmp_path: Path, paper_keys: b
     frozen = import_release(tmp_path / "ours" / "release-json", tmp_path / "quit").release
     assert [(info.name, info.kind) for info in frozen.readers] == [(info.name, "embedded") for info in tables.readers]
     export(export_tables_of_release(frozen.path), ["release-json"], tmp_path / "back", paper_keys=paper_keys)
+    ours, back = files_of(tmp_path / "ours"), files_of(tmp_path / "back")
     for name in ("train.json", "dev.json", "test.json"):
-        ours, back = ((tmp_path / folder / "release-json" / name).read_bytes() for folder in ("ours", "back"))
-        assert ours == back and len(ours) > 3, name
+        assert ours[f"release-json/{name}"] == back[f"release-json/{name}"] != b"[]\n"
 
 
 def test_subsets_named_by_bits_keep_their_names(tmp_path: Path) -> None:
@@ -133,9 +134,9 @@ def test_subsets_named_by_bits_keep_their_names(tmp_path: Path) -> None:
         (back,) = json.loads((tmp_path / "out" / "release-json" / f"{split}.json").read_text())
         assert back["subsets"] == published[0]["subsets"] and back["answers"] == published[0]["answers"]
     plain_index(folder, tmp_path / "plain")
-    for path in sorted((tmp_path / "plain").rglob("*.jsonl")):
-        ours = tmp_path / "out" / "paper-index" / path.relative_to(tmp_path / "plain")
-        assert sorted(ours.read_text().splitlines()) == sorted(path.read_text().splitlines())
+    ours = files_of(tmp_path / "out" / "paper-index")
+    for name, content in files_of(tmp_path / "plain").items():
+        assert sorted(ours[name].splitlines()) == sorted(content.splitlines())
 
 
 def test_the_card_says_what_it_is_and_what_it_lacks(release: Release, tmp_path: Path) -> None:
