@@ -49,19 +49,6 @@ def test_the_schema_forbids_what_is_rejected():
     assert faults and not [changes for changes in faults if VALIDATOR.is_valid(good("jsonl", **changes))]
 
 
-def test_everything_that_a_record_holds(tmp_path):
-    (record,) = read("jsonl", tmp_path, good("jsonl"))
-    columns = ("coarse", "fine", "difficulty", "candidates")
-    values = ("LOC:LOCATION", "other:Other location", "Easy", ("Venus", "Mars"))
-    assert tuple(getattr(record.question, name) for name in columns) == values
-    hints = [(hint.text, hint.rank, hint.convergence, hint.url, hint.scores) for hint in record.question.hints]
-    assert hints == [
-        ("It is a neighbour.", None, None, None, None),
-        ("It has two moons.", 1, 0.5, "https://x.org", SCORES),
-        ("Its name is that of a god.", None, None, None, None),
-    ]
-
-
 def test_bad_lines_cost_themselves_alone(tmp_path):
     one, two = (json.dumps(good("jsonl", id=name)).encode() for name in ("q0", "q1"))
     lines = [b"\xef\xbb\xbf" + one, b"{broken", b"\xff\xfe", b"[1]", b"", b"null", b"[" * 100_000, two]

@@ -1,12 +1,16 @@
 """Naming a source, its checksum, and reading several."""
 
+import json
 import os
+from dataclasses import asdict
+from pathlib import Path
 
 import pytest
 
 from quit.errors import InputError, SettingsError
 from quit.sources import SOURCES, SourceRef, parse_source, read_sources, source_checksum
 from tests.rows import write_lines
+from tests.sources.records import GOOD, dataset, good, read
 
 LINE = {"id": "1", "question": "Who?", "answers": "X", "hints": ["He ran."]}
 
@@ -25,6 +29,15 @@ def test_a_source_is_a_kind_and_a_path(tmp_path):
         assert parse_source(str(write_lines(tmp_path / name, [LINE]))) == SourceRef("csv", tmp_path / name)
     assert parse_source(f"huggingface:{tmp_path}") == SourceRef("huggingface", tmp_path)
     assert str(SourceRef("jsonl", path)) == f"jsonl:{path}"
+
+
+@pytest.mark.parametrize("kind", GOOD)
+def test_everything_that_a_record_holds(tmp_path, kind):
+    """``expected.json`` has, checked by hand, what readers have to make of the records of ``good.json``."""
+    value = dataset(test={"q1": good(kind)}) if kind == "hinteval" else [good(kind)]
+    [record] = read(kind, tmp_path, value)
+    expected = json.loads(Path(__file__).with_name("expected.json").read_text(encoding="utf-8"))
+    assert not record.rejects and json.loads(json.dumps(asdict(record.question))) == expected[kind]
 
 
 @pytest.mark.parametrize(
