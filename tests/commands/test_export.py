@@ -44,9 +44,8 @@ def test_it_is_published_and_told(call, release, monkeypatch) -> None:
         private = call(*["org/mine" if word == "org/rivers" else word for word in command])
     published = json.loads(done.out)["published"]
     assert (published["url"], published["visibility"]) == (f"{server.address}/datasets/org/rivers", "public")
-    assert {file["path"]: file["bytes"] for file in published["files"]} == {
-        name: len(data) for name, data in server.repositories["org/rivers"]["files"].items()
-    }
+    sizes = {name: len(data) for name, data in server.repositories["org/rivers"]["files"].items()}
+    assert {file["path"]: file["bytes"] for file in published["files"]} == sizes
     assert f"{server.address}/datasets/org/rivers (public): {len(published['files'])} files" in again.out
     # The export is made again: its card names the repository. What was private stays so, and that is said.
     assert f"{server.address}/datasets/org/mine (private): " in private.out, private.err

@@ -84,11 +84,10 @@ def test_another_folder_of_the_same_name_is_refused(planned: Pipeline, tmp_path:
     """A machine's own folder under the path of the shared one: a workspace, but nobody or somebody else holds it."""
     other = Workspace.create(tmp_path / "elsewhere")
     own = dataclasses.replace(_remote(planned), workspace=str(other.path))
-    with pytest.raises(WorkspaceError, match="sees another folder.*held by nobody"):
-        work_on(own, "collect", WHOLE)
-    (other.path / "lock.json").write_text('{"pid": 1, "host": "far", "since": "then"}')
-    with pytest.raises(WorkspaceError, match="process 1 on far since then"):
-        work_on(own, "collect", WHOLE)
+    for holder in ("sees another folder.*held by nobody", "process 1 on far since then"):
+        with pytest.raises(WorkspaceError, match=holder):
+            work_on(own, "collect", WHOLE)
+        (other.path / "lock.json").write_text('{"pid": 1, "host": "far", "since": "then"}')
     assert not (other.path / "tables").exists()
 
 
@@ -112,12 +111,10 @@ def test_parts_that_have_not_arrived_are_not_taken_for_empty_ones(planned: Pipel
 
 
 def test_the_builds_cache_is_the_workers_unless_it_has_its_own(planned, monkeypatch) -> None:
-    build = _remote(planned)
     monkeypatch.delenv("QUIT_CACHE")
-    work_on(dataclasses.replace(build, cache="/local/cache"), "collect", WHOLE)
-    assert os.environ["QUIT_CACHE"] == "/local/cache"
-    work_on(dataclasses.replace(build, cache="/other"), "collect", WHOLE)
-    assert os.environ["QUIT_CACHE"] == "/local/cache"
+    for cache in ("/local/cache", "/other"):
+        work_on(dataclasses.replace(_remote(planned), cache=cache), "collect", WHOLE)
+        assert os.environ["QUIT_CACHE"] == "/local/cache"
 
 
 def test_every_error_travels_with_what_it_says() -> None:

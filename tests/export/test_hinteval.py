@@ -22,9 +22,8 @@ def test_our_reader_gets_the_dataset_back(written):
     records = list(hinteval.read(written))
     assert not any(record.rejects for record in records)
     questions = {record.question.record_id: record.question for record in records}
-    assert {one: question.file for one, question in questions.items()} == {
-        one: f"hinteval.json#{split}" for one, split in SPLIT.items()
-    }
+    files = {one: question.file for one, question in questions.items()}
+    assert files == {one: f"hinteval.json#{split}" for one, split in SPLIT.items()}
     ranked = sorted(tables.ranked_hints.to_pylist(), key=lambda row: row["rank"])
     for row in tables.questions.to_pylist():
         question = questions[row["question_id"]]
