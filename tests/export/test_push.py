@@ -46,10 +46,9 @@ def test_nothing_goes_to_a_public_repository_unless_that_is_asked_for(folder, se
     with pytest.raises(SettingsError, match="exists and is public: pass public"):
         push(folder, Target("org/data"))
     assert server.repositories["org/data"]["files"] == {}
-    push(folder, Target("org/data", public=True))
-    push(folder, Target("org/new", public=True))
-    assert server.repositories["org/new"]["private"] is False
-    assert server.repositories["org/data"]["files"] == files_of(folder)
+    for name in ("org/data", "org/new"):
+        push(folder, Target(name, public=True))
+        assert server.repositories[name] == {"private": False, "files": files_of(folder)}
 
 
 @pytest.mark.parametrize("manifest", [None, b"{}", b'{"made_by": "another program", "files": []}'])

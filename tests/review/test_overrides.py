@@ -130,7 +130,6 @@ def test_bad_decisions_name_the_nearest_right_one_and_write_nothing(workspace, w
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", "line 2: no JSON"),
         ('{"hint": "x"}', "'hint' is not a key of an override. Did you mean 'hint_id'"),
         ('{"hint_id": "x", "decision": "leak", "by": "a"}', "'reason' is missing"),
         ('{"hint_id": 3}', "'hint_id' must be a text"),
