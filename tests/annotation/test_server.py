@@ -22,9 +22,9 @@ def test_serve_says_how_to_get_in_and_where_the_project_is(live) -> None:
     store = ReviewStore(Workspace.open(live.folder))
     account = stored_account(live.folder)
     assert account == live.account and account.password not in repr(account)
-    known = {"key": "k", "url": account.url, "id": 7}
+    facts = {"key": "k", "url": account.url, "id": 7}
     ends = f"next quit review push -w {live.folder}", f"project {account.url}/projects/7/data"
-    for project, end in zip(({}, known), ends, strict=True):
+    for project, end in zip(({}, facts), ends, strict=True):
         store.set_project(project)
         served = call_quit("review", "serve", "-w", live.folder)
         ready, owner, invited, last = served.stdout.splitlines()
