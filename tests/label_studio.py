@@ -52,15 +52,9 @@ class Live:
             form = page.get(invite)
             token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', form.text)
             assert token
-            signed_up = page.post(
-                invite,
-                data={"csrfmiddlewaretoken": token.group(1), "email": email, "password": password},
-                headers={"Referer": f"{self.account.url}{invite}"},
-            )
-            signed_up.raise_for_status()
-            token_page = page.get("/api/current-user/token")
-            token_page.raise_for_status()
-            return token_page.json()["token"]
+            data = {"csrfmiddlewaretoken": token.group(1), "email": email, "password": password}
+            page.post(invite, data=data, headers={"Referer": f"{self.account.url}{invite}"}).raise_for_status()
+            return page.get("/api/current-user/token").raise_for_status().json()["token"]
 
 
 @pytest.fixture(scope="session")

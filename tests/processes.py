@@ -19,6 +19,24 @@ def started(arguments: Sequence[str], errors: Path, home: Path, **variables: str
         return subprocess.Popen(command, stdout=null, stderr=log, env=environment, cwd=ROOT, start_new_session=True)
 
 
+_PAUSED = """
+import importlib, sys, time
+module = importlib.import_module(sys.argv[1])
+def pause(*_, **__):
+    open(sys.argv[3], "w").close()
+    time.sleep(600)
+setattr(module, sys.argv[2], pause)
+from quit.cli import main
+main(sys.argv[4:])
+"""
+
+
+def paused(module: str, function: str, marker: Path, *arguments: str) -> list[str]:
+    """Return the arguments with which Python runs a command that stays at the call of a function; ``marker`` is there
+    when it does."""
+    return ["-c", _PAUSED, module, function, str(marker), *arguments]
+
+
 def until(ready: Callable[[], Any], process: subprocess.Popen[Any] | None = None, seconds: float = 600) -> Any:
     """Wait for an event, and return what it is; fails where the process ends before it, or it does not come."""
     deadline = time.monotonic() + seconds

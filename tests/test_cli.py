@@ -17,42 +17,31 @@ from tests.rows import write_lines
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
-    [
-        (["export", "-f", "hugginface"], 4, "'huggingface'"),
-        (["export", "-f", "colbert", "--positives", "0"], 4, "1 to 200"),
-        (["show", "geo-01"], 3, "There is no question 'geo-01'. The nearest: jsonl-geo-001"),
-        (["show", "nope"], 3, "There is no question 'nope'.\n"),
-        (
-            ["status", "-w", "/nowhere"],
-            7,
-            "/nowhere is not a workspace. Name another folder, or build it: quit build -w /nowhere",
-        ),
-    ],
-)
-def test_mistakes_are_answered_with_one_line(built, arguments, code, said, tmp_path) -> None:
-    own = [] if "-w" in arguments else ["-w", str(built)]
-    done = call_quit(*arguments, *own, *(["--out", str(tmp_path / "o")] if arguments[0] == "export" else []))
-    assert done.returncode == code, done.stderr
-    assert said in done.stderr
-
-
 def test_show_tells_a_questions_whole_life(built: Path) -> None:
     identity = Workspace.open(built).read("labels").column("question_id")[0].as_py()
-    told = json.loads(call_quit("show", "-w", str(built), identity, "--json").stdout)
-    assert told["question"]["question_id"] == identity
-    assert sum(hint["selected"] for hint in told["hints"]) == 5
-    assert len(told["passages"]) == 325 and told["passages"][0]["answers"] and told["passages"][0]["label"] in (1, 2)
-    assert len(told["probe"]) == 18
-    assert all(told[name] for name in ("split", "description", "verdicts", "valid_answers"))
-    by_own_id = call_quit("show", "-w", str(built), told["origins"][0]["record_id"])
+    life = json.loads(call_quit("show", "-w", str(built), identity, "--json").stdout)
+    assert life["question"]["question_id"] == identity
+    assert sum(hint["selected"] for hint in life["hints"]) == 5
+    assert len(life["passages"]) == 325 and life["passages"][0]["answers"] and life["passages"][0]["label"] in (1, 2)
+    assert len(life["probe"]) == 18
+    assert all(life[name] for name in ("split", "description", "verdicts", "valid_answers"))
+    by_own_id = call_quit("show", "-w", str(built), life["origins"][0]["record_id"])
     assert by_own_id.returncode == 0 and identity in by_own_id.stdout and "325 passages" in by_own_id.stdout
 
 
-def test_show_says_why_a_record_was_left_out(built: Path) -> None:
-    done = call_quit("show", "-w", str(built), "no-answer")
-    assert done.returncode == 3 and "missing_field" in done.stderr and "'answers' is missing" in done.stderr
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["show", "-w", "W", "no-answer"], 3, "'answers' is missing"),  # why a record was left out
+        (["show", "-w", "W", "geo-01"], 3, "There is no question 'geo-01'. The nearest: jsonl-geo-001"),
+        (["show", "-w", "W", "nope"], 3, "There is no question 'nope'.\n"),
+        (["export", "-w", "W", "-f", "hugginface"], 4, "'huggingface'"),
+        (["status", "-w", "/nowhere"], 7, "/nowhere is not a workspace. Name another folder, or build it: quit build"),
+    ],
+)
+def test_mistakes_are_answered_with_one_line(built: Path, arguments: list[str], code: int, message: str) -> None:
+    done = call_quit(*(str(built) if word == "W" else word for word in arguments))
+    assert done.returncode == code and message in done.stderr, done.stderr
 
 
 def test_check_leaves_out_what_a_build_leaves_out(built: Path, small_source: Path) -> None:
@@ -62,18 +51,18 @@ def test_check_leaves_out_what_a_build_leaves_out(built: Path, small_source: Pat
     rejects = [row for row in workspace.read("rejects").to_pylist() if row["stage"] in ("collect", "filter")]
     assert sorted(row["reason"] for row in checked["faults"]) == sorted(row["reason"] for row in rejects)
     leaking = [ids[row["question_id"]] for row in rejects if row["stage"] == "filter"]
-    told = [row["detail"] for row in checked["faults"] if row["reason"] == "answer_leak"]
-    assert leaking and all(any(f"({one})" in detail for detail in told) for one in leaking)
+    life = [row["detail"] for row in checked["faults"] if row["reason"] == "answer_leak"]
+    assert leaking and all(any(f"({one})" in detail for detail in life) for one in leaking)
     assert checked["questions"] == len(workspace.read("questions")) - len(leaking)
 
 
 def test_status_counts_what_the_tables_hold(built: Path) -> None:
-    told = json.loads(call_quit("status", "-w", built, "--json").stdout)
-    assert {stage["state"] for stage in told["stages"]} == {"complete"}
-    rows = {name: count for stage in told["stages"] for name, count in stage["rows"].items()}
+    life = json.loads(call_quit("status", "-w", built, "--json").stdout)
+    assert {stage["state"] for stage in life["stages"]} == {"complete"}
+    rows = {name: count for stage in life["stages"] for name, count in stage["rows"].items()}
     assert rows["labels"] == len(Workspace.open(built).read("labels"))
-    assert sum(row["passages"] for row in told["labels_by_hints"]) == rows["labels"]
-    assert sum(sum(stage["rejects"].values()) for stage in told["stages"][:7]) >= 2
+    assert sum(row["passages"] for row in life["labels_by_hints"]) == rows["labels"]
+    assert sum(sum(stage["rejects"].values()) for stage in life["stages"][:7]) >= 2
 
 
 def test_the_doctor_finds_a_healthy_installation_and_a_damaged_workspace(workspace: Workspace) -> None:
@@ -87,13 +76,13 @@ def test_the_doctor_finds_a_healthy_installation_and_a_damaged_workspace(workspa
 
 
 def test_help_is_instant_and_telemetry_is_off() -> None:
-    def said(code: str) -> str:
+    def printed(code: str) -> str:
         return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
 
     code = "import sys, quit.cli; print([m for m in ('torch', 'prefect', 'pyarrow', 'duckdb') if m in sys.modules])"
-    assert said(code) == "[]"
+    assert printed(code) == "[]"
     code = "import flows.build; from prefect.settings import get_current_settings as s; print(s().server)"
-    assert "analytics_enabled=False" in said(code)
+    assert "analytics_enabled=False" in printed(code)
 
 
 def test_fine_tuning_choices_reach_the_export(built: Path, tmp_path: Path) -> None:
@@ -101,8 +90,8 @@ def test_fine_tuning_choices_reach_the_export(built: Path, tmp_path: Path) -> No
     done = call_quit("export", "-w", built, "-f", "tevatron", "--out", tmp_path / "o", *choices)
     assert done.returncode == 0, done.stderr
     facts = json.loads((tmp_path / "o" / "tevatron" / "manifest.json").read_text(encoding="utf-8"))["facts"]
-    asked = {"positives": 2, "negatives": 3, "kind": "hard", "miner": "bm25", "seed": "mine"}
-    assert {name: facts["fine_tuning"][name] for name in asked} == asked
+    expected = {"positives": 2, "negatives": 3, "kind": "hard", "miner": "bm25", "seed": "mine"}
+    assert {name: facts["fine_tuning"][name] for name in expected} == expected
 
 
 def test_a_build_of_which_the_filter_leaves_nothing_says_so(tmp_path: Path) -> None:

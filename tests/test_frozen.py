@@ -30,10 +30,7 @@ CHANGED: dict[str, tuple[dict, list[str]]] = {
         {"labels": {"label": 1, "labelers": []}},
         ["labels columns label", "labels columns labelers", "labels questions q: 1 passages: passage 012: 1 -> 0"],
     ),
-    "a verdict": (
-        {"verdicts": {"correct": False}},
-        ["verdicts columns correct", 'questions q: "lima | 0 others" -> "1 o'],
-    ),
+    "a verdict": ({"verdicts": {"correct": False}}, ["columns correct", 'questions q: "lima | 0 others" -> "1 o']),
     "a probability": ({"verdicts": {"probability": 0.50001}}, ["verdicts means q probability: 0.5 -> 0.50001"]),
     "the last bits of a probability": ({"verdicts": {"probability": 0.5 + 1e-9}}, []),
     "a model": ({"verdicts": {"producer": "m@2"}}, ["columns producer", 'identities producer[0]: "m@1" -> "m@2"']),
@@ -51,8 +48,7 @@ def test_a_difference_names_table_column_and_row(name: str) -> None:
         return {name: table(name, pa.Table.from_pylist(of_table)) for name, of_table in rows.items()}
 
     other = [*labels[:2], {**labels[2], **changes.get("labels", {})}, *labels[3:]]
-    lines = list(
-        differences(short(labels, verdict), short(other[::-1], {**verdict, **changes.get("verdicts", {})}), "")
-    )
+    ruled = {**verdict, **changes.get("verdicts", {})}
+    lines = list(differences(short(labels, verdict), short(other[::-1], ruled), ""))
     assert len(lines) == len(expected)
     assert all(part in line for part, line in zip(expected, lines, strict=True)), lines

@@ -15,21 +15,7 @@ FLAGS = (
     "--disable-background-networking --disable-component-update --disable-sync --window-size=1440,900"
 ).split()
 
-_BOXES = """
-return [...document.querySelectorAll(arguments[0])].map(e => e.getBoundingClientRect()).filter(r => r.width * r.height)
-  .map(r => [r.left, r.top, r.right, r.bottom])"""
-_COLOURS = """
-const rgb = text => { const n = text.match(/[\\d.]+/g).map(Number); return n.length < 4 ? [...n, 1] : n; };
-const over = (top, below) => [0, 1, 2].map(i => top[i] * top[3] + below[i] * (1 - top[3])).concat(1);
-const ground = e => { const own = rgb(getComputedStyle(e).backgroundColor);
-  return own[3] === 1 || !e.parentElement ? own : over(own, ground(e.parentElement)); };
-const all = [...document.querySelectorAll(arguments[0])].flatMap(root => [root, ...root.querySelectorAll('*')])
-  .filter(e => e.getBoundingClientRect().height);
-const written = all.flatMap(e => [...e.childNodes].filter(n => n.nodeType === 3 && n.data.trim())
-  .map(n => [n.data.trim(), e, getComputedStyle(e).color]));
-const hinted = all.filter(e => e.placeholder).map(e => [e.placeholder, e, getComputedStyle(e, '::placeholder').color]);
-return [...written, ...hinted].map(([text, e, colour]) => { const below = ground(e);
-  return [text, over(rgb(colour), below).slice(0, 3), below.slice(0, 3)]; });"""
+SCRIPTS = Path(__file__).with_name("browser.js").read_text(encoding="utf-8")
 
 
 class Annotator:
@@ -66,18 +52,15 @@ class Annotator:
 
     def candidates(self) -> dict[str, bool]:
         """Return value -> ticked of every answer on the page."""
-        return self.driver.execute_script(
-            "return Object.fromEntries([...document.querySelectorAll('.cands input[type=checkbox]')].map(e => "
-            "[e.name, e.checked]))"
-        )
+        return self.run("candidates")
 
     def keys(self) -> dict[str, str]:
         """Return key -> value of every answer whose label shows one."""
-        return self.driver.execute_script(
-            "return Object.fromEntries([...document.querySelectorAll('.cands .lsf-choice')].flatMap(e => {"
-            "const shown = e.innerText.match(/\\[(.)\\]/); return shown ? [[shown[1], e.querySelector('input').name]] "
-            ": []}))"
-        )
+        return self.run("keys")
+
+    def run(self, function: str, *arguments: object) -> Any:
+        """Return what a function of ``SCRIPTS`` returns on the page."""
+        return self.driver.execute_script(f"{SCRIPTS}; return {function}(...arguments)", *arguments)
 
     def resize(self, width: int, height: int) -> None:
         """Give the page a screen of this size (a window has a least width)."""
@@ -87,8 +70,7 @@ class Annotator:
 
     def _settle(self) -> None:
         """Wait until nothing changes its size or colour any more."""
-        moving = "return document.getAnimations().some(animation => animation instanceof CSSTransition)"
-        self.until(lambda: not self.driver.execute_script(moving))
+        self.until(lambda: not self.run("moving"))
 
     def switch_colours(self) -> None:
         """Press the switch between light and dark."""
@@ -97,12 +79,12 @@ class Annotator:
 
     def boxes(self, selector: str) -> list[tuple[float, float, float, float]]:
         """Return (left, top, right, bottom) of every visible element, in the order of the document."""
-        return [tuple(box) for box in self.driver.execute_script(_BOXES, selector)]
+        return [tuple(box) for box in self.run("boxes", selector)]
 
     def colours(self, selector: str) -> list[tuple[str, tuple[float, ...], tuple[float, ...]]]:
         """Return (text, colour, background) of every visible piece of text inside, placeholders too; RGB of 0 to
         255."""
-        return self.driver.execute_script(_COLOURS, selector)
+        return self.run("colours", selector)
 
     def text(self, selector: str) -> str:
         return self._css(selector).text

@@ -35,17 +35,12 @@ def _sixty() -> ReviewItem:
     first = "Marie Albert Niels Erwin Max Lise Emmy Enrico Wolfgang Werner".split()
     names = [f"{name} {last}" for last in "Curie Einstein Bohr Schrödinger Planck Meitner".split() for name in first]
     answers = [
-        ReviewAnswer(
-            name.casefold(),
-            (name, f"{name}.") if position % 7 == 0 else (name,),
-            320 - 5 * position,
-            ("reader-a", "reader-b"),
-            position in (0, 4),
-            None if position == 0 else 0.62 if position == 4 else 0.08,
-            position == 0,
-        )
+        ReviewAnswer(name.casefold(), (name,), 320 - 5 * position, ("a", "b"), False, 0.08, False)
         for position, name in enumerate(names)
     ]
+    gold, fifth = answers[0], answers[4]
+    answers[0] = replace(gold, forms=("Marie Curie", "Marie Curie."), verdict=True, probability=None, gold=True)
+    answers[4] = replace(fifth, verdict=True, probability=0.62)
     question = "Which physicist won two Nobel Prizes in two different sciences?"
     return ReviewItem("sixty", "dev", question, ("Marie Curie",), HINTS, tuple(answers))
 
@@ -103,9 +98,8 @@ def test_the_page_fits_every_width_and_can_be_read_in_both_colours(store, server
             assert page.driver.execute_script("return document.documentElement.scrollWidth") <= width, where
             boxes = page.boxes(".quit *, .lsf-bottombar button, .lsf-menu-header button")
             assert len(boxes) > 60 and all(left >= 0 and right <= width for left, _, right, _ in boxes), where
-            parts = page.boxes(
-                ".quit h3, .quit h4, .quit li, .quit .lsf-choice, .quit .ask, .quit .side input[type=text]"
-            )
+            within = (" h3", " h4", " li", " .lsf-choice", " .ask", " .side input[type=text]")
+            parts = page.boxes(", ".join(f".quit{place}" for place in within))
             assert len(parts) == 22 and not any(_overlap(*pair) for pair in combinations(parts, 2)), where
             answers = page.boxes(".cands .lsf-choice")
             assert all(above[0] == below[0] and above[3] <= below[1] for above, below in pairwise(answers)), where
@@ -119,21 +113,16 @@ def test_the_page_fits_every_width_and_can_be_read_in_both_colours(store, server
     assert grounds == [{True}] * 4 + [{False}] * 4, "a panel is of the other colours"
     keys, ends = page.boxes(".cands .lsf-hint"), page.boxes(".cands .lsf-choice__checkbox > span > span > span")
     assert len(keys) == len(ends) == 5
-    assert all(key[0] - end[2] >= 6 for key, end in zip(keys, ends, strict=True)), (
-        "a key is glued to the words before it"
-    )
+    gaps = [key[0] - end[2] for key, end in zip(keys, ends, strict=True)]
+    assert min(gaps) >= 6, "a key is glued to the words before it"
 
 
 def test_the_list_of_tasks_shows_the_question_its_gold_answers_and_its_state(store, server, settings, page) -> None:
     page.resize(1280, 757)
     project = push(store, server, settings, [_year(0)]).project
     page.driver.get(f"{page.url}/projects/{project}/data")
-    columns = "return [...document.querySelectorAll('.lsf-table-head [data-id]')].map(e => e.dataset.id.slice(6))"
-    page.until(lambda: page.driver.execute_script(columns))
-    assert page.driver.execute_script(columns) == [
-        *("id", "completed_at", "total_annotations", "cancelled_annotations", "annotators"),
-        *("data.question", "data.gold"),
-    ]
+    columns = "id completed_at total_annotations cancelled_annotations annotators data.question data.gold"
+    assert page.until(lambda: page.run("columns")) == columns.split()
     assert all(right <= 1280 for _, _, right, _ in page.boxes(".lsf-table-head [data-id]"))
 
 
@@ -141,13 +130,8 @@ def test_a_page_of_sixty_answers_by_mouse_and_keyboard(store, server, settings, 
     page.resize(1440, 900)
     item = _sixty()
     project = push(store, server, settings, [item]).project
-    swapped = tuple(
-        replace(
-            answer,
-            verdict=False if answer.key == "max curie" else True if answer.key == "niels curie" else answer.verdict,
-        )
-        for answer in item.answers
-    )
+    verdicts = {"max curie": False, "niels curie": True}
+    swapped = tuple(replace(answer, verdict=verdicts.get(answer.key, answer.verdict)) for answer in item.answers)
     assert push(store, server, settings, [replace(item, answers=swapped)]).changed == 1
     page.open(project)
     _picture(page, "review-guidelines.png")
@@ -157,11 +141,9 @@ def test_a_page_of_sixty_answers_by_mouse_and_keyboard(store, server, settings, 
     # The newest suggestions are ticked, not those of the first version.
     assert {name for name, on in before.items() if on} == {"Marie Curie / Marie Curie.", "Niels Curie"}
     _picture(page, "review-60-answers.png")
-    rows = page.driver.execute_script(
-        "return [...document.querySelectorAll('.cands .lsf-choice')].filter(e => e.getBoundingClientRect().bottom "
-        "< innerHeight).length"
-    )
-    assert rows >= 24, "too few answers fit on the screen"
+    bottoms = [bottom for _, _, _, bottom in page.boxes(".cands .lsf-choice")]
+    height = page.driver.execute_script("return innerHeight")
+    assert sum(bottom < height for bottom in bottoms) >= 24, "too few answers fit on the screen"
     keys = page.keys()
     assert len(keys) == 33 and keys["1"] == NOTHING and keys["2"] == "Marie Curie / Marie Curie."
     page.press("2")

@@ -11,7 +11,7 @@ from annotation import project
 from annotation.client import Server
 from annotation.project import label_config, push
 from annotation.tasks import SUGGESTIONS, alias
-from quit.errors import InputError, ServerError, SettingsError
+from quit.errors import InputError, ServerError
 from quit.review.controls import Controls
 from quit.review.items import ReviewAnswer, ReviewItem
 
@@ -24,20 +24,13 @@ def item(number: int, *answers: ReviewAnswer, split: str = "dev") -> ReviewItem:
         ReviewAnswer("gold", ("Gold", "gold"), 9, ("one",), True, None, True),
         ReviewAnswer("tin", ("Tin <script>alert(1)</script>",), 3, ("one", "two"), False, 0.4, False),
     )
-    return ReviewItem(
-        f"q{number:03d}",
-        split,
-        f"Which metal is <b>{number}</b>?",
-        ("Gold",),
-        ("It shines.", "It is soft."),
-        answers,
-    )
+    hints = ("It shines.", "It is soft.")
+    return ReviewItem(f"q{number:03d}", split, f"Which metal is <b>{number}</b>?", ("Gold",), hints, answers)
 
 
 def _tasks(server: Server, project: int) -> dict[str, Any]:
-    tasks = list(
-        server.tasks(project, ["id", "meta", "data", "predictions", "model_version", "result", "updated_at", "overlap"])
-    )
+    fields = ["id", "meta", "data", "predictions", "model_version", "result", "updated_at", "overlap"]
+    tasks = list(server.tasks(project, fields))
     assert len({task.meta["key"] for task in tasks}) == len(tasks), "a task was doubled"
     return {task.meta["key"]: task for task in tasks}
 
@@ -65,22 +58,16 @@ def test_a_changed_question_gets_a_new_version_and_keeps_the_old_prediction(stor
     first = push(store, server, settings, [item(1), item(2)])
     untouched = _tasks(server, first.project)["q002"]
     gold, tin = item(1).answers
-    changed = replace(
-        item(1),
-        answers=(gold, replace(tin, verdict=True), ReviewAnswer("zinc", ("Zinc",), 2, ("two",), False, 0.1, False)),
-    )
-    for new, unchanged in ((1, 1), (0, 2)):
-        report = push(store, server, settings, [changed, item(2)])
-        assert (report.new, report.changed, report.unchanged) == (0, new, unchanged)
+    zinc = ReviewAnswer("zinc", ("Zinc",), 2, ("two",), False, 0.1, False)
+    changed = replace(item(1), answers=(gold, replace(tin, verdict=True), zinc))
+    reports = [push(store, server, settings, [changed, item(2)]) for _ in range(2)]
+    assert [(report.new, report.changed, report.unchanged) for report in reports] == [(0, 1, 1), (0, 0, 2)]
     tasks = _tasks(server, first.project)
     assert tasks["q002"] == untouched
     task = tasks["q001"]
     assert task.meta["version"] == 2
-    assert {row["key"]: (row["since"], row["until"]) for row in task.data["answers"]} == {
-        "gold": (1, None),
-        "tin": (1, None),
-        "zinc": (2, None),
-    }
+    since = {row["key"]: (row["since"], row["until"]) for row in task.data["answers"]}
+    assert since == {"gold": (1, None), "tin": (1, None), "zinc": (2, None)}
     assert [prediction.model_version for prediction in task.predictions] == [SUGGESTIONS, SUGGESTIONS]
     current = max(task.predictions, key=lambda prediction: prediction.id)
     ticked = next(entry["value"]["choices"] for entry in current.result if entry["from_name"] == "correct")
@@ -125,18 +112,15 @@ def test_an_import_whose_answer_is_lost_is_not_sent_twice(store, server, setting
 
 def test_a_project_whose_number_was_never_written_down_is_found_by_its_key(store, server, settings) -> None:
     pushed = push(store, server, settings, [item(1)])
-    store.set_project(
-        {"key": store.project["key"]}
-    )  # as after a kill between the project's creation and the note of it
+    # As after a kill between the project's creation and the note of it.
+    store.set_project({"key": store.project["key"]})
     again = push(store, server, settings, [item(1)])
     assert (again.project, again.created, again.unchanged) == (pushed.project, False, 1)
 
 
 def test_an_edited_configuration_stops_a_push_and_can_be_put_back(store, server, settings) -> None:
     pushed = push(store, server, settings, [item(1)])
-    edited = label_config().replace(
-        '<Choice value="Offensive" alias="offensive" hotkey="alt+o"/>', '<Choice value="Rude" alias="rude"/>'
-    )
+    edited = label_config().replace('value="Offensive"', 'value="Rude"')
     server.ask(lambda studio: studio.projects.update(pushed.project, label_config=edited))
     with pytest.raises(InputError, match=rf"project {pushed.project} .* was edited.*--repair-config"):
         push(store, server, settings, [item(1), item(2)])
@@ -149,9 +133,8 @@ def test_an_edited_configuration_stops_a_push_and_can_be_put_back(store, server,
 def test_two_projects_for_one_workspace_are_told_apart(store, server, settings) -> None:
     pushed = push(store, server, settings, [item(1)])
     description = server.ask(lambda studio: studio.projects.get(pushed.project)).description
-    copy = server.ask(
-        lambda studio: studio.projects.create(title="Copied", description=description, label_config=label_config())
-    )
+    facts = {"title": "Copied", "description": description, "label_config": label_config()}
+    copy = server.ask(lambda studio: studio.projects.create(**facts))
     with pytest.raises(InputError, match=rf"{pushed.project}, {copy.id}\. .*--project"):
         push(store, server, settings, [item(1)])
     assert push(store, server, settings, [item(1)], project=pushed.project).unchanged == 1
@@ -171,12 +154,6 @@ def test_tasks_deleted_by_hand_are_made_anew_and_a_deleted_project_is_said(store
     assert push(store, server, settings, [item(1)], new_project=True).created
 
 
-def test_a_wrong_token_is_said_and_not_repeated(live, settings) -> None:
-    with pytest.raises(SettingsError, match="refused the token.*LABEL_STUDIO_API_KEY") as refused:
-        live.client(settings, token="0" * 40)
-    assert "0" * 40 not in str(refused.value)
-
-
 def test_personal_access_tokens_work(live, settings) -> None:
     token = live.client(settings).ask(lambda studio: studio.tokens.create()).token
     me = live.client(settings, token=token).ask(lambda studio: studio.users.whoami())
@@ -186,9 +163,8 @@ def test_personal_access_tokens_work(live, settings) -> None:
 def test_control_questions_are_spread_and_open_to_everyone(store, server, settings) -> None:
     items = [item(number) for number in range(18)] + [item(number, split="train") for number in range(90, 94)]
     controls = Controls({f"q{number:03d}": {"gold": True} for number in range(90, 94)})
-    sharing = settings.model_copy(
-        update={"review": settings.review.model_copy(update={"control_share": 0.1, "blind": 1.0})}
-    )
+    review = settings.review.model_copy(update={"control_share": 0.1, "blind": 1.0})
+    sharing = settings.model_copy(update={"review": review})
     report = push(store, server, sharing, items, controls)
     tasks = _tasks(server, report.project)
     positions = [position for position, key in enumerate(tasks) if key in controls.questions]
@@ -196,10 +172,6 @@ def test_control_questions_are_spread_and_open_to_everyone(store, server, settin
     assert {task.overlap for key, task in tasks.items() if key in controls.questions} == {controls.annotators}
     assert not any("control" in str(task.data) + str(task.meta) for task in tasks.values())
     # But for the ids, blind tasks and control questions are the same in data, meta and predictions.
-    texts = {
-        re.sub(
-            r"q\d{3}|<b>\d+|a[0-9a-f]{10}", "", json.dumps([task.data, task.meta, [p.result for p in task.predictions]])
-        )
-        for task in tasks.values()
-    }
-    assert report.blind == 20 and len({re.sub(r'"digest": "\w+"', "", text) for text in texts}) == 1
+    of_a_task = r'q\d{3}|<b>\d+|a[0-9a-f]{10}|"digest": "\w+"'
+    parts = [[task.data, task.meta, [p.result for p in task.predictions]] for task in tasks.values()]
+    assert report.blind == 20 and len({re.sub(of_a_task, "", json.dumps(part)) for part in parts}) == 1

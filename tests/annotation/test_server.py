@@ -22,18 +22,16 @@ def test_serve_says_how_to_get_in_and_where_the_project_is(live) -> None:
     store = ReviewStore(Workspace.open(live.folder))
     account = stored_account(live.folder)
     assert account == live.account and account.password not in repr(account)
-    for project in ({}, {"key": "k", "url": account.url, "id": 7}):
+    facts = {"key": "k", "url": account.url, "id": 7}
+    ends = f"next quit review push -w {live.folder}", f"project {account.url}/projects/7/data"
+    for project, end in zip(({}, facts), ends, strict=True):
         store.set_project(project)
-        told = call_quit("review", "serve", "-w", live.folder)
-        ready, owner, invited, last = told.stdout.splitlines()
+        served = call_quit("review", "serve", "-w", live.folder)
+        ready, owner, invited, last = served.stdout.splitlines()
         assert ready.endswith(f"is ready: {account.url}") and f"owner@quit.local, password {account.password}" in owner
         link = invited.split()[-1]
-        assert link.startswith(f"{account.url}/user/signup/?token=") and account.token not in told.stdout
-        assert last.split() == (
-            ["project", f"{account.url}/projects/7/data"]
-            if project
-            else f"next quit review push -w {live.folder}".split()
-        )
+        assert link.startswith(f"{account.url}/user/signup/?token=") and account.token not in served.stdout
+        assert last.split() == end.split()
         sign_up = httpx.get(link, follow_redirects=True).text
         assert ("/projects/7/data%3Flabeling%3D1" in sign_up) is bool(project)
     path = live.folder / "reviews" / "server" / "account.json"

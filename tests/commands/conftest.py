@@ -6,8 +6,24 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import typer
 
+from quit.cli import app
 from tests.conftest import call_quit
+
+
+def commands() -> dict[str, Any]:
+    """Return every command by its path, such as ``release create``."""
+    by_path = {}
+
+    def walk(command: Any, path: tuple[str, ...]) -> None:
+        for name, child in getattr(command, "commands", {}).items():
+            walk(child, (*path, name))
+        if not getattr(command, "commands", {}):
+            by_path[" ".join(path)] = command
+
+    walk(typer.main.get_command(app), ())
+    return by_path
 
 
 class Ended(NamedTuple):

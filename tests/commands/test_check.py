@@ -26,14 +26,11 @@ def test_faults_are_named_by_their_line_and_make_it_fail(call, tmp_path: Path) -
 
 
 def test_a_sound_file_passes_and_nothing_is_written(call, tmp_path: Path) -> None:
-    path = tmp_path / "source" / "mine.jsonl"
-    path.parent.mkdir()
-    write_lines(path, [GOOD])
+    path = write_lines(tmp_path / "source" / "mine.jsonl", [GOOD])
     shown = call("check", f"jsonl:{path}")
     assert (shown.code, shown.out) == (0, "1 record: 1 usable question with 5 hints; no faults\n")
     assert list(path.parent.iterdir()) == [path]
-    bare = {key: value for key, value in GOOD.items() if key != "candidates"}
-    write_lines(path, [bare])
+    write_lines(path, [{key: value for key, value in GOOD.items() if key != "candidates"}])
     assert "1 without candidates" in call("check", path).out
     assert call("check", tmp_path / "absent.jsonl").code == 3
     wrong = call("check", f"triviahg:{path}")
@@ -41,9 +38,9 @@ def test_a_sound_file_passes_and_nothing_is_written(call, tmp_path: Path) -> Non
 
 
 def test_another_language_is_noted(call, tmp_path: Path) -> None:
-    path = tmp_path / "mine.jsonl"
     hints = [f"Hinweis Nummer {number} ist kurz." for number in range(5)]
-    write_lines(path, [{**GOOD, "question": "Wer hat das geschrieben?", "hints": hints}])
+    german = {**GOOD, "question": "Wer hat das geschrieben?", "hints": hints}
+    path = write_lines(tmp_path / "mine.jsonl", [german])
     shown = call("check", path, "--no-models")
     assert "mine.jsonl, line 1 (1): The question and its hints are not English" in shown.out
 

@@ -21,9 +21,7 @@ LIFE = {
     "labelers": READERS[:3],
     "question": {"question": "Which city is meant?", "answers": ["Istanbul"]},
     "candidates": ["Constantinople"] * 12,
-    "hints": [
-        {"rank": 0, "selected": True, "convergence": 0.5, "hint": "It lies on two continents. " * 5, "file": "h"}
-    ],
+    "hints": [{"rank": 0, "selected": True, "convergence": 0.5, "hint": "It lies on two continents. " * 5, "file": ""}],
     "passages": [{"permutation": "01234", "label": 2, "predicted": None, "answers": ANSWERS}],
     **dict.fromkeys(("origins", "rejects", "drawn_candidates", "leak_findings", "overrides", "probe"), ()),
     **dict.fromkeys(("verdicts", "valid_answers", "reviews", "changes"), ()),
@@ -55,10 +53,8 @@ def _lines(drawn: SimpleNamespace) -> list[str]:
 def test_a_question_names_its_readers_whole_and_marks_labelers(drawn: SimpleNamespace) -> None:
     console.print_question(LIFE, 0)
     lines = _lines(drawn)
-    numbers = range(1, 7)
-    assert [f"  {n}{'*' if n < 4 else ' '} {name}" for n, name in zip(numbers, READERS, strict=True)] == [
-        line for line in lines if line.startswith("  ") and line[2:3].isdigit()
-    ]
+    readers = [line for line in lines if line.startswith("  ") and line[2:3].isdigit()]
+    assert readers == [f"  {n}{'*' if n < 4 else ' '} {name}" for n, name in enumerate(READERS, start=1)]
     assert "1 passage; readers in brackets, * is a labeler:" in lines
     assert "01234        2  Constantinople (1 2 3 4), [b] (5 6)" in lines
     assert " ".join(" ".join(lines).split()).count("Constantinople") == 13
@@ -74,15 +70,12 @@ def test_a_plan_has_totals_and_says_what_is_unknown(drawn: SimpleNamespace) -> N
     assert [line.split()[2:] for line in lines if line.startswith("a-model-with")][2:] == [["1.00", "1.50", "2.50"]] * 2
     assert ["total", "2.00", "3.00", "2.50"] in [line.split() for line in lines]
     assert "unknown" not in drawn.text()
-
-
-def test_an_unknown_price_is_no_price_of_zero(drawn: SimpleNamespace) -> None:
     free = replace(LINE, seconds=None, cost=None, cost_uncached=None)
     console.print_plan(Plan(2, 650, (free,), replace(free, model="total"), ("a note",)))
-    lines = _lines(drawn)
+    lines = _lines(drawn)[len(lines) :]
     assert "a-model-with-a-long-name-8b  probe  unknown  unknown   unknown" in lines
-    assert not any(line.startswith("total") for line in lines)  # of one line there is no sum
-    assert "0.00" not in drawn.text()
+    # Of one line there is no sum, and an unknown price is none of zero.
+    assert not any(line.startswith("total") or "0.00" in line for line in lines)
 
 
 def test_the_rows_of_a_query_fit_a_terminal(drawn: SimpleNamespace) -> None:
@@ -96,16 +89,15 @@ HOSTILE = "\x1b[2J\x1b]8;;x\x07\x00\x9b1m\u202e"
 
 
 def test_what_a_terminal_would_obey_is_shown(drawn: SimpleNamespace) -> None:
-    passages = [{**LIFE["passages"][0], "answers": dict.fromkeys(READERS, HOSTILE)}]
-    hints = [{**LIFE["hints"][0], "hint": HOSTILE}]
-    verdicts = [{"correct": True, "basis": "rules", "answer": HOSTILE, "passages": 1}]
-    console.print_question(
-        {**LIFE, "candidates": [HOSTILE], "hints": hints, "passages": passages, "verdicts": verdicts}, 0
-    )
+    life = {
+        "passages": [{**LIFE["passages"][0], "answers": dict.fromkeys(READERS, HOSTILE)}],
+        "hints": [{**LIFE["hints"][0], "hint": HOSTILE}],
+        "verdicts": [{"correct": True, "basis": "rules", "answer": HOSTILE, "passages": 1}],
+    }
+    console.print_question({**LIFE, "candidates": [HOSTILE], **life}, 0)
     console.print_rows(pa.table({"reply": [HOSTILE]}))
     console._OUT.print(Text(HOSTILE))
     shown = re.sub(r"\x1b\[[\d;]*m", "", drawn.text())
     assert not {*shown} & {*"\x1b\x07\x00\x9b\u202e"}
-    assert (
-        "".join(shown.split()).count(r"\u001b[2J\u001b]8;;x\u0007\u0000\u009b1m\u202e") == 5
-    )  # rich drops some of a Text
+    visible = r"\u001b[2J\u001b]8;;x\u0007\u0000\u009b1m\u202e"
+    assert "".join(shown.split()).count(visible) == 5  # rich drops some of a Text

@@ -34,19 +34,18 @@ def test_a_dry_run_lists_files_with_sizes_and_needs_no_token(call, release, monk
 def test_it_is_published_and_told(call, release, monkeypatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     monkeypatch.setenv("HF_TOKEN", TOKEN)
-    given = ("export", "--release", release, "--out", "E", "-f", "huggingface", "--push", "org/rivers", "--public")
+    command = ("export", "--release", release, "--out", "E", "-f", "huggingface", "--push", "org/rivers", "--public")
     with hub() as server:
         monkeypatch.setenv("HF_ENDPOINT", server.address)
-        done = call(*given, "--json")
+        done = call(*command, "--json")
         assert done.code == 0, done.err
-        again = call(*given)
+        again = call(*command)
         server.repositories["org/mine"] = {"private": True, "files": {}}
-        private = call(*["org/mine" if word == "org/rivers" else word for word in given])
+        private = call(*["org/mine" if word == "org/rivers" else word for word in command])
     published = json.loads(done.out)["published"]
     assert (published["url"], published["visibility"]) == (f"{server.address}/datasets/org/rivers", "public")
-    assert {file["path"]: file["bytes"] for file in published["files"]} == {
-        name: len(data) for name, data in server.repositories["org/rivers"]["files"].items()
-    }
+    sizes = {name: len(data) for name, data in server.repositories["org/rivers"]["files"].items()}
+    assert {file["path"]: file["bytes"] for file in published["files"]} == sizes
     assert f"{server.address}/datasets/org/rivers (public): {len(published['files'])} files" in again.out
     # The export is made again: its card names the repository. What was private stays so, and that is said.
     assert f"{server.address}/datasets/org/mine (private): " in private.out, private.err
@@ -54,7 +53,7 @@ def test_it_is_published_and_told(call, release, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--push", "org/x"], "HF_TOKEN is not set"),
         (["--push", "x"], "Repository 'x': write ORG/NAME"),
@@ -64,10 +63,10 @@ def test_it_is_published_and_told(call, release, monkeypatch) -> None:
         (["--card", "none.toml"], "The profile none.toml does not exist"),
     ],
 )
-def test_what_cannot_be_is_refused_before_anything_is_written(call, release, monkeypatch, arguments, said) -> None:
+def test_what_cannot_be_is_refused_before_anything_is_written(call, release, monkeypatch, arguments, message) -> None:
     monkeypatch.delenv("HF_TOKEN", raising=False)
     done = call("export", "--release", release, "--out", "E", *arguments)
-    assert done.code == 4 and said in done.err and len(done.err.splitlines()) == 1
+    assert done.code == 4 and message in done.err and len(done.err.splitlines()) == 1
     assert not Path("E").exists()
 
 
@@ -101,9 +100,9 @@ def test_what_annotators_did_is_beside_the_content(tmp_path) -> None:
     from quit.dataset.release_tables import export_tables_of_release
 
     reviews = {"reviews": 1, "annotators": ["a"], "settled": 1, "open": 0}
-    made = small.rows()
-    plain = small.freeze(tmp_path / "plain", made, reviews=reviews)
-    beside = small.freeze(tmp_path / "beside", made, beside={"verification": {"annotators": 1}}, reviews=reviews)
+    rows = small.rows()
+    plain = small.freeze(tmp_path / "plain", rows, reviews=reviews)
+    beside = small.freeze(tmp_path / "beside", rows, beside={"verification": {"annotators": 1}}, reviews=reviews)
     assert plain.content_id == beside.content_id
     tables = [export_tables_of_release(release.path) for release in (plain, beside)]
     assert [one.provenance.get("verification") for one in tables] == [None, {"annotators": 1}]

@@ -36,15 +36,11 @@ def test_the_commands_that_start_servers_are_printed(call, tmp_path: Path) -> No
     shown = call("models", "serve", "--profile", profile)
     assert shown.code == 0
     heading, command, *plans = shown.out.splitlines()
-    assert heading == "# r" and command.startswith("CUDA_VISIBLE_DEVICES=0 vllm serve ")
+    assert heading == "# r" and command.startswith("CUDA_VISIBLE_DEVICES=0 vllm serve 'org/some model' ")
     assert command.endswith(" --gpu-memory-utilization 0.9")  # it has the GPU to itself
-    assert [line for line in plans if "GPU" in line.partition(",")[0]][1:] == [
-        "# 1 GPU, together: r on 0 (0.90)",
-        "# 2 GPUs, together: r on 0 (0.90)",
-        "# 8 GPUs, together: r on 0 (0.90)",
-    ]
-    for part in ("vllm serve 'org/some model' ", " --host 127.0.0.1 --port 8123 ", " --max-num-seqs 7 "):
-        assert part in command
+    assert " --host 127.0.0.1 --port 8123 " in command and " --max-num-seqs 7 " in command
+    placed = [line for line in plans if "GPU" in line.partition(",")[0]][1:]
+    assert placed == [f"# {gpus}, together: r on 0 (0.90)" for gpus in ("1 GPU", "2 GPUs", "8 GPUs")]
     assert "needs no server" in call("models", "serve", "--profile", "embedded").out
     others = call("models", "serve", "--profile", _profile(tmp_path, "http://127.0.0.1:8123/v1", flavour="openai"))
     assert others.out == "# r\n# not ours to start: http://127.0.0.1:8123/v1\n"
@@ -86,27 +82,19 @@ def test_stores_are_shown_and_emptied_by_name(call) -> None:
 
 def test_replies_are_dropped_by_model_and_server(call) -> None:
     here, there = "http://a/v1", "http://b/v1"
-    replies = [
-        ("chat/m:1b", f"{here} root=x"),
-        ("chat/m:1b+0f0f0f0f", here),
-        ("chat/m:1b", there),
-        ("transformers/m", ""),
-    ]
+    ours = [("chat/m:1b", f"{here} root=x"), ("chat/m:1b+0f0f0f0f", here)]
+    replies = [*ours, ("chat/m:1b", there), ("transformers/m", "")]
     with GenerationCache() as cache:
         for number, (model, origin) in enumerate(replies):
             reply = Completion("x", "stop", origin=origin)
             cache.add(Entry(number.to_bytes(32, "big"), model, "p", "", 0, reply)).result()
     for wrong in (["m:1"], ["m:1b", "--from", "http://c/v1"], [], ["--from", here], ["m", "--damaged"]):
         assert call("cache", "drop", *wrong).code == SettingsError.exit_code
-    for chosen, left in (
-        (["m:1b", "--from", f"{here}/"], replies[2:]),
-        (["--damaged"], replies[2:]),
-        (["chat/m:1b"], replies[3:]),
-        (["m"], []),
-    ):
+    steps = ((["m:1b", "--from", f"{here}/"], 2), (["--damaged"], 2), (["chat/m:1b"], 3), (["m"], 4))
+    for chosen, gone in steps:
         assert call("cache", "drop", *chosen).code == 0
         rows = call("cache", "stats", "--json").json()["models"]
-        assert sorted((row["model"], row["origin"]) for row in rows) == sorted(left)
+        assert sorted((row["model"], row["origin"]) for row in rows) == sorted(replies[gone:])
 
 
 def test_replies_move_from_one_cache_to_another(call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,29 +12,15 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-import typer
 
 from quit import errors
-from quit.cli import app
 from quit.common.terminal import wrapped
 from quit.engine.workspace import Workspace
 from quit.errors import SettingsError
+from tests.commands.conftest import commands
 from tests.conftest import ROOT, call_quit
 
 ESCAPE = "\x1b"
-
-
-def _commands() -> dict[str, typer.core.TyperCommand]:
-    commands = {}
-
-    def walk(command, path: tuple[str, ...]) -> None:
-        for name, child in getattr(command, "commands", {}).items():
-            walk(child, (*path, name))
-        if not getattr(command, "commands", {}):
-            commands[" ".join(path)] = command
-
-    walk(typer.main.get_command(app), ())
-    return commands
 
 
 def _on_a_terminal(*arguments: str, **variables: str) -> tuple[int, str, str]:
@@ -62,7 +48,7 @@ def _on_a_terminal(*arguments: str, **variables: str) -> tuple[int, str, str]:
 
 
 def test_every_command_has_help_with_an_example_that_names_it_and_says_what_its_options_are() -> None:
-    for name, command in _commands().items():
+    for name, command in commands().items():
         examples = re.findall(r"`(quit [^`]+)`", command.help or "")
         assert any(example.startswith(f"quit {name}") for example in examples), name
         for parameter in command.params:
@@ -105,8 +91,8 @@ def test_sentences_break_at_spaces_and_commands_stay_whole(text: str, lines: lis
 def test_the_shell_completes(words: str, offered: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["quit"])
     monkeypatch.setattr(sys.modules["__main__"], "__package__", None)  # else the program is called python -m pytest
-    asked = {"_QUIT_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
-    done = call_quit(**asked)
+    place = str(len(words.split()) - 1)
+    done = call_quit(_QUIT_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=place)
     assert set(done.stdout.split()) == offered, done.stderr
 
 
@@ -117,8 +103,8 @@ def test_the_shell_completes(words: str, offered: set[str], monkeypatch: pytest.
      "report -w W --out O/r.html", "export -w W --format trec --out O/x", "release check -w W", "build --help"],
 )  # fmt: skip
 def test_piped_output_has_no_escape_codes(words: str, built: Path, small_source: Path, tmp_path: Path) -> None:
-    given = {"W": str(built), "S": str(small_source)}
-    arguments = [given.get(word, word.replace("O/", f"{tmp_path}/")) for word in words.split()]
+    paths = {"W": str(built), "S": str(small_source)}
+    arguments = [paths.get(word, word.replace("O/", f"{tmp_path}/")) for word in words.split()]
     done = call_quit(*arguments, NO_COLOR="", TERM="xterm-256color", COLUMNS="150")
     # The check finds something: the broken lines of the source.
     assert done.returncode == (1 if words.startswith("check") else 0) and done.stdout.strip(), done.stderr
@@ -158,7 +144,7 @@ def test_no_color_and_quiet_are_heeded(built: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("shell", "code", "said"),
+    ("shell", "code", "message"),
     [
         ("{quit} settings > /dev/full", 7, "quit: The output cannot be written (No space left on device)"),
         ("{quit} settings --json > /dev/full", 7, "quit: The output cannot be written (No space left on device)"),
@@ -168,13 +154,13 @@ def test_no_color_and_quiet_are_heeded(built: Path, tmp_path: Path) -> None:
         ("set -o pipefail; {quit} settings | true", 1, ""),
     ],
 )
-def test_an_output_that_takes_no_more_is_one_line_at_most(shell: str, code: int, said: str) -> None:
+def test_an_output_that_takes_no_more_is_one_line_at_most(shell: str, code: int, message: str) -> None:
     if "/dev/full" in shell and not Path("/dev/full").exists():
         pytest.skip("this system has no /dev/full")
     command = shell.format(quit=f"{sys.executable} -m quit.cli")
     done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode == code, done.stderr
-    assert done.stderr.startswith(said) and done.stderr.count("\n") == bool(said)
+    assert done.stderr.startswith(message) and done.stderr.count("\n") == bool(message)
 
 
 def test_csv_is_raw_in_a_pipe_and_visible_on_a_terminal(tmp_path, monkeypatch, capsys) -> None:

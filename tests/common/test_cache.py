@@ -48,8 +48,8 @@ def test_it_stays_within_its_limit_and_the_oldest_go_first(tmp_path: Path) -> No
     for number in range(100):
         kept.write({content_key(str(number)): bytes(10_000)})
     assert kept.facts()["bytes"] <= 400_000
-    known = [number for number in range(100) if kept.read([content_key(str(number))])]
-    assert known == list(range(known[0], 100)) and len(known) > 25
+    numbers = [number for number in range(100) if kept.read([content_key(str(number))])]
+    assert numbers == list(range(numbers[0], 100)) and len(numbers) > 25
     assert kept.path.stat().st_size < 600_000
     kept.write({b"k": bytes(800_000)})  # a single value above the limit
     assert kept.facts()["bytes"] <= 400_000

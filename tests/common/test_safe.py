@@ -15,10 +15,10 @@ TEXT = st.text(st.characters(exclude_categories=("Cs",)))
 
 @given(TEXT.filter(bool))
 def test_a_safe_id_is_one_field_for_every_reader_and_can_be_undone(text):
-    made = safe_id(text)
-    assert made.split() == [made] and made.splitlines() == [made] and made.isprintable() >= text.isprintable()
-    assert list(csv.reader(io.StringIO(f"{made}\tx\n"), delimiter="\t")) == [[made, "x"]]
-    assert unquote(made) == text, "so that distinct ids stay distinct"
+    safe = safe_id(text)
+    assert safe.split() == [safe] and safe.splitlines() == [safe] and safe.isprintable() >= text.isprintable()
+    assert list(csv.reader(io.StringIO(f"{safe}\tx\n"), delimiter="\t")) == [[safe, "x"]]
+    assert unquote(safe) == text, "so that distinct ids stay distinct"
 
 
 def test_safe_ids_by_hand_and_an_empty_one_is_refused():
@@ -30,11 +30,11 @@ def test_safe_ids_by_hand_and_an_empty_one_is_refused():
 
 @given(TEXT)
 def test_one_line_is_one_field_of_one_line(text):
-    made = one_line(text)
-    assert len(made) == len(text) and "\t" not in made and "\0" not in made
-    assert made.splitlines() in ([made], []), "no reader sees a line end"
-    assert all(old == new or new == " " for old, new in zip(text, made, strict=True))
-    assert one_line(made) == made
+    safe = one_line(text)
+    assert len(safe) == len(text) and "\t" not in safe and "\0" not in safe
+    assert safe.splitlines() in ([safe], []), "no reader sees a line end"
+    assert all(old == new or new == " " for old, new in zip(text, safe, strict=True))
+    assert one_line(safe) == safe
 
 
 @given(st.lists(TEXT, min_size=1))
@@ -45,7 +45,7 @@ def test_json_escaped_by_parts_is_the_json_of_the_whole(texts):
 
 
 def test_what_was_escaped_is_counted_and_named():
-    found = escapes(["ok", "a b", "c%"], ["fine", "two\nlines", "tab\t"])
-    assert (found["ids"], found["texts"]) == (2, 2)
-    assert found["id_examples"] == {"a b": "a%20b", "c%": "c%25"}
+    counts = escapes(["ok", "a b", "c%"], ["fine", "two\nlines", "tab\t"])
+    assert (counts["ids"], counts["texts"]) == (2, 2)
+    assert counts["id_examples"] == {"a b": "a%20b", "c%": "c%25"}
     assert len(escapes([f"{number} x" for number in range(99)])["id_examples"]) == EXAMPLES

@@ -12,40 +12,28 @@ import pytest
 from quit.common.stopping import GRACE, LINE
 from quit.engine.workspace import Workspace
 from tests.conftest import FEW, ROOT, call_quit
-from tests.processes import until
+from tests.processes import paused, until
 
 pytestmark = pytest.mark.slow
 
 
-def stop(
-    folder: Path, home: Path, command: Sequence[str], is_time: Callable[[], bool], by: int = signal.SIGINT
-) -> tuple[int, str, str]:
-    """Run a command and stop it when it is time: code, stdout, stderr.
+def stop(folder: Path, home: Path, command: Sequence[str], is_time: Callable[[], bool], by: int) -> None:
+    """Run a command, stop it when it is time, and look at its code and at what it says.
 
     The end is that of stdout, which every process that the command has started holds too.
     """
-    err = folder / "err"
-    with err.open("w") as errors:
+    with (folder / "err").open("w") as errors:
         process = subprocess.Popen(
-            [sys.executable, *command],
-            stdout=subprocess.PIPE,
-            text=True,
-            stderr=errors,
-            cwd=ROOT,
-            env={**os.environ, "PREFECT_HOME": str(home)},
-            start_new_session=True,
+            [sys.executable, *command], stdout=subprocess.PIPE, text=True, stderr=errors, cwd=ROOT,
+            env={**os.environ, "PREFECT_HOME": str(home)}, start_new_session=True,
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler) and None,
-        )
+        )  # fmt: skip
     until(is_time, process)
     (os.kill if by == signal.SIGTERM else os.killpg)(process.pid, by)
     out, _ = process.communicate(timeout=GRACE + 60)  # other work may hold the machine
-    return process.returncode, out, err.read_text()
-
-
-def check(code: int, out: str, err: str, by: int = signal.SIGINT) -> None:
-    assert code == 128 + by, err
+    err = (folder / "err").read_text()
+    assert (process.returncode, out) == (128 + by, ""), err
     assert err.endswith(LINE + "\n") and err.count(LINE) == 1 and "Traceback" not in err, err
-    assert out == ""
 
 
 def test_a_build_stops_within_seconds_and_goes_on_afterwards(tmp_path, few_source, few_built, no_prefect_server):
@@ -56,24 +44,11 @@ def test_a_build_stops_within_seconds_and_goes_on_afterwards(tmp_path, few_sourc
     command = ("-m", "quit.cli", *arguments)
     for by, line in ((signal.SIGTERM, "1 collect"), (signal.SIGINT, "2 filter")):
         messages.unlink(missing_ok=True)
-        check(*stop(tmp_path, no_prefect_server, command, lambda line=line: line in messages.read_text(), by), by)
+        stop(tmp_path, no_prefect_server, command, lambda line=line: line in messages.read_text(), by)
     again = call_quit(*arguments)
     assert again.returncode == 0, again.stderr
     assert "collect" not in again.stderr and "10 label" in again.stderr  # what was done stayed done
     assert Workspace.open(workspace).read("labels").equals(Workspace.open(few_built).read("labels"))
-
-
-PAUSED = """
-import importlib, sys, time
-module = importlib.import_module(sys.argv[1])
-def pause(*_, **__):
-    open(sys.argv[3], "w").close()
-    time.sleep(600)
-setattr(module, sys.argv[2], pause)
-from quit.cli import main
-main(sys.argv[4:])
-"""
-"""Runs a command that stays at the call of one function, and leaves a file when it is there."""
 
 
 @pytest.mark.parametrize(
@@ -86,7 +61,7 @@ main(sys.argv[4:])
 )
 def test_other_commands_stop_and_leave_nothing_half_made(command, place, tmp_path, built, prefect_home) -> None:
     marker = tmp_path / "there"
-    arguments = (*command, "-w", str(built), "--out", str(tmp_path / "made"))
-    check(*stop(tmp_path, prefect_home, ("-c", PAUSED, *place, str(marker), *arguments), marker.exists))
-    assert {path.name for path in tmp_path.iterdir()} <= {"out", "err", "there", "made"}
-    assert not list((tmp_path / "made").glob("*"))
+    arguments = (*command, "-w", str(built), "--out", str(tmp_path / "out"))
+    stop(tmp_path, prefect_home, paused(*place, marker, *arguments), marker.exists, signal.SIGINT)
+    assert {path.name for path in tmp_path.iterdir()} <= {"out", "err", "there"}
+    assert not list((tmp_path / "out").glob("*"))

@@ -29,20 +29,20 @@ class Block:
 def blocks(page: Path) -> list[Block]:
     """Return a page's blocks and the comments that stand for actions."""
     text = page.read_text(encoding="utf-8")
-    made: list[Block] = []
+    parts: list[Block] = []
     note, end = "", 0
     for part in _PART.finditer(text):
         line = text.count("\n", 0, part.start()) + 1
         if note and text[end : part.start()].strip():
             raise ValueError(f"{page.name}: the comment {note!r} stands above no block")
         if part["note"] is None:
-            made.append(Block(part["kind"], part["text"], note, line))
+            parts.append(Block(part["kind"], part["text"], note, line))
             note = ""
         elif part["note"].startswith("annotate "):
-            made.append(Block("comment", part["note"], "", line))
+            parts.append(Block("comment", part["note"], "", line))
         else:
             note, end = part["note"], part.end()
-    return made
+    return parts
 
 
 def missing(shown: str, printed: str) -> str | None:
@@ -53,10 +53,10 @@ def missing(shown: str, printed: str) -> str | None:
     for line in (_flat(line) for line in shown.splitlines()):
         if line in ("", "..."):
             continue
-        found = next((place for place in range(at, len(lines)) if _alike(line, lines[place])), None)
-        if found is None:
+        place_of_line = next((place for place in range(at, len(lines)) if _alike(line, lines[place])), None)
+        if place_of_line is None:
             return line
-        at = found + 1
+        at = place_of_line + 1
     return None
 
 

@@ -1,14 +1,12 @@
 """Whatever code and docs say of a figure, table, section, equation, algorithm, footnote or appendix of a paper is an
 item of docs/research/fidelity.md, under that paper.
 
-Which paper is meant: the one that the line names, else the innermost heading (of a page) or table (of a TOML file) that
-names one, else the one in the file's path, else QUIT. Our own figures and tables have no numbers, so they cannot be
-taken for a paper's. A section is listed where one of its subsections is.
+Which paper is meant: the one that the line names, else the one in the file's path, else any. Our own figures and tables
+have no numbers, so they cannot be taken for a paper's. A section is listed where one of its subsections is.
 """
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,20 +17,17 @@ PAGE = ROOT / "docs" / "research" / "fidelity.md"
 FOLDERS = ("quit", "flows", "annotation", "schemas", "benchmarks", "docs")
 SUFFIXES = {".py", ".md", ".toml", ".txt", ".html", ".js"}
 
-PAPERS = ("SUNAR", "bandits", "complexity", "QUIT")
-_NAMES = {"SUNAR": r"sunar", "bandits": r"bandit|petcu", "complexity": r"complexity", "QUIT": r"\bQUIT\b"}
+PAPERS = {"SUNAR": "sunar", "bandits": "bandit|petcu", "complexity": "complexity", "QUIT": r"\bQUIT\b"}
 _SHORT = {"fig": "figure", "sec": "section", "eq": "equation", "appendice": "appendix"}
 _KINDS = r"(?i:(figure|table|section|equation|algorithm|footnote|appendix|appendice)(s?)|(fig|sec|eq)s?\.)"
 _NUMBER = r"(?:[A-H](?:\.\d+)*\b|\d+(?:\.\d+)*)"
 _MENTION = re.compile(rf"\b{_KINDS}[\s#]+({_NUMBER}(?:(?:,\s+and|,|\s+and|\s+or|\s+to|-|–)\s*{_NUMBER})*)(?![\w])")
-_HEADING = re.compile(r"^(?:(#+)\s+(.*)|\[+([\w.]+)\]+.*)$", re.M)
-_FENCE = re.compile(r"^```.*?^```$", re.M | re.S)
 
 
 class Mention(NamedTuple):
-    """An item of a paper, such as ``("table", "4")``, and the line that names it."""
+    """An item of a paper (None: of any), such as ``("table", "4")``, and the line that names it."""
 
-    paper: str
+    paper: str | None
     kind: str
     number: str
     line: int
@@ -52,37 +47,15 @@ def _numbers(text: str, many: bool) -> Iterator[str]:
         yield number
 
 
-def _named(text: str, flags: int = re.I) -> str | None:
-    return next((paper for paper in PAPERS if re.search(_NAMES[paper], text, flags)), None)
-
-
-def _headings(text: str, suffix: str) -> tuple[list[int], list[str | None]]:
-    """Return where each heading begins and which paper it or the innermost heading around it names."""
-    starts: list[int] = [0]
-    papers: list[str | None] = [None]
-    if suffix not in (".md", ".toml"):
-        return starts, papers
-    around: list[tuple[int, str | None]] = []
-    plain = _FENCE.sub(lambda block: " " * len(block[0]), text) if suffix == ".md" else text
-    for heading in _HEADING.finditer(plain):
-        marks, words, table = heading.groups()
-        if (table is None) == (suffix == ".toml"):
-            continue
-        level = len(marks) if marks else 1
-        around = [(outer, paper) for outer, paper in around if outer < level]
-        around.append((level, _named(words or table) or (around[-1][1] if around else None)))
-        starts.append(heading.start())
-        papers.append(around[-1][1])
-    return starts, papers
+def _named(text: str, papers: Iterable[str] = PAPERS) -> str | None:
+    return next((paper for paper in papers if re.search(PAPERS[paper], text, re.I)), None)
 
 
 def mentions(text: str, path: str) -> Iterator[Mention]:
     """Yield what ``text``, the content of the file at ``path``, says of the papers' items."""
-    starts, papers = _headings(text, Path(path).suffix)
     for match in _MENTION.finditer(text):
         line = text[text.rfind("\n", 0, match.start()) + 1 :].partition("\n")[0]
-        named_in_line = next((paper for paper in PAPERS[:2] if re.search(_NAMES[paper], line, re.I)), None)
-        paper = named_in_line or papers[bisect_right(starts, match.start()) - 1] or _named(path) or "QUIT"
+        paper = _named(line, ("SUNAR", "bandits")) or _named(path, ("SUNAR", "bandits", "complexity"))
         word = (match[1] or match[3]).lower()
         kind = _SHORT.get(word, word)
         for number in _numbers(match[4], many=bool(match[2] or match[3]) or kind == "appendix"):
@@ -118,9 +91,9 @@ def listed(page: str) -> set[tuple[str, str, str]]:
 def missing(text: str, path: str, items: set[tuple[str, str, str]]) -> list[str]:
     """Return the mentions in ``text`` that are not among ``items``, in words."""
     return [
-        f"{path}:{mention.line}: {mention.paper}, {mention.kind} {mention.number}"
+        f"{path}:{mention.line}: {mention.paper or 'any paper'}, {mention.kind} {mention.number}"
         for mention in mentions(text, path)
-        if mention[:3] not in items
+        if not {(paper, *mention[1:3]) for paper in ([mention.paper] if mention.paper else PAPERS)} & items
     ]
 
 
@@ -143,7 +116,9 @@ def test_every_item_of_a_paper_that_code_or_docs_name_is_on_the_page() -> None:
 
 def test_what_the_page_does_not_list_is_found() -> None:
     items = listed(PAGE.read_text(encoding="utf-8"))
-    assert missing("Drawn as in figure 99.", "quit/report/data.py", items) == ["quit/report/data.py:1: QUIT, figure 99"]
+    assert missing("Drawn as in figure 99.", "quit/report/data.py", items) == [
+        "quit/report/data.py:1: any paper, figure 99"
+    ]
     # Table 12 is one of QUIT's, not of SUNAR's, and no item of retrieval complexity has a number.
     assert not missing("as table 12 has it", "quit/settings/benchmark.py", items)
     for path, paper in (("quit/systems/sunar/nar.py", "SUNAR"), ("quit/settings/complexity.py", "complexity")):
@@ -153,17 +128,13 @@ def test_what_the_page_does_not_list_is_found() -> None:
 @pytest.mark.parametrize(
     ("text", "path", "expected"),
     [
-        ("figures 4 to 6", "a.py", [("QUIT", "figure", n) for n in "456"]),
-        ("tables 5, 7 and 8; table 1, 4.3", "a.py", [("QUIT", "table", n) for n in "5781"]),
-        ("eq. 1-3", "sunar/a.py", [("SUNAR", "equation", n) for n in "123"]),
-        ("appendix A.2, A.3", "a.py", [("QUIT", "appendix", "A.2"), ("QUIT", "appendix", "A.3")]),
-        ("section\n    3.1.2)", "a.py", [("QUIT", "section", "3.1.2")]),
-        ("# SUNAR, section 4\n[sunar]\nm = 1  # table 3\n[x]\n# table 2", "a.toml",
-         [("SUNAR", "section", "4"), ("SUNAR", "table", "3"), ("QUIT", "table", "2")]),
-        ("## Bandits\n### Time\ntable 4\n## Readers\n```sh\n# SUNAR\n```\ntable 8", "docs/a.md",
-         [("bandits", "table", "4"), ("QUIT", "table", "8")]),
+        ("figures 4 to 6", "a.py", [(None, "figure", number) for number in "456"]),
+        ("tables 5, 7 and 8; table 1, 4.3", "a.py", [(None, "table", number) for number in "5781"]),
+        ("eq. 1-3", "sunar/a.py", [("SUNAR", "equation", number) for number in "123"]),
+        ("appendix A.2, A.3", "a.py", [(None, "appendix", "A.2"), (None, "appendix", "A.3")]),
+        ("section\n    3.1.2)\nSUNAR, table 3", "a.py", [(None, "section", "3.1.2"), ("SUNAR", "table", "3")]),
         ("Each section is one; tables of a release; a figure above 0", "a.py", []),
     ],
-)  # fmt: skip
-def test_mentions_by_hand(text: str, path: str, expected: list[tuple[str, str, str]]) -> None:
+)
+def test_mentions_by_hand(text: str, path: str, expected: list[tuple[str | None, str, str]]) -> None:
     assert [mention[:3] for mention in mentions(text, path)] == expected

@@ -1,13 +1,14 @@
 """Every command of docs/research/fidelity.md runs as it is printed, on small data; the settings that it names are so.
 
-Data and checkpoints lie where the page's names point: ``R`` or ``facebook/contriever`` is a file or folder of that name
-in the working folder. Checkpoints are tiny ones of the same classes; the profile ``paper`` keeps its models' names and
-asks a scripted server.
+Data (``fidelity/``) and checkpoints lie where the page's names point: ``R`` or ``facebook/contriever`` is a file or
+folder of that name in the working folder. Checkpoints are tiny ones of the same classes. The profile ``paper`` keeps
+its models' names and asks a scripted server.
 """
 
 import json
 import re
 import shlex
+import shutil
 import zlib
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -34,45 +35,10 @@ TOPICS = ("river", "city", "lake", "desert", "island", "mountain", "forest", "br
 WORDS = " ".join((*TOPICS, "what is the of which a a0 a1 true false <extra_id_10>"))
 
 
-def _hints(topic: str) -> list[str]:
-    return [f"It is older than any other {topic} {number}." for number in ("one", "two", "three", "four", "five")]
-
-
-def _triviahg(path: Path) -> None:
-    records = [
-        {"Q_ID": topic, "Question": f"Which {topic} is meant?", "ExactAnswer": [f"The {topic}shire"],
-         "Candidates_Answers": ["Alpha", "Beta"], "Hints": _hints(topic), "Convergence": [0.5] * 5}
-        for topic in TOPICS[:4]
-    ]  # fmt: skip
-    path.write_text(json.dumps(records), encoding="utf-8")
-
-
-def _wikihint(path: Path) -> None:
-    records = [
-        {"id": topic, "question": f"Which {topic} is meant?", "answer": f"The {topic}shire",
-         "hints": [{"hint": hint, "rank": rank} for rank, hint in enumerate(_hints(topic), 1)]}
-        for topic in TOPICS[4:]
-    ]  # fmt: skip
-    path.write_text(json.dumps(records), encoding="utf-8")
-
-
-def _documents(path: Path) -> None:
-    write_lines(path, [{"id": topic, "text": f"The {topic} of Lima lies in Peru."} for topic in TOPICS])
-
-
-def _release(path: Path) -> None:
-    """A release with two questions to train on, one to develop and one to test on."""
-    path.mkdir()
-    more = ((small.SPLIT, "train"), (small.ASKED, "Which lake is high?"), (small.GOLD, "Titicaca"),
-            (small.HINTS, ["Reeds grow there.", "Boats cross it."]))  # fmt: skip
-    with ExitStack() as patched:
-        for part, value in more:
-            patched.enter_context(patch.dict(part, {"q4": value}))
-        small.freeze(path, small.rows())
-
-
-def _published(path: Path) -> None:
-    published.write(path, published.splits())
+def _copy(name: str) -> Callable[[Path], object]:
+    """Return what copies a file or folder from ``fidelity/``."""
+    source = Path(__file__).with_name("fidelity") / name
+    return lambda path: shutil.copytree(source, path) if source.is_dir() else shutil.copy(source, path)
 
 
 def _musique(path: Path) -> None:
@@ -82,32 +48,19 @@ def _musique(path: Path) -> None:
     write_lines(path, records)
 
 
-def _twowiki(path: Path) -> None:
-    context = [[topic.title(), [f"The {topic} is old.", "It is far."]] for topic in TOPICS]
-    evidences = [["River", "age", "1"], ["City", "age", "2"]]
-    record = {"_id": "w1", "type": "comparison", "question": "Which is older?", "answer": "River", "context": context,
-              "supporting_facts": [["River", 0], ["City", 0]], "evidences": evidences}  # fmt: skip
-    path.write_text(json.dumps([record]), encoding="utf-8")
+def _release(path: Path) -> None:
+    """A release with two questions to train on, one to develop and one to test on."""
+    path.mkdir()
+    more = ((small.SPLIT, "train"), (small.QUESTIONS, "Which lake is high?"), (small.GOLD, "Titicaca"),
+            (small.HINTS, ["Reeds grow there.", "Boats cross it."]))  # fmt: skip
+    with ExitStack() as patched:
+        for part, value in more:
+            patched.enter_context(patch.dict(part, {"q4": value}))
+        small.freeze(path, small.rows())
 
 
-def _beir(path: Path) -> None:
-    _documents(path / "corpus.jsonl")
-    queries = [{"_id": topic, "text": f"Which {topic} of Lima?", "answers": ["Peru"]} for topic in TOPICS[:2]]
-    write_lines(path / "queries.jsonl", queries)
-    (path / "qrels").mkdir()
-    rows = "".join(f"{topic}\t{topic}\t1\n" for topic in TOPICS[:2])
-    (path / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{rows}", encoding="utf-8")
-
-
-def _arms(path: Path) -> None:
-    trees = [{"query_id": f"beir-{topic}", "arms": [topic, "Lima", f"{topic} Peru"], "parents": [None, None, 0]}
-             for topic in TOPICS[:2]]  # fmt: skip
-    write_lines(path, trees)
-
-
-def _questions(path: Path) -> None:
-    write_lines(path, [{"id": topic, "question": f"Which {topic}?", "answers": ["Peru"], "hops": 1 + row % 2}
-                       for row, topic in enumerate(TOPICS[:4])])  # fmt: skip
+def _published(path: Path) -> None:
+    published.write(path, published.splits())
 
 
 def _model(architecture: str, words: str | None = None, **options: Any) -> Callable[[Path], object]:
@@ -136,9 +89,10 @@ def _t5(path: Path) -> None:
 
 NLI = {"id2label": {0: "CONTRADICTION", 1: "NEUTRAL", 2: "ENTAILMENT"}}
 INPUTS: dict[str, Callable[[Path], object]] = {
-    "TRIVIAHG": _triviahg, "WIKIHINT": _wikihint, "CORPUS": _documents, "QUIT": _published, "R": _release,
-    "MSMARCO": _documents, "WIKIPEDIA": _documents, "MUSIQUE": _musique, "WIKI": _twowiki, "BEIR": _beir,
-    "ARMS": _arms, "QUESTIONS": _questions, "MODEL": _dense,
+    "QUIT": _published, "R": _release, "MODEL": _dense, "BEIR": _copy("beir"), "MUSIQUE": _musique,
+    "TRIVIAHG": _copy("triviahg.json"), "WIKIHINT": _copy("wikihint.json"), "WIKI": _copy("2wiki.json"),
+    "ARMS": _copy("arms.jsonl"), "QUESTIONS": _copy("questions.jsonl"),
+    **dict.fromkeys(("CORPUS", "MSMARCO", "WIKIPEDIA"), _copy("documents.jsonl")),
     "facebook/dpr-question_encoder-single-nq-base": _model("DPRQuestionEncoder", WORDS),
     "facebook/dpr-ctx_encoder-single-nq-base": _model("DPRContextEncoder", WORDS),
     "facebook/contriever": _contriever, "BAAI/bge-large-en-v1.5": _dense, "colbert-ir/colbertv2.0": _late,
@@ -148,9 +102,9 @@ INPUTS: dict[str, Callable[[Path], object]] = {
     "FacebookAI/roberta-large-mnli": _model("BertForSequenceClassification", num_labels=3, **NLI),
 }  # fmt: skip
 """What the page names -> what lies there: it is called with the path."""
-MADE = {"FT_DPR": "dpr/models/*/", "FT_COLBERT": "colbert/models/*/", "FT_MONOT5": "monot5/models/*/"}
+PRINTED = {"FT_DPR": "dpr/models/*/", "FT_COLBERT": "colbert/models/*/", "FT_MONOT5": "monot5/models/*/"}
 """What the page calls the folders that its commands print -> where they are."""
-GIVEN = {"paper": "paper.toml", "ID": "musique-2hop_1", "NAME": "llama-31-8b"}
+REPLACED = {"paper": "paper.toml", "ID": "musique-2hop_1", "NAME": "llama-31-8b"}
 """What is given in place of a word."""
 SMALLER = """
 [convergence]
@@ -197,12 +151,12 @@ def _run(folder: Path, block: Block) -> None:
     _laid_out(folder, block.text)
     for line in block.text.splitlines():
         words = shlex.split(line, comments=True)
-        for name, place in MADE.items():
+        for name, place in PRINTED.items():
             if any(name in word for word in words) and not (folder / name).exists():
                 (folder / name).symlink_to(next(folder.glob(place)))
         if words:
             assert words[0] == "quit", line
-            command = [re.sub(r"\b(paper$|ID|NAME)\b", lambda word: GIVEN[word[0]], word) for word in words[1:]]
+            command = [re.sub(r"\b(paper$|ID|NAME)\b", lambda word: REPLACED[word[0]], word) for word in words[1:]]
             done = call_quit(*command)
             assert done.returncode == 0, f"{line}\n{done.stdout[-2000:]}\n{done.stderr[-3000:]}"
 
@@ -241,10 +195,10 @@ def test_settings_that_the_page_names_exist_and_have_the_values_that_it_says() -
     for part, key in settings:
         assert hasattr(getattr(default, part), key), f"{part}.{key}"
     here = [row.split(" | ")[2] for row in page.splitlines() if row.startswith("| ") and row.count(" | ") >= 3]
-    said = [
-        found for cell in here for found in re.findall(r'`([a-z_]+)\.([a-z_]+) = "([^"`]*)"`( \(\*paper\*\))?', cell)
+    values_on_page = [
+        value for cell in here for value in re.findall(r'`([a-z_]+)\.([a-z_]+) = "([^"`]*)"`( \(\*paper\*\))?', cell)
     ]
-    assert len(said) >= 7
-    for part, key, value, mark in said:
+    assert len(values_on_page) >= 7
+    for part, key, value, mark in values_on_page:
         values = [getattr(getattr(settings, part), key) for settings in (default, paper)]
         assert (values[1], values[0] != value) == (value, True) if mark else values[0] == value, f"{part}.{key}"

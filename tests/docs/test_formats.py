@@ -30,7 +30,7 @@ def test_every_reason_of_readers_and_collection_is_explained() -> None:
     own = ("fields", "files", "jsonl", "csv", "triviahg", "wikihint", "huggingface", "hinteval")
     files = [ROOT / "quit" / "sources" / f"{name}.py" for name in own]
     files.append(ROOT / "quit" / "stages" / "collect.py")
-    found: set[str] = set()
+    reasons: set[str] = set()
     patterns = (
         r'BadRecord\(\s*"([a-z_0-9]+)"',
         r'_reject\((?:[\w\[\]]+, )+"(?:record|hint|question)", "([a-z_0-9]+)"',
@@ -40,5 +40,5 @@ def test_every_reason_of_readers_and_collection_is_explained() -> None:
     for file in files:
         text = file.read_text(encoding="utf-8")
         for pattern in patterns:
-            found |= set(re.findall(pattern, text))
-    assert found == set(REASONS)
+            reasons |= set(re.findall(pattern, text))
+    assert reasons == set(REASONS)

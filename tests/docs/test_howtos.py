@@ -47,21 +47,18 @@ def test_what_the_page_shows_runs(page: str, workspace: Path, tmp_path: Path, mo
         (tmp_path / name).symlink_to(workspace)
     (tmp_path / "QUIT").symlink_to(workspace.parent / "release-json")
     lines = (ROOT / "docs" / "tutorial" / "hints.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
-    faultless = [line for line in lines if "everest" not in line]
-    (tmp_path / "mine.jsonl").write_text("".join(faultless), encoding="utf-8")
+    (tmp_path / "mine.jsonl").write_text("".join(line for line in lines if "everest" not in line), encoding="utf-8")
     ran = 0
     for block in blocks(ROOT / page):
         if block.kind == "sh" and block.note != "not run":
             for line in block.text.splitlines():
                 if NOT_HERE.search(line) or not line.strip():
                     continue
-                words = shlex.split(line, comments=True)
-                target = words.index(">") if ">" in words else len(words)
+                words = shlex.split(line.partition(" > ")[0], comments=True)
                 assert Path(words[0]).name == "quit", line
-                command = words[1:target]
                 if words[1] == "export" and "--overwrite" not in words:
-                    command.append("--overwrite")  # the page's exports are alternatives
-                done = call_quit(*command)
+                    words.append("--overwrite")  # the page's exports are alternatives
+                done = call_quit(*words[1:])
                 assert done.returncode == 0 and (done.stdout.strip() or "--quiet" in words), f"{line}\n{done.stderr}"
                 ran += 1
         elif block.kind == "python" and page.endswith("library.md") and block.note != "not run":

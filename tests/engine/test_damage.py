@@ -57,9 +57,6 @@ def _part(workspace: Workspace, table: str) -> Path:
     return sorted(workspace.path.glob(f"tables/*/*/{table}/part-*"))[0]
 
 
-# Parts that stages made
-
-
 @DAMAGE
 def test_no_reader_trusts_a_part_that_is_not_what_its_manifest_says(workspace, damage) -> None:
     assert len(workspace.read("labels"))  # what was read before counts for nothing once the file has changed
@@ -77,12 +74,13 @@ def test_no_reader_trusts_a_part_that_is_not_what_its_manifest_says(workspace, d
     assert workspace.damaged() == [part]
 
 
+def _change_the_end(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-3] + b"?R1")
+
+
 @pytest.mark.parametrize(
     ("damage", "finished"),
-    [
-        *((flip, True), (truncate, True), (Path.unlink, True), (truncate, False)),
-        (lambda path: path.write_bytes(path.read_bytes()[:-3] + b"?R1"), False),
-    ],
+    [(flip, True), (truncate, True), (Path.unlink, True), (truncate, False), (_change_the_end, False)],
 )
 def test_what_a_stage_run_lost_is_forgotten_and_named(workspace: Workspace, damage, finished: bool) -> None:
     folder = next(workspace.path.glob("tables/*_label/f0"))
@@ -91,12 +89,9 @@ def test_what_a_stage_run_lost_is_forgotten_and_named(workspace: Workspace, dama
     lost, kept = sorted((folder / "labels").iterdir())
     assert discard_damaged(workspace, folder, ["labels"]) == []
     damage(lost)
-    (found,) = discard_damaged(workspace, folder, ["labels"])
-    assert found.startswith("labels/part-00000-of-00002.parquet ")
+    (line,) = discard_damaged(workspace, folder, ["labels"])
+    assert line.startswith("labels/part-00000-of-00002.parquet ")
     assert workspace.manifest(folder) is None and sorted((folder / "labels").iterdir()) == [kept]
-
-
-# Builds, made by hand: every stage has empty tables
 
 
 @pytest.fixture
@@ -204,23 +199,16 @@ def test_a_log_is_numbered_after_its_last_part_and_replaces_nothing(workspace: W
 
 
 @pytest.mark.parametrize("log", ["overrides", "reviews"])
-def test_a_damaged_log_is_refused_and_stays(workspace: Workspace, log: str) -> None:
+def test_a_damaged_log_is_refused_and_stays_and_no_bit_of_it_can_change_what_it_says(workspace, log: str) -> None:
     _override(workspace, "q1-h01", "ada")
     (part,) = (workspace.path / log).glob("part-*.parquet")
+    whole, rows = part.read_bytes(), workspace.read(log)
     truncate(part)
-    left = part.read_bytes()
     with pytest.raises(WorkspaceError, match=rf"{part} cannot be read[^\n]*cannot be rebuilt: restore it"):
         workspace.connect()
     with pytest.raises(WorkspaceError, match=str(part)):
         ReviewStore(workspace).read() if log == "reviews" else _override(workspace, "q1-h00", "bob")
-    assert [path.read_bytes() for path in (workspace.path / log).glob("part-*")] == [left]
-
-
-@pytest.mark.parametrize("log", ["overrides", "reviews"])
-def test_no_bit_of_a_log_can_change_what_it_says(workspace: Workspace, log: str) -> None:
-    _override(workspace, "q1-h01", "ada")
-    (part,) = (workspace.path / log).glob("part-*.parquet")
-    whole, rows = part.read_bytes(), workspace.read(log)
+    assert [path.read_bytes() for path in (workspace.path / log).glob("part-*")] == [whole[:-7]]
     refused = 0
     for place in range(0, len(whole), len(whole) // 150):
         part.write_bytes(whole[:place] + bytes([whole[place] ^ (1 << place % 8)]) + whole[place + 1 :])
@@ -265,24 +253,21 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("name", "text"), [(name, text) for name in WRONG for text in WRONG[name]])
-def test_a_small_file_of_the_wrong_shape_is_one_line_that_names_it(workspace: Workspace, name: str, text: str) -> None:
-    (workspace.path / name).write_text(text + "\n")
-    with pytest.raises(WorkspaceError, match=rf"{name}[^\n]*(is damaged|cannot be read)[^\n]*$"):
-        _read_all(workspace)
+@pytest.mark.parametrize("name", WRONG)
+def test_a_small_file_of_the_wrong_shape_is_one_line_that_names_it(workspace: Workspace, name: str) -> None:
+    def read_all() -> None:
+        opened = Workspace.open(workspace.path)
+        _ = opened.build, opened.state, opened.current(), ReviewStore(opened).applied, totals(opened.path)
 
-
-def test_a_pipe_in_place_of_a_small_file_is_refused(workspace: Workspace) -> None:
-    """Reading it would wait for ever."""
-    (workspace.path / "state.json").unlink()
-    os.mkfifo(workspace.path / "state.json")
-    with pytest.raises(WorkspaceError, match="a pipe"):
-        _read_all(workspace)
-
-
-def _read_all(workspace: Workspace) -> None:
-    opened = Workspace.open(workspace.path)
-    _ = opened.build, opened.state, opened.current(), ReviewStore(opened).applied, totals(opened.path)
+    for text in WRONG[name]:
+        (workspace.path / name).write_text(text + "\n")
+        with pytest.raises(WorkspaceError, match=rf"{name}[^\n]*(is damaged|cannot be read)[^\n]*$"):
+            read_all()
+    if name == "state.json":  # reading a pipe would wait for ever
+        (workspace.path / name).unlink()
+        os.mkfifo(workspace.path / name)
+        with pytest.raises(WorkspaceError, match="a pipe"):
+            read_all()
 
 
 # Sources that change while they are read
@@ -309,12 +294,11 @@ def test_a_source_that_changes_while_it_is_collected_is_refused(finished: Pipeli
 
 
 def test_build_json_changes_only_under_the_lock_and_keeps_what_a_build_wrote_meanwhile(finished, monkeypatch) -> None:
-    held = Workspace.lock
+    real = Workspace.lock
 
-    def lock(workspace: Workspace, *given: object) -> object:
-        moved = {**workspace.build, "overrides": ["run.workers=2"]}
-        workspace.set_build(moved)  # a build that had the lock until now
-        return held(workspace, *given)
+    def lock(workspace: Workspace, *arguments: object) -> object:
+        workspace.set_build({**workspace.build, "overrides": ["run.workers=2"]})  # a build that had the lock until now
+        return real(workspace, *arguments)
 
     finished.begin()
     monkeypatch.setattr(Workspace, "lock", lock)

@@ -15,6 +15,7 @@ from tests.partly import EXACT, LABELERS, PROFILE, asked_of, build, planned
 
 pytestmark = pytest.mark.slow
 READERS = (*LABELERS, "minilm-names")
+RUNS = [f"{run}:{name}" for run in ("probe", "read") for name in READERS]
 
 
 @pytest.fixture(scope="module")
@@ -48,10 +49,8 @@ def test_every_order_gives_the_labels_of_a_full_build(full: Path, tmp_path: Path
 def test_a_row_that_was_not_asked_is_no_answer(exact: Path) -> None:
     workspace = Workspace.open(exact)
     with workspace.connect() as connection:
-        rows = connection.execute(
-            "SELECT DISTINCT answer, raw, ended FROM answers JOIN distinct_answers USING (question_id, reader, number) "
-            "WHERE NOT asked"
-        ).fetchall()
+        unasked = "FROM answers JOIN distinct_answers USING (question_id, reader, number) WHERE NOT asked"
+        rows = connection.execute(f"SELECT DISTINCT answer, raw, ended {unasked}").fetchall()
     assert rows == [("NO ANSWER", "", None)]
     passages = workspace.read("passages")
     for reader in LABELERS:
@@ -83,13 +82,7 @@ def test_neither_shards_nor_a_stop_after_every_step_change_a_row(exact: Path, tm
 
 @pytest.mark.parametrize(
     ("setting", "changed"),
-    [
-        (EXACT, {"read:minilm-late", "read:minilm-evidence"}),
-        (
-            "judge.threshold=0.9",
-            {"split", "enumerate", *(f"{run}:{name}" for run in ("probe", "read") for name in READERS)},
-        ),
-    ],
+    [(EXACT, {"read:minilm-late", "read:minilm-evidence"}), ("judge.threshold=0.9", {"split", "enumerate", *RUNS})],
 )
 def test_new_settings_run_only_what_they_change_and_going_back_runs_nothing(
     full: Path, tmp_path: Path, setting: str, changed: set[str]
@@ -144,10 +137,10 @@ def test_a_plan_expects_what_a_full_build_shows(full: Path, exact: Path) -> None
     """... which is what the build in waves then asks: no less than the least, no more than the most."""
     from quit.operations.plan import plan
 
-    asked = {reader: len(asked_of(Workspace.open(exact), reader)) for reader in LABELERS}
+    passages_asked = {reader: len(asked_of(Workspace.open(exact), reader)) for reader in LABELERS}
     for folder in (full, exact):
         costs = plan(planned(folder, EXACT)).partial
-        assert costs is not None and {entry.labeler: entry.expected for entry in costs.ranges[:-1]} == asked
+        assert costs is not None and {entry.labeler: entry.expected for entry in costs.ranges[:-1]} == passages_asked
         assert [entry.least for entry in costs.ranges] == [240, 0, 0, 240]
         assert [entry.most for entry in costs.ranges] == [240, 240, 240, 720]
         assert bool(costs.order) is (folder is full)

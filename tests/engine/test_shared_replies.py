@@ -1,5 +1,6 @@
 """Replies that were paid for: in the store after a while, on every machine that resumes."""
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -40,15 +41,16 @@ def test_what_one_machine_was_given_another_finds(place: str, tmp_path: Path) ->
         assert replies.flush() == 1 and len(store.listing(UNDER)) == 2
         there.add(_entry(2, "their own")).result()
         brought = SharedReplies(store, there)
-        replies = there.find(_keys(1, 2, 3, 4))
-        found = {int.from_bytes(key, "big"): reply.text for key, reply in replies.items()}
         # A key that is there already keeps its first reply.
-        assert found == {1: "reply 1", 2: "their own", 3: "reply 3"} and replies[_keys(3)[0]] == _entry(3).completion
+        entries = (_entry(1), _entry(2, "their own"), _entry(3))
+        assert there.find(_keys(1, 2, 3, 4)) == {entry.key: entry.completion for entry in entries}
         assert brought.flush() == 0  # what came from the store does not go there again
         assert brought.bring() == 0 and len(store.listing(UNDER)) == 2
 
 
-def test_a_copy_that_fails_is_made_later(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_that_fails_is_made_later_and_a_damaged_one_is_named(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = open_objects(place)
     with GenerationCache(tmp_path / "a.sqlite") as here:
         replies = SharedReplies(store, here)
@@ -62,6 +64,9 @@ def test_a_copy_that_fails_is_made_later(place: str, tmp_path: Path, monkeypatch
             with pytest.raises(WorkspaceError):
                 replies.flush()
         assert replies.flush() == 1
+        store.write(f"{UNDER}/1-x.parquet", b"PAR1")
+        with pytest.raises(WorkspaceError, match="1-x.parquet cannot be"):
+            SharedReplies(store, here)
 
 
 def test_new_replies_are_copied_while_a_run_goes_on(place: str, tmp_path: Path) -> None:
@@ -76,28 +81,18 @@ def test_the_next_machine_pays_only_for_what_was_never_answered(place: str, tmp_
     """A run breaks off in the middle of a batch; the store knows all it was answered, the next machine asks for the
     rest."""
     store = open_objects(place)
-    asked: list[list[str]] = []
+    requests_of_runs: list[list[str]] = []
     for number, fail_after in enumerate((5, None)):
         model = Counting(fail_after=fail_after)
         with GenerationCache(tmp_path / f"{number}.sqlite") as cache:
             replies = SharedReplies(store, cache)
             requests = [ChatRequest(load_prompt("probe"), {"question": text}, 32) for text in "abcdefgh"]
-            if fail_after:
-                with pytest.raises(ServerError):
-                    CachedGenerator(model, cache).complete(requests)
-            else:
+            with pytest.raises(ServerError) if fail_after else nullcontext():
                 texts = [reply.text for reply in CachedGenerator(model, cache).complete(requests)]
                 assert texts == [f"to {text}" for text in "abcdefgh"]
             replies.flush()
-        asked.append(model.asked)
-    assert asked == [list("abcde"), list("fgh")]
-
-
-def test_a_damaged_copy_is_named(place: str, tmp_path: Path) -> None:
-    store = open_objects(place)
-    store.write(f"{UNDER}/1-x.parquet", b"PAR1")
-    with GenerationCache(tmp_path / "a.sqlite") as here, pytest.raises(WorkspaceError, match="1-x.parquet cannot be"):
-        SharedReplies(store, here)
+        requests_of_runs.append(model.asked)
+    assert requests_of_runs == [list("abcde"), list("fgh")]
 
 
 def test_the_models_of_a_pipeline_keep_their_replies_in_its_workspace(place, tmp_path, monkeypatch, machine) -> None:

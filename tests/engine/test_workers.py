@@ -67,14 +67,14 @@ def test_a_worker_writes_the_part_once_and_clocks_of_machines_may_differ(planned
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"program": "9.9, workspaces 1, code 0123"}, r"another program.*code 0123.*Worker on"),
         ({"workspace": "/not-mounted/W"}, "cannot see the workspace.*not-mounted.*Mount"),
     ],
 )
-def test_another_program_and_a_workspace_out_of_sight_are_refused(planned: Pipeline, change: dict, said: str) -> None:
-    with pytest.raises(WorkspaceError, match=said) as raised:
+def test_another_program_and_a_workspace_out_of_sight_are_refused(planned, change: dict, message: str) -> None:
+    with pytest.raises(WorkspaceError, match=message) as raised:
         work_on(dataclasses.replace(_remote(planned), **change), "collect", WHOLE)
     assert not raised.value.retryable
     assert not list(planned.workspace.path.rglob("part-*")) and not Path("/not-mounted").exists()
@@ -84,11 +84,10 @@ def test_another_folder_of_the_same_name_is_refused(planned: Pipeline, tmp_path:
     """A machine's own folder under the path of the shared one: a workspace, but nobody or somebody else holds it."""
     other = Workspace.create(tmp_path / "elsewhere")
     own = dataclasses.replace(_remote(planned), workspace=str(other.path))
-    with pytest.raises(WorkspaceError, match="sees another folder.*held by nobody"):
-        work_on(own, "collect", WHOLE)
-    (other.path / "lock.json").write_text('{"pid": 1, "host": "far", "since": "then"}')
-    with pytest.raises(WorkspaceError, match="process 1 on far since then"):
-        work_on(own, "collect", WHOLE)
+    for holder in ("sees another folder.*held by nobody", "process 1 on far since then"):
+        with pytest.raises(WorkspaceError, match=holder):
+            work_on(own, "collect", WHOLE)
+        (other.path / "lock.json").write_text('{"pid": 1, "host": "far", "since": "then"}')
     assert not (other.path / "tables").exists()
 
 
@@ -112,12 +111,10 @@ def test_parts_that_have_not_arrived_are_not_taken_for_empty_ones(planned: Pipel
 
 
 def test_the_builds_cache_is_the_workers_unless_it_has_its_own(planned, monkeypatch) -> None:
-    build = _remote(planned)
     monkeypatch.delenv("QUIT_CACHE")
-    work_on(dataclasses.replace(build, cache="/local/cache"), "collect", WHOLE)
-    assert os.environ["QUIT_CACHE"] == "/local/cache"
-    work_on(dataclasses.replace(build, cache="/other"), "collect", WHOLE)
-    assert os.environ["QUIT_CACHE"] == "/local/cache"
+    for cache in ("/local/cache", "/other"):
+        work_on(dataclasses.replace(_remote(planned), cache=cache), "collect", WHOLE)
+        assert os.environ["QUIT_CACHE"] == "/local/cache"
 
 
 def test_every_error_travels_with_what_it_says() -> None:
@@ -143,16 +140,16 @@ def test_the_program_is_its_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 def test_what_workers_asked_is_counted_once_each() -> None:
     worker, build = Meter(), Meter()
-    worker.add("reader-a", requests=3, prompt_tokens=30, seconds=4.0)
+    worker.add("a", requests=3, prompt_tokens=30, seconds=4.0)
     build.merge(worker.take(), processes=2)
     build.merge(worker.take(), processes=2)
-    worker.add("reader-a", requests=2, cached=1, seconds=2.0)
+    worker.add("a", requests=2, cached=1, seconds=2.0)
     worker.add("judge", requests=1)
     build.merge(worker.take(), processes=2)
+    # Six seconds in two processes at a time.
+    expected = {"a": {"requests": 5, "cached": 1, "prompt_tokens": 30, "seconds": 3.0}, "judge": {"requests": 1}}
     counts = build.snapshot()
-    assert (counts["reader-a"]["requests"], counts["reader-a"]["cached"], counts["judge"]["requests"]) == (5, 1, 1)
-    assert counts["reader-a"]["prompt_tokens"] == 30
-    assert counts["reader-a"]["seconds"] == 3.0  # six seconds in two processes at a time
+    assert {name: {key: counts[name][key] for key in expected[name]} for name in expected} == expected
 
 
 @pytest.mark.parametrize("processes", [1, 2, 3, 8])

@@ -16,11 +16,11 @@ from tests.store.conftest import hints, store
 @given(st.integers(0, 60), st.integers(1, 80))
 def test_ranges_cover_every_question_once(questions: int, count: int) -> None:
     identities = [f"q{number:03d}" for number in range(questions)]
-    made = ranges(identities, count)
-    assert [shard.index for shard in made] == list(range(len(made)))
+    shards = ranges(identities, count)
+    assert [shard.index for shard in shards] == list(range(len(shards)))
     for identity in identities:
-        assert sum(shard.holds(identity, identity) for shard in made) == 1
-    sizes = [sum(shard.holds(identity, identity) for identity in identities) for shard in made]
+        assert sum(shard.holds(identity, identity) for shard in shards) == 1
+    sizes = [sum(shard.holds(identity, identity) for identity in identities) for shard in shards]
     assert max(sizes) - min(sizes) <= 1
 
 
@@ -68,19 +68,19 @@ def test_a_real_full_disk_leaves_no_half_part(tmp_path) -> None:
 
 def test_the_second_run_waits_and_is_told_who_holds_the_workspace(tmp_path) -> None:
     workspace = Workspace.create(tmp_path / "W")
-    told: list[str] = []
+    messages: list[str] = []
     order: list[str] = []
 
     def second() -> None:
-        with Workspace.open(tmp_path / "W").lock(120, told.append):
+        with Workspace.open(tmp_path / "W").lock(120, messages.append):
             order.append("second")
 
     with workspace.lock(0):
         thread = threading.Thread(target=second)
         thread.start()
-        while not told:
+        while not messages:
             time.sleep(0.01)
         order.append("first")
     thread.join()
     assert order == ["first", "second"]
-    assert f"process {os.getpid()}" in told[0]
+    assert f"process {os.getpid()}" in messages[0]

@@ -101,7 +101,7 @@ def as_dictionaries(tables: ExportTables, rows: int = 1_000) -> ExportTables:
             parts.append(pa.table(columns, names=part.column_names))
         return pa.concat_tables(parts)
 
-    answers = {name: Answers(encode(given.rows), encode(given.distinct)) for name, given in tables.answers.items()}
+    answers = {name: Answers(encode(each.rows), encode(each.distinct)) for name, each in tables.answers.items()}
     return replace(tables, answers=answers, labels=encode(tables.labels), passages=encode(tables.passages))
 
 

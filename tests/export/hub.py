@@ -52,13 +52,13 @@ class Hub:
             self._commit(files, json.loads(line))
         return 200, {"commitUrl": f"{self.address}/datasets/{repository}/commit/1", "commitOid": "1" * 40}
 
-    def _create(self, asked: dict[str, Any]) -> tuple[int, Any]:
-        repository = f"{asked['organization']}/{asked['name']}"
-        if asked["organization"] == "closed":
+    def _create(self, request: dict[str, Any]) -> tuple[int, Any]:
+        repository = f"{request['organization']}/{request['name']}"
+        if request["organization"] == "closed":
             return 403, {"error": "Forbidden"}
-        known = repository in self.repositories
-        self.repositories.setdefault(repository, {"private": asked["visibility"] == "private", "files": {}})
-        return (409 if known else 200), {"url": f"{self.address}/datasets/{repository}"}
+        exists = repository in self.repositories
+        self.repositories.setdefault(repository, {"private": request["visibility"] == "private", "files": {}})
+        return (409 if exists else 200), {"url": f"{self.address}/datasets/{repository}"}
 
     @staticmethod
     def _commit(files: dict[str, bytes], line: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import replace
 from itertools import takewhile
+from pathlib import Path
 
 import pytest
 import yaml
@@ -12,32 +13,16 @@ from quit.errors import InputError
 from quit.export import export
 from quit.export.card_facts import code
 from quit.export.huggingface import CONFIGS
+from quit.settings import load_card
 from quit.settings.card import Card
 from tests.export.conftest import SPLITS, truth_of
 from tests.rows import changed
 
-ABOUT = Card(
-    name="Hints | <Mine>",
-    description="Questions about rivers.",
-    repository="org/rivers",
-    homepage="https://example.org/rivers",
-    licence="CC BY-SA 4.0",
-    authors=("Ada Ray", "Bo Lind"),
-    contact="ada@example.org",
-    languages=("en", "de"),
-    citation="@misc{rivers,\n  title = {Rivers}\n}",
-    published="2026-11-22",
-)
-KIND = {
-    "blind": True, "annotators": 3, "annotations": 40, "questions": 30, "twice": 10, "seconds": 21.5, "answers": 400,
-    "items": 120, "alike": 0.951, "alpha": 0.712, "controls": 12, "controls_right": 11,
-}  # fmt: skip
-VERIFICATION = {
-    **{"annotators": 4, "annotations": 80, "questions": 60},
-    "kinds": [KIND, {**KIND, "blind": False, "alpha": None, "seconds": None, "controls": 0}],
-    "people": [{"evaluator": 1, "gender": "Female", "age": "30|31", "education": None}],
-}
-UNLICENSED = [{"name": "jsonl", "file": "m", "checksum": "ab"}]
+ABOUT = load_card(Path(__file__).with_name("card.toml"))
+VERIFICATION = json.loads(Path(__file__).with_name("verification.json").read_text(encoding="utf-8"))
+"""Two kinds of annotations, on pages that are blind and on others; one annotator tells of herself."""
+UNLICENSED = {"sources": [{"name": "jsonl", "file": "m", "checksum": "ab"}]}
+TERMS = Card(licence="Our Terms 1.0", licence_link="https://x.org/t")
 
 
 def written(tables, out, options=None, **facts):
@@ -66,10 +51,10 @@ def test_the_publisher_s_settings(tables, tmp_path):
     assert (header["pretty_name"], header["language"]) == (ABOUT.name, ["en", "de"])
     assert header["license"] == "cc-by-sa-4.0" and "license_name" not in header
     assert "# Hints \\| &lt;Mine&gt;\n" in text
-    for said in ("Questions about rivers.", "**Authors**: Ada Ray, Bo Lind.", "**Contact**: ada@example.org.",
+    for words in ("Questions about rivers.", "**Authors**: Ada Ray, Bo Lind.", "**Contact**: ada@example.org.",
                  "**Homepage**: https://example.org/rivers.", 'load_dataset("org/rivers", "passages", split="test")',
                  "This dataset: CC BY-SA 4.0.", "- Published: 2026-11-22"):  # fmt: skip
-        assert said in text, said
+        assert words in text, words
     assert text.index("@misc{rivers") < text.index("@inproceedings{mozafari2026inferential")
     beside = json.loads((tmp_path / "huggingface" / "settings.json").read_text(encoding="utf-8"))
     assert beside["settings"] == settings and beside["fingerprints"] == {"labels": "abc"}
@@ -85,30 +70,25 @@ def test_without_settings_nothing_is_made_up(plain):
     assert [one["config_name"] for one in header["configs"]] == list(CONFIGS)
     assert header["pretty_name"].startswith("Inferential question answering from ")
     assert header["annotations_creators"] == ["machine-generated"] and "human-verified" not in header["tags"]
-    for said in ('load_dataset("FOLDER", "passages"', "The publisher has named no licence", "No human verification",
+    for words in ('load_dataset("FOLDER", "passages"', "The publisher has named no licence", "No human verification",
                  "Warning: embedded readers", "10.1145/3774904.3792653", "@x{triviahg}", "CC BY 4.0", "`labeler-x`",
                  "2,275"):  # fmt: skip
-        assert said in text, said
+        assert words in text, words
     assert re.search(r"Krippendorff's alpha -?0\.\d\d for all 6 readers, -?0\.\d\d for the 3 labelers", text)
     assert len(table_below(text, "How it was made")) == 6
 
 
 @pytest.mark.parametrize(
-    ("facts", "card", "licence", "said"),
+    ("facts", "card", "licence", "words"),
     [
-        (
-            {},
-            {"licence": "Our Terms 1.0", "licence_link": "https://x.org/t"},
-            "other",
-            "Our Terms 1.0 (https://x.org/t)",
-        ),
-        ({"sources": UNLICENSED}, {}, "unknown", "| jsonl | m | unknown |"),
-        ({"sources": UNLICENSED}, {"licence": "cc0-1.0"}, "cc0-1.0", "| jsonl | m | cc0-1.0 |"),
+        ({}, TERMS, "other", "Our Terms 1.0 (https://x.org/t)"),
+        (UNLICENSED, Card(), "unknown", "| jsonl | m | unknown |"),
+        (UNLICENSED, Card(licence="cc0-1.0"), "cc0-1.0", "| jsonl | m | cc0-1.0 |"),
     ],
 )
-def test_licences_of_the_publisher_and_of_sources(tables, tmp_path, facts, card, licence, said):
-    header, text = written(tables, tmp_path, {"card": Card(**card)}, **facts)
-    assert header["license"] == licence and said in text
+def test_licences_of_the_publisher_and_of_sources(tables, tmp_path, facts, card, licence, words):
+    header, text = written(tables, tmp_path, {"card": card}, **facts)
+    assert header["license"] == licence and words in text
     assert header.get("license_name") == ("our-terms-1.0" if licence == "other" else None)
 
 
@@ -163,20 +143,20 @@ def benchmark(folder, figures=FIGURES):
     rows = [{**row, "reranker": "", "strategy": "norm" if row["reader"] else ""} for row in rows]
     folder.mkdir()
     facts = {"release": "v1 (content id c0ffee)", "questions": "2 of split test"}
-    described = {"facts": {**facts, "without a relevant passage": "counts as 0"}}
-    (folder / "run.json").write_text(json.dumps(described))
+    run = {"facts": {**facts, "without a relevant passage": "counts as 0"}}
+    (folder / "run.json").write_text(json.dumps(run))
     (folder / "results.json").write_text(json.dumps(rows))
     return folder
 
 
 def test_baselines_are_those_of_a_benchmark_of_this_release(tables, tmp_path):
     run = {"benchmark": benchmark(tmp_path / "b")}
-    for facts, options, said in (
+    for facts, options, message in (
         ({"content_id": "dead"}, run, "ran on the release v1 .* not on what is exported"),
         ({}, run, "a workspace: export a release"),
         ({}, {"benchmark": tmp_path}, "holds no results of quit benchmark run"),
     ):
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=message):
             written(tables, tmp_path, options, **facts)
     assert not (tmp_path / "huggingface").exists()
     _, text = written(tables, tmp_path, run, content_id="c0ffee")
@@ -207,11 +187,9 @@ def test_a_card_with_everything_has_at_most_200_lines_and_croissant_names_every_
     assert [person["name"] for person in metadata["creator"]] == list(ABOUT.authors)
     assert metadata["url"] == ABOUT.homepage and metadata["citeAs"] == ABOUT.citation
     sums = {entry["path"]: entry["sha256"] for entry in manifest["files"] if entry["path"].endswith(".parquet")}
-    of_type = {
-        kind: [one for one in metadata["distribution"] if one["@type"] == kind]
-        for kind in ("cr:FileObject", "cr:FileSet")
-    }
-    assert {entry["contentUrl"]: entry["sha256"] for entry in of_type["cr:FileObject"]} == sums
+    files = [entry for entry in metadata["distribution"] if entry["@type"] == "cr:FileObject"]
+    assert {entry["contentUrl"]: entry["sha256"] for entry in files} == sums
+    sets = {entry["@id"] for entry in metadata["distribution"] if entry["@type"] == "cr:FileSet"}
     for records in metadata["recordSet"]:
-        sets = {field["source"]["fileSet"]["@id"] for field in records["field"]}
-        assert sets <= {entry["@id"] for entry in of_type["cr:FileSet"]} and records["field"][0]["name"] == "split"
+        assert {field["source"]["fileSet"]["@id"] for field in records["field"]} <= sets
+        assert records["field"][0]["name"] == "split"

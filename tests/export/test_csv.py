@@ -9,6 +9,7 @@ from quit.common.cells import safe_cells
 from quit.export import export
 from quit.sources.csv import read as read_csv
 from tests.export.conftest import SPLITS, truth_of
+from tests.rows import table_of
 
 FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "'quoted", "\t=1", "\r=1", "\n=1", "＝1+1", "＋1", "－1", "＠x"]
 HARMLESS = ["a=1", "", " =1", "1-1", '"=1"', "Ελλάδα"]
@@ -23,11 +24,8 @@ def changed(tables):
         row["question"] = text
     for row in ranked:
         row["hint"] = LINK if row["rank"] == 0 else row["hint"]
-    return replace(
-        tables,
-        questions=pa.Table.from_pylist(questions, tables.questions.schema),
-        ranked_hints=pa.Table.from_pylist(ranked, tables.ranked_hints.schema),
-    )
+    rows = {"questions": questions, "ranked_hints": ranked}
+    return replace(tables, **{name: table_of(name, some) for name, some in rows.items()})
 
 
 @pytest.fixture(scope="module")
@@ -39,11 +37,11 @@ def folder(changed, tmp_path_factory):
 
 def rows(folder, config):
     """Return the rows of all splits, each with its split."""
-    found = []
+    read_rows = []
     for split in SPLITS:
         with (folder / f"{config}.{split}.csv").open(encoding="utf-8-sig", newline="") as file:
-            found += [{**row, "split": split} for row in csv.DictReader(file)]
-    return found
+            read_rows += [{**row, "split": split} for row in csv.DictReader(file)]
+    return read_rows
 
 
 def original(text):

@@ -13,7 +13,8 @@ from quit.export import FORMATS, export, release_json, verify
 from tests.comparing import files_of
 from tests.conftest import ROOT
 from tests.export.conftest import as_dictionaries, make_tables
-from tests.processes import until
+from tests.processes import paused, until
+from tests.release import small
 
 JSON = ["release-json"]
 
@@ -32,10 +33,10 @@ def test_the_manifest_names_every_file_with_its_checksum(tables, tmp_path):
     assert [one.format for one in manifests] == ["release-json", "huggingface"]
     for manifest in manifests:
         folder = tmp_path / manifest.format
-        found = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-        assert found["release_fingerprint"] == tables.fingerprint and found["embedded"] is True
-        assert {one["path"] for one in found["files"]} == set(files_of(folder)) - {"manifest.json"}
-        for one in found["files"]:
+        written = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        assert written["release_fingerprint"] == tables.fingerprint and written["embedded"] is True
+        assert {one["path"] for one in written["files"]} == set(files_of(folder)) - {"manifest.json"}
+        for one in written["files"]:
             content = (folder / one["path"]).read_bytes()
             assert (one["sha256"], one["bytes"]) == (hashlib.sha256(content).hexdigest(), len(content))
         assert verify(folder) == manifest
@@ -81,41 +82,41 @@ def _foreign(content):
     return put
 
 
+CONTENTS = (None, "{}", "[]", "x", '{"made_by": "someone"}')
+
+
 def _link(target):
     (target.parent / "elsewhere").mkdir()
     target.symlink_to(target.parent / "elsewhere")
 
 
 @pytest.mark.parametrize(
-    ("put", "said"),
+    ("put", "message"),
     [
-        *(
-            (_foreign(content), "not an earlier export")
-            for content in (None, "{}", "[]", "x", '{"made_by": "someone"}')
-        ),
+        *((_foreign(content), "not an earlier export") for content in CONTENTS),
         (lambda target: target.write_text("a file"), "not a folder"),
         (_link, "not a folder"),
     ],
 )
-def test_what_is_not_ours_is_never_replaced(tables, tmp_path, put, said):
+def test_what_is_not_ours_is_never_replaced(tables, tmp_path, put, message):
     put(tmp_path / "release-json")
     before = files_of(tmp_path)
-    with pytest.raises(SettingsError, match=said):
+    with pytest.raises(SettingsError, match=message):
         export(tables, ["huggingface", *JSON], tmp_path, overwrite=True)
     assert files_of(tmp_path) == before, "nothing is written, not even the format whose target is free"
 
 
 @pytest.mark.parametrize(
-    ("formats", "below", "error", "said"),
+    ("formats", "below", "error", "message"),
     [
         (["huggingface", "release-jsn"], "out", SettingsError, "Did you mean 'release-json'"),
         ([], "out", SettingsError, "huggingface, release-json"),
         (JSON, "file/out", WorkspaceError, "could not be written"),
     ],
 )
-def test_what_cannot_be_written_is_one_clear_error(tables, tmp_path, formats, below, error, said):
+def test_what_cannot_be_written_is_one_clear_error(tables, tmp_path, formats, below, error, message):
     (tmp_path / "file").write_text("")
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=message):
         export(tables, formats, tmp_path / below)
     assert list(tmp_path.iterdir()) == [tmp_path / "file"]
 
@@ -164,28 +165,18 @@ def test_killed_between_the_two_renames_the_earlier_one_comes_back(tables, tmp_p
 def test_killed_in_the_second_of_two_formats_the_first_one_stays_as_it_is(tables, tmp_path):
     export(tables, ["beir"], tmp_path)  # as far as a run of two formats got
     first = (tmp_path / "beir").stat().st_ino
-    made = export(tables, ["beir", "trec"], tmp_path)
-    assert [one.format for one in made] == ["beir", "trec"] and (tmp_path / "beir").stat().st_ino == first
-
-
-KILLED = """
-import sys, time
-from pathlib import Path
-from tests.export.conftest import make_tables
-from quit.export import export, release_json
-def hang(*_):
-    print("writing", flush=True)
-    time.sleep(600)
-release_json._write_corpus = hang
-export(make_tables({"q1": "train"}), ["release-json"], Path(sys.argv[1]), overwrite=True)
-"""
+    manifests = export(tables, ["beir", "trec"], tmp_path)
+    assert [one.format for one in manifests] == ["beir", "trec"] and (tmp_path / "beir").stat().st_ino == first
 
 
 def test_a_killed_export_leaves_no_complete_looking_folder(tables, tmp_path):
     export(tables, JSON, tmp_path)
-    command = [sys.executable, "-c", KILLED, tmp_path]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as process:
-        assert process.stdout.readline() == b"writing\n"
+    small.freeze(tmp_path / "v1", small.rows())
+    marker, place = tmp_path / "running", ("quit.export.release_json", "_write_corpus")
+    arguments = ("export", "--release", f"{tmp_path}/v1", "-f", "release-json", "--out", str(tmp_path), "--overwrite")
+    command = paused(*place, marker, *arguments)
+    with subprocess.Popen([sys.executable, *command], cwd=ROOT) as process:
+        until(marker.exists, process)
         # A second export meanwhile must not take the first one's folder for a ruin.
         [partial] = tmp_path.glob(".release-json.*.partial")
         assert (partial / "train.json").exists()
@@ -195,4 +186,4 @@ def test_a_killed_export_leaves_no_complete_looking_folder(tables, tmp_path):
     assert not list(tmp_path.rglob(".*/manifest.json")) and verify(tmp_path / "release-json").files
     # The lock goes with the process, not quite at once.
     until(lambda: export(tables, JSON, tmp_path, overwrite=True) and not partial.exists())
-    assert [path.name for path in tmp_path.iterdir()] == JSON, "the ruin is gone"
+    assert {path.name for path in tmp_path.iterdir()} == {*JSON, "v1", "running"}, "the ruin is gone"

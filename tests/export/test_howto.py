@@ -28,14 +28,14 @@ def test_the_lines_load_what_was_exported(block, exports, monkeypatch):
     # Not the variable, which counts only until datasets is imported. Its cache knows an export by its name and card
     # alone.
     monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", exports / "cache")
-    found: dict = {}
-    exec(compile(block, str(PAGE), "exec"), found)
-    if "labels" in found:
-        assert len(found["corpus"]) == 7 * 325 and set(found["labels"]["score"]) == {1, 2}
-    if "train" in found:
-        assert len(found["train"]) == 3 and len(found["train"][0]["positive_passages"]) == 10
-    if "triples" in found:
-        assert len(found["triples"]) == 30 and {len(one) for one in found["triples"]} == {3}
+    names: dict = {}
+    exec(compile(block, str(PAGE), "exec"), names)
+    if "labels" in names:
+        assert len(names["corpus"]) == 7 * 325 and set(names["labels"]["score"]) == {1, 2}
+    if "train" in names:
+        assert len(names["train"]) == 3 and len(names["train"][0]["positive_passages"]) == 10
+    if "triples" in names:
+        assert len(names["triples"]) == 30 and {len(one) for one in names["triples"]} == {3}
 
 
 def test_every_format_has_a_command_on_the_page():

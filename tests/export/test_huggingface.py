@@ -2,6 +2,7 @@ import json
 from dataclasses import replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 import yaml
@@ -48,10 +49,9 @@ def test_every_config_and_split_loads_as_the_card_says(folder, loaded, tmp_path,
             assert split.features == datasets.Features._from_yaml_list(features[config])
         info = datasets.load_dataset_builder(str(folder), config, cache_dir=str(tmp_path)).info
         parts = {path.name.split("-")[0]: pq.read_table(path) for path in (folder / config).glob("*.parquet")}
-        assert {name: split.num_examples for name, split in info.splits.items()} == {
-            name: len(table) for name, table in parts.items()
-        }
+        assert info.splits.keys() == parts.keys()
         for name, split in info.splits.items():  # Arrow adds padding and validity bits here and there
+            assert split.num_examples == len(parts[name])
             assert split.num_bytes == pytest.approx(parts[name].nbytes, rel=0.05)
         assert info.dataset_size == sum(split.num_bytes for split in info.splits.values())
     assert "Ignoring" not in caplog.text
@@ -67,11 +67,9 @@ def test_the_card_says_what_share_of_a_readers_replies_was_cut(folder, tables, t
 
 
 def test_passages_and_their_hints(loaded, tables):
-    truth = truth_of(tables)
-    hints = rows_of(loaded, "hints")
-    assert len(hints) == 5 * len(truth.questions)
-    for row in hints:
-        assert row["hint"] == truth.texts[passage_id(row["question_id"], str(row["index"]))]
+    texts = truth_of(tables).texts
+    hints = {passage_id(row["question_id"], str(row["index"])): row["hint"] for row in rows_of(loaded, "hints")}
+    assert hints == {name: text for name, text in texts.items() if len(name.rpartition("_")[2]) == 1}
     for row in rows_of(loaded, "passages"):
         permutation = row["permutation"]
         assert row["id"] == passage_id(row["question_id"], permutation)
@@ -80,54 +78,54 @@ def test_passages_and_their_hints(loaded, tables):
 
 def test_answers_in_passage_order_with_verdicts(loaded, tables):
     verdicts = {(row["question_id"], row["answer_key"]): row["correct"] for row in tables.verdicts.to_pylist()}
-    given = {
+    answers = {
         (passage_id(row["question_id"], row["permutation"]), row["reader"]): row["answer"]
         for one in tables.answers.values()
         for row in with_texts(one)
     }
     rows, roles = rows_of(loaded, "answers"), {info.name: info.role for info in tables.readers}
-    assert len(rows) == len(given)
+    assert len(rows) == len(answers)
     assert [row["passage_id"] for row in rows[::6]] == [row["id"] for row in rows_of(loaded, "passages")]
     for row in rows:
-        assert row["answer"] == given[row["passage_id"], row["reader"]]
+        assert row["answer"] == answers[row["passage_id"], row["reader"]]
         assert row["correct"] is verdicts[row["question_id"], normalize_answer(row["answer"])]
         assert row["role"] == roles[row["reader"]]
 
 
 def test_an_unjudged_answer_is_null_but_no_answer_is_wrong(tables, tmp_path):
-    kept = [row for row in tables.verdicts.to_pylist() if row["answer"] not in ("back\\slash", "NO ANSWER")]
-    export(replace(tables, verdicts=pa.Table.from_pylist(kept, tables.verdicts.schema)), ["huggingface"], tmp_path)
-    found = pq.read_table(tmp_path / "huggingface" / "answers").to_pylist()
-    unjudged = [row["correct"] for row in found if row["answer"] == "back\\slash"]
-    assert {*unjudged} == {None}
+    judged = pc.invert(pc.is_in(tables.verdicts["answer"], pa.array(["back\\slash", "NO ANSWER"])))
+    export(replace(tables, verdicts=tables.verdicts.filter(judged)), ["huggingface"], tmp_path)
+    rows = pq.read_table(tmp_path / "huggingface" / "answers").to_pylist()
+    wrong = [row["correct"] for row in rows if row["answer"] == "NO ANSWER"]
+    unjudged = [row["correct"] for row in rows if row["answer"] == "back\\slash"]
+    assert ({*wrong}, {*unjudged}) == ({False}, {None})
     assert f"{len(unjudged):,} answers have no verdict" in card_of(tmp_path / "huggingface")
-    assert {row["correct"] for row in found if row["answer"] == "NO ANSWER"} == {False}
 
 
 def test_questions_carry_what_is_known(loaded, tables):
     rows = {row["id"]: row for row in rows_of(loaded, "questions")}
     labels, truth = tables.labels.to_pylist(), truth_of(tables)
     assert len(rows) == len(tables.questions)
-    for given, described in zip(tables.questions.to_pylist(), tables.descriptions.to_pylist(), strict=True):
-        row = rows[one := given["question_id"]]
-        assert (row["question"], row["answers"]) == (given["question"], given["answers"])
-        assert (row["valid_answers"], row["difficulty"]) == (truth.valid[one], described["difficulty"])
-        fully = sum((label["question_id"], label["label"]) == (one, 2) for label in labels)
-        assert (row["passages"], row["fully_relevant_passages"]) == (325, fully)
+    for source, described in zip(tables.questions.to_pylist(), tables.descriptions.to_pylist(), strict=True):
+        name = source["question_id"]
+        fully = sum((label["question_id"], label["label"]) == (name, 2) for label in labels)
+        counts = {"passages": 325, "fully_relevant_passages": fully}
+        texts = {"question": source["question"], "answers": source["answers"], "valid_answers": truth.valid[name]}
+        expected = {**texts, **counts, "difficulty": described["difficulty"]}
+        assert rows[name].items() >= expected.items()
 
 
 def test_several_shards_load_as_one(folder, tables, loaded, tmp_path, monkeypatch):
     monkeypatch.setattr(huggingface, "QUESTIONS_A_SHARD", 2)
     monkeypatch.setattr(huggingface, "QUESTIONS_A_GROUP", 1)
     (manifest,) = export(as_dictionaries(tables), ["huggingface"], tmp_path)
-    found = tmp_path / "huggingface"
+    sharded = tmp_path / "huggingface"
     parts = [f"train-0000{number}-of-00002.parquet" for number in range(2)]
-    assert sorted(path.name for path in (found / "passages").glob("train-*")) == parts
+    assert sorted(path.name for path in (sharded / "passages").glob("train-*")) == parts
     for config in huggingface.CONFIGS:
-        again = datasets.load_dataset(str(found), config, cache_dir=str(tmp_path / "cache"))
-        assert {name: rows.to_list() for name, rows in again.items()} == {
-            name: rows.to_list() for name, rows in loaded[config].items()
-        }
+        again = datasets.load_dataset(str(sharded), config, cache_dir=str(tmp_path / "cache"))
+        ours, whole = ({name: rows.to_list() for name, rows in each.items()} for each in (again, loaded[config]))
+        assert ours == whole
     assert {entry.path: entry.rows for entry in manifest.files}[f"passages/{parts[1]}"] == 325
 
 
@@ -141,9 +139,9 @@ def test_a_split_without_questions_is_left_out_and_named(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("licence", "expected"),
     [("MIT", "mit"), ("MIT License", "mit"), ("CC BY 4.0", "cc-by-4.0"), ("CC-BY-4.0", "cc-by-4.0"),
      ("Apache-2.0", "apache-2.0"), ("our own", "other"), ("", "unknown"), ("CC0", "cc0-1.0")],
 )  # fmt: skip
-def test_hub_licence(given, expected):
-    assert hub_licence(given) == expected
+def test_hub_licence(licence, expected):
+    assert hub_licence(licence) == expected

@@ -1,14 +1,15 @@
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from quit.export import export, paper_index
+from tests.comparing import files_of
 from tests.export.conftest import READERS
 from tests.export.plain_index import plain_index
 
 NAMES = [f"{split}/{name}.jsonl" for split in ("train", "dev", "test") for name in ("index", "retriever")]
+NAMES.append("corpus.jsonl")
 
 
 @pytest.mark.parametrize("at_once", [paper_index.PASSAGES_AT_ONCE, 100])
@@ -16,25 +17,15 @@ def test_the_seven_files_have_the_bytes_that_the_papers_scripts_write(tables, tm
     monkeypatch.setattr(paper_index, "PASSAGES_AT_ONCE", at_once)
     export(tables, ["release-json", "paper-index"], tmp_path, paper_keys=True)
     plain_index(tmp_path / "release-json", tmp_path / "plain")
-    for name in (*NAMES, "corpus.jsonl"):
-        ours, theirs = ((tmp_path / folder / name).read_bytes() for folder in ("paper-index", "plain"))
-        assert ours == theirs, name
-        assert ours
-    assert sorted((tmp_path / "plain").rglob("*.jsonl")) == sorted(
-        tmp_path / "plain" / name for name in (*NAMES, "corpus.jsonl")
-    )
+    ours, theirs = files_of(tmp_path / "paper-index"), files_of(tmp_path / "plain")
+    assert theirs.keys() == {*NAMES} and all(theirs.values())
+    assert {name: ours[name] for name in theirs} == theirs
 
 
-def test_readers_go_by_their_own_names_unless_the_papers_are_asked_for(tables, tmp_path: Path) -> None:
-    (manifest,) = export(tables, ["paper-index"], tmp_path)
+@pytest.mark.parametrize("readers", [READERS, READERS[:3]], ids=["of both roles", "labelers alone"])
+def test_evaluation_readers_go_by_their_own_names_unless_the_papers_are_asked_for(tables, tmp_path, readers) -> None:
+    (manifest,) = export(replace(tables, readers=readers), ["paper-index"], tmp_path)
     record = json.loads((tmp_path / "paper-index" / "dev" / "retriever.jsonl").read_text().splitlines()[0])
-    readers = [info.name for info in READERS if info.role == "reader"]
-    assert list(record["contexts"][0]["rag_answers"]) == readers
-    assert [one["key"] for one in manifest.facts["readers"]] == readers
-    assert {one["kind"] for one in manifest.facts["readers"]} == {"embedded"}
-
-
-def test_without_evaluation_readers_there_are_no_answers_to_show(tables, tmp_path: Path) -> None:
-    export(replace(tables, readers=READERS[:3]), ["paper-index"], tmp_path)
-    record = json.loads((tmp_path / "paper-index" / "test" / "retriever.jsonl").read_text().splitlines()[0])
-    assert record["contexts"][7]["rag_answers"] == {} and record["contexts"][7]["label"] in (1, 2)
+    names = [info.name for info in readers if info.role == "reader"]
+    assert list(record["contexts"][7]["rag_answers"]) == names and record["contexts"][7]["label"] in (1, 2)
+    assert [(info["key"], info["kind"]) for info in manifest.facts["readers"]] == [(name, "embedded") for name in names]

@@ -46,10 +46,9 @@ def test_nothing_goes_to_a_public_repository_unless_that_is_asked_for(folder, se
     with pytest.raises(SettingsError, match="exists and is public: pass public"):
         push(folder, Target("org/data"))
     assert server.repositories["org/data"]["files"] == {}
-    push(folder, Target("org/data", public=True))
-    push(folder, Target("org/new", public=True))
-    assert server.repositories["org/new"]["private"] is False
-    assert server.repositories["org/data"]["files"] == files_of(folder)
+    for name in ("org/data", "org/new"):
+        push(folder, Target(name, public=True))
+        assert server.repositories[name] == {"private": False, "files": files_of(folder)}
 
 
 @pytest.mark.parametrize("manifest", [None, b"{}", b'{"made_by": "another program", "files": []}'])
@@ -66,7 +65,7 @@ def test_files_of_others_are_not_overwritten(folder, server, manifest):
 
 
 @pytest.mark.parametrize(
-    ("target", "variables", "failing", "error", "said"),
+    ("target", "variables", "failing", "error", "message"),
     [
         ("org/data", {"HF_TOKEN": ""}, 0, SettingsError, "HF_TOKEN is not set"),
         ("org/data", {"HF_TOKEN": "  "}, 0, SettingsError, "HF_TOKEN is not set"),
@@ -77,12 +76,12 @@ def test_files_of_others_are_not_overwritten(folder, server, manifest):
     ],
 )
 def test_what_the_hub_refuses_is_told_without_the_token(
-    folder, server, monkeypatch, target, variables, failing, error, said
+    folder, server, monkeypatch, target, variables, failing, error, message
 ):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     server.failing = failing
-    with pytest.raises(error, match=said) as caught:
+    with pytest.raises(error, match=message) as caught:
         push(folder, Target(target))
     assert TOKEN not in str(caught.value) and WRONG not in str(caught.value)
     assert not server.asked or variables.get("HF_TOKEN", TOKEN).strip(), "without a token nothing is asked"

@@ -39,13 +39,13 @@ def test_the_shape_is_section_12s_and_every_answer_and_label_is_there(folder, ta
     }
     labels = {(row["question_id"], row["permutation"]): row["label"] for row in tables.labels.to_pylist()}
     for split in SPLITS:
-        found = load(folder, split)
-        assert [one["id"] for one in found] == [one for one, of in SPLIT.items() if of == split]
-        for one in found:
+        questions = load(folder, split)
+        assert [one["id"] for one in questions] == [one for one, of in SPLIT.items() if of == split]
+        for one in questions:
             assert list(one) == ["id", "question", "answers", "hints", "subsets"] and list(one["subsets"]) == SUBSETS
-            for subset, given in one["subsets"].items():
-                assert list(given) == ["".join(some) for some in itertools.permutations(subset)]
-                for permutation, by_reader in given.items():
+            for subset, by_permutation in one["subsets"].items():
+                assert list(by_permutation) == ["".join(some) for some in itertools.permutations(subset)]
+                for permutation, by_reader in by_permutation.items():
                     passage = (one["id"], permutation)
                     assert [*by_reader.items()] == [(name, answers.pop((*passage, name))) for name in NAMES]
                     right = {*list(by_reader.values())[:3]} & {*one["answers"]}

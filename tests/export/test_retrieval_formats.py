@@ -28,16 +28,15 @@ def _loaded(folder: Path, config: str) -> dict:
 
 
 def _trec_qrels(folder: Path, split: str) -> Pairs:
-    found = ir_measures.read_trec_qrels(str(folder / f"qrels.{split}.txt"))
-    return [((unquote(row.query_id), unquote(row.doc_id)), row.relevance) for row in found]
+    entries = ir_measures.read_trec_qrels(str(folder / f"qrels.{split}.txt"))
+    return [((unquote(row.query_id), unquote(row.doc_id)), row.relevance) for row in entries]
 
 
 def beir(folder: Path) -> tuple[Pairs, Pairs, dict[str, Pairs]]:
     corpus = jsonl(folder / "corpus.jsonl")
     assert {row["title"] for row in corpus} == {""}, "a title that names the question would give labels away"
-    texts, questions = (
-        [(unquote(row["_id"]), row["text"]) for row in rows] for rows in (corpus, jsonl(folder / "queries.jsonl"))
-    )
+    texts = [(unquote(row["_id"]), row["text"]) for row in corpus]
+    questions = [(unquote(row["_id"]), row["text"]) for row in jsonl(folder / "queries.jsonl")]
     labels = {}
     for split in SPLITS:
         with (folder / "qrels" / f"{split}.tsv").open(encoding="utf-8", newline="") as file:
@@ -52,9 +51,9 @@ def trec(folder: Path) -> tuple[Pairs, Pairs, dict[str, Pairs]]:
     for split in SPLITS:
         topics = [(unquote(name), text) for name, text in _rows(folder / f"topics.{split}.tsv")]
         classic = (folder / f"topics.{split}.txt").read_text(encoding="utf-8")
-        found = re.findall(r"<top>\s*<num> Number: (\S+)\n<title> (.*)\n\n<desc> Description:\n(.*)\n\n</top>", classic)
-        assert [(unquote(name), title, title) for name, title, _ in found] == [(*row, row[1]) for row in topics]
-        assert all(title == text for _, title, text in found)
+        topic = r"<top>\s*<num> Number: (\S+)\n<title> (.*)\n\n<desc> Description:\n(.*)\n\n</top>"
+        entries = [(unquote(name), *texts) for name, *texts in re.findall(topic, classic)]
+        assert entries == [(name, text, text) for name, text in topics]
         questions += topics
     texts = [(unquote(name), text) for name, text in _rows(folder / "collection.tsv")]
     return texts, questions, {split: _trec_qrels(folder, split) for split in SPLITS}
@@ -73,33 +72,27 @@ def colbert(folder: Path) -> tuple[Pairs, Pairs, dict[str, Pairs]]:
     assert [row[0] for row in collection] == [row[0] for row in names] == list(map(str, range(len(names))))
     passages, queries = (dict(_rows(folder / f"{kind}_ids.tsv")) for kind in ("passage", "query"))
     texts = [(unquote(name), row[1]) for (_, name), row in zip(names, collection, strict=True)]
-    questions = [
-        (unquote(queries[query]), text) for split in SPLITS for query, text in _rows(folder / f"queries.{split}.tsv")
-    ]
-    labels = {
-        split: [
-            ((unquote(queries[query]), unquote(passages[passage])), int(label))
-            for query, _, passage, label in _rows(folder / f"qrels.{split}.tsv")
-        ]
-        for split in SPLITS
-    }
+    questions, labels = [], {}
+    for split in SPLITS:
+        questions += [(unquote(queries[query]), text) for query, text in _rows(folder / f"queries.{split}.tsv")]
+        qrels = _rows(folder / f"qrels.{split}.tsv")
+        rows = [(queries[query], passages[passage], label) for query, _, passage, label in qrels]
+        labels[split] = [((unquote(query), unquote(passage)), int(label)) for query, passage, label in rows]
     return texts, questions, labels
 
 
 def mteb_layout(folder: Path) -> tuple[Pairs, Pairs, dict[str, Pairs]]:
     loaded = {config: _loaded(folder, config) for config in mteb.CONFIGS}
-    for config, found in loaded.items():
-        assert list(found) == (list(SPLITS) if config == "default" else [config])
-        assert all(split.features.arrow_schema.remove_metadata() == mteb.CONFIGS[config] for split in found.values())
+    for config, entries in loaded.items():
+        assert list(entries) == (list(SPLITS) if config == "default" else [config])
+        assert all(split.features.arrow_schema.remove_metadata() == mteb.CONFIGS[config] for split in entries.values())
     corpus = loaded["corpus"]["corpus"].to_list()
     assert {row["title"] for row in corpus} == {""}
-    texts, questions = (
-        [(row["_id"], row["text"]) for row in rows] for rows in (corpus, loaded["queries"]["queries"].to_list())
-    )
-    labels = {
-        split: [((row["query-id"], row["corpus-id"]), row["score"]) for row in rows.to_list()]
-        for split, rows in loaded["default"].items()
-    }
+    texts = [(row["_id"], row["text"]) for row in corpus]
+    questions = [(row["_id"], row["text"]) for row in loaded["queries"]["queries"]]
+    labels = {}
+    for split, rows in loaded["default"].items():
+        labels[split] = [((row["query-id"], row["corpus-id"]), row["score"]) for row in rows]
     return texts, questions, labels
 
 
@@ -153,9 +146,9 @@ def test_each_passage_question_and_label_is_there_once(out: Path, truth: SimpleN
     if questions is not None:
         assert sorted(questions) == sorted((one, shown(text)) for one, text in truth.questions.items())
     assert list(labels) == list(SPLITS)
-    for split, found in labels.items():
+    for split, entries in labels.items():
         expected = [((truth.owner[one], one), label) for one, label in truth.labels.items()]
-        assert found == [row for row in expected if truth.split[row[0][0]] == split]
+        assert entries == [row for row in expected if truth.split[row[0][0]] == split]
 
 
 def test_squad_has_the_valid_answers_of_each_question(out: Path, truth: SimpleNamespace) -> None:
@@ -183,10 +176,9 @@ def test_ranges_and_shards_do_not_change_what_is_written(awkward, out: Path, tmp
     export(awkward, formats, tmp_path)
     for name in ("beir/corpus.jsonl", "trec/collection.tsv", "beir/qrels/train.tsv"):
         assert (tmp_path / name).read_bytes() == (out / name).read_bytes()
-    assert {name: [path.name for path in sorted((tmp_path / name / "corpus").iterdir())] for name in formats[2:]} == {
-        "pyserini": ["docs-00000.jsonl", "docs-00001.jsonl"],
-        "mteb": ["corpus-00000-of-00002.parquet", "corpus-00001-of-00002.parquet"],
-    }
+    shards = {"pyserini": "docs-0000{}.jsonl", "mteb": "corpus-0000{}-of-00002.parquet"}
+    for name, shard in shards.items():
+        assert {path.name for path in (tmp_path / name / "corpus").iterdir()} == {shard.format(0), shard.format(1)}
     assert pyserini(tmp_path / "pyserini") == pyserini(out / "pyserini")
     assert mteb_layout(tmp_path / "mteb") == mteb_layout(out / "mteb")
 

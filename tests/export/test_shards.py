@@ -18,12 +18,8 @@ FEW_QUESTIONS = {"human-coverage": "a test"}
 def test_releases_and_exports_have_the_same_bytes_whatever_the_number_of_shards(tmp_path: Path, monkeypatch) -> None:
     # Nothing was run: the tables are made by hand.
     pipeline = SimpleNamespace(runs=[], settings=tiny.settings(), live_reviews=table_of("reviews", []))
-    provenance = {
-        "settings": tiny.settings().model_dump(mode="json"),
-        "fingerprints": {},
-        "sources": [],
-        "program_version": "1",
-    }
+    settings = tiny.settings().model_dump(mode="json")
+    provenance = {"settings": settings, "fingerprints": {}, "sources": [], "program_version": "1"}
     for module in ("quit.release.create", "quit.dataset.workspace"):
         monkeypatch.setattr(f"{module}.provenance_of", lambda workspace, pipeline: provenance)
     formats = [name for name in FORMATS if name not in ("release-json", "paper-index")]  # these two want five hints
@@ -36,6 +32,6 @@ def test_releases_and_exports_have_the_same_bytes_whatever_the_number_of_shards(
         create(pipeline, "v1", tmp_path / f"release{shards}", waivers=FEW_QUESTIONS)
         export(export_tables_of(workspace, pipeline), formats, tmp_path / f"exports{shards}", fine_tuning=partial)
     assert parts[1] == 1 and parts[4] >= 3  # a shard without labels has no part
-    for made in ("release", "exports"):
-        one, four = files_of(tmp_path / f"{made}1"), files_of(tmp_path / f"{made}4")
-        assert one == four and len(one) >= 12, made
+    for kind in ("release", "exports"):
+        one, four = files_of(tmp_path / f"{kind}1"), files_of(tmp_path / f"{kind}4")
+        assert one == four and len(one) >= 12, kind

@@ -12,8 +12,8 @@ QUESTION = "Which country is meant?"
 
 
 def test_instruments_on_their_own() -> None:
-    found = quit.find_leaks(QUESTION, ["Lesotho"], ["It pays in Lesotho maloti.", "It has mountains."])
-    assert [leak.span for leak in found[0]] == ["Lesotho"] and not found[1]
+    leaks = quit.find_leaks(QUESTION, ["Lesotho"], ["It pays in Lesotho maloti.", "It has mountains."])
+    assert [leak.span for leak in leaks[0]] == ["Lesotho"] and not leaks[1]
     hints = ["It lies inside South Africa.", "It exists."]
     values = quit.convergence(QUESTION, "Lesotho", hints, ["Andorra", "Bhutan"])
     assert len(values) == 2 and all(0 <= value <= 1 for value in values)
@@ -22,7 +22,7 @@ def test_instruments_on_their_own() -> None:
     assert quit.judge(QUESTION, ["Lesotho"], "LESOTHO.").basis == "exact"
     assert quit.judge(QUESTION, ["Lesotho"], "Andorra").verdict.correct is False
     assert quit.judge(QUESTION, "Lesotho", "Lesotho").verdict.correct, "one text is a list of one, not of its letters"
-    assert quit.find_leaks(QUESTION, "Lesotho", "It pays in Lesotho maloti.")[0] == found[0]
+    assert quit.find_leaks(QUESTION, "Lesotho", "It pays in Lesotho maloti.")[0] == leaks[0]
     assert quit.passages("abc") == {"0": "abc"}
 
 
@@ -42,9 +42,9 @@ def test_runs_are_evaluated_as_trec_eval_does(tmp_path: Path) -> None:
 
     run = {"q1": {"d1": 3.0, "d2": 2.5, "d3": 1.0}, "q2": {"d9": 1.0, "d4": 0.5}}
     qrels = {"q1": {"d2": 2, "d3": 1, "d8": 1}, "q2": {"d4": 1}}
-    lines = [f"{q} Q0 {d} 0 {s} x\n" for q, found in run.items() for d, s in found.items()]
+    lines = [f"{q} Q0 {d} 0 {s} x\n" for q, hits in run.items() for d, s in hits.items()]
     (tmp_path / "run").write_text("".join(lines))
-    (tmp_path / "qrels").write_text("".join(f"{q} 0 {d} {v}\n" for q, found in qrels.items() for d, v in found.items()))
+    (tmp_path / "qrels").write_text("".join(f"{q} 0 {d} {v}\n" for q, hits in qrels.items() for d, v in hits.items()))
     ours = quit.evaluate_run(tmp_path / "run", tmp_path / "qrels", ["MRR@10", "Recall@10"])
     assert ours == quit.evaluate_run(run, qrels, ["MRR@10", "Recall@10"])
     theirs = pytrec_eval.RelevanceEvaluator(qrels, {"recip_rank", "recall.10"}).evaluate(run)

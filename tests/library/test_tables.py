@@ -42,13 +42,12 @@ def test_the_view_of_passages_has_what_passages_gives(tmp_path: Path) -> None:
     release = quit.open(small.freeze(tmp_path / "v1", small.rows()).path)
     for split in ("train", "dev", "test"):
         rows = _sorted_passages(release.passages(split).read_all())
-        assert rows and rows == _sorted_passages(
-            release.sql(f"SELECT * FROM labelled_passages WHERE split = '{split}'")
-        )
+        view = release.sql(f"SELECT * FROM labelled_passages WHERE split = '{split}'")
+        assert rows and rows == _sorted_passages(view)
     one = release.passages().read_all().to_pylist()[-1]
-    told = release.question(one["question_id"])
-    assert one["question"] == told["question"]["question"]
-    assert one["text"] in {passage["text"] for passage in told["passages"]}
+    life = release.question(one["question_id"])
+    assert one["question"] == life["question"]["question"]
+    assert one["text"] in {passage["text"] for passage in life["passages"]}
     count = call_quit("query", "-w", tmp_path / "v1", "--csv", "SELECT count(text) AS texts FROM labelled_passages")
     assert count.stdout.split() == ['"texts"', str(len(release.arrow("labels")))]
 
@@ -62,9 +61,8 @@ def test_jobs_do_what_their_commands_do(workspace: Workspace, tmp_path: Path) ->
     assert again == {"path": release.facts["path"], "content_id": release.facts["content_id"], "new": False}
     assert release.facts["new"] and release["labels"].num_rows == tables["labels"].num_rows
     ours = release.export("csv", tmp_path / "ours", progress=False)
-    theirs = call_quit(
-        "export", "--release", release.facts["path"], "-f", "csv", "--out", tmp_path / "theirs", "--json"
-    )
+    command = ("export", "--release", release.facts["path"], "-f", "csv", "--out", tmp_path / "theirs", "--json")
+    theirs = call_quit(*command)
     assert ours["formats"] == json.loads(theirs.stdout)["formats"] and ours["formats"][0]["files"]
     page = tables.report(progress=False).read_bytes()
     assert call_quit("report", "-w", workspace.path, "--quiet").returncode == 0

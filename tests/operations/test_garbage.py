@@ -35,9 +35,8 @@ def test_what_is_old_goes_and_everything_else_stays(workspace) -> None:
     reader = _old(workspace, "read:minilm-late", "00bb", 2)
     half = _old(workspace, "judge", "00cc", 1, complete=False)
     folders = unused(workspace)
-    assert {(tables.run, tables.fingerprint, tables.complete) for tables in folders} == {
-        ("rank", "00aa", True), ("read_minilm-late", "00bb", True), ("judge", "00cc", False)
-    }  # fmt: skip
+    runs = {(tables.run, tables.fingerprint, tables.complete) for tables in folders}
+    assert runs == {("rank", "00aa", True), ("read_minilm-late", "00bb", True), ("judge", "00cc", False)}
     size = sum(path.stat().st_size for folder in (old, reader, half) for path in folder.rglob("*") if path.is_file())
     assert sum(tables.bytes for tables in folders) == size
     assert collect(workspace, folders) == size

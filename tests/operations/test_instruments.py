@@ -105,8 +105,8 @@ def test_equivalence_takes_the_best_gold_answer(models: Models, tmp_path: Path) 
 
 
 def test_containment_is_of_whole_words(models: Models, tmp_path: Path) -> None:
-    said = [("It was Paul Anka, surely.", 1), ("Pauline", 0), ("paul anka's band", 0), ("", 0)]
-    figures = instruments.equivalence(_pairs(tmp_path / "p", *((["Paul Anka"], *row) for row in said)), models)
+    replies = [("It was Paul Anka, surely.", 1), ("Pauline", 0), ("paul anka's band", 0), ("", 0)]
+    figures = instruments.equivalence(_pairs(tmp_path / "p", *((["Paul Anka"], *row) for row in replies)), models)
     assert (figures["exact_match_accuracy"], figures["containment_accuracy"]) == (0.75, 1.0)
 
 
@@ -121,14 +121,10 @@ def _typed_source(path: Path, *types: tuple[str, str, str]) -> SourceRef:
 
 def test_agreement_with_a_sources_own_types(models: Models, tmp_path: Path) -> None:
     when, untyped = "When was Mozart born ?", ("Who wrote it ?", "", "")
-    source = _typed_source(
-        tmp_path / "typed.jsonl",
-        ("What city hosts the Central Station ?", "LOC:LOCATION", "city:City"),
-        (when, "NUM:NUMERIC", "count:Count"),
-        ("When was Bach born ?", "NUM:NUMERIC", "count:Count"),
-        ("When was Liszt born ?", "OTH:OTHER", "date:Date"),
-        untyped,
-    )
+    count = ("NUM:NUMERIC", "count:Count")
+    central = ("What city hosts the Central Station ?", "LOC:LOCATION", "city:City")
+    others = ((when, *count), ("When was Bach born ?", *count), ("When was Liszt born ?", "OTH:OTHER", "date:Date"))
+    source = _typed_source(tmp_path / "typed.jsonl", central, *others, untyped)
     figures = instruments.question_type_agreement(source, models)
     assert (figures["n"], figures["coarse_agreement"], figures["fine_agreement"]) == (4, 0.75, 0.5)
     assert (figures["outside_taxonomy"], figures["coarse_agreement_in_taxonomy"]) == (1, 1.0)
@@ -139,19 +135,18 @@ def test_agreement_with_a_sources_own_types(models: Models, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ('{"hint": "x", "answer": "y"}', "'leaks' is missing"),
         ('{"hint": "x", "leaks": true}', "line 1: expected answer"),
         ('{"hint": "x", "answer": "y", "leaks": "maybe"}', "true or false"),
-        ("{", "line 1: no JSON"),
         ("", "is empty"),
     ],
 )
-def test_bad_cases_are_named_by_line(models: Models, tmp_path: Path, line: str, said: str) -> None:
+def test_bad_cases_are_named_by_line(models: Models, tmp_path: Path, line: str, message: str) -> None:
     path = tmp_path / "cases.jsonl"
     path.write_text(line + "\n")
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         instruments.leakage(path, models, Settings())
 
 

@@ -71,9 +71,7 @@ def test_a_plan_keeps_the_overrides_that_a_build_would_keep(source, tmp_path, mo
     opened = Workspace.create(tmp_path / "W")
     opened.set_build({"sources": [f"jsonl:{source}"], "profile": "embedded", "overrides": ["run.shards=7"]})
     seen = []
-    monkeypatch.setattr(
-        "quit.operations.plan.plan", lambda pipeline, **given: seen.append(pipeline) or plan(pipeline, **given)
-    )
+    monkeypatch.setattr("quit.operations.plan.plan", lambda pipeline, **more: seen.append(pipeline) or plan(pipeline))
     assert call_quit("plan", "-w", str(tmp_path / "W"), "--json", *more).returncode == 0
     assert seen[0].settings.run.shards == (3 if "--set" in more else 7)
 
@@ -88,7 +86,7 @@ def test_a_model_without_prices_has_no_cost_and_the_total_says_so(source: Path, 
 
 
 @pytest.mark.parametrize(
-    ("given", "code", "said"),
+    ("words", "code", "message"),
     [
         ("-s S -p paper", 4, "models.bem_revision"),
         ("-s S -p paper --set leakage.method=full", 4, "difficulty.corpus"),
@@ -96,9 +94,9 @@ def test_a_model_without_prices_has_no_cost_and_the_total_says_so(source: Path, 
         ("", 3, "at least one source (--source, sources=): starter"),
     ],
 )
-def test_what_a_build_refuses_a_plan_refuses(given: str, code: int, said: str, source: Path, tmp_path: Path) -> None:
-    words = [f"jsonl:{source}" if word == "S" else word for word in given.split()]
-    build, plan = (call_quit(command, "-w", str(tmp_path / "W"), *words) for command in ("build", "plan"))
-    assert plan.returncode == build.returncode == code and said in plan.stderr
+def test_what_a_build_refuses_a_plan_refuses(words: str, code: int, message: str, source: Path, tmp_path: Path) -> None:
+    arguments = [f"jsonl:{source}" if word == "S" else word for word in words.split()]
+    build, plan = (call_quit(command, "-w", str(tmp_path / "W"), *arguments) for command in ("build", "plan"))
+    assert plan.returncode == build.returncode == code and message in plan.stderr
     assert code == 3 or not (tmp_path / "W").exists()
     assert plan.stderr.splitlines()[-1] == build.stderr.splitlines()[-1]

@@ -72,8 +72,8 @@ def test_others_need_not_be_there_yet_and_another_model_is_only_told(source: Pat
         first.models = answer or first.models
         look_ahead(_pipeline(source, first.base_url, ABSENT))
         assert first.looks == 1 and not first.requests
-    told = f"{first.base_url} does not list org/a, which a needs; it lists rude."
-    assert notes == ([] if answer else [told])  # a server without a list of models is there
+    notes_of_origin = f"{first.base_url} does not list org/a, which a needs; it lists rude."
+    assert notes == ([] if answer else [notes_of_origin])  # a server without a list of models is there
 
 
 @pytest.mark.parametrize("kept", [0, 1, 2])
@@ -96,8 +96,8 @@ def test_replies_of_another_server_are_told(source: Path, notes: list[str], orig
         pipeline = _pipeline(source, server.base_url)
         _keep(pipeline, 2, origin or server.base_url)
         look_ahead(pipeline)
-    told = [line for line in notes if line.startswith(f"6 kept replies of org/a come from {origin}, 20")]
-    assert notes == told and len(told) == (origin is not None)
+    notes_of_origin = [line for line in notes if line.startswith(f"6 kept replies of org/a come from {origin}, 20")]
+    assert notes == notes_of_origin and len(notes_of_origin) == (origin is not None)
 
 
 @pytest.mark.slow
@@ -113,8 +113,8 @@ def test_a_server_that_moved_is_told_and_fresh_replies_make_the_tables_again(sou
     profile.write_text("\n".join(["description = 'rude'", *map(str.strip, text.splitlines())]))
 
     def build(place: str, *more: str, **variables: str) -> str:
-        asked = () if "--fresh-replies" in more else ("-p", str(profile), "-s", f"jsonl:{source}")
-        done = call_quit("build", "-w", str(tmp_path / place), *asked, *more, **variables)
+        options = () if "--fresh-replies" in more else ("-p", str(profile), "-s", f"jsonl:{source}")
+        done = call_quit("build", "-w", str(tmp_path / place), *options, *more, **variables)
         assert done.returncode == 0, done.stderr
         return done.stderr
 
@@ -124,19 +124,19 @@ def test_a_server_that_moved_is_told_and_fresh_replies_make_the_tables_again(sou
 
     with RudeServer(reply=lambda _: "Rome") as old, RudeServer(reply=lambda _: "Oslo") as new:
         assert "come from" not in build("A", QUIT_BASE_URL=old.base_url)
-        asked = len(old.requests)
-        told = build("B", QUIT_BASE_URL=new.base_url)
-        assert told.count(f"{asked} kept replies of rude come from {old.base_url}, ") == 1
+        requests = len(old.requests)
+        notes_of_origin = build("B", QUIT_BASE_URL=new.base_url)
+        assert notes_of_origin.count(f"{requests} kept replies of rude come from {old.base_url}, ") == 1
         assert answers("B") == ["Rome"] and not new.requests
         failed = call_quit("build", "-w", str(tmp_path / "B"), "--fresh-replies", QUIT_BASE_URL=ABSENT)
         assert failed.returncode == ServerError.exit_code and answers("B") == ["Rome"], "nothing is deleted in vain"
-        assert f"{asked} kept replies deleted" in build("B", "--fresh-replies", QUIT_BASE_URL=new.base_url)
-        assert answers("B") == ["Oslo"] and len(new.requests) == asked and len(old.requests) == asked
+        assert f"{requests} kept replies deleted" in build("B", "--fresh-replies", QUIT_BASE_URL=new.base_url)
+        assert answers("B") == ["Oslo"] and len(new.requests) == requests and len(old.requests) == requests
         assert answers("A") == ["Rome"]
     status = json.loads(call_quit("status", "-w", str(tmp_path / "B"), "--json").stdout)
-    assert status["origins"] == {"r": {old.base_url: asked, new.base_url: asked}}
-    assert f"r: {asked} from" in call_quit("status", "-w", str(tmp_path / "B")).stdout
+    assert status["origins"] == {"r": {old.base_url: requests, new.base_url: requests}}
+    assert f"r: {requests} from" in call_quit("status", "-w", str(tmp_path / "B")).stdout
     done = call_quit("export", "-w", str(tmp_path / "A"), "--format", "huggingface", "--out", str(tmp_path / "out"))
     assert done.returncode == 0, done.stderr
     card = (tmp_path / "out" / "huggingface" / "README.md").read_text(encoding="utf-8")
-    assert f"`r`: {asked} replies from {old.base_url}." in card
+    assert f"`r`: {requests} replies from {old.base_url}." in card

@@ -17,11 +17,11 @@ def question(question_id: str, answers: list[str], right: dict[str, str], keys: 
     last reader says ``Atlantis`` to both hints in order. ``keys``: other names of subsets."""
     subsets: dict[str, dict] = {}
     for subset, permutation in PLACES:
-        given = dict.fromkeys((*LABELERS, *READERS), "NO ANSWER")
-        given["qwen-3-4b"] = right.get(permutation, "NO ANSWER")
+        replies = dict.fromkeys((*LABELERS, *READERS), "NO ANSWER")
+        replies["qwen-3-4b"] = right.get(permutation, "NO ANSWER")
         if permutation == "01":
-            given["qwen-3-8b"] = "Atlantis"
-        subsets.setdefault((keys or {}).get(subset, subset), {})[permutation] = given
+            replies["qwen-3-8b"] = "Atlantis"
+        subsets.setdefault((keys or {}).get(subset, subset), {})[permutation] = replies
     hints = [{"hint": f"First of {question_id}."}, {"hint": "Secönd\u2028one."}]
     about = {"id": question_id, "question": f"What is {question_id}?", "answers": answers}
     return {**about, "hints": hints, "subsets": subsets}

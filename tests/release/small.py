@@ -21,7 +21,11 @@ from tests.rows import table_of
 
 READERS = (ReaderInfo("one", "labeler", "one@1", "embedded"), ReaderInfo("two", "reader", "two@1", "embedded"))
 SPLIT = {"q1": "train", "q2": "dev", "q3": "test"}
-ASKED = {"q1": "Which river runs through Cairo?", "q2": "Who painted Guernica?", "q3": "What is the capital of Peru?"}
+QUESTIONS = {
+    "q1": "Which river runs through Cairo?",
+    "q2": "Who painted Guernica?",
+    "q3": "What is the capital of Peru?",
+}
 GOLD = {"q1": "Nile", "q2": "Picasso", "q3": "Lima"}
 HINTS = {
     "q1": ["It flows north.", "It is very long."],
@@ -35,35 +39,34 @@ Rows = dict[str, list[dict[str, Any]]]
 def rows() -> Rows:
     """Return the rows of every table, with the columns that tests are about. The labeler is right (label 2) on passages
     that begin with hint 0, the reader never."""
-    made: Rows = {name: [] for name in (*TABLES, "answers/one", "answers/two")}
+    data: Rows = {name: [] for name in (*TABLES, "answers/one", "answers/two")}
     for one, split in SPLIT.items():
         key = {"question_id": one}
-        made["splits"].append({**key, "parametric": split == "train", "split": split})
-        made["questions"].append({**key, "question": ASKED[one], "answers": [GOLD[one]]})
-        made["descriptions"].append({**key, "difficulty": 0.1})
+        data["splits"].append({**key, "parametric": split == "train", "split": split})
+        data["questions"].append({**key, "question": QUESTIONS[one], "answers": [GOLD[one]]})
+        data["descriptions"].append({**key, "difficulty": 0.1})
         for place, text in enumerate(HINTS[one]):
             hint = {**key, "hint_id": f"{one}-h0{place}", "hint": text}
-            made["hints"].append({**hint, "position": place})
-            made["ranked_hints"].append({**hint, "rank": place, "selected": True})
+            data["hints"].append({**hint, "position": place})
+            data["ranked_hints"].append({**hint, "rank": place, "selected": True})
         for permutation in PERMUTATIONS:
             right, passage = permutation.startswith("0"), {**key, "permutation": permutation}
-            made["passages"].append({**passage, "subset": "".join(sorted(permutation)), "hints": len(permutation)})
-            made["labels"].append({**passage, "label": 2 if right else 1, "labelers": ["one"] if right else []})
+            data["passages"].append({**passage, "subset": "".join(sorted(permutation)), "hints": len(permutation)})
+            data["labels"].append({**passage, "label": 2 if right else 1, "labelers": ["one"] if right else []})
             for reader, answer in (("one", GOLD[one] if right else "Wrong"), ("two", "NO ANSWER")):
-                made[f"answers/{reader}"].append(
-                    {**passage, "reader": reader, "answer": answer, "raw": answer, "producer": f"{reader}@1"}
-                )
-        made["valid_answers"].append({**key, "answer": GOLD[one], "answer_key": GOLD[one].lower(), "origin": "gold"})
+                reply = {"reader": reader, "answer": answer, "raw": answer, "producer": f"{reader}@1"}
+                data[f"answers/{reader}"].append({**passage, **reply})
+        data["valid_answers"].append({**key, "answer": GOLD[one], "answer_key": GOLD[one].lower(), "origin": "gold"})
         for answer, correct, basis in ((GOLD[one], True, "exact"), ("Wrong", False, "model")):
             verdict = {"answer": answer, "answer_key": answer.lower(), "correct": correct, "basis": basis}
-            made["verdicts"].append({**key, **verdict})
-    return made
+            data["verdicts"].append({**key, **verdict})
+    return data
 
 
-def write(folder: Path, made: Rows) -> TableFiles:
+def write(folder: Path, data: Rows) -> TableFiles:
     """Write the tables as Parquet, by Arrow alone."""
     parts = {}
-    for name, table in tables(made).items():
+    for name, table in tables(data).items():
         path = folder / "tables" / f"{name}.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(table, path)
@@ -71,10 +74,10 @@ def write(folder: Path, made: Rows) -> TableFiles:
     return TableFiles(parts)
 
 
-def tables(made: Rows) -> dict[str, pa.Table]:
+def tables(data: Rows) -> dict[str, pa.Table]:
     """Return the rows as Arrow tables; those of answers, which hold their texts, by number."""
     by_name = {}
-    for name, rows in made.items():
+    for name, rows in data.items():
         table, _, reader = name.partition("/")
         if reader:
             texts = ("question_id", "permutation", "reader", "answer", "raw", "producer", "ended")
@@ -91,9 +94,9 @@ def settings(**release: Any):
     return parse({"convergence": {"hints": 2}, "release": release})
 
 
-def subject(folder: Path, made: Rows, **release: Any) -> Subject:
+def subject(folder: Path, data: Rows, **release: Any) -> Subject:
     """Return the tables as what gates check."""
-    return Subject(write(folder, made), READERS, settings(**release))
+    return Subject(write(folder, data), READERS, settings(**release))
 
 
 def describe(folder: Path, facts: dict[str, Any]) -> Release:
@@ -103,14 +106,14 @@ def describe(folder: Path, facts: dict[str, Any]) -> Release:
     return open_release(folder)
 
 
-def freeze(folder: Path, made: Rows, name: str = "v1", beside: dict[str, Any] | None = None, **content: Any) -> Release:
+def freeze(folder: Path, data: Rows, name: str = "v1", beside: dict[str, Any] | None = None, **content: Any) -> Release:
     """Return the tables as a release, described by hand; ``beside``: facts beside the content."""
     tables = {
         table: {"file": path.relative_to(folder).as_posix(), "sha256": file_checksum(path),
                 "bytes": path.stat().st_size, "rows": pq.read_metadata(path).num_rows}
-        for table, [path] in write(folder, made).parts.items()
+        for table, [path] in write(folder, data).parts.items()
     }  # fmt: skip
-    splits = [row["split"] for row in made["splits"]]
+    splits = [row["split"] for row in data["splits"]]
     content = {
         "settings": {"convergence": {"hints": 2}, "split": {"near_duplicate": 0.8},
                      "review": {"splits": ["dev", "test"]}, "release": {}},
@@ -130,8 +133,8 @@ def freeze(folder: Path, made: Rows, name: str = "v1", beside: dict[str, Any] | 
     return describe(folder, {**facts, "content": content, **(beside or {})})
 
 
-def without(made: Rows, question: str) -> Rows:
+def without(data: Rows, question: str) -> Rows:
     """Return the tables without a question."""
     return {
-        name: [row for row in some if row.get("question_id") != question] for name, some in copy.deepcopy(made).items()
+        name: [row for row in some if row.get("question_id") != question] for name, some in copy.deepcopy(data).items()
     }

@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -24,7 +23,7 @@ from quit.release.create import create, subject_of_release
 from quit.release.gates import check, with_release_settings
 from tests.comparing import files_of
 from tests.conftest import ROOT, call_quit
-from tests.processes import until
+from tests.processes import paused, until
 
 pytestmark = pytest.mark.slow
 
@@ -41,7 +40,7 @@ def test_the_same_workspace_gives_the_same_bytes_wherever_it_lies(workspace, bui
     assert str(tmp_path) not in (one.path / "release.json").read_text()
     again = create(last_build(workspace), "v1")
     assert not again.new and again.release.content_id == one.content_id
-    assert [found.name for found in releases_of(workspace)] == ["v1"]
+    assert [release.name for release in releases_of(workspace)] == ["v1"]
     assert sorted(os.listdir(workspace.path / "releases")) == ["v1"]
 
 
@@ -56,19 +55,19 @@ def test_a_release_holds_what_the_workspace_holds_and_exports_alike(workspace: W
     export(export_tables_of_release(release.path), formats, tmp_path / "a")
     export(export_tables_of(workspace, last_build(workspace)), formats, tmp_path / "b")
     one, two = files_of(tmp_path / "a"), files_of(tmp_path / "b")
-    told = {f"huggingface/{name}" for name in ("README.md", "croissant.json", "manifest.json", "settings.json")}
-    told.add("release-json/manifest.json")  # all of these name the release
-    assert one.keys() == two.keys() and {name for name in one if one[name] != two[name]} == told
+    of_release = {f"huggingface/{name}" for name in ("README.md", "croissant.json", "manifest.json", "settings.json")}
+    of_release.add("release-json/manifest.json")  # all of these name the release
+    assert one.keys() == two.keys() and {name for name in one if one[name] != two[name]} == of_release
 
 
 def test_the_card_of_the_build_is_in_the_release_and_no_part_of_its_content(workspace: Workspace) -> None:
     plain = _create(workspace, "v1")
     build = workspace.build or {}
     workspace.set_build({**build, "overrides": [*build["overrides"], 'card.name="Rivers"', "card.licence=mit"]})
-    said = _create(workspace, "v2")
-    assert said.facts["card"] == {"name": "Rivers", "licence": "mit"} and "card" not in plain.facts
-    assert said.content_id == plain.content_id
-    assert card_of_release(said.path).name == "Rivers" and card_of_release(plain.path).given == {}
+    named = _create(workspace, "v2")
+    assert named.facts["card"] == {"name": "Rivers", "licence": "mit"} and "card" not in plain.facts
+    assert named.content_id == plain.content_id
+    assert card_of_release(named.path).name == "Rivers" and card_of_release(plain.path).given == {}
     again = create(last_build(workspace), "v1")
     assert not again.new and again.note == "The release keeps the card of its build; use quit export --card FILE."
     assert create(last_build(workspace), "v2").note == "" and "card" not in again.release.facts
@@ -80,10 +79,10 @@ def test_gates_refuse_and_a_waiver_is_written_down(workspace: Workspace) -> None
     with pytest.raises(GateError, match="human-coverage"):
         create(pipeline, "v1", settings=strict)
     assert not (workspace.path / "releases" / "v1").exists()
-    made = create(pipeline, "v1", settings=strict, waivers={"human-coverage": "a trial"}).release
-    waivers = {gate["gate"]: gate["waiver"] for gate in made.facts["gates"] if gate["waiver"]}
+    release = create(pipeline, "v1", settings=strict, waivers={"human-coverage": "a trial"}).release
+    waivers = {gate["gate"]: gate["waiver"] for gate in release.facts["gates"] if gate["waiver"]}
     assert waivers == {"human-coverage": "a trial"}
-    assert [one.gate for one in check(subject_of_release(made)) if one.state != "passed"] == ["human-coverage"]
+    assert [one.gate for one in check(subject_of_release(release)) if one.state != "passed"] == ["human-coverage"]
 
 
 def test_targets_that_must_not_be_overwritten(workspace: Workspace, tmp_path: Path) -> None:
@@ -100,40 +99,24 @@ def test_targets_that_must_not_be_overwritten(workspace: Workspace, tmp_path: Pa
     assert (tmp_path / "full" / "mine.txt").read_text() == "x"
 
 
-SCRIPT = """
-import sys
-from quit.engine.planning import last_build
-from quit.release.create import create
-from quit.engine.workspace import Workspace
-create(last_build(Workspace.open(sys.argv[1])), "v1")
-"""
-
-
 def test_a_killed_create_leaves_nothing_that_looks_complete(workspace: Workspace) -> None:
-    partial = workspace.path / "releases" / ".v1.partial"
-    process = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, str(workspace.path)], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}
-    )
-    until(lambda: sum(1 for _ in partial.rglob("*.parquet")) >= 8, process)
+    marker = workspace.path.parent / "running"
+    command = ("release", "create", "-w", str(workspace.path), "--name", "v1")
+    arguments = paused("quit.release.create", "write_json", marker, *command)
+    process = subprocess.Popen([sys.executable, *arguments], cwd=ROOT)
+    until(marker.exists, process)
     process.kill()
-    assert process.wait() == -signal.SIGKILL, "it ended before it could be killed"
-    assert partial.exists() and releases_of(workspace) == []
+    process.wait()
+    assert (workspace.path / "releases" / ".v1.partial").exists() and releases_of(workspace) == []
     verify(_create(workspace, "v1").path)
     assert sorted(os.listdir(workspace.path / "releases")) == ["v1"]
 
 
-def test_the_command_line_from_check_to_diff(workspace: Workspace, tmp_path: Path) -> None:
-    call = call_quit
+def test_what_the_commands_say_of_a_gate_and_of_a_release_that_is_there(workspace: Workspace) -> None:
     where = ["-w", str(workspace.path)]
-    assert call("release", "check", *where, "--set", "release.human_coverage=0.5").returncode == 8
-    assert call("release", "create", *where, "--name", "v1").returncode == 0
-    assert "nothing to do" in call("release", "create", *where, "--name", "v1").stdout
-    path = workspace.path / "releases" / "v1"
-    assert call("release", "verify", str(path)).returncode == 0
-    [row] = json.loads(call("release", "list", *where, "--json").stdout)
-    assert row["name"] == "v1"
-    shown = call("release", "show", str(path)).stdout
-    assert re.search(r"passages that hold an answer( +0\.0000)+\n", shown)
-    assert "The content is the same." in call("release", "diff", str(path), str(path)).stdout
-    done = call("export", "--release", str(path), "--format", "release-json", "--out", str(tmp_path / "out"))
-    assert done.returncode == 0, done.stderr
+    assert call_quit("release", "check", *where, "--set", "release.human_coverage=0.5").returncode == 8
+    assert call_quit("release", "create", *where, "--name", "v1").returncode == 0
+    assert "nothing to do" in call_quit("release", "create", *where, "--name", "v1").stdout
+    [row] = json.loads(call_quit("release", "list", *where, "--json").stdout)
+    shown = call_quit("release", "show", str(workspace.path / "releases" / "v1")).stdout
+    assert row["name"] == "v1" and re.search(r"passages that hold an answer( +0\.0000)+\n", shown)

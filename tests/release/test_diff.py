@@ -13,20 +13,20 @@ from tests.release import small
 
 def _changed() -> small.Rows:
     """q1 leaves by review, q3 moves to dev, an answer of q2 is accepted by review: its passages 1 and 10 rise."""
-    made = small.without(small.rows(), "q1")
-    made["splits"][1]["split"] = "dev"
-    for row in made["labels"]:
+    rows = small.without(small.rows(), "q1")
+    rows["splits"][1]["split"] = "dev"
+    for row in rows["labels"]:
         if row["question_id"] == "q2" and row["permutation"].startswith("1"):
             row["label"], row["labelers"] = 2, ["one"]
-            made["changes"].append({"question_id": "q2", "change": "label", "permutation": row["permutation"],
+            rows["changes"].append({"question_id": "q2", "change": "label", "permutation": row["permutation"],
                 "before": 1, "after": 2, "reviews": ["r"], "reason": "'Wrong' accepted by 2 of 2"})  # fmt: skip
-    made["valid_answers"].append({"question_id": "q2", "answer": "Wrong", "answer_key": "wrong"})
+    rows["valid_answers"].append({"question_id": "q2", "answer": "Wrong", "answer_key": "wrong"})
     accepted = {"answer": "Wrong", "reviews": ["r"], "reason": "'Wrong' accepted by 2 of 2"}
-    made["changes"] += [
+    rows["changes"] += [
         {"question_id": "q2", "change": "answer_added", **accepted},
         {"question_id": "q1", "change": "question_removed", "reviews": ["s"], "reason": "flagged leak by 1 of 1"},
     ]
-    return made
+    return rows
 
 
 def _diff(folder: Path, before: small.Rows, after: small.Rows, **content: str):
@@ -37,43 +37,35 @@ def _diff(folder: Path, before: small.Rows, after: small.Rows, **content: str):
 
 
 def test_every_change_by_hand_is_told_once_with_its_reason(tmp_path: Path) -> None:
-    made = _diff(tmp_path, small.rows(), _changed(), program_version="0.2.0")
-    assert not made.same and not made.added and not made.passages and not made.answers_removed
-    [gone] = made.removed
+    changes = _diff(tmp_path, small.rows(), _changed(), program_version="0.2.0")
+    assert not changes.same and not changes.added and not changes.passages and not changes.answers_removed
+    [gone], [moved], [answer] = changes.removed, changes.moved, changes.answers_added
+    reason = "review: 'Wrong' accepted by 2 of 2"
     assert (gone["question_id"], gone["split"], gone["reason"]) == ("q1", "train", "review: flagged leak by 1 of 1")
-    [moved] = made.moved
     assert (moved["question_id"], moved["before"], moved["after"]) == ("q3", "test", "dev")
-    [label] = made.labels
-    assert label == {"question_id": "q2", "up": 2, "down": 0, "reasons": ["review: 'Wrong' accepted by 2 of 2"]}
-    [answer] = made.answers_added
-    told = ("q2", "Wrong", "review: 'Wrong' accepted by 2 of 2")
-    assert (answer["question_id"], answer["answer"], answer["reason"]) == told
-    assert made.origins == [{"what": "program", "key": "version", "before": "0.1.0", "after": "0.2.0"}]
-    text = changelog(made)
+    assert changes.labels == [{"question_id": "q2", "up": 2, "down": 0, "reasons": [reason]}]
+    assert (answer["question_id"], answer["answer"], answer["reason"]) == ("q2", "Wrong", reason)
+    assert changes.origins == [{"what": "program", "key": "version", "before": "0.1.0", "after": "0.2.0"}]
+    text = changelog(changes)
     moves = "1 in another split (train 1 -> 0, dev 1 -> 2, test 1 -> 0, all 3 -> 2)"
     assert f"Questions: 0 added, 1 removed, {moves}; 0 with other passages." in text
     assert "Labels: 2 passages from 1 to 2, 0 from 2 to 1, of 1 question." in text
 
 
 def test_the_way_back_is_the_opposite(tmp_path: Path) -> None:
-    made = _diff(tmp_path, _changed(), small.rows())
-    assert [row["question_id"] for row in made.added] == ["q1"] and not made.removed
+    changes = _diff(tmp_path, _changed(), small.rows())
+    assert [row["question_id"] for row in changes.added] == ["q1"] and not changes.removed
     reasons = ["taken back: 'Wrong' accepted by 2 of 2"]
-    assert made.labels == [{"question_id": "q2", "up": 0, "down": 2, "reasons": reasons}]
-    assert [row["answer"] for row in made.answers_removed] == ["Wrong"]
-
-
-def test_the_same_content_under_two_names_is_the_same(tmp_path: Path) -> None:
-    made = _diff(tmp_path, small.rows(), small.rows())
-    assert made.same and "The content is the same." in changelog(made)
+    assert changes.labels == [{"question_id": "q2", "up": 0, "down": 2, "reasons": reasons}]
+    assert [row["answer"] for row in changes.answers_removed] == ["Wrong"]
 
 
 def test_a_question_with_other_hints_is_named_and_its_labels_are_not_compared(tmp_path: Path) -> None:
     after = copy.deepcopy(small.rows())
     after["ranked_hints"][0]["hint"] = "It floods in summer."
     after["labels"][0]["label"] = 1
-    made = _diff(tmp_path, small.rows(), after)
-    assert [row["question_id"] for row in made.passages] == ["q1"] and not made.labels
+    changes = _diff(tmp_path, small.rows(), after)
+    assert [row["question_id"] for row in changes.passages] == ["q1"] and not changes.labels
 
 
 def test_a_question_that_a_stage_left_out_is_told_with_its_reason(tmp_path: Path) -> None:
@@ -86,21 +78,21 @@ def test_a_question_that_a_stage_left_out_is_told_with_its_reason(tmp_path: Path
 
 
 def test_a_question_that_leaves_without_a_review_is_not_laid_to_one(tmp_path: Path) -> None:
-    made, why = small.without(small.rows(), "q1"), "q1#0: 'Paris' gives away 'Paris' (exact, 1.00)"
-    made["changes"].append({"question_id": "q1", "change": "question_removed", "reviews": [], "reason": why})
-    made["rejects"].append({"stage": "update", "reason": "answer_leak", "detail": why, "question_id": "q1"})
-    [gone] = _diff(tmp_path, small.rows(), made).removed
+    after, why = small.without(small.rows(), "q1"), "q1#0: 'Paris' gives away 'Paris' (exact, 1.00)"
+    after["changes"].append({"question_id": "q1", "change": "question_removed", "reviews": [], "reason": why})
+    after["rejects"].append({"stage": "update", "reason": "answer_leak", "detail": why, "question_id": "q1"})
+    [gone] = _diff(tmp_path, small.rows(), after).removed
     assert gone["reason"] == f"update: answer_leak ({why})"
 
 
 def test_long_lists_are_cut_and_say_so(tmp_path: Path) -> None:
-    made = _diff(tmp_path, small.without(small.without(small.rows(), "q1"), "q2"), small.rows())
-    assert "and 1 more" in changelog(made, 1) and "more" not in changelog(made, 0)
+    changes = _diff(tmp_path, small.without(small.without(small.rows(), "q1"), "q2"), small.rows())
+    assert "and 1 more" in changelog(changes, 1) and "more" not in changelog(changes, 0)
 
 
-def test_tampered_releases_are_not_compared(tmp_path: Path) -> None:
-    small.freeze(tmp_path / "a", small.rows(), "v1")
-    small.freeze(tmp_path / "b", _changed(), "v2")
+def test_the_same_content_is_the_same_and_tampered_releases_are_not_compared(tmp_path: Path) -> None:
+    same = _diff(tmp_path, small.rows(), small.rows())  # under two names
+    assert same.same and "The content is the same." in changelog(same)
     (tmp_path / "b" / "tables" / "labels.parquet").write_bytes(b"")
     with pytest.raises(InputError, match=r"labels.parquet: was changed"):
         diff(tmp_path / "a", tmp_path / "b")

@@ -15,8 +15,8 @@ from quit.stages.leaks.containment import hints_of_occurrence
 from tests.release import small
 
 
-def _failed(folder: Path, made: small.Rows, **release) -> dict[str, tuple[str, ...]]:
-    return {one.gate: one.examples for one in check(small.subject(folder, made, **release)) if one.state != "passed"}
+def _failed(folder: Path, rows: small.Rows, **release) -> dict[str, tuple[str, ...]]:
+    return {one.gate: one.examples for one in check(small.subject(folder, rows, **release)) if one.state != "passed"}
 
 
 def test_a_sound_release_passes_every_gate(tmp_path: Path) -> None:
@@ -25,21 +25,21 @@ def test_a_sound_release_passes_every_gate(tmp_path: Path) -> None:
     assert {one.state for one in results} == {"passed"}
 
 
-def _across(made: small.Rows) -> None:
-    made["ranked_hints"][0]["hint"], made["ranked_hints"][1]["hint"] = "Blue Nile", "the White"
-    made["valid_answers"][0] |= {"answer": "white blue", "answer_key": "white blue"}
+def _across(rows: small.Rows) -> None:
+    rows["ranked_hints"][0]["hint"], rows["ranked_hints"][1]["hint"] = "Blue Nile", "the White"
+    rows["valid_answers"][0] |= {"answer": "white blue", "answer_key": "white blue"}
 
 
 def _row(table: str, place: int, **values: object):
-    return lambda made: made[table][place].update(values)
+    return lambda rows: rows[table][place].update(values)
 
 
 def _extra(table: str, place: int, **values: object):
-    return lambda made: made[table].append({**made[table][place], **values})
+    return lambda rows: rows[table].append({**rows[table][place], **values})
 
 
-def _other_passages(made: small.Rows) -> None:
-    for row in made["passages"]:
+def _other_passages(rows: small.Rows) -> None:
+    for row in rows["passages"]:
         row["permutation"] = "7"
 
 
@@ -52,9 +52,9 @@ VIOLATIONS = (
     (_across, "answer-in-passage", "q1: 'white blue' is in the passage 10: 'the White Blue Nile'"),
     (_row("questions", 2, content_key="q1"), "question-on-two-sides", "q1 in train and q3 in test"),
     (_row("verdicts", 3, correct=None), "unjudged-answer", "q2: 'Wrong' has no verdict"),
-    (lambda made: made["verdicts"].pop(3), "unjudged-answer", "q2: 'Wrong' has no verdict"),
+    (lambda rows: rows["verdicts"].pop(3), "unjudged-answer", "q2: 'Wrong' has no verdict"),
     *(
-        (lambda made, table=table: made[table].pop(5), "missing-passage", f"{table}: q2 has 3 rows")
+        (lambda rows, table=table: rows[table].pop(5), "missing-passage", f"{table}: q2 has 3 rows")
         for table in ("passages", "labels", "answers/one", "answers/two")
     ),
     (_row("passages", 5, permutation="0"), "missing-passage", _EXPECTED.format("q2", 4)),
@@ -63,7 +63,7 @@ VIOLATIONS = (
     (_row("ranked_hints", 5, selected=False), "missing-passage", "ranked_hints: q3 has 1 selected"),
     (_row("labels", 2, label=2), "label-mismatch", "1 labels do not follow"),
     (_row("labels", 0, label=3), "schema", "labels: 1 labels are neither 1 nor 2"),
-    (lambda made: made["descriptions"].pop(), "schema", "descriptions: no row for the question q3"),
+    (lambda rows: rows["descriptions"].pop(), "schema", "descriptions: no row for the question q3"),
     (_extra("verdicts", 0), "schema", "verdicts: 2 rows with the key q1 / nile / rules"),
     (_row("splits", 0, split="extra"), "schema", "splits: q1 is in 'extra'"),
 )
@@ -71,33 +71,32 @@ VIOLATIONS = (
 
 @pytest.mark.parametrize(("change", "gate", "messages"), [(change, gate, rest) for change, gate, *rest in VIOLATIONS])
 def test_a_violation_is_named(tmp_path: Path, change, gate: str, messages: list[str]) -> None:
-    made = small.rows()
-    change(made)
-    failed = _failed(tmp_path, made)
+    rows = small.rows()
+    change(rows)
+    failed = _failed(tmp_path, rows)
     assert len(failed[gate]) >= len(messages)
-    for said, message in zip(failed[gate], messages, strict=False):
-        assert said.startswith(message)
+    for example, message in zip(failed[gate], messages, strict=False):
+        assert example.startswith(message)
     if gate in ("question-on-two-sides", "unjudged-answer", "label-mismatch"):
         assert list(failed) == [gate]
 
 
 @pytest.mark.parametrize(("method", "passes"), [("full", False), ("bem", True)])
 def test_letters_inside_a_word_count_by_the_rule_of_the_filter_in_force(tmp_path, method, passes) -> None:
-    made = small.rows()
-    made["ranked_hints"][1]["hint"] = "Juvenile crocodiles live there."
-    subject = small.subject(tmp_path, made)
+    rows = small.rows()
+    rows["ranked_hints"][1]["hint"] = "Juvenile crocodiles live there."
+    subject = small.subject(tmp_path, rows)
     settings = subject.settings.model_copy(update={"leakage": Leakage(method=method)})
     failed = [gate.gate for gate in check(replace(subject, settings=settings)) if gate.state != "passed"]
     assert failed == ([] if passes else ["answer-in-passage"])
 
 
-def test_an_accepted_answer_counts_by_its_words(tmp_path: Path) -> None:
-    made = small.rows()
-    made["ranked_hints"][1]["hint"] = "Juvenile crocodiles live there."
-    made["valid_answers"][0]["origin"] = "labeler"
-    assert not _failed(tmp_path, made)
-    made["ranked_hints"][1]["hint"] = "The river Nile is very long."
-    assert list(_failed(tmp_path, made)) == ["answer-in-passage"]
+@pytest.mark.parametrize(("hint", "leaks"), [("Juvenile crocodiles live there.", False), ("The river Nile.", True)])
+def test_an_accepted_answer_counts_by_its_words(tmp_path: Path, hint: str, leaks: bool) -> None:
+    rows = small.rows()
+    rows["ranked_hints"][1]["hint"] = hint
+    rows["valid_answers"][0]["origin"] = "labeler"
+    assert list(_failed(tmp_path, rows)) == (["answer-in-passage"] if leaks else [])
 
 
 def test_answers_in_passages_are_those_of_a_search_through_every_passage() -> None:
@@ -108,20 +107,20 @@ def test_answers_in_passages_are_those_of_a_search_through_every_passage() -> No
         hints = [" ".join(draw.choices(words, k=draw.randint(1, 2))) for _ in range(3)]
         answer = " ".join(draw.choices(words, k=draw.randint(1, 4)))
         texts = [" ".join(some).casefold() for size in (1, 2, 3) for some in permutations(hints, size)]
-        found = hints_of_occurrence(answer, hints)
-        assert (found is not None) == any(answer.casefold() in text for text in texts), (answer, hints)
-        if found is not None:
-            assert answer.casefold() in " ".join(hints[place] for place in found).casefold()
-        seen[found is not None] += 1
+        places = hints_of_occurrence(answer, hints)
+        assert (places is not None) == any(answer.casefold() in text for text in texts), (answer, hints)
+        if places is not None:
+            assert answer.casefold() in " ".join(hints[place] for place in places).casefold()
+        seen[places is not None] += 1
     assert min(seen.values()) > 500
 
 
 def test_a_near_identical_question_on_two_sides(tmp_path: Path) -> None:
-    made = small.rows()
-    made["questions"][1]["question"] = "Which river runs through Cairo, then?"
-    assert "q1 in train and q2 in dev" in _failed(tmp_path, made)["question-on-two-sides"][0]
-    made["splits"][0]["split"] = "test"
-    assert not _failed(tmp_path, made)
+    rows = small.rows()
+    rows["questions"][1]["question"] = "Which river runs through Cairo, then?"
+    assert "q1 in train and q2 in dev" in _failed(tmp_path, rows)["question-on-two-sides"][0]
+    rows["splits"][0]["split"] = "test"
+    assert not _failed(tmp_path, rows)
 
 
 @pytest.mark.parametrize(
@@ -149,29 +148,27 @@ def test_a_table_without_a_file(tmp_path: Path) -> None:
 
 
 def test_human_coverage_counts_answers_of_the_splits_under_review(tmp_path: Path) -> None:
-    made = small.rows()
-    made["verdicts"][2]["basis"] = made["verdicts"][3]["basis"] = "review"  # both of q2; q3 has two more
-    made["verdicts"].append({**made["verdicts"][2], "answer": "NO ANSWER", "answer_key": "no answer"})
-    have = coverage(small.write(tmp_path, made), ["train", "dev", "test"])
-    assert [have[name] for name in ("answers", "judged", "questions", "reviewed")] == [6, 2, 3, 1]
-    have = coverage(small.write(tmp_path, made), ["dev", "test"])
-    assert (have["answers"], have["judged"], have["share"]) == (4, 2, 0.5)
-    assert (have["questions"], have["reviewed"]) == (2, 1)
-    assert not _failed(tmp_path, made, human_coverage=0.5)
-    assert list(_failed(tmp_path, made, human_coverage=0.51)) == ["human-coverage"]
+    rows = small.rows()
+    rows["verdicts"][2]["basis"] = rows["verdicts"][3]["basis"] = "review"  # both of q2; q3 has two more
+    rows["verdicts"].append({**rows["verdicts"][2], "answer": "NO ANSWER", "answer_key": "no answer"})
+    for splits, counts in ((["train", "dev", "test"], [6, 2, 3, 1]), (["dev", "test"], [4, 2, 2, 1])):
+        have = coverage(small.write(tmp_path, rows), splits)
+        assert [have[name] for name in ("answers", "judged", "questions", "reviewed")] == counts
+        assert have["share"] == counts[1] / counts[0]
+    assert not _failed(tmp_path, rows, human_coverage=0.5)
+    assert list(_failed(tmp_path, rows, human_coverage=0.51)) == ["human-coverage"]
 
 
 def test_a_waiver_needs_a_known_gate_and_a_reason(tmp_path: Path) -> None:
-    made = small.rows()
-    del made["verdicts"][3]
-    subject = small.subject(tmp_path, made)
+    rows = small.rows()
+    del rows["verdicts"][3]
+    subject = small.subject(tmp_path, rows)
     waived = {one.gate: one for one in check(subject, {"unjudged-answer": " lost ", "schema": "not needed"})}
     assert (waived["unjudged-answer"].state, waived["unjudged-answer"].waiver) == ("waived", "lost")
     assert (waived["schema"].state, waived["schema"].waiver) == ("passed", None)
-    with pytest.raises(SettingsError, match="Did you mean 'unjudged-answer'"):
-        check(subject, {"unjudged-answers": "x"})
-    with pytest.raises(SettingsError, match="needs a reason"):
-        check(subject, {"unjudged-answer": " "})
+    for waiver, message in (("unjudged-answers=x", "Did you mean 'unjudged-answer'"), ("schema= ", "needs a reason")):
+        with pytest.raises(SettingsError, match=message):
+            check(subject, dict([waiver.split("=")]))
     with pytest.raises(SettingsError, match="has no '='"):
         parse_waivers(["unjudged-answer"])
     assert parse_waivers(["schema=a=b"]) == {"schema": "a=b"}

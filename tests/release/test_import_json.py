@@ -29,15 +29,6 @@ def test_answers_come_in_the_order_of_the_permutation_table(tmp_path: Path) -> N
     ]
 
 
-def test_what_nothing_reads_and_what_is_there_twice_is_counted(tmp_path: Path) -> None:
-    questions = splits()
-    questions["dev"][0] |= {"answers": ["Lima", "Lima"], "difficulty": 0.3}
-    questions["test"][0]["hints"][1]["rank"] = 2
-    questions["test"][0]["hints"][0]["rank"] = 1
-    files = read(write(tmp_path, questions))
-    assert (files.unread, files.repeated) == ({"`difficulty`": 1, "`hints.rank`": 1}, 1)
-
-
 def _passage(questions, subset: str = "01", permutation: str = "10") -> dict:
     return questions["test"][0]["subsets"][subset][permutation]
 
@@ -49,6 +40,17 @@ def _label_all(questions, wrong: int) -> None:
                 for passage in subset.values():
                     passage["label"] = 2 if passage["qwen-3-4b"] in row["answers"] else 1
     _passage(questions)["label"] = wrong
+
+
+def test_what_nothing_reads_and_what_is_there_twice_is_counted(tmp_path: Path) -> None:
+    questions = splits()
+    questions["dev"][0] |= {"answers": ["Lima", "Lima"], "difficulty": 0.3}
+    questions["test"][0]["hints"][1]["rank"] = 2
+    questions["test"][0]["hints"][0]["rank"] = 1
+    _label_all(questions, 2)  # right labels are taken
+    files = read(write(tmp_path, questions))
+    assert (files.unread, files.repeated) == ({"`difficulty`": 1, "`hints.rank`": 1}, 1)
+    assert files.keys == (*LABELERS, *READERS)
 
 
 def _drop(name: str):
@@ -74,22 +76,13 @@ FAULTS = {
     "convergence above 1": (_hint(0, convergence=1.5), "less than or equal to 1"),
     "convergence that is true": (_hint(0, convergence=True), r"hints\.0\.convergence"),
     "too few hints": (lambda q: q["test"][0]["hints"].pop(), "it has 1 hints, but question 'b' of train.json"),
-    "a passage": (
-        lambda q: q["test"][0]["subsets"]["01"].pop("10"),
-        "`subsets.01.10` is missing: each order of the 2 hints",
-    ),
+    "a passage": (lambda q: q["test"][0]["subsets"]["01"].pop("10"), "`subsets.01.10` is missing: each order of the 2"),
     "unknown hint": (_subset("01", **{"12": {}}), "`subsets.01.12` does not belong here"),
     "wrong subset": (_subset("1", **{"0": {}}), "`subsets.1.0` does not belong here"),
     "a reader": (lambda q: _passage(q).pop("qwen-3-8b"), "`subsets.01.10.qwen-3-8b` is missing"),
-    "one reader too many": (
-        lambda q: _passage(q).update(mine="x"),
-        "`subsets.01.10.mine` does not belong here: .* the readers of question 'b'",
-    ),
+    "one reader too many": (lambda q: _passage(q).update(mine="x"), "10.mine` does not .* the readers of question 'b'"),
     "an answer": (lambda q: _passage(q).update({"qwen-3-8b": None}), r"subsets\.01\.10\.qwen-3-8b` is null, expected"),
-    "half a character": (
-        lambda q: _passage(q).update({"qwen-3-8b": "\ud800"}),
-        r"subsets\.01\.10\.qwen-3-8b` is the text",
-    ),
+    "half a character": (lambda q: _passage(q).update({"qwen-3-8b": "\ud800"}), r"01\.10\.qwen-3-8b` is the text"),
     "half a character of a hint": (_hint(1, hint="\udfff"), r"hints\.1\.hint: "),
     "no passage": (lambda q: q["test"][0]["subsets"]["01"].update({"10": 3}), r"subsets\.01\.10: Input should be"),
     "no subsets": (_set(subsets=[]), "subsets: Input should be a valid dictionary"),
@@ -103,18 +96,12 @@ FAULTS = {
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_names_file_question_field_and_remedy(name: str, tmp_path: Path) -> None:
     questions = splits()
-    spoil, said = FAULTS[name]
+    spoil, message = FAULTS[name]
     spoil(questions)
-    with pytest.raises(InputError, match=said) as raised:
+    with pytest.raises(InputError, match=message) as raised:
         read(write(tmp_path, questions))
     assert "test.json, record 1 (id: " in str(raised.value)
     assert str(raised.value).endswith("Correct the file, or leave the question out.")
-
-
-def test_right_labels_are_taken(tmp_path: Path) -> None:
-    questions = splits()
-    _label_all(questions, 2)
-    assert read(write(tmp_path, questions)).keys == (*LABELERS, *READERS)
 
 
 def test_other_readers_need_a_manifest_that_says_who_decides_labels(tmp_path: Path) -> None:
@@ -140,14 +127,14 @@ def test_a_damaged_manifest_is_not_believed(facts: Any, tmp_path: Path) -> None:
 
 def test_files_that_are_missing_or_no_json(tmp_path: Path) -> None:
     folder = write(tmp_path, splits())
-    for text, said in (
+    for text, message in (
         ("{}", "cannot be read after 0 questions: it holds no JSON array"),
         ('[{"id": "x', "cannot be read after 0 questions"),
         ('[{"id": \x06\x07' + "y" * 900, "cannot be read after 0 questions: [ -~]{1,170}Take it"),
         ("", "is empty"),
     ):
         (folder / "dev.json").write_text(text)
-        with pytest.raises(InputError, match=f"dev.json {said}"):
+        with pytest.raises(InputError, match=f"dev.json {message}"):
             read(folder)
     (folder / "dev.json").unlink()
     with pytest.raises(InputError, match="no dev.json or dev.json.gz or dev.json.zst"):

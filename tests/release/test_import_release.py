@@ -14,6 +14,7 @@ from quit.release.diff import diff
 from quit.release.gates import GATES
 from quit.release.import_json import SUFFIXES
 from quit.release.import_release import EXAMPLES, import_release
+from tests.comparing import files_of
 from tests.conftest import call_quit
 from tests.export.conftest import make_tables
 from tests.export.plain_index import plain_index
@@ -53,8 +54,9 @@ def test_examples_of_differences_are_bounded_and_a_blank_answer_is_none(tmp_path
     files = write(tmp_path / "files", {**splits(), "dev": dev})
     labels = import_release(files, tmp_path / "quit").release.imported["labels"]
     assert labels["differences"] == differences
-    listed = [row["id"] for row in dev[: min(differences, EXAMPLES)]]
-    assert [row["question_id"] for row in labels["examples"]] == listed and EXAMPLES == 20
+    assert [row["question_id"] for row in labels["examples"]] == [
+        row["id"] for row in dev[: min(differences, EXAMPLES)]
+    ]
 
 
 def test_verdicts_follow_from_what_was_published(release: Release) -> None:
@@ -92,9 +94,9 @@ def test_the_release_is_whole_its_gates_report_and_table_1_is_that_of_the_papers
     assert list(states) == list(GATES)
     assert {gate for gate, state in states.items() if state != "passed"} == {"unjudged-answer"}
     # By hand: questions of 3 words; passages of 3, 1, 4 and 4; answers Nile, the Nile, Lima and Oslo.
-    total = release.facts["statistics"]["summary"][-1]
-    assert (total["question_words"], total["passage_words"], total["answer_words"]) == (3.0, 3.0, 1.25)
-    assert (total["questions"], total["passages"], total["answer_containment"]) == (3, 12, 0.0)
+    words = {"question_words": 3.0, "passage_words": 3.0, "answer_words": 1.25}
+    expected = {**words, "questions": 3, "passages": 12, "answer_containment": 0.0}
+    assert release.facts["statistics"]["summary"][-1].items() >= expected.items()
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -118,9 +120,9 @@ def test_our_export_comes_back_with_the_same_bytes(tmp_path: Path, paper_keys: b
     frozen = import_release(tmp_path / "ours" / "release-json", tmp_path / "quit").release
     assert [(info.name, info.kind) for info in frozen.readers] == [(info.name, "embedded") for info in tables.readers]
     export(export_tables_of_release(frozen.path), ["release-json"], tmp_path / "back", paper_keys=paper_keys)
+    ours, back = files_of(tmp_path / "ours"), files_of(tmp_path / "back")
     for name in ("train.json", "dev.json", "test.json"):
-        ours, back = ((tmp_path / folder / "release-json" / name).read_bytes() for folder in ("ours", "back"))
-        assert ours == back and len(ours) > 3, name
+        assert ours[f"release-json/{name}"] == back[f"release-json/{name}"] != b"[]\n"
 
 
 def test_subsets_named_by_bits_keep_their_names(tmp_path: Path) -> None:
@@ -132,19 +134,19 @@ def test_subsets_named_by_bits_keep_their_names(tmp_path: Path) -> None:
         (back,) = json.loads((tmp_path / "out" / "release-json" / f"{split}.json").read_text())
         assert back["subsets"] == published[0]["subsets"] and back["answers"] == published[0]["answers"]
     plain_index(folder, tmp_path / "plain")
-    for path in sorted((tmp_path / "plain").rglob("*.jsonl")):
-        ours = tmp_path / "out" / "paper-index" / path.relative_to(tmp_path / "plain")
-        assert sorted(ours.read_text().splitlines()) == sorted(path.read_text().splitlines())
+    ours = files_of(tmp_path / "out" / "paper-index")
+    for name, content in files_of(tmp_path / "plain").items():
+        assert sorted(ours[name].splitlines()) == sorted(content.splitlines())
 
 
 def test_the_card_says_what_it_is_and_what_it_lacks(release: Release, tmp_path: Path) -> None:
     export(export_tables_of_release(release.path), ["huggingface", "trec"], tmp_path)
     card = (tmp_path / "huggingface" / "README.md").read_text()
-    said = ["**The labels are the published ones**", "1 of 12 passages would have another label",
+    printed = ["**The labels are the published ones**", "1 of 12 passages would have another label",
             "- `c`, permutation 0: published 1, ours 2"]  # fmt: skip
-    assert all(text in card for text in (*said, *(f"- {unknown}" for unknown in release.imported["unknown"])))
-    unsaid = ("Warning", "Labels by difficulty", "Labels by question type", "gold answers |")
-    assert not any(text in card for text in unsaid)
+    assert all(text in card for text in (*printed, *(f"- {unknown}" for unknown in release.imported["unknown"])))
+    absent = ("Warning", "Labels by difficulty", "Labels by question type", "gold answers |")
+    assert not any(text in card for text in absent)
     questions = pq.read_table(next((tmp_path / "huggingface" / "questions").glob("test-*")))
     assert questions["coarse"].to_pylist() == questions["parametric"].to_pylist() == [None]
     assert (tmp_path / "trec" / "qrels.test.txt").read_text().splitlines()[0] == "a 0 a_0_0 1"
@@ -153,8 +155,11 @@ def test_the_card_says_what_it_is_and_what_it_lacks(release: Release, tmp_path: 
 def test_the_command(tmp_path: Path) -> None:
     folder = write(tmp_path / "files", splits())
     command = ("release", "import", str(folder), "--out", str(tmp_path / "quit"))
-    said = call_quit(*command, "--name", "published").stdout
-    assert "release published" in said and "1 of 12 differ" in said and "not in the files: question types" in said
+    printed = call_quit(*command, "--name", "published").stdout
+    assert "is a release, not a workspace" in call_quit("status", "-w", tmp_path / "quit").stderr
+    assert (
+        "release published" in printed and "1 of 12 differ" in printed and "not in the files: question types" in printed
+    )
     with pytest.raises(InputError, match="already holds this release under the name 'published', not 'other'"):
         import_release(folder, tmp_path / "quit", "other")
     (folder / "test.json").write_text("[]")
@@ -169,10 +174,6 @@ def test_a_difference_names_no_settings_that_an_import_cannot_know(tmp_path: Pat
     origins = diff(ours, imported).origins
     assert {"what": "origin", "key": "imported", "before": False, "after": True} in origins
     assert all(row["after"] is not None for row in origins if row["what"] in ("setting", "model", "prompt"))
-
-
-def test_a_release_is_not_taken_for_a_workspace(release: Release) -> None:
-    assert "is a release, not a workspace" in call_quit("status", "-w", str(release.path)).stderr
 
 
 def test_nothing_is_left_of_a_refused_import(tmp_path: Path) -> None:

@@ -24,11 +24,11 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> FrozenWorkspace:
 
 
 def test_the_story_of_a_question_is_what_was_published(opened: FrozenWorkspace) -> None:
-    told = story(opened, "b")
-    assert told["question"]["question"] == "What is b?" and told["split"]["split"] == "train"
-    labels = {passage["permutation"]: passage["label"] for passage in told["passages"]}
+    life = story(opened, "b")
+    assert life["question"]["question"] == "What is b?" and life["split"]["split"] == "train"
+    labels = {passage["permutation"]: passage["label"] for passage in life["passages"]}
     assert labels == {"0": 1, "01": 1, "1": 2, "10": 1}
-    first = told["passages"][0]
+    first = life["passages"][0]
     assert first["text"] == "First of b." and list(first["answers"]) == [*LABELERS, *READERS]
     assert first["answers"]["qwen-3-4b"] == "Amazon"
 
@@ -40,8 +40,8 @@ def test_the_report_shows_what_a_release_holds_and_no_more(opened: FrozenWorkspa
     assert facts["readers"][0] == {"name": "gemma-3-1b", "role": "labeler", "kind": "published"}
     assert facts["statistics"] == opened.release.facts["statistics"]
     page = render(facts, 10)
-    for said in ("1 of 12 differ from our rule", "What is a?", "table 1)", "unjudged-answer"):
-        assert said in page
+    for words in ("1 of 12 differ from our rule", "What is a?", "table 1)", "unjudged-answer"):
+        assert words in page
     for unknown in ("From collected to released", "Leaking hints", "Types and difficulty", "nothing was spent",
                     "no language models"):  # fmt: skip
         assert unknown not in page, unknown
@@ -56,8 +56,7 @@ def test_questions_can_be_searched(opened: FrozenWorkspace) -> None:
 
 def test_readers_and_judge_are_those_of_the_release(opened: FrozenWorkspace, tmp_path: Path) -> None:
     assert (shown_readers(opened, Settings()), shown_judge(opened, Settings())) == (opened.release.readers, "published")
-    made = small.freeze(tmp_path / "v1", small.rows())
-    ours = open_to_read(made.path)
+    ours = open_to_read(small.freeze(tmp_path / "v1", small.rows()).path)
     assert [info.name for info in shown_readers(ours, Settings())] == ["one", "two"]
     assert [passage["label"] for passage in story(ours, "q2")["passages"]] == [2, 2, 1, 1]
 
@@ -65,7 +64,7 @@ def test_readers_and_judge_are_those_of_the_release(opened: FrozenWorkspace, tmp
 def test_what_is_neither_is_refused(tmp_path: Path) -> None:
     with pytest.raises(WorkspaceError, match="is not a workspace"):
         open_to_read(tmp_path)
-    made = small.freeze(tmp_path / "v1", small.rows())
-    (made.path / "tables" / "splits.parquet").unlink()
+    small.freeze(tmp_path / "v1", small.rows())
+    (tmp_path / "v1" / "tables" / "splits.parquet").unlink()
     with pytest.raises(InputError, match="splits.parquet: is missing"):
-        open_to_read(made.path)
+        open_to_read(tmp_path / "v1")

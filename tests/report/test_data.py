@@ -40,19 +40,19 @@ def test_the_funnel_and_what_was_left_out(facts) -> None:
 
 def test_convergence_falls_into_the_right_bars(facts) -> None:
     # 1.0 0.25 0.5 0.49 0.0 1.0 in bars of a quarter; 1 belongs to the last bar.
-    assert [row["in passages"] for row in facts["convergence"]["bars"]] == [1, 2, 1, 2]
-    assert [row["low"] for row in facts["convergence"]["bars"]] == [0, 0.25, 0.5, 0.75]
+    bars = [(row["low"], row["in passages"]) for row in facts["convergence"]["bars"]]
+    assert bars == [(0, 1), (0.25, 2), (0.5, 1), (0.75, 2)]
     [producer] = facts["convergence"]["producers"]
     assert (producer["count"], producer["mean"], producer["median"]) == (6, pytest.approx(3.24 / 6), 0.495)
 
 
 def test_leakage_types_and_difficulty(facts) -> None:
     assert facts["leakage"]["by_question"] == [{"leaking": 0, "questions": 3}, {"leaking": 1, "questions": 1}]
-    [method] = facts["leakage"]["methods"]
-    assert method == {"method": "exact", "findings": 1, "hints": 1, "questions": 1, "overridden": 0}
+    method = {"method": "exact", "findings": 1, "hints": 1, "questions": 1, "overridden": 0}
+    assert facts["leakage"]["methods"] == [method]
     assert [row["findings"] for row in facts["leakage"]["bars"]] == [0, 0, 0, 1]
-    [kind] = facts["types"]
-    assert kind == {"coarse": tiny.TYPE, "questions": 3, "train": 1, "dev": 1, "test": 1, "fine": 1}
+    kind = {"coarse": tiny.TYPE, "questions": 3, "train": 1, "dev": 1, "test": 1, "fine": 1}
+    assert facts["types"] == [kind]
     bins = [(row["bin"], row["questions"], row["test"]) for row in facts["difficulty"]["bins"]]
     assert bins == [("easy", 2, 0), ("hard", 1, 1)]
     assert [(row["easy"], row["hard"]) for row in facts["difficulty"]["bars"]] == [(2, 0), (0, 0), (0, 0), (0, 1)]
@@ -75,20 +75,20 @@ def test_people_among_themselves_and_against_the_judge(facts) -> None:
     # The judge had to decide "wrong" of q2 and q3 (it said no twice); people accept the first and reject the second.
     people = {**facts["people"]}
     kinds = people.pop("kinds")
-    found = [(kind["blind"], kind["answers"], kind["only_people"], kind["both_no"]) for kind in kinds]
-    assert found == [(True, 1, 1, 0), (False, 1, 0, 1)]
+    of_kinds = [(kind["blind"], kind["answers"], kind["only_people"], kind["both_no"]) for kind in kinds]
+    assert of_kinds == [(True, 1, 1, 0), (False, 1, 0, 1)]
     assert people == {
         "answers": 2, "both_yes": 0, "only_judge": 0, "only_people": 1, "both_no": 1, "unread": 0, "agreement": 0.5,
         "kappa": 0.0,
     }  # fmt: skip
-    told = facts["review"]
+    review = facts["review"]
     # Values yy yy yn nn: 5 yes and 3 no, observed disagreement 2, expected 2*5*3/7; alpha = 1 - 2 / (30/7).
-    assert told["agreement"]["alpha"] == pytest.approx(1 - 14 / 30)
-    assert (told["agreement"]["items"], told["decided"], told["open"], told["reviews"]["questions"]) == (4, 3, 1, 2)
-    assert told["splits"] == [{"split": split, "asked": 1, "reviewed": 1} for split in ("dev", "test")]
-    found = [(kind["blind"], kind["annotations"], kind["items"], kind["alike"]) for kind in told["kinds"]]
-    assert found == [(True, 2, 2, 1.0), (False, 2, 2, 0.5)]
-    [pair] = told["agreement"]["pairs"]
+    assert review["agreement"]["alpha"] == pytest.approx(1 - 14 / 30) and review["agreement"]["items"] == 4
+    assert (review["decided"], review["open"], review["reviews"]["questions"]) == (3, 1, 2)
+    assert review["splits"] == [{"split": split, "asked": 1, "reviewed": 1} for split in ("dev", "test")]
+    of_kinds = [(kind["blind"], kind["annotations"], kind["items"], kind["alike"]) for kind in review["kinds"]]
+    assert of_kinds == [(True, 2, 2, 1.0), (False, 2, 2, 0.5)]
+    [pair] = review["agreement"]["pairs"]
     assert (pair["items"], pair["agreement"]) == (4, 0.75)
     assert pair["kappa"] == pytest.approx((0.75 - 0.5) / 0.5)  # ada 3 of 4 yes, bob 2 of 4: chance 0.5
     assert "x.org" not in json.dumps(facts)  # nobody is named
@@ -184,13 +184,6 @@ def test_examples_follow_their_rules(facts) -> None:
     assert left["hints"][0]["leaks"] == ["Rome"]
 
 
-def test_an_example_counts_its_labels_and_cuts_its_answers(tmp_path) -> None:
-    told = story(tiny.workspace(tmp_path / "W"), "q1")
-    shown = example(told, most=1)
-    assert (shown["passages"], shown["fully"], len(shown["answers"]), shown["more_answers"]) == (4, 3, 1, 1)
-    assert shown["answers"][0]["readers"] == ["one"]
-
-
 def test_no_reviews_no_models_nothing_collected(tmp_path) -> None:
     workspace = tiny.workspace(tmp_path / "W", people=False)
     (workspace.path / "usage.jsonl").unlink()
@@ -222,3 +215,7 @@ def test_a_question_is_told_the_same_from_one_part_and_from_several(tmp_path) ->
     for question in ("q1", "q2", "q3", "q4"):
         assert story(whole, question) == story(parts, question)
     assert story(parts, "q4")["rejects"][0]["reason"] == "answer_leak"
+    # An example counts its labels and cuts its answers.
+    shown = example(story(whole, "q1"), most=1)
+    assert (shown["passages"], shown["fully"], len(shown["answers"]), shown["more_answers"]) == (4, 3, 1, 1)
+    assert shown["answers"][0]["readers"] == ["one"]

@@ -13,8 +13,8 @@ def lookup(tmp_path) -> Lookup:
     return Lookup(tiny.workspace(tmp_path / "W", shards=2))
 
 
-def _ids(found) -> list[str]:
-    return [row["question_id"] for row in found.rows]
+def _ids(matching) -> list[str]:
+    return [row["question_id"] for row in matching.rows]
 
 
 @pytest.mark.parametrize(
@@ -75,22 +75,22 @@ def test_what_an_owner_looks_for(tmp_path) -> None:
     assert [row["disagreement"] for row in lookup.search(order="disagreement").rows] == [0.75, 0.5, 0.0, None, None]
     assert _ids(lookup.search(checks=["cut", "disagreement"])) == _ids(lookup.search(order="cut", size=1)) == ["q2"]
     assert _ids(lookup.search(checks=["leak", "cut"])) == []
-    found = lookup.search(checks=["cut"])
-    assert found.checks == {"leak": 1, "no-label-2": 1, "disagreement": 2, "cut": 1, "changed": 0}
-    assert found.rows[0]["cut"] == 2 and lookup.row("q2") == found.rows[0] and lookup.row("q9") is None
-    assert found.columns == ["share", "disagreement", "cut", "leaks", "reviewers"]  # people changed no label
+    matching = lookup.search(checks=["cut"])
+    assert matching.checks == {"leak": 1, "no-label-2": 1, "disagreement": 2, "cut": 1, "changed": 0}
+    assert matching.rows[0]["cut"] == 2 and lookup.row("q2") == matching.rows[0] and lookup.row("q9") is None
+    assert matching.columns == ["share", "disagreement", "cut", "leaks", "reviewers"]  # people changed no label
     # A single labeler cannot disagree with itself.
     assert _ids(Lookup(lookup.workspace, labelers=1).search(checks=["disagreement"])) == []
 
 
 def test_rows_and_choices_say_what_there_is(lookup) -> None:
-    found = lookup.search()
-    first = found.rows[1]
+    matching = lookup.search()
+    first = matching.rows[1]
     assert (first["passages"], first["fully"], first["share"], first["reviewers"]) == (4, 3, 0.75, 0)
-    assert [row["reviewers"] for row in found.rows] == [0, 0, 2, 2, 0]
+    assert [row["reviewers"] for row in matching.rows] == [0, 0, 2, 2, 0]
     states = ("collect: too_few_hints", "dev", "filter: answer_leak", "test", "train")
-    assert found.choices["state"] == [(state, 1) for state in states]
-    assert found.choices["difficulty"] == [("easy", 2), ("hard", 1)]
+    assert matching.choices["state"] == [(state, 1) for state in states]
+    assert matching.choices["difficulty"] == [("easy", 2), ("hard", 1)]
 
 
 def test_what_is_pulled_later_is_found(lookup) -> None:

@@ -100,20 +100,18 @@ def test_every_plot_has_a_name_and_a_table_and_no_two_share_an_id(html) -> None:
 
 def test_the_figures_are_on_the_page(html) -> None:
     text = " ".join(Parsed(html).text.split())
-    assert "5 questions in the sources; 4 have enough hints." in text
-    assert "agree on 50.0% of the 2 answers" in text
-    assert "Krippendorff's alpha 0.53" in text
-    assert "Cost at the profile's prices: 6.50." in text
-    assert "From v1 to v2." in text and "0 added, 1 removed" in text
-    assert "66.7%" in text  # fully relevant at two hints, of all splits
+    for words in ("5 questions in the sources; 4 have enough hints.", "agree on 50.0% of the 2 answers",
+                  "Krippendorff's alpha 0.53", "Cost at the profile's prices: 6.50.", "From v1 to v2.",
+                  "0 added, 1 removed", "66.7%"):  # fmt: skip
+        assert words in text, words
 
 
 def test_plots_take_the_pages_colours_and_say_values() -> None:
-    drawn = plots.bars("p", ["a", "b"], {"one": [1, 2000], "two": [2, 0]}, "questions")
-    assert not re.search(r"#[0-9a-fA-F]{6}", drawn)
-    assert {"var(--bar)", "var(--rest)", "var(--ink)"} <= set(re.findall(r"var\(--\w+\)", drawn))
-    assert ">2,000<" in drawn and ">3<" in drawn  # the end of each stack
-    assert "date" not in drawn.lower()
+    plot = plots.bars("p", ["a", "b"], {"one": [1, 2000], "two": [2, 0]}, "questions")
+    assert not re.search(r"#[0-9a-fA-F]{6}", plot)
+    assert {"var(--bar)", "var(--rest)", "var(--ink)"} <= set(re.findall(r"var\(--\w+\)", plot))
+    assert ">2,000<" in plot and ">3<" in plot  # the end of each stack
+    assert "date" not in plot.lower()
 
 
 def test_long_names_are_cut_in_a_plot_and_plots_of_nothing_are_drawn() -> None:
@@ -141,11 +139,11 @@ def test_the_command_writes_the_page_and_names_what_is_wrong(tmp_path) -> None:
 @pytest.mark.slow
 def test_another_process_makes_the_same_bytes(tmp_path: Path) -> None:
     workspace = tiny.workspace(tmp_path / "W", shards=2)
-    made = []
+    pages = []
     for seed in ("1", "2"):
         out = tmp_path / f"{seed}.html"
         environment = {**os.environ, "PYTHONHASHSEED": seed, "TZ": f"UTC+{seed}"}
         command = [sys.executable, "-m", "quit.cli", "report", "-w", str(workspace.path), "-o", str(out)]
         subprocess.run(command, check=True, env=environment, cwd=ROOT, capture_output=True, timeout=300)
-        made.append(out.read_bytes())
-    assert made[0] == made[1]
+        pages.append(out.read_bytes())
+    assert pages[0] == pages[1]

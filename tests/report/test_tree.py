@@ -21,7 +21,7 @@ def _story(hints: int, right: set[str]) -> dict:
 
 
 def _all(nodes: list[Node]) -> list[Node]:
-    return [found for node in nodes for found in (node, *_all(node.children))]
+    return [child for node in nodes for child in (node, *_all(node.children))]
 
 
 def test_all_325_passages_stand_under_their_prefix() -> None:

@@ -27,13 +27,11 @@ def rows() -> small.Rows:
     """Return the rows of every table. Beside small.py's: q1's passage 10 is right too; q4 was left out; hint q1-h00 is
     markup."""
     rows_by_table = copy.deepcopy(small.rows())
-    for name, right in (
-        ("labels", {"label": 2, "labelers": ["one"]}),
-        ("answers/one", {"answer": "Nile", "raw": "Nile"}),
-    ):
+    right = {"labels": {"label": 2, "labelers": ["one"]}, "answers/one": {"answer": "Nile", "raw": "Nile"}}
+    for name in right:
         for row in rows_by_table[name]:
             if (row["question_id"], row["permutation"]) == ("q1", "10"):
-                row |= right
+                row |= right[name]
     for row in [*rows_by_table["hints"], *rows_by_table["ranked_hints"]]:
         if row["hint_id"] == "q1-h00":
             row["hint"] = MARKUP
@@ -44,24 +42,20 @@ def rows() -> small.Rows:
         row["difficulty_bin"] = "hard" if row["question_id"] == "q3" else "easy"
     q4 = {"question_id": "q4", "source": "wikihint"}
     rows_by_table["questions"].append({**q4, "question": "Which city?", "answers": ["Rome"]})
-    rows_by_table["origins"] = [
-        {**row, "position": place, "record_id": str(place)}
-        for place, row in enumerate([{"question_id": "q1"}, {"question_id": "q2"}, {"question_id": "q3"}, q4])
-    ]
-    rows_by_table["usable_hints"] = [
-        {name: row[name] for name in ("hint_id", "question_id")} for row in rows_by_table["hints"]
-    ]
+    sources = [{"question_id": "q1"}, {"question_id": "q2"}, {"question_id": "q3"}, q4]
+    rows_by_table["origins"] = [{**row, "position": n, "record_id": str(n)} for n, row in enumerate(sources)]
+    keys = ("hint_id", "question_id")
+    rows_by_table["usable_hints"] = [{name: row[name] for name in keys} for row in rows_by_table["hints"]]
     rows_by_table["hints"].append({**q4, "hint_id": "q4-h00", "position": 0, "hint": "It is Rome."})
     leak = {"span": "Rome", "answer": "Rome", "probability": 1.0, "method": "exact", "overridden": False}
     rows_by_table["leak_findings"] = [{"hint_id": "q4-h00", "question_id": "q4", **leak}]
-    rows_by_table["rejects"] = [
-        {"stage": stage, "kind": kind, "reason": reason, "detail": detail, "question_id": question}
-        for stage, kind, reason, detail, question in (
-            ("collect", "record", "no_answer", "no answer", "q0"),
-            ("collect", "question", "too_few_hints", "1 hint", "q0"),
-            ("filter", "question", "answer_leak", "1 of 1 hints leak", "q4"),
-        )
-    ]
+    columns = ("stage", "kind", "reason", "detail", "question_id")
+    rejects = (
+        ("collect", "record", "no_answer", "no answer", "q0"),
+        ("collect", "question", "too_few_hints", "1 hint", "q0"),
+        ("filter", "question", "answer_leak", "1 of 1 hints leak", "q4"),
+    )
+    rows_by_table["rejects"] = [dict(zip(columns, row, strict=True)) for row in rejects]
     return rows_by_table
 
 

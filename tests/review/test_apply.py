@@ -21,7 +21,7 @@ from quit.status.story import story
 from tests.answers import answers_in
 from tests.comparing import bytes_of
 from tests.conftest import ROOT, call_quit
-from tests.processes import until
+from tests.processes import paused, until
 from tests.stages.labelling.test_verdicts import said
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("prefect_home")]
@@ -37,9 +37,7 @@ def _items(workspace: Workspace) -> list[ReviewItem]:
     return review_items(workspace, Review(), 0.5)
 
 
-def _say(
-    number: int, item: ReviewItem, flipped: str | None = None, version: int = 1, state: str = "submitted"
-) -> list[dict]:
+def _say(number: int, item: ReviewItem, flipped: str = "", version: int = 1, state: str = "submitted") -> list[dict]:
     """One person's annotation of a question: the judge's verdicts, but for one answer."""
     answers = {answer.key: bool(answer.verdict) is not (answer.key == flipped) for answer in item.answers}
     rows = said("ada", number, version, state, item.question_id, **(answers if state == "submitted" else {}))
@@ -108,25 +106,11 @@ def test_a_build_keeps_what_people_said_and_exports_use_it(workspace, prefect_ho
     assert [row["reason"] for row in life["rejects"]] == ["flagged_leak"] and life["reviews"] and life["changes"]
     done = call_quit("export", "-w", str(workspace.path), "-f", "release-json", "-o", str(tmp_path / "x"))
     assert done.returncode == 0, done.stderr  # an export recomputes every label from answers and valid answers
-    records = [
-        record
-        for split in ("train", "dev", "test")
-        for record in json.loads((tmp_path / "x" / "release-json" / f"{split}.json").read_text())
-    ]
-    assert removed not in {record["id"] for record in records} and len(records) == len(workspace.read("splits"))
+    files = [tmp_path / "x" / "release-json" / f"{split}.json" for split in ("train", "dev", "test")]
+    exported = {record["id"] for file in files for record in json.loads(file.read_text())}
+    assert exported == set(workspace.read("splits")["question_id"].to_pylist())
     status = json.loads(call_quit("status", "-w", str(workspace.path), "--json").stdout)
     assert status["stages"][-1]["run"] == "update" and status["stages"][-1]["state"] == "complete"
-
-
-PROGRAM = """
-import sys, time, quit.stages.update as update
-def hang(*_):
-    open(sys.argv[1], "w").close()
-    time.sleep(600)
-update.update_labels = hang
-from quit.cli import main
-main(["review", "apply", "-w", sys.argv[2]])
-"""
 
 
 def test_a_killed_apply_is_finished_by_the_next_with_the_same_bytes(workspace: Workspace, tmp_path: Path) -> None:
@@ -135,8 +119,8 @@ def test_a_killed_apply_is_finished_by_the_next_with_the_same_bytes(workspace: W
     other = Workspace.open(shutil.copytree(workspace.path, tmp_path / "other"))
     apply_reviews(other)
     marker = tmp_path / "running"
-    command = [sys.executable, "-c", PROGRAM, str(marker), str(workspace.path)]
-    process = subprocess.Popen(command, cwd=ROOT)
+    command = paused("quit.stages.update", "update_labels", marker, "review", "apply", "-w", str(workspace.path))
+    process = subprocess.Popen([sys.executable, *command], cwd=ROOT)
     until(marker.exists, process)
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -146,11 +130,9 @@ def test_a_killed_apply_is_finished_by_the_next_with_the_same_bytes(workspace: W
 
 
 def test_apply_needs_labels_takes_review_settings_only_and_a_build_keeps_them(workspace: Workspace) -> None:
-    for settings, message in (
-        (["judge.threshold=0.1"], "only review settings"),
-        (["review.adjudication=adjudicator"], "needs the e-mail"),
-    ):
-        with pytest.raises(SettingsError, match=message), held_last_build(workspace.path, settings):
+    refused = {"judge.threshold=0.1": "only review settings", "review.adjudication=adjudicator": "needs the e-mail"}
+    for setting, message in refused.items():
+        with pytest.raises(SettingsError, match=message), held_last_build(workspace.path, [setting]):
             pass
     build = workspace.build
     assert not any("review" in text for text in build["overrides"])

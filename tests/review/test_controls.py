@@ -47,15 +47,13 @@ def test_a_bad_file_is_said_with_its_line(tmp_path, line: str, message: str) -> 
 
 def test_being_blind_follows_from_the_id_alone_and_grows_with_the_share() -> None:
     items = [_item(f"q{number:04d}") for number in range(2000)]
-    blind = {
-        share: {item.question_id for item in with_blind(items, share, "seed") if item.blind}
-        for share in (0.0, 0.1, 0.5, 1.0)
-    }
-    assert not blind[0.0] and blind[0.1] < blind[0.5] < blind[1.0] == {item.question_id for item in items}
-    assert 800 < len(blind[0.5]) < 1200  # nine standard deviations of a fair draw
-    assert {item.question_id for item in with_blind(items[::-7], 0.5, "seed") if item.blind} == blind[0.5] & {
-        item.question_id for item in items[::-7]
-    }
+
+    def blind(share: float, some: list[ReviewItem] = items) -> set[str]:
+        return {item.question_id for item in with_blind(some, share, "seed") if item.blind}
+
+    assert not blind(0.0) and blind(0.1) < blind(0.5) < blind(1.0) == {item.question_id for item in items}
+    assert 800 < len(blind(0.5)) < 1200  # nine standard deviations of a fair draw
+    assert blind(0.5, items[::-7]) == blind(0.5) & {item.question_id for item in items[::-7]}
 
 
 def test_the_score_counts_known_verdicts_only(tmp_path) -> None:

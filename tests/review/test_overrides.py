@@ -16,20 +16,7 @@ from quit.review.overrides import Decision, add, listed, read_decisions, withdra
 from quit.status.story import story
 from tests.conftest import call_quit
 from tests.partly import plan_build
-from tests.rows import write_lines
 
-QUESTIONS = {
-    "leaky": ("Which country lies inside South Africa and was once called Basutoland?", "Lesotho", [
-        "Its lowest point is higher than that of any other state.", "Lesotho blankets are worn by its people.",
-        "Its flag shows a hat with a knot.", "Its capital lies close to its western border.",
-        "It sells water to its only neighbour.", "A king reigns there, and has no power.",
-    ]),
-    "clean": ("Which planet was the first to be found with a telescope?", "Uranus", [
-        "William Herschel saw it from his garden in Bath.", "It rolls around the Sun on its side.",
-        "Its moons are named after persons of Shakespeare and Pope.", "It is one of two ice giants.",
-        "A year there lasts eighty-four of ours.",
-    ]),
-}  # fmt: skip
 LEAKY, CLEAN = "jsonl-leaky-h01", "jsonl-clean-h00"
 
 
@@ -49,12 +36,9 @@ def _run(folder: Path, source: Path) -> Pipeline:
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> Path:
-    rows = (
-        {"id": name, "question": question, "answers": [answer], "hints": hints}
-        for name, (question, answer, hints) in QUESTIONS.items()
-    )
-    return write_lines(tmp_path / "two.jsonl", rows)
+def source() -> Path:
+    """Two questions: a hint of ``leaky`` names the answer."""
+    return Path(__file__).with_name("two.jsonl")
 
 
 @pytest.fixture
@@ -84,10 +68,8 @@ def test_no_leak_keeps_the_finding_and_the_question_and_withdrawn_gives_the_old_
     assert pipeline.pending(pipeline.stage_run("filter")) == []  # the old tables are still there: nothing runs
     _run(workspace.path, source)
     assert workspace.state["filter"] == before and _usable(workspace) == {"jsonl-clean"}
-    assert [(row["decision"], row["in_force"]) for row in listed(workspace)] == [
-        ("no_leak", False),
-        ("withdrawn", False),
-    ]
+    rows = [(row["decision"], row["in_force"]) for row in listed(workspace)]
+    assert rows == [("no_leak", False), ("withdrawn", False)]
 
 
 def test_leak_adds_a_finding_that_discards(workspace: Workspace, source: Path) -> None:
@@ -95,8 +77,8 @@ def test_leak_adds_a_finding_that_discards(workspace: Workspace, source: Path) -
     _run(workspace.path, source)
     assert _usable(workspace) == set()
     [finding] = [row for row in workspace.read("leak_findings").to_pylist() if row["hint_id"] == CLEAN]
-    assert (finding["span"], finding["answer"]) == ("William Herschel", "Uranus")
-    assert (finding["method"], finding["probability"], finding["overridden"]) == ("person", 1.0, False)
+    columns = ("span", "answer", "method", "probability", "overridden")
+    assert [finding[name] for name in columns] == ["William Herschel", "Uranus", "person", 1.0, False]
     reasons = {row["question_id"]: row["detail"] for row in workspace.read("rejects").to_pylist()}
     assert "person" in reasons["jsonl-clean"]
 
@@ -148,7 +130,6 @@ def test_bad_decisions_name_the_nearest_right_one_and_write_nothing(workspace, w
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", "line 2: no JSON"),
         ('{"hint": "x"}', "'hint' is not a key of an override. Did you mean 'hint_id'"),
         ('{"hint_id": "x", "decision": "leak", "by": "a"}', "'reason' is missing"),
         ('{"hint_id": 3}', "'hint_id' must be a text"),
@@ -187,8 +168,8 @@ def test_on_the_command_line(workspace: Workspace) -> None:
         done = call_quit("override", *arguments, "-w", str(workspace.path))
         return done.returncode, done.stdout, done.stderr
 
-    given = ("leak", "--hint", LEAKY, "--decision", "no_leak", "--by", "ada", "--reason", "Fine.", "--json")
-    code, out, _ = run(*given)
+    decision = ("leak", "--hint", LEAKY, "--decision", "no_leak", "--by", "ada", "--reason", "Fine.", "--json")
+    code, out, _ = run(*decision)
     [row] = json.loads(out)
     assert code == 0 and row["hint_id"] == LEAKY
     assert json.loads(run("list", "--json")[1]) == [{**row, "in_force": True}]

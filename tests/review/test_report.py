@@ -77,7 +77,6 @@ def test_files_that_are_gone_are_left_out_and_the_log_says_so(tmp_path: Path, ca
         ('{"annotator": "a", "age": [3]}', "line 1: 'age' must be a text or a whole number"),
         ('{"annotator": "a", "sex": "f"}', "line 1: 'sex' is no key"),
         ('{"annotator": "a"}\n{"annotator": "a"}', "line 2: 'a' has a line already"),
-        ("[]", "line 1: expected"),
     ],
 )
 def test_a_bad_file_of_people_is_said_with_its_line(tmp_path: Path, line: str, message: str) -> None:

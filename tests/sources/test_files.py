@@ -26,16 +26,16 @@ def test_values_are_those_of_the_whole_wherever_reads_end(values, at_once, inden
         list(array_values(io.BytesIO(data + b"\n1"), at_once))
 
 
-@pytest.mark.parametrize(("text", "count", "said"), [
+@pytest.mark.parametrize(("text", "count", "message"), [
     (b"", 0, "no JSON array"), (b'{"a": []}', 0, "no JSON array"), (b"[1, 2 3]", 2, "expected ',' or ']'"),
     (b"[1, ]", 1, "Expecting value|trailing comma"), (b'["\xff"]', 0, "codec can't decode"),
     (b'["a\nb"]', 0, "control character"), (b"[1, {a: 1}" + b" " * 99 + b"]", 1, "Expecting property name"),
     (b"[" * 200_000 + b"]" * 200_000, 0, "nesting too deep"), (b"[1, " + b"9" * 5000 + b"]", 1, "limit"),
 ])  # fmt: skip
-def test_what_is_no_array_is_refused_after_the_values_before(text: bytes, count: int, said: str) -> None:
+def test_what_is_no_array_is_refused_after_the_values_before(text: bytes, count: int, message: str) -> None:
     for at_once in (1, 1 << 20):
         values = []
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=message):
             for value in array_values(io.BytesIO(text), at_once):
                 values.append(value)
         assert values == [1, 2][:count]
@@ -65,9 +65,28 @@ TWO = json.dumps([good("triviahg")] * 2)
         ("hinteval", dataset(test={}), "holds no record"),
         ("hinteval", dataset(test={"a": 3}), "no usable record"),
         *(("jsonl", text, "xpected") for text in ("", "hello", "3\n4", "\n\n", '{"id": 1}')),
+        ("jsonl", '{"id": 1}'.encode("utf-16"), "UTF-8"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_an_error(tmp_path, kind, content, words):
     with pytest.raises(InputError) as error:
         read(kind, tmp_path, content)
     assert words in str(error.value) and "s.json" in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("kind", ["triviahg", "wikihint"])
+def test_forms_of_a_file_of_records(tmp_path, kind):
+    name = {"triviahg": "Q_ID", "wikihint": "id"}[kind]
+    one, two, bare = good(kind), good(kind, **{name: "q2"}), good(kind, **{name: ...})
+    for value, expected in (
+        ({"a": one, "b": two}, ["s.json q1", "s.json q2"]),
+        ({"a": bare, "b": bare}, ["s.json a", "s.json b"]),
+        ({"train": [one], "test": [one]}, ["s.json#train q1", "s.json#test q1"]),
+        ({"data": [one]}, ["s.json q1"]),
+        (one, ["s.json q1"]),
+        ("\n".join([json.dumps(one), json.dumps(two), "{broken", ""]), ["s.json q1", "s.json q2", "not_json line 3"]),
+    ):
+        records = read(kind, tmp_path, value)
+        questions = [f"{record.question.file} {record.question.record_id}" for record in records if record.question]
+        faults = [f"{reject.reason} {reject.detail[:6]}" for record in records for reject in record.rejects]
+        assert [*questions, *faults] == expected

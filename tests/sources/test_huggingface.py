@@ -95,11 +95,3 @@ def test_a_folder_that_cannot_be_used_is_an_error(tmp_path, files, words):
     with pytest.raises(InputError) as error:
         read(folder)
     assert words in str(error.value) and "\n" not in str(error.value)
-
-
-def test_a_missing_folder_and_a_file_are_errors(tmp_path):
-    (tmp_path / "f").write_text("x")
-    with pytest.raises(InputError, match="is a file"):
-        read(tmp_path / "f")
-    with pytest.raises(InputError, match="does not exist"):
-        read(tmp_path / "g")

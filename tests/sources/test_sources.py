@@ -1,20 +1,18 @@
 """Naming a source, its checksum, and reading several."""
 
+import json
 import os
+from dataclasses import asdict
+from pathlib import Path
 
 import pytest
 
 from quit.errors import InputError, SettingsError
 from quit.sources import SOURCES, SourceRef, parse_source, read_sources, source_checksum
 from tests.rows import write_lines
+from tests.sources.records import GOOD, dataset, good, read
 
 LINE = {"id": "1", "question": "Who?", "answers": "X", "hints": ["He ran."]}
-
-
-def write(path, *records):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_lines(path, records)
-    return path
 
 
 def test_every_kind_is_described():
@@ -24,11 +22,22 @@ def test_every_kind_is_described():
 
 
 def test_a_source_is_a_kind_and_a_path(tmp_path):
-    path = write(tmp_path / "a:b.jsonl", LINE)
+    path = write_lines(tmp_path / "a:b.jsonl", [LINE])
     assert parse_source(f"jsonl:{path}") == SourceRef("jsonl", path)
     assert parse_source(str(path)) == SourceRef("jsonl", path)
+    for name in ("q.csv", "q.TSV"):
+        assert parse_source(str(write_lines(tmp_path / name, [LINE]))) == SourceRef("csv", tmp_path / name)
     assert parse_source(f"huggingface:{tmp_path}") == SourceRef("huggingface", tmp_path)
     assert str(SourceRef("jsonl", path)) == f"jsonl:{path}"
+
+
+@pytest.mark.parametrize("kind", GOOD)
+def test_everything_that_a_record_holds(tmp_path, kind):
+    """``expected.json`` has, checked by hand, what readers have to make of the records of ``good.json``."""
+    value = dataset(test={"q1": good(kind)}) if kind == "hinteval" else [good(kind)]
+    [record] = read(kind, tmp_path, value)
+    expected = json.loads(Path(__file__).with_name("expected.json").read_text(encoding="utf-8"))
+    assert not record.rejects and json.loads(json.dumps(asdict(record.question))) == expected[kind]
 
 
 @pytest.mark.parametrize(
@@ -70,14 +79,14 @@ def test_a_path_that_cannot_be_read_is_a_fault_of_the_input(tmp_path):
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
 def test_a_path_without_permission_is_a_fault_of_the_input(tmp_path):
-    path = write(tmp_path / "x.jsonl", LINE)
+    path = write_lines(tmp_path / "x.jsonl", [LINE])
     path.chmod(0)
     with pytest.raises(InputError, match="cannot be read"):
         parse_source(str(path))
 
 
 def test_the_checksum_follows_content_and_relative_names(tmp_path):
-    a, b = write(tmp_path / "a.jsonl", LINE), write(tmp_path / "b.jsonl", LINE)
+    a, b = write_lines(tmp_path / "a.jsonl", [LINE]), write_lines(tmp_path / "b.jsonl", [LINE])
     assert source_checksum(SourceRef("jsonl", a)) == source_checksum(SourceRef("jsonl", b))
     assert len(source_checksum(SourceRef("jsonl", a))) == 64
 
@@ -95,8 +104,8 @@ def test_the_checksum_follows_content_and_relative_names(tmp_path):
 
 
 def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path):
-    refs = [SourceRef("jsonl", write(tmp_path / folder / "q.jsonl", LINE, 3)) for folder in ("x/a", "x/b")]
-    refs.append(SourceRef("jsonl", write(tmp_path / "r.jsonl", LINE)))
+    refs = [SourceRef("jsonl", write_lines(tmp_path / folder / "q.jsonl", [LINE, 3])) for folder in ("x/a", "x/b")]
+    refs.append(SourceRef("jsonl", write_lines(tmp_path / "r.jsonl", [LINE])))
     records = list(read_sources(refs))
     assert [record.question.file for record in records if record.question] == ["a/q.jsonl", "b/q.jsonl", "r.jsonl"]
     assert [reject.file for record in records for reject in record.rejects] == ["a/q.jsonl", "b/q.jsonl"]

@@ -42,23 +42,6 @@ def test_forms_of_a_record(tmp_path, changes):
     assert record.question.hints[0].text == "It sleeps."
 
 
-ONE, TWO, BARE = good("wikihint"), good("wikihint", id="q2"), good("wikihint", id=...)
-
-
-@pytest.mark.parametrize(
-    ("value", "found"),
-    [
-        ({"a": ONE, "b": TWO}, ["s.json q1", "s.json q2"]),
-        ({"a": BARE, "b": BARE}, ["s.json a", "s.json b"]),
-        ({"train": [ONE], "test": [ONE]}, ["s.json#train q1", "s.json#test q1"]),
-        ({"data": [ONE]}, ["s.json q1"]),
-    ],
-)
-def test_an_object_of_records_and_of_splits(tmp_path, value, found):
-    questions = [record.question for record in read("wikihint", tmp_path, value)]
-    assert [f"{question.file} {question.record_id}" for question in questions] == found
-
-
 def test_a_hint_object_without_text_is_an_empty_hint(tmp_path):
     hints = [{"rank": "1"}, {"hint": "It sleeps.", "rank": ""}]
     (record,) = read("wikihint", tmp_path, [good("wikihint", hints=hints)])

@@ -41,8 +41,8 @@ def test_what_is_left_is_learnt_from_what_was_seen() -> None:
     assert left == pytest.approx(300 + 2 * read + label)
     seen.now += 60
     assert seen.see() == pytest.approx(240 + 2 * read + label)
-    known = TIMES["filter"] + TIMES["rank"] + TIMES["read"]
-    assert seen.see((240, "read:a", 4, 4)) == pytest.approx(2 * 400 + (25 + 400) * TIMES["label"] / known)
+    seconds = TIMES["filter"] + TIMES["rank"] + TIMES["read"]
+    assert seen.see((240, "read:a", 4, 4)) == pytest.approx(2 * 400 + (25 + 400) * TIMES["label"] / seconds)
 
 
 def test_a_language_model_is_unknown_until_one_like_it_has_answered() -> None:

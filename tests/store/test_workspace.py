@@ -49,8 +49,8 @@ def test_another_machine_reads_what_was_written_and_fetches_no_more_than_it_read
 
 
 def test_there_is_no_workspace_before_it_is_made_and_none_among_other_things(place: str, machine) -> None:
-    told = f"{place} is not a workspace. Name another folder, or build it: quit build -w {place}"
-    with pytest.raises(WorkspaceError, match=told):
+    message = f"{place} is not a workspace. Name another folder, or build it: quit build -w {place}"
+    with pytest.raises(WorkspaceError, match=message):
         Workspace.open(place)
     objects = Workspace(place).store.objects
     objects.write("locks/probe-1", b"of a run that was killed here")
@@ -175,16 +175,6 @@ def test_of_two_who_make_the_same_part_the_first_counts_for_both(place: str, mac
     assert (there.path / name).read_bytes() == (here.path / name).read_bytes() == there.store.objects.read(name)
 
 
-def test_who_works_without_the_lock_sees_what_was_finished_after_a_refresh(place: str, machine) -> None:
-    here = Workspace.create(place)
-    machine("worker")
-    worker = opened(place)
-    store(here, [[0], [1]])
-    assert len(worker.read("usable_hints")) == 0
-    worker.refresh()
-    assert worker.read("usable_hints").equals(hints(0, 1))
-
-
 def test_a_run_that_lost_the_workspace_stops_before_it_says_anything(place: str, machine) -> None:
     here = Workspace.create(place)
     with pytest.raises(WorkspaceError, match="another run has taken the workspace"), here.lock(60):
@@ -196,9 +186,14 @@ def test_a_run_that_lost_the_workspace_stops_before_it_says_anything(place: str,
     assert opened(place).state == {"collect": "theirs"}
 
 
-def test_a_removed_workspace_is_gone_from_the_mirror_too(place: str, machine) -> None:
+def test_who_has_no_lock_sees_what_was_finished_after_a_refresh_and_a_removed_workspace_is_gone(place, machine) -> None:
     here = Workspace.create(place)
-    store(here, [[0]])
+    machine("worker")
+    worker = opened(place)
+    store(here, [[0], [1]])
+    assert len(worker.read("usable_hints")) == 0
+    worker.refresh()
+    assert worker.read("usable_hints").equals(hints(0, 1))
     ReviewStore(here).set_applied(["part-00001.parquet"])
     here.store.objects.delete(here.store.objects.listing())
     emptied = Workspace.create(place)

@@ -21,9 +21,9 @@ from tests.systems.benchmark import tiny
 
 def test_examples_are_of_the_train_split_with_negatives_of_other_questions(world) -> None:
     found = triples(world.dataset, "x", FineTuning(2, 2))
-    assert {question for question, _, _ in found} == {small.ASKED["q1"], small.ASKED["q2"]}
+    assert {question for question, _, _ in found} == {small.QUESTIONS["q1"], small.QUESTIONS["q2"]}
     for question, positive, negative in found:
-        mine = "q1" if question == small.ASKED["q1"] else "q2"
+        mine = "q1" if question == small.QUESTIONS["q1"] else "q2"
         assert positive.startswith(small.HINTS[mine][0])  # label 2: passages that begin with hint 0
         other = "q2" if mine == "q1" else "q1"
         assert negative.startswith(small.HINTS[other][0])  # a positive of the other question (footnote 11)
@@ -105,7 +105,7 @@ def test_encoders_learn_what_they_are_shown(tmp_path: Path, kind: str, similarit
 def test_tuned_models_have_their_rows_beside_the_base(release: Path, tmp_path: Path, kind: str) -> None:
     """Tables 4 and 11 for two towers, tables 6, 7 and 12 for MonoT5: also where the base names both towers. MiniLM,
     the base of the multi-vector model, is none."""
-    words = " ".join(" ".join((*small.HINTS[one], small.ASKED[one])) for one in small.SPLIT)
+    words = " ".join(" ".join((*small.HINTS[one], small.QUESTIONS[one])) for one in small.SPLIT)
     bases = {
         "two-tower": lambda: ",".join([str(tiny.encoder(tmp_path, words, "dot"))] * 2),
         "monot5": lambda: str(tiny.t5(tmp_path / "t5", words)[0]),
