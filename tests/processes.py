@@ -19,11 +19,16 @@ def started(arguments: Sequence[str], errors: Path, home: Path, **variables: str
         return subprocess.Popen(command, stdout=null, stderr=log, env=environment, cwd=ROOT, start_new_session=True)
 
 
-def until(ready: Callable[[], Any], process: subprocess.Popen[Any] | None = None, seconds: float = 600) -> Any:
-    """Wait for an event, and return what it is; fails where the process ends before it, or it does not come."""
+def until(
+    ready: Callable[[], Any], process: subprocess.Popen[Any] | None = None, seconds: float = 600, every: float = 0.02
+) -> Any:
+    """Wait for an event, and return what it is; fails where the process ends before it, or it does not come.
+
+    ``every``: seconds between looks; more where a look is a request, for the server works for it.
+    """
     deadline = time.monotonic() + seconds
     while not (event := ready()):
         assert process is None or process.poll() is None, "the process ended before it was time"
         assert time.monotonic() < deadline, f"it did not come in {seconds:g} s"
-        time.sleep(0.01)
+        time.sleep(every)
     return event
