@@ -30,6 +30,7 @@ test: setup lint servers  ## Run all the tests that this machine can
 servers: setup  ## Make the environments of the servers that tests start (once; minutes)
 	$(BIN)/python -m tests.servers.prepare
 
+test-fast: JOBS = 2
 test-fast: setup  ## Run the tests that start no server and build no workspace
 	$(PYTEST) -m 'not slow'
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import io
 import json
 import os
@@ -13,11 +14,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from contextvars import copy_context
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 from unittest.mock import patch
 
 import pytest
+import typer.main
 
 from quit.common.cache import cache_folder
 from quit.common.progress import Listener, listening
@@ -25,6 +28,7 @@ from quit.text import secrets
 from tests.label_studio import live, people, quit_review, review_settings, review_workspace  # noqa: F401
 from tests.partly import full  # noqa: F401
 from tests.places import machine, place  # noqa: F401
+from tests.servers.kept import kept
 from tests.servers.real_model import real_model  # noqa: F401
 
 if TYPE_CHECKING:
@@ -32,9 +36,16 @@ if TYPE_CHECKING:
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: workers share the cores
+typer.main.get_command = cache(typer.main.get_command)  # it reads the signatures of all commands, once a call
+gc.set_threshold(20_000, 20, 50)  # else a tenth of the time is the search for garbage in what was imported
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test needs a hub; a missing model would be looked for at length
 os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")  # before Prefect, as the command line does
 os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
+
+if os.path.isdir("/dev/shm"):  # in memory, if programs may lie there: on a disk, databases wait for each commit
+    room = os.statvfs("/dev/shm")
+    if room.f_bavail * room.f_frsize > 8e9 and not room.f_flag & os.ST_NOEXEC:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/dev/shm")
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT.parent / "shared" / "data"
@@ -45,14 +56,17 @@ FEW = ROOT / "tests" / "few.toml"
 
 
 SLOWEST = (
-    ("tests/flows/test_serve.py",),
-    ("tests/flows/test_language_models.py", "tests/systems/test_real_model.py"),
     ("tests/annotation/", "tests/flows/test_review.py", "tests/docs/test_notebook.py"),
+    ("tests/flows/test_language_models.py", "tests/systems/test_real_model.py"),
+    ("tests/flows/test_serve.py",),
     ("tests/flows/test_runners.py",),
     ("tests/test_frozen.py",),
     ("tests/docs/test_tutorial.py",),
-    ("tests/flows/test_build.py",),
+    ("tests/docs/test_fidelity_runs.py",),
     ("tests/store/test_s3.py",),
+    ("tests/models/generation/test_in_process.py",),
+    ("tests/flows/test_build.py",),
+    ("tests/models/test_own.py",),
 )
 """Files that share a server, and what takes longest: each group goes to one worker, in this order, before all other
 files."""
@@ -199,6 +213,19 @@ def run_quit(*arguments: str, home: Path, timeout: float = 600) -> subprocess.Co
     )
 
 
+def prefect_database() -> Path:
+    """Return the empty database of a Prefect server, which is kept: its migrations are half of a start."""
+    import prefect
+
+    def make(folder: Path) -> None:
+        url = f"sqlite+aiosqlite:///{folder / 'prefect-test.db'}"
+        variables = {**os.environ, "PREFECT_HOME": str(folder / "home"), "PREFECT_SERVER_DATABASE_CONNECTION_URL": url}
+        command = [sys.executable, "-m", "prefect", "server", "database", "reset", "-y"]
+        subprocess.run(command, env=variables, check=True, capture_output=True)
+
+    return kept(f"prefect-{prefect.__version__}", make) / "prefect-test.db"
+
+
 @pytest.fixture(scope="session")
 def prefect_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A Prefect home, and this worker's Prefect server: flows in this process and in those it starts report there.
@@ -206,12 +233,14 @@ def prefect_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     Without it each build would start a server of its own, which takes longer than the build.
     """
     from prefect.settings import PREFECT_API_URL
-    from prefect.testing.utilities import prefect_test_harness
+    from prefect.testing import utilities
 
+    home, server = tmp_path_factory.mktemp("prefect"), tmp_path_factory.mktemp("prefect-server")
+    shutil.copy(prefect_database(), server)
     before = os.environ.get("PREFECT_API_URL")
-    with prefect_test_harness(server_startup_timeout=180):
+    with patch.object(utilities, "mkdtemp", lambda: str(server)), utilities.prefect_test_harness(180):
         os.environ["PREFECT_API_URL"] = PREFECT_API_URL.value()
-        yield tmp_path_factory.mktemp("prefect")
+        yield home
     os.environ.pop("PREFECT_API_URL")
     if before is not None:
         os.environ["PREFECT_API_URL"] = before

@@ -1,8 +1,12 @@
 """A real Label Studio server for the session, people with accounts on it, and a workspace to review."""
 
+import hashlib
+import inspect
 import re
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +14,33 @@ import httpx
 import pytest
 
 from annotation.client import Server, connect
-from annotation.server import Account, LocalServer
+from annotation.server import REQUIREMENTS, Account, LocalServer, _store
 from annotation.tasks import NONE, alias
 from quit.engine.workspace import Workspace
 from quit.errors import MissingDependency
 from quit.settings import Settings, load
 from quit.text.normalize import normalize_answer
 from tests.answers import answers_in
+from tests.servers.kept import kept
 
 SETTINGS = ["review.retries=0", "review.page_tasks=4"]
 LABELERS = ("minilm-vector", "minilm-late", "minilm-evidence")
+
+
+def first_server() -> Path:
+    """Return the folder of a server that was started once and stopped: its database takes a first start 25 seconds.
+
+    It is kept, and made anew where what starts it has changed.
+    """
+
+    def make(folder: Path) -> None:
+        first = LocalServer(folder, port=0)
+        account = first.start()
+        first.stop()
+        _store(folder, replace(account, pid=None))
+
+    digest = hashlib.sha256(REQUIREMENTS.read_bytes() + Path(inspect.getfile(LocalServer)).read_bytes()).hexdigest()
+    return kept(f"label-studio-{digest[:12]}", make) / "reviews" / "server"
 
 
 class Live:
@@ -29,6 +50,7 @@ class Live:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._server = LocalServer(folder, port=0)
+        shutil.copytree(first_server(), self._server.folder)
         self.account: Account = self._server.start()
 
     def kill(self) -> None:

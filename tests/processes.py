@@ -37,11 +37,16 @@ def paused(module: str, function: str, marker: Path, *arguments: str) -> list[st
     return ["-c", _PAUSED, module, function, str(marker), *arguments]
 
 
-def until(ready: Callable[[], Any], process: subprocess.Popen[Any] | None = None, seconds: float = 600) -> Any:
-    """Wait for an event, and return what it is; fails where the process ends before it, or it does not come."""
+def until(
+    ready: Callable[[], Any], process: subprocess.Popen[Any] | None = None, seconds: float = 600, every: float = 0.02
+) -> Any:
+    """Wait for an event, and return what it is; fails where the process ends before it, or it does not come.
+
+    ``every``: seconds between looks; more where a look is a request, for the server works for it.
+    """
     deadline = time.monotonic() + seconds
     while not (event := ready()):
         assert process is None or process.poll() is None, "the process ended before it was time"
         assert time.monotonic() < deadline, f"it did not come in {seconds:g} s"
-        time.sleep(0.01)
+        time.sleep(every)
     return event

@@ -45,6 +45,7 @@ def held_build(
     """
     settings, _ = checked_build(_sources_of_build(Workspace(workspace), sources, add), profile, overrides)
     held = Workspace.create(workspace)
+    held.apply_settings(settings)
     with held.lock(settings.run.lock_seconds, note):
         overrides = [*overrides, *_remembered_review(held, overrides)]
         settings, refs = checked_build(_sources_of_build(held, sources, add), profile, overrides)
@@ -73,6 +74,7 @@ def held_last_build(workspace: str | Path, review: Sequence[str] = ()) -> Iterat
     """
     held = Workspace.open(workspace)
     settings = load(held.build["profile"], held.build["overrides"]).settings if held.build else Settings()
+    held.apply_settings(settings)
     with held.lock(settings.run.lock_seconds, note):
         build = held.build
         if build is not None and review:

@@ -127,7 +127,7 @@ class Annotator:
             with suppress(WebDriverException):
                 return look()
 
-        return until(safely)
+        return until(safely, every=0.1)
 
 
 @contextmanager

@@ -3,12 +3,15 @@ once is kept."""
 
 from pathlib import Path
 
+import pytest
+
 from quit.engine.pipeline import Pipeline
 from quit.models import cleaning
 from tests.partly import plan_build
 from tests.servers.builds import three_questions
 from tests.servers.checkpoints import checkpoint
 
+pytestmark = pytest.mark.slow
 READERS = ("one", "two")
 
 

@@ -57,7 +57,7 @@ def start_build(
 
 def kill_when(process: subprocess.Popen[bytes], is_time: Callable[[], bool], seconds: float = 900) -> bool:
     """Kill a build (SIGKILL, all its processes) when it is time; returns False where it ended before."""
-    until(lambda: process.poll() is not None or is_time(), seconds=seconds)
+    until(lambda: process.poll() is not None or is_time(), seconds=seconds, every=0.1)
     in_time = process.poll() is None
     if in_time:
         os.killpg(process.pid, signal.SIGKILL)

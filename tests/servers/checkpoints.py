@@ -7,15 +7,13 @@ the same for a seed, and answers the lessons' prompts as told and others with so
 
 import hashlib
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 
-from quit.common.cache import cache_folder
+from tests.servers.kept import kept
 
 STARTER = Path(__file__).parents[2] / "quit" / "starter" / "questions.jsonl"
 VERSION = 1
@@ -105,17 +103,8 @@ def checkpoint(
         *([] if thoughts else ["no thoughts"]),
     ]
     digest = hashlib.sha256(json.dumps(key, default=dict).encode()).hexdigest()[:16]
-    cache = Path(os.environ.get("QUIT_TEST_CACHE") or cache_folder("tests"))
-    folder = cache / "checkpoints" / f"{style}-{seed}-{digest}"
-    if not folder.is_dir():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(dir=folder.parent))
-        _make(draft, seed, style, shape, lessons, thoughts)
-        try:
-            draft.rename(folder)
-        except OSError:  # another process was first, with the same bytes
-            shutil.rmtree(draft)
-    return folder
+    make = partial(_make, seed=seed, style=style, shape=shape, lessons=lessons, thoughts=thoughts)
+    return kept(f"checkpoints/{style}-{seed}-{digest}", make)
 
 
 def _make(folder: Path, seed: int, style: str, shape: Shape, lessons: Sequence[Lesson], thoughts: bool) -> None:

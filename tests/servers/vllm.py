@@ -101,6 +101,7 @@ class VllmServer:
             "HF_HUB_OFFLINE": "1",
             "TRANSFORMERS_OFFLINE": "1",
             "VLLM_CPU_KVCACHE_SPACE": "1",
+            "VLLM_WORKER_MULTIPROC_METHOD": "fork",  # its processes need not import everything again
             "VLLM_CPU_OMP_THREADS_BIND": "nobind",
             "OMP_NUM_THREADS": "1",
             "TOKENIZERS_PARALLELISM": "false",

@@ -14,6 +14,7 @@ from quit.review.store import ReviewStore
 from tests.partly import LABELERS, build
 from tests.stages.labelling.test_verdicts import said
 
+pytestmark = pytest.mark.slow
 AUDIT = 60
 ESTIMATED = ("labels.partial=estimated", "labels.exact_splits=[]", f"labels.audit={AUDIT}", "labels.error=0.3")
 

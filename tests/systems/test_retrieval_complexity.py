@@ -36,7 +36,7 @@ QUERIES = [
     {"query_id": "q-s2", "text": "xyzzy", "answers": ["nothing"], "parent_id": "q", "hop": 2},
     {"query_id": "open", "text": "Why?", "answers": []},
 ]  # fmt: skip
-SETTINGS = Complexity(documents=2, resamples=200)
+SETTINGS = Complexity(documents=2, resamples=100)
 
 
 class Tokens:

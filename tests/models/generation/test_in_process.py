@@ -1,6 +1,7 @@
 """vLLM in this process: run in vLLM's own environment, compared with transformers on the same checkpoint."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -54,6 +55,7 @@ def test_replies_are_those_of_transformers_and_a_released_engine_leaves_no_proce
     questions = [messages[0]["content"] for messages, _ in lessons[:4]]
     environment = {"PATH": f"{programs}:/usr/bin:/bin", "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}
     environment |= {"HF_HUB_OFFLINE": "1", "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_NO_USAGE_STATS": "1"}
+    environment["VLLM_CACHE_ROOT"] = str(Path(os.environ["QUIT_TEST_CACHE"]) / "vllm")  # what it finds out of a class
     environment |= {"OMP_NUM_THREADS": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
     command, sent = [str(programs / "python"), str(script), str(prompt)], json.dumps([model, questions])
     done = subprocess.run(command, input=sent, capture_output=True, text=True, timeout=600, env=environment)

@@ -46,6 +46,7 @@ def model(request: pytest.FixtureRequest) -> Path:
     return checkpoint(request.param, 3)
 
 
+@pytest.mark.slow
 def test_replies_are_those_of_a_model_asked_for_each_prompt_alone(model: Path) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -83,6 +84,7 @@ class _Recording(TransformersGenerator):
         super()._add_token(reply, logits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_a_token_has_the_same_bits_in_any_company_and_order(model: Path, dtype: str, tmp_path: Path) -> None:
     import torch

@@ -138,6 +138,7 @@ def _both(name: str) -> tuple[np.ndarray, np.ndarray]:
     return request.relevant.reshape(-1)[run(request, name, runs=6000)], written_out(request, name, 600)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WRITTEN_OUT)
 def test_runs_are_distributed_as_the_algorithm_written_out(name: str) -> None:
     ours, theirs = _both(name)
@@ -146,6 +147,7 @@ def test_runs_are_distributed_as_the_algorithm_written_out(name: str) -> None:
         assert apart(_both(other)[0], theirs) > ENOUGH, other
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["bernoulli", "gaussian-ing", "diversity", "random", "random-rank-aware", "epsilon-greedy"]
 )

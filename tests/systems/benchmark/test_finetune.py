@@ -68,6 +68,7 @@ def flowers() -> list[tuple[str, str, str]]:
     return [(f"colour of {name}", colours[i], colours[(i + 1) % 4]) for i, name in enumerate(FLOWERS)]
 
 
+@pytest.mark.slow
 def test_monot5_learns_to_say_true_and_false(world, tmp_path: Path) -> None:
     base, _, _ = tiny.t5(tmp_path / "base", WORDS)
     settings = FineTune(epochs=100, batch=8, learning_rate=0.01, optimizer="adafactor")
@@ -81,6 +82,7 @@ def test_monot5_learns_to_say_true_and_false(world, tmp_path: Path) -> None:
     assert min(margins(tmp_path / "tuned")) > 0.5 > max(map(abs, margins(base)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "similarity"), [("two-tower", "cosine"), ("bi-encoder", "dot")])
 def test_encoders_learn_what_they_are_shown(tmp_path: Path, kind: str, similarity: str) -> None:
     """They are searched with the similarity that training used; of two towers questions and passages have one each."""
