@@ -139,3 +139,8 @@ def test_a_workspace_without_reviews_is_told_what_leaves_and_a_new_one_nothing(r
     assert _collected(reviewed, reviewed / "other.jsonl") == (["3 questions leave, 2 come."], ["other.jsonl"])
     shutil.rmtree(reviewed / "W")
     assert _collected(reviewed, reviewed / "other.jsonl", add=True) == ([], ["other.jsonl"])
+
+
+def test_a_lease_lasts_as_long_as_the_settings_say(place, machine) -> None:
+    with held_build(place, [f"jsonl:{STARTER}"], "embedded", ["remote.lease_seconds=7"]) as pipeline:
+        assert pipeline.workspace.lock_info["lease"] == 7
