@@ -287,17 +287,17 @@ def test_the_first_failed_attempt_and_another_model_are_told_once(heard: list[st
 @pytest.mark.parametrize(
     ("models", "says"),
     [
-        (None, ""),
+        (rude.MODELS.body, ""),
         (b'{"data": [{"id": "rude", "created": 7, "permission": [{"id": "x"}], "root": "org/rude", "owned_by": "me"}]}',
          " owned_by=me root=org/rude"),
         (b"<html>", ""),
         (b'{"data": 7}', ""),
     ],
 )  # fmt: skip
-def test_a_reply_knows_its_server_and_what_that_says_of_the_model(models: bytes | None, says: str) -> None:
+def test_a_reply_knows_its_server_and_what_that_says_of_the_model(models: bytes, says: str) -> None:
     origins: list[str] = []
     with RudeServer() as server:
-        server.models = models and rude.Fault(body=models)
+        server.models = rude.Fault(body=models)
         generator = _generator(server.base_url)
         for _ in range(2):
             generator.generate(_requests(3), lambda position, reply: origins.append(reply.origin))
