@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from itertools import count
-from pathlib import Path
 from unittest.mock import patch
 
 import pytest
@@ -17,11 +16,6 @@ from quit.sources.records import RawHint, RawQuestion, Reject, SourceRecord
 from quit.stages.collect import collect
 from quit.text.normalize import normalize_question
 from tests.rows import tuples
-
-DATA = Path(__file__).parents[2].parent / "shared" / "data"
-COPILOT, GPT, LLAMA = (f"triviahg:{DATA}/triviahg/{name}.json" for name in ("Copilot", "GPT_3.5", "LLaMA_7b_Finetuned"))
-WIKIHINT = f"wikihint:{DATA}/wikihint/test_first50.json"
-real = pytest.mark.skipif(not DATA.exists(), reason="the shared real data is not here")
 
 _positions = count()
 
@@ -43,29 +37,29 @@ def column(tables, name, of):
 # --- the real files -------------------------------------------------------------------------------------------------
 
 
-@real
 @pytest.mark.parametrize(
-    ("source", "rejects"),
+    ("name", "rejects"),
     [
-        (COPILOT, {}),
-        (GPT, {("question", "too_few_hints"): 4}),
-        (LLAMA, {("hint", "duplicate_hint"): 45, ("question", "too_few_hints"): 8}),
+        ("Copilot", {}),
+        ("GPT_3.5", {("question", "too_few_hints"): 4}),
+        ("LLaMA_7b_Finetuned", {("hint", "duplicate_hint"): 45, ("question", "too_few_hints"): 8}),
     ],
 )
-def test_a_real_file_agrees_with_a_count_made_from_the_json(source, rejects):
+def test_a_real_file_agrees_with_a_count_made_from_the_json(data, name, rejects):
     expected = {}
-    for record in json.loads(Path(source.partition(":")[2]).read_text("utf-8")):
+    for record in json.loads((data / "triviahg" / f"{name}.json").read_text("utf-8")):
         distinct = {normalize_question(hint) for hint in record["Hints"]}
         if len(distinct) >= 5:
             expected["triviahg-" + record["Q_ID"]] = len(distinct)
-    tables = collect(read_sources([parse_source(source)]))
+    tables = collect(read_sources([parse_source(f"triviahg:{data}/triviahg/{name}.json")]))
     assert Counter(column(tables, "hints", "question_id")) == expected
     assert column(tables, "questions", "question_id") == sorted(expected) and reasons(tables) == rejects
 
 
-@real
-def test_the_three_triviahg_files_pool_into_one_hundred_questions():
-    pooled = collect(read_sources([parse_source(source) for source in (COPILOT, GPT, LLAMA, WIKIHINT)]))
+def test_the_three_triviahg_files_pool_into_one_hundred_questions(data):
+    sources = [f"triviahg:{data}/triviahg/{name}.json" for name in ("Copilot", "GPT_3.5", "LLaMA_7b_Finetuned")]
+    sources.append(f"wikihint:{data}/wikihint/test_first50.json")
+    pooled = collect(read_sources([parse_source(source) for source in sources]))
     assert {name: rows.num_rows for name, rows in pooled.items()} == {
         "questions": 150, "origins": 350, "hints": 2987, "candidates": 2886, "scores": 37700, "rejects": 54,
     }  # fmt: skip

@@ -110,9 +110,7 @@ class Near:
         ({"screen": -1}, ["Orange", "blue Orange", "Orange River"], None),
     ],
 )
-def test_the_model_judges_spans_near_an_answer_that_neither_it_nor_the_question_says(
-    settings, candidates, encoded
-):
+def test_the_model_judges_spans_near_an_answer_that_neither_it_nor_the_question_says(settings, candidates, encoded):
     hint = "The blue Orange River of Khartoum flows on."
     near = Near(Blue_Nile=1.0, Orange=0.4, Orange_River=0.8, blue_Orange=0.3, River=0.9, Khartoum=0.9, blue=0.9)
     model = Says("Orange River")
