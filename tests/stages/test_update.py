@@ -158,7 +158,7 @@ def test_the_leakage_filter_sees_the_accepted_answers_of_every_question_once_mor
     assert removal[0][:2] == ("a", ["r3"]) and "gives away" in removal[0][2] and len(removal) == 1
     for incomplete in ([], [[], []]):  # findings of fewer questions, or of fewer hints, than there are
         with pytest.raises(ValueError, match="shorter"):
-            _update(_world(WORLD, {}), decisions, lambda items, found=incomplete: found)
+            _update(_world(WORLD, {}), decisions, lambda items, findings=incomplete: findings)
 
 
 def test_without_any_review_a_question_of_train_leaves_for_an_answer_that_the_judge_accepted() -> None:
