@@ -33,6 +33,12 @@ def changed(table: pa.Table, place: int | None = None, **values: Any) -> pa.Tabl
     return pa.Table.from_pylist(rows, table.schema)
 
 
+def tuples(table: pa.Table, *names: str, **where: Any) -> list[tuple]:
+    """Return the named columns of a table's rows, of those rows that have these values."""
+    rows = [row for row in table.to_pylist() if all(row[name] == value for name, value in where.items())]
+    return [tuple(row[name] for name in names) for row in rows]
+
+
 def write_lines(path: Path, rows: Iterable[Any]) -> Path:
     """Write JSON Lines, a row each; returns the path."""
     path.parent.mkdir(parents=True, exist_ok=True)

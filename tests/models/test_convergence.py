@@ -30,14 +30,10 @@ def model(encoder) -> EmbeddedConvergence:
     return EmbeddedConvergence(encoder)
 
 
-def test_telling_hints_come_before_vague_ones(model: EmbeddedConvergence) -> None:
-    tower, city, _, cathedral, popular = model.values([ITEM])[0]
-    assert min(tower, cathedral) > max(city, popular)
-
-
-def test_values_are_shares_whatever_was_asked_before(model: EmbeddedConvergence, encoder) -> None:
+def test_values_are_shares_higher_for_telling_hints_whatever_was_valued_before(model, encoder) -> None:
     values = model.values([ITEM])[0]
-    assert len(values) == 5 and all(0 <= value <= 1 for value in values)
+    tower, city, _, cathedral, popular = values
+    assert all(0 <= value <= 1 for value in values) and min(tower, cathedral) > max(city, popular)
     other = HintSet("Who wrote Faust?", ("He was born in Frankfurt.",), "Goethe", ("Schiller", "Heine"), "HUM:HUMAN")
     fresh = EmbeddedConvergence(encoder).values([replace(ITEM, hints=()), other, ITEM])
     assert fresh == [[], *model.values([other]), values]
@@ -81,5 +77,5 @@ def test_the_prediction_is_the_weighted_sum_of_likenesses() -> None:
     }
     # x = 12 is 1 after standardising: distances 0 and 4; hint (1, 0): 0 and 2; product (1, 0): 0 and 2.
     expected = 0.4 + 0.5 * 3 - 0.25 * (math.exp(-4) + math.exp(-4) + math.exp(-6))
-    got = KernelRidge(arrays).predict(np.array([[12.0]]), np.array([[1.0, 0.0]]), np.array([[1.0, 0.0]]))
-    assert got[0] == pytest.approx(expected, abs=1e-12)
+    values = KernelRidge(arrays).predict(np.array([[12.0]]), np.array([[1.0, 0.0]]), np.array([[1.0, 0.0]]))
+    assert values[0] == pytest.approx(expected, abs=1e-12)

@@ -18,26 +18,21 @@ from tests.systems.scripted import scripted
 
 def _scorer(reply: Callable[[str, int], str]) -> tuple[LLMHintScorer, list[str]]:
     """Return a scorer whose replies follow from prompt and attempt, and what it asks."""
-    asked: list[str] = []
+    prompts: list[str] = []
 
     def answer(request: ChatRequest) -> str:
-        asked.append(request.messages()[-1]["content"])
-        return reply(asked[-1], request.sample)
+        prompts.append(request.messages()[-1]["content"])
+        return reply(prompts[-1], request.sample)
 
-    return LLMHintScorer(scripted(answer), load_prompt("refers")), asked
-
-
-def test_the_question_is_the_specs() -> None:
-    scorer, asked = _scorer(lambda text, sample: "Yes")
-    assert scorer.score([HintPair("Which?", "A city.", "Paris")]).tolist() == [1.0]
-    assert asked == ['Does the hint "A city." refer to "Paris"? Answer with "Yes" or "No" only.']
+    return LLMHintScorer(scripted(answer), load_prompt("refers")), prompts
 
 
 def test_an_unreadable_reply_is_asked_for_again_then_counted() -> None:
-    scorer, asked = _scorer(lambda text, sample: "Yes" if sample == 1 and "Lyon" in text else "Hm")
+    scorer, prompts = _scorer(lambda text, sample: "Yes" if sample == 1 and "Lyon" in text else "Hm")
     pairs = [HintPair("Which?", "A city.", name) for name in ("Lyon", "Nice")]
     np.testing.assert_array_equal(scorer.score(pairs), [1.0, np.nan])
-    assert len(asked) == 2 + 2 + 1
+    assert len(prompts) == 2 + 2 + 1
+    assert prompts[0] == 'Does the hint "A city." refer to "Lyon"? Answer with "Yes" or "No" only.'  # as in the spec
     model = ScoredConvergence(scorer, Convergence())
     # Nothing is known of Nice, the gold answer, so the hint does not refer to it: 0.
     item = HintSet("Which?", ("A city.",), "Nice", ("Lyon",))
@@ -54,9 +49,9 @@ def test_written_candidates_are_cleaned_and_none_is_the_answer(encoder) -> None:
     written = LLMCandidates(
         scripted(lambda request: reply), load_prompt("candidates"), encoder, same, Convergence(candidate_cap=5)
     )
-    [drawn] = written.draw([{"question_id": "q1", "question": "Which city?", "answers": ["Paris"]}])
-    assert [candidate.candidate for candidate in drawn] == ["Lyon", "Nice", "Rome", "Bonn"]
-    assert all(-1 <= candidate.similarity <= 1 for candidate in drawn)
+    [candidates] = written.draw([{"question_id": "q1", "question": "Which city?", "answers": ["Paris"]}])
+    assert [candidate.candidate for candidate in candidates] == ["Lyon", "Nice", "Rome", "Bonn"]
+    assert all(-1 <= candidate.similarity <= 1 for candidate in candidates)
 
 
 def test_the_setting_must_name_a_language_model() -> None:

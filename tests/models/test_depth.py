@@ -68,20 +68,19 @@ def test_a_text_is_cut_from_one_word_piece_more_than_the_window() -> None:
 
 
 def test_of_a_pair_each_part_counts_and_of_answers_the_script_alone() -> None:
-    asked = "Which river is the longest?"
-    assert pair_note(asked, ["Nile"], "Gabriel García Márquez") is None  # a name is no language
-    assert pair_note(asked, ["Nile"], "ナイル川") == "not English"
-    assert pair_note(asked, ["Nile", "the " * 25, "of " * 25], "Nile") == "gold answer cut to 24 word pieces"
-    assert (
-        pair_note("the " * 33, ["Nile"], "the " * 65) == "question cut to 32 word pieces; answer cut to 64 word pieces"
-    )
-    assert pair_note(asked, ["Nile"], "the " * 65, bem=True) is None
-    assert pair_note(asked, ["Nile"], "the " * BEM, bem=True) == "pair cut to 507 word pieces"
+    question = "Which river is the longest?"
+    assert pair_note(question, ["Nile"], "Gabriel García Márquez") is None  # a name is no language
+    assert pair_note(question, ["Nile"], "ナイル川") == "not English"
+    assert pair_note(question, ["Nile", "the " * 25, "of " * 25], "Nile") == "gold answer cut to 24 word pieces"
+    both = "question cut to 32 word pieces; answer cut to 64 word pieces"
+    assert pair_note("the " * 33, ["Nile"], "the " * 65) == both
+    assert pair_note(question, ["Nile"], "the " * 65, bem=True) is None
+    assert pair_note(question, ["Nile"], "the " * BEM, bem=True) == "pair cut to 507 word pieces"
 
 
 def test_a_verdict_of_the_equivalence_model_has_the_note() -> None:
-    asked = [("Which river is it?", "Nile", "River Nile"), (FOREIGN[0], "Paris", "Stadt Paris"), (FOREIGN[0], "a", "a")]
-    items = [JudgeItem(str(n), question, (gold,), answer) for n, (question, gold, answer) in enumerate(asked)]
+    pairs = [("Which river is it?", "Nile", "River Nile"), (FOREIGN[0], "Paris", "Stadt Paris"), (FOREIGN[0], "a", "a")]
+    items = [JudgeItem(str(n), question, (gold,), answer) for n, (question, gold, answer) in enumerate(pairs)]
     rulings = rule(items, EquivalenceJudge("equivalence", EmbeddedEquivalence(), 0.5))
     assert [ruling.verdict.note for ruling in rulings] == [None, "not English", None]  # equality takes no model
-    assert rulings[1].verdict.raw.startswith("p=0.") or rulings[1].verdict.raw.startswith("p=1.")
+    assert rulings[1].verdict.raw.startswith(("p=0.", "p=1."))

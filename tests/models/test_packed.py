@@ -86,10 +86,14 @@ def test_the_number_of_threads_changes_no_bit(together: list[np.ndarray], thread
     assert output == b"".join(computed.tobytes() for computed in together) + logits_of().tobytes()
 
 
-def test_a_call_from_each_of_two_threads_gets_its_own(together: list[np.ndarray]) -> None:
+def test_a_call_from_each_of_two_threads_gets_its_own_and_torch_keeps_its_threads(
+    together: list[np.ndarray],
+) -> None:
     texts = texts_of()
+    before = torch.get_num_threads()
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(states, [texts, texts[::-1]])
+    assert torch.get_num_threads() == before
     assert [a.tobytes() for a in first] == [b.tobytes() for b in together] == [b.tobytes() for b in second[::-1]]
 
 
@@ -100,9 +104,3 @@ def test_few_positions_are_computed_that_are_no_token(monkeypatch: pytest.Monkey
     states(texts)
     tokens = sum(len(text[0]) for text in texts)
     assert tokens <= sum(positions) <= 1.1 * tokens
-
-
-def test_other_threads_keep_their_number_of_torch_threads() -> None:
-    before = torch.get_num_threads()
-    states([((5, 6),)])
-    assert torch.get_num_threads() == before

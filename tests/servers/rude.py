@@ -7,10 +7,8 @@ import json
 import socket
 import struct
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -59,12 +57,9 @@ def _error(message: str, code: int) -> bytes:
     return json.dumps({"error": {"message": message, "type": "error", "code": code}}).encode()
 
 
-def too_many(retry_after: float | None = None, *, as_date: bool = False) -> Fault:
-    """429; Retry-After in seconds, as an HTTP date ``retry_after`` seconds from now, or absent."""
-    if retry_after is None:
-        headers = {}
-    else:
-        headers = {"Retry-After": formatdate(time.time() + retry_after, usegmt=True) if as_date else f"{retry_after:g}"}
+def too_many(retry_after: float | None = None) -> Fault:
+    """429; Retry-After in seconds, or absent."""
+    headers = {} if retry_after is None else {"Retry-After": f"{retry_after:g}"}
     return Fault(429, headers, _error("rate limit exceeded", 429))
 
 
@@ -73,32 +68,24 @@ def failure(status: int, message: str = "something broke") -> Fault:
     return Fault(status, body=_error(message, status))
 
 
-def slow(seconds: float, content: str | None = None) -> Fault:
+def slow(seconds: float) -> Fault:
     """A proper answer after a while."""
-    return Fault(delay=seconds, content=content)
+    return Fault(delay=seconds)
 
 
 HANGS = Fault(hang=True)
 CLOSES_AT_ONCE = Fault(cut=0, status=0)
-CLOSES_MID_BODY = Fault(cut=40)
-RESETS = Fault(reset=True)
 ENDLESS = Fault(body=b'{"id": "' + b"1" * 65536, endless=True)
-DRIPS = Fault(body=b" ", endless=True, pause=0.02)
 BOMB_BYTES = 64 << 20
 GZIP_BOMB = Fault(headers={"Content-Encoding": "gzip"}, body=gzip.compress(bytes(BOMB_BYTES), 1))
-NO_GZIP = Fault(headers={"Content-Encoding": "gzip"}, body=KEY.encode())
 NO_HTTP = Fault(raw=f"{KEY} {KEY}\r\n\r\n".encode())
-LONG_HEADER = Fault(headers={"X-Long": KEY + "x" * 50 + KEY * 300})  # a client that quotes 100 bytes of it cuts the key
 NOT_JSON = Fault(body=b"<html>Bad gateway</html>", headers={"Content-Type": "text/html"})
-ECHOES_THE_KEY = Fault(body=f"You sent me {KEY}.".encode())
 HALF_JSON = Fault(body=b'{"id": "1", "choices": [{"message": {"content": "Par')
-NO_CHOICES = Fault(body=f'{{"id": "{KEY}", "object": "chat.completion", "choices": []}}'.encode())
 NESTED = Fault(body=b'{"choices": ' + b"[" * 100_000 + b"]" * 100_000 + b"}")
-CONTENT_NULL = Fault(
-    body=b'{"id": "1", "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": '
-    b"null}}]}"
-)
+CONTENT_NULL = Fault(body=b'{"choices": [{"finish_reason": "stop", "message": {"content": null}}]}')
 WRONG_MODEL = failure(404, "The model `other` does not exist.")
+MODELS = Fault(body=b'{"object": "list", "data": [{"id": "rude", "object": "model"}]}')
+"""The proper answer to GET /v1/models."""
 
 
 def redirect(location: str, status: int = 307) -> Fault:
@@ -121,18 +108,19 @@ FAULTS: dict[str, Fault] = {
     "503": failure(503),
     "redirect": redirect(f"http://user:{KEY}@other.example/{KEY}?key={KEY}"),
     "closes at once": CLOSES_AT_ONCE,
-    "closes in the middle of a body": CLOSES_MID_BODY,
-    "resets the connection": RESETS,
+    "closes in the middle of a body": Fault(cut=40),
+    "resets the connection": Fault(reset=True),
     "hangs": HANGS,
-    "sends a byte at a time, without end": DRIPS,
+    "sends a byte at a time, without end": Fault(body=b" ", endless=True, pause=0.02),
     "endless body": ENDLESS,
     "gzip bomb": GZIP_BOMB,
-    "no gzip where it says so": NO_GZIP,
+    "no gzip where it says so": Fault(headers={"Content-Encoding": "gzip"}, body=KEY.encode()),
     "no HTTP": NO_HTTP,
-    "header too long": LONG_HEADER,
-    "body that echoes the key": ECHOES_THE_KEY,
+    # A client that quotes 100 bytes of it cuts the key.
+    "header too long": Fault(headers={"X-Long": KEY + "x" * 50 + KEY * 300}),
+    "body that echoes the key": Fault(body=f"You sent me {KEY}.".encode()),
     "half a JSON document": HALF_JSON,
-    "no choices": NO_CHOICES,
+    "no choices": Fault(body=f'{{"id": "{KEY}", "object": "chat.completion", "choices": []}}'.encode()),
     "content that is not a text": Fault(content={"key": KEY}),
     "not finished": Fault(content="part of it", finish_reason=f"abort {KEY}"),
     "thinking": Fault(content=f"<think>{KEY}</think>Paris"),
@@ -149,7 +137,7 @@ Script = Iterable[Fault | None] | Callable[[int, Any], Fault | None]
 
 
 class RudeServer:
-    """Serves /v1/chat/completions, /v1/models and /health on a free port, as a context manager.
+    """Serves /v1/chat/completions and /v1/models on a free port, as a context manager.
 
     ``script``: faults for the first requests in the order they arrive, None for a proper answer, or a function of
     (request number from 0, payload). ``reply``: the proper answer's text from the payload. ``script`` may be replaced
@@ -160,8 +148,8 @@ class RudeServer:
         self.requests: list[Request] = []
         self.script: Script = script if callable(script) else list(script)
         self.reply = reply
-        self.models: Fault | None = None
-        """The answer to GET /v1/models, None for a proper one."""
+        self.models = MODELS
+        """The answer to GET /v1/models."""
         self.looks = 0
         """How often that was asked for."""
         self._lock = threading.Lock()
@@ -222,17 +210,13 @@ class RudeServer:
 
             def do_GET(self) -> None:
                 outer.looks += self.path == "/v1/models"
-                if outer.models is not None and self.path == "/v1/models":
-                    self._answer(outer.models, outer.models.body or b"")
-                    return
-                pages = {"/health": {}, "/v1/models": {"object": "list", "data": [{"id": "rude", "object": "model"}]}}
-                page = pages.get(self.path, {})
-                self._send(200 if self.path in pages else 404, {}, json.dumps(page).encode())
+                models = outer.models if self.path == "/v1/models" else Fault(404, body=b"{}")
+                self._answer(models, models.body or b"")
 
             def do_POST(self) -> None:
                 raw = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 if self.path != "/v1/chat/completions":
-                    self._send(404, {}, _error(f"no such path: {self.path}", 404))
+                    self._answer(failure(404), _error(f"no such path: {self.path}", 404))
                     return
                 payload = json.loads(raw)
                 request, fault = outer._arrive(payload, self.headers.get("Authorization", ""))
@@ -254,31 +238,22 @@ class RudeServer:
             def _answer(self, fault: Fault, body: bytes) -> None:
                 key = self.headers.get("Authorization", "").removeprefix("Bearer ")
                 body = body.replace(KEY.encode(), key.encode())
+                closes = fault.raw is not None or fault.endless or fault.cut is not None
+                self.close_connection = self.close_connection or closes
                 if fault.raw is not None:
                     self.wfile.write(fault.raw.replace(KEY.encode(), key.encode()))
-                    self.close_connection = True
-                elif fault.endless:
-                    self._send_for_ever(body, fault.pause)
+                    return
+                self.send_response(fault.status)
+                for name, text in {"Content-Type": "application/json", **fault.headers}.items():
+                    self.send_header(name, text.replace(KEY, key))
+                if fault.endless:
+                    self.send_header("Transfer-Encoding", "chunked")
                 else:
-                    headers = {name: text.replace(KEY, key) for name, text in fault.headers.items()}
-                    self._send(fault.status, headers, body, fault.cut)
-
-            def _send(self, status: int, headers: Mapping[str, str], body: bytes, cut: int | None = None) -> None:
-                self.send_response(status)
-                for name, value in {"Content-Type": "application/json", **headers}.items():
-                    self.send_header(name, value)
-                self.send_header("Content-Length", str(len(body)))
+                    self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
-                self.wfile.write(body if cut is None else body[:cut])
-                self.close_connection = self.close_connection or cut is not None
-
-            def _send_for_ever(self, body: bytes, pause: float) -> None:
-                self.close_connection = True
-                self.send_response(200)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Transfer-Encoding", "chunked")
-                self.end_headers()
-                while not outer._stop.wait(pause):
+                if not fault.endless:
+                    self.wfile.write(body[: fault.cut])
+                while fault.endless and not outer._stop.wait(fault.pause):
                     self.wfile.write(b"%x\r\n%s\r\n" % (len(body), body))
 
             def log_message(self, format: str, *args: object) -> None:

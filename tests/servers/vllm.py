@@ -133,7 +133,17 @@ class VllmServer:
         and ``request_success`` (requests); ``prompt_tokens_computed`` is ours: queries less hits, all prompt tokens
         without a prefix cache.
         """
-        return read_metrics(f"http://127.0.0.1:{self.port}/metrics")
+        values: dict[str, float] = {}
+        text = httpx.get(f"http://127.0.0.1:{self.port}/metrics", timeout=60).raise_for_status().text
+        kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
+        for name, value in re.findall(r"^vllm:(\w+)(?:\{.*\})? (\S+)$", text, re.MULTILINE):
+            if kinds.get(f"vllm:{name}") in ("counter", "gauge") and not name.endswith("_created"):
+                name = name.removesuffix("_total")
+                values[name] = values.get(name, 0.0) + float(value)
+        queries = values.get("prefix_cache_queries", 0.0)
+        hits = values.get("prefix_cache_hits", 0.0)
+        values["prompt_tokens_computed"] = queries - hits if queries else values.get("prompt_tokens", 0.0)
+        return values
 
 
 def _reason(log: Path) -> str:
@@ -141,19 +151,3 @@ def _reason(log: Path) -> str:
     lines = log.read_text(errors="replace").splitlines()
     named = [line for line in lines if re.search(r"\b\w*(Error|Exception): ", line)]
     return "\n".join([*named[:3], "...", *lines[-LOG_LINES:]])
-
-
-def read_metrics(url: str) -> dict[str, float]:
-    """Return the ``vllm:`` counters and gauges of a /metrics page; see ``VllmServer.metrics``."""
-    values: dict[str, float] = {}
-    text = httpx.get(url, timeout=60).raise_for_status().text
-    kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
-    for name, value in re.findall(r"^vllm:(\w+)(?:\{.*\})? (\S+)$", text, re.MULTILINE):
-        if kinds.get(f"vllm:{name}") in ("counter", "gauge") and not name.endswith("_created"):
-            name = name.removesuffix("_total")
-            values[name] = values.get(name, 0.0) + float(value)
-    queries = values.get("prefix_cache_queries", 0.0)
-    values["prompt_tokens_computed"] = (
-        queries - values.get("prefix_cache_hits", 0.0) if queries else values.get("prompt_tokens", 0.0)
-    )
-    return values

@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from itertools import count
-from pathlib import Path
 from unittest.mock import patch
 
 import pytest
@@ -16,12 +15,7 @@ from quit.sources import parse_source, read_sources
 from quit.sources.records import RawHint, RawQuestion, Reject, SourceRecord
 from quit.stages.collect import collect
 from quit.text.normalize import normalize_question
-
-DATA = Path(__file__).parents[2].parent / "shared" / "data"
-COPILOT, GPT, LLAMA = (f"triviahg:{DATA}/triviahg/{name}.json" for name in ("Copilot", "GPT_3.5", "LLaMA_7b_Finetuned"))
-WIKIHINT = f"wikihint:{DATA}/wikihint/test_first50.json"
-TRIVIA = [COPILOT, GPT, LLAMA]
-real = pytest.mark.skipif(not DATA.exists(), reason="the shared real data is not here")
+from tests.rows import tuples
 
 _positions = count()
 
@@ -30,10 +24,6 @@ def raw(id_="1", question="Which planet is red?", answers=("Mars",), hints=5, so
     texts = [f"Hint {number} from {file} {id_}" for number in range(hints)] if isinstance(hints, int) else hints
     hints = tuple(hint if isinstance(hint, RawHint) else RawHint(hint) for hint in texts)
     return SourceRecord(RawQuestion(source, file, next(_positions), id_, question, tuple(answers), hints, **more))
-
-
-def read(*sources, **settings):
-    return collect(read_sources([parse_source(source) for source in sources]), **settings)
 
 
 def reasons(tables):
@@ -47,41 +37,29 @@ def column(tables, name, of):
 # --- the real files -------------------------------------------------------------------------------------------------
 
 
-@real
 @pytest.mark.parametrize(
-    ("source", "questions", "hints", "rejects"),
+    ("name", "rejects"),
     [
-        (COPILOT, 100, 970, {}),
-        (GPT, 96, 890, {("question", "too_few_hints"): 4}),
-        (LLAMA, 92, 863, {("hint", "duplicate_hint"): 45, ("question", "too_few_hints"): 8}),
-        (WIKIHINT, 50, 250, {}),
+        ("Copilot", {}),
+        ("GPT_3.5", {("question", "too_few_hints"): 4}),
+        ("LLaMA_7b_Finetuned", {("hint", "duplicate_hint"): 45, ("question", "too_few_hints"): 8}),
     ],
 )
-def test_each_real_file_alone(source, questions, hints, rejects):
-    tables = read(source)
-    assert (tables["questions"].num_rows, tables["hints"].num_rows) == (questions, hints)
-    assert reasons(tables) == rejects
-    assert tables["origins"].num_rows == questions
-
-
-@pytest.fixture(scope="module")
-def pooled():
-    return read(*TRIVIA, WIKIHINT)
-
-
-@real
-@pytest.mark.parametrize("source", TRIVIA)
-def test_a_real_file_agrees_with_a_count_made_from_the_json(source):
+def test_a_real_file_agrees_with_a_count_made_from_the_json(data, name, rejects):
     expected = {}
-    for record in json.loads(Path(source.partition(":")[2]).read_text("utf-8")):
+    for record in json.loads((data / "triviahg" / f"{name}.json").read_text("utf-8")):
         distinct = {normalize_question(hint) for hint in record["Hints"]}
         if len(distinct) >= 5:
             expected["triviahg-" + record["Q_ID"]] = len(distinct)
-    assert Counter(column(read(source), "hints", "question_id")) == expected
+    tables = collect(read_sources([parse_source(f"triviahg:{data}/triviahg/{name}.json")]))
+    assert Counter(column(tables, "hints", "question_id")) == expected
+    assert column(tables, "questions", "question_id") == sorted(expected) and reasons(tables) == rejects
 
 
-@real
-def test_the_three_triviahg_files_pool_into_one_hundred_questions(pooled):
+def test_the_three_triviahg_files_pool_into_one_hundred_questions(data):
+    sources = [f"triviahg:{data}/triviahg/{name}.json" for name in ("Copilot", "GPT_3.5", "LLaMA_7b_Finetuned")]
+    sources.append(f"wikihint:{data}/wikihint/test_first50.json")
+    pooled = collect(read_sources([parse_source(source) for source in sources]))
     assert {name: rows.num_rows for name, rows in pooled.items()} == {
         "questions": 150, "origins": 350, "hints": 2987, "candidates": 2886, "scores": 37700, "rejects": 54,
     }  # fmt: skip
@@ -89,25 +67,13 @@ def test_the_three_triviahg_files_pool_into_one_hundred_questions(pooled):
     assert reasons(pooled) == {("hint", "duplicate_hint"): 54} and 2737 + 54 == 970 + 898 + 923
     origins = Counter(column(pooled, "origins", "question_id"))
     assert {number for name, number in origins.items() if name.startswith("triviahg")} == {3}
-    names = ("Copilot.json", "GPT_3.5.json", "LLaMA_7b_Finetuned.json", "test_first50.json")
     files = Counter(column(pooled, "hints", "file"))
-    assert set(files) == set(names) and (files["Copilot.json"], files["test_first50.json"]) == (970, 250)
-    one = next(row for row in pooled["questions"].to_pylist() if row["question_id"] == "triviahg-Q_train_9043")
-    assert one["question"] == "Which country hosted the 2000 Summer Olympic Games?" and one["answers"] == ["Australia"]
+    assert len(files) == 4 and (files["Copilot.json"], files["test_first50.json"]) == (970, 250)
+    names = ("question", "answers")
+    [one] = tuples(pooled["questions"], *names, question_id="triviahg-Q_train_9043")
+    assert one == ("Which country hosted the 2000 Summer Olympic Games?", ["Australia"])
     # Hints found nowhere in common, so the published convergence of each must have come through unchanged.
     assert None not in column(pooled, "hints", "convergence")
-
-
-@real
-def test_all_four_real_files_kept_first_and_kept_all():
-    first = read(*TRIVIA, WIKIHINT, duplicates="keep_first")
-    assert first["questions"].num_rows == 150 and reasons(first) == {("record", "duplicate_question"): 200}
-    everything = read(*TRIVIA, WIKIHINT, duplicates="keep_all")
-    assert len(set(column(everything, "questions", "question_id"))) == 100 + 96 + 92 + 50
-
-
-@real
-def test_tables_keep_their_contracts_and_their_order(pooled):
     for name, rows in pooled.items():
         assert rows.schema.equals(table(name).schema), name
         if key := table(name).key:
@@ -115,10 +81,8 @@ def test_tables_keep_their_contracts_and_their_order(pooled):
         if "question_id" in rows.column_names and name != "rejects":
             assert column(pooled, name, "question_id") == sorted(column(pooled, name, "question_id"))
     ids = set(column(pooled, "questions", "question_id"))
-    assert set(column(pooled, "hints", "question_id")) == ids == set(column(pooled, "origins", "question_id"))
+    assert set(column(pooled, "hints", "question_id")) == ids == set(origins)
     assert set(column(pooled, "scores", "hint_id")) <= set(column(pooled, "hints", "hint_id"))
-    again = read(*TRIVIA, WIKIHINT)
-    assert all(pooled[name].equals(again[name]) for name in pooled)
 
 
 # --- pooling --------------------------------------------------------------------------------------------------------
@@ -129,28 +93,25 @@ def test_the_same_question_is_pooled_in_order_and_the_first_record_gives_its_fac
     other = dict(file="b.jsonl", candidates=("venus", "Ares"), coarse="LOC", fine="g")
     second = raw("9", "which  PLANET is red", ("The Mars", "Ares"), ["b1", "Shared hint!", "b3"], **other)
     tables = collect([first, second])
-    (question,) = tables["questions"].to_pylist()
-    assert question["question_id"] == "jsonl-1" and question["question"] == "Which planet is red?"
-    assert question["answers"] == ["Mars", "Ares"] and (question["coarse"], question["fine"]) == ("LOC", "f")
-    assert column(tables, "hints", "hint") == ["a1", "shared hint", "a3", "b1", "b3"]
-    assert column(tables, "hints", "hint_id") == [f"jsonl-1-h0{number}" for number in range(5)]
-    assert column(tables, "hints", "file") == ["a.jsonl"] * 3 + ["b.jsonl"] * 2
-    assert [(row["candidate"], row["is_gold"]) for row in tables["candidates"].to_pylist()] == [
-        ("Venus", False), ("MARS", True), ("Ares", True),
-    ]  # fmt: skip
-    (reject,) = tables["rejects"].to_pylist()
-    assert (reject["kind"], reject["reason"], reject["file"]) == ("hint", "duplicate_hint", "b.jsonl")
-    assert reject["question_id"] == "jsonl-1" and "jsonl-1-h01" in reject["detail"]
+    face = ("jsonl-1", "Which planet is red?", ["Mars", "Ares"], "LOC", "f")
+    assert tuples(tables["questions"], "question_id", "question", "answers", "coarse", "fine") == [face]
+    texts = [("a1", "a.jsonl"), ("shared hint", "a.jsonl"), ("a3", "a.jsonl"), ("b1", "b.jsonl"), ("b3", "b.jsonl")]
+    hints = [(f"jsonl-1-h0{number}", *text) for number, text in enumerate(texts)]
+    assert tuples(tables["hints"], "hint_id", "hint", "file") == hints
+    candidates = [("Venus", False), ("MARS", True), ("Ares", True)]
+    assert tuples(tables["candidates"], "candidate", "is_gold") == candidates
+    [(*place, detail)] = tuples(tables["rejects"], "kind", "reason", "file", "question_id", "detail")
+    assert place == ["hint", "duplicate_hint", "b.jsonl", "jsonl-1"] and "jsonl-1-h01" in detail
 
 
 def test_scores_ranks_and_urls_stay_with_their_hint():
     scores = {"B": 0, "A": 1}
     hints = [RawHint(f"h{n} text", rank=n + 1, convergence=n / 10, url=f"u{n}", scores=scores) for n in range(5)]
     tables = collect([raw(hints=hints)])
-    values = [(row["rank"], row["convergence"], row["url"]) for row in tables["hints"].to_pylist()]
-    assert values == [(n + 1, n / 10, f"u{n}") for n in range(5)]
-    first = [row for row in tables["scores"].to_pylist() if row["hint_id"] == "jsonl-1-h00"]
-    assert [(row["position"], row["candidate"], row["score"]) for row in first] == [(0, "B", 0), (1, "A", 1)]
+    values = [(n + 1, n / 10, f"u{n}") for n in range(5)]
+    assert tuples(tables["hints"], "rank", "convergence", "url") == values
+    first = tuples(tables["scores"], "position", "candidate", "score", hint_id="jsonl-1-h00")
+    assert first == [(0, "B", 0), (1, "A", 1)]
 
 
 def test_the_same_text_with_another_answer_is_another_question_until_a_record_joins_them():
@@ -183,9 +144,8 @@ def test_keep_all_gives_each_record_an_id_and_keep_first_says_which_record_it_ke
     records = [raw("1", file=f"{name}.jsonl") for name in "abcd"]
     assert len(set(column(collect(records, duplicates="keep_all"), "questions", "question_id"))) == 4
     tables = collect([raw("1"), raw("2", file="b.jsonl")], duplicates="keep_first")
-    (reject,) = tables["rejects"].to_pylist()
-    assert (reject["reason"], reject["record_id"]) == ("duplicate_question", "2")
-    assert "'1' of 'a.jsonl'" in reject["detail"]
+    [(reason, record_id, detail)] = tuples(tables["rejects"], "reason", "record_id", "detail")
+    assert (reason, record_id) == ("duplicate_question", "2") and "'1' of 'a.jsonl'" in detail
 
 
 # --- rejects --------------------------------------------------------------------------------------------------------
@@ -193,9 +153,10 @@ def test_keep_all_gives_each_record_an_id_and_keep_first_says_which_record_it_ke
 
 def test_too_few_hints_are_counted_after_pooling():
     tables = collect([raw("1", "Who?", hints=["a", "A.", "b", "c", "d"]), raw("2")])
-    few = next(row for row in tables["rejects"].to_pylist() if row["reason"] == "too_few_hints")
-    assert few["kind"] == "question" and few["question_id"] == "jsonl-1" and few["record_id"] == "1"
-    assert "4 distinct hints (5 from 1 record); expected at least 5" in few["detail"]
+    names = ("kind", "question_id", "record_id", "detail")
+    [(*place, detail)] = tuples(tables["rejects"], *names, reason="too_few_hints")
+    assert place == ["question", "jsonl-1", "1"]
+    assert "4 distinct hints (5 from 1 record); expected at least 5" in detail
     assert collect([raw(hints=2)], min_hints=2)["questions"].num_rows == 1
 
 
@@ -205,9 +166,10 @@ def test_the_first_questions_are_counted_after_pooling_and_without_those_of_too_
     tables = collect(records, questions=2)
     assert column(tables, "questions", "question") == ["Pooled?", "Second?"]
     assert reasons(tables) == {("question", "too_few_hints"): 1, ("question", "beyond_questions"): 1}
-    [beyond] = [row for row in tables["rejects"].to_pylist() if row["reason"] == "beyond_questions"]
-    assert (beyond["record_id"], beyond["question_id"]) == ("4", "jsonl-4")
-    assert "first 2 usable questions" in beyond["detail"] and "collect.questions" in beyond["detail"]
+    names = ("record_id", "question_id", "detail")
+    [(*place, detail)] = tuples(tables["rejects"], *names, reason="beyond_questions")
+    assert place == ["4", "jsonl-4"]
+    assert "first 2 usable questions" in detail and "collect.questions" in detail
     every = collect(records, questions=3)
     assert every["questions"].equals(collect(records)["questions"])
     assert not reasons(every)["question", "beyond_questions"]
@@ -222,9 +184,8 @@ def test_what_readers_rejected_is_passed_on_and_hints_get_their_question():
     lost = SourceRecord(None, (Reject("collect", "record", "not_json", "line 1: no JSON", file="a.jsonl", position=0),))
     empty_hint = Reject("collect", "hint", "empty_hint", "Hint 3 is empty", record_id="7")
     tables = collect([lost, SourceRecord(raw("7").question, (empty_hint,))])
-    assert [(row["reason"], row["question_id"]) for row in tables["rejects"].to_pylist()] == [
-        ("not_json", None), ("empty_hint", "jsonl-7"),
-    ]  # fmt: skip
+    rejects = [("not_json", None), ("empty_hint", "jsonl-7")]
+    assert tuples(tables["rejects"], "reason", "question_id") == rejects
 
 
 def test_an_empty_collection_says_what_to_do():
@@ -232,11 +193,11 @@ def test_an_empty_collection_says_what_to_do():
         collect([])
     few = [raw(hints=["a", "A."]), raw("2", "Who?", hints=3)]
     lost = [SourceRecord(None, (Reject("collect", "record", "not_json", "No JSON."),))]
-    for records, said in (
+    for records, message in (
         (few, "none of 2 records .*too_few_hints 2, duplicate_hint 1.*convergence.hints"),
         (lost, "none of 1 records .*not_json 1.*First: a record: No JSON"),
     ):
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=message):
             collect(records)
 
 

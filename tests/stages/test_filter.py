@@ -4,7 +4,7 @@ import pytest
 
 from quit.settings import Leakage
 from quit.stages.filter import filter_leaks
-from tests.rows import table_of
+from tests.rows import table_of, tuples
 
 QUESTION = "Which river flows through Khartoum?"
 
@@ -16,9 +16,8 @@ def _filtered(mode: str, keep: int, *leaking: int) -> tuple[list[str], list[tupl
     hints = [{"hint_id": f"q-h0{n}", "question_id": "q", "position": n, "hint": text} for n, text in enumerate(texts)]
     hints = table_of("hints", hints)
     tables = filter_leaks(questions, hints, None, None, Leakage(mode=mode), keep)
-    assert [row["hint_id"] for row in tables["leak_findings"].to_pylist()] == [f"q-h0{n}" for n in leaking]
-    rejects = [(row["kind"], row["reason"], row["hint_id"]) for row in tables["rejects"].to_pylist()]
-    return tables["usable_hints"]["hint_id"].to_pylist(), rejects
+    assert tables["leak_findings"]["hint_id"].to_pylist() == [f"q-h0{n}" for n in leaking]
+    return tables["usable_hints"]["hint_id"].to_pylist(), tuples(tables["rejects"], "kind", "reason", "hint_id")
 
 
 HINTS = ["q-h00", "q-h01", "q-h02", "q-h03"]

@@ -25,8 +25,8 @@ class Judges:
 
     def verdicts(self, items, sample: int = 0) -> list[Verdict]:
         self.asked += [(item.question_id, item.question, item.gold_answers, item.candidate) for item in items]
-        known = [None if item.candidate.lower() == "oslo" else item.candidate in self.accepted for item in items]
-        return [Verdict(correct, 0.75, "said", "noted") for correct in known]
+        rulings = [None if item.candidate.lower() == "oslo" else item.candidate in self.accepted for item in items]
+        return [Verdict(correct, 0.75, "said", "noted") for correct in rulings]
 
 
 def _replies(country: list[str], city: list[str], asked: list[bool]) -> dict[str, pa.Table]:

@@ -51,7 +51,6 @@ def test_labels_and_valid_answers() -> None:
         (None, [2, 2, 2, 1, 2], [False] * 5),
         ([None, 0.49, None, 0.5, 1.0], [2, 2, 2, 2, 2], [False, False, False, True, False]),
         ([0.49] * 5, [2, 2, 2, 1, 2], [False] * 5),
-        ([None] * 5, [2, 2, 2, 1, 2], [False] * 5),
     ],
 )
 def test_a_passage_without_a_right_answer_is_fully_relevant_from_an_even_chance(probabilities, labels, predicted):
@@ -62,14 +61,14 @@ def test_a_passage_without_a_right_answer_is_fully_relevant_from_an_even_chance(
     }
     if probabilities is not None:
         tables["selection"] = pa.table({"probability": pa.array(probabilities, pa.float64())})
-    given = {name: lambda columns, table=table: table.select(columns) for name, table in tables.items()}
+    readers = {name: lambda columns, table=table: table.select(columns) for name, table in tables.items()}
     by_reader = {"one": ONE, "two": TWO}
     settings = Settings(readers=[{"name": name, "role": "labeler"} for name in by_reader])
     labelled = label_stage.function(
         Context({}, settings, None),
         answers=lambda columns, reader, _: by_reader[reader].rows.select(columns),
         distinct_answers=lambda columns, reader, _: by_reader[reader].distinct.select(columns),
-        **given,
+        **readers,
     )["labels"]
     assert labelled["label"].to_pylist() == labels
     assert labelled["labelers"].to_pylist() == [["two"], ["one"], ["one"], [], ["one", "two"]]

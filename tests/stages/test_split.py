@@ -11,7 +11,7 @@ from quit.errors import InputError
 from quit.settings import Split
 from quit.stages.split import near_identical, read_pins, split_questions
 from tests.release import small
-from tests.rows import table_of, write_lines
+from tests.rows import table_of, tuples, write_lines
 
 
 def _questions(texts: list[str]):
@@ -21,11 +21,11 @@ def _questions(texts: list[str]):
 
 def _split(texts: list[str], parametric: list[bool], **values) -> tuple[dict[str, str], dict[str, str]]:
     """Return (question text -> split, question text -> reason of its reject)."""
-    by_id = {f"q{i:05d}": known for i, known in enumerate(parametric)}
-    made = split_questions(_questions(texts), by_id, Split(**values))
     text_of = {f"q{place:05d}": text for place, text in enumerate(texts)}
-    kept = {text_of[row["question_id"]]: row["split"] for row in made["splits"].to_pylist()}
-    return kept, {text_of[row["question_id"]]: row["reason"] for row in made["rejects"].to_pylist()}
+    tables = split_questions(_questions(texts), dict(zip(text_of, parametric)), Split(**values))
+    kept = {text_of[question_id]: split for question_id, split in tuples(tables["splits"], "question_id", "split")}
+    rejects = tuples(tables["rejects"], "question_id", "reason")
+    return kept, {text_of[question_id]: reason for question_id, reason in rejects}
 
 
 def _numbered(count: int, start: int = 0) -> list[str]:
@@ -62,13 +62,6 @@ def test_a_new_source_moves_no_question(old: list[bool], new: list[bool], size: 
     after, also_left_out = _split(texts, old + new, **values)
     assert before == {text: after[text] for text in before}
     assert left_out == {text: also_left_out[text] for text in left_out}
-
-
-def test_shares_are_taken_of_any_number_of_questions() -> None:
-    """More than the sizes of the paper hold: of 12,000 questions half are in, within six standard errors."""
-    texts = _numbered(12000)
-    kept, _ = _split(texts, [False] * 12000, method="share", test_share=0.5)
-    assert abs(list(kept.values()).count("test") - 6000) < 6 * (12000 * 0.25) ** 0.5
 
 
 def test_a_share_is_that_of_the_draws_below_it_and_what_train_leaves_out_is_told() -> None:
@@ -127,12 +120,12 @@ def test_pinned_questions_keep_their_split_whatever_their_draw(tmp_path) -> None
 
 
 @pytest.mark.parametrize(
-    ("line", "said"), [("{", "content_key and split"), ('{"content_key": "a", "split": "x"}', "train, dev or test")]
+    ("line", "message"), [("{", "content_key and split"), ('{"content_key": "a", "split": "x"}', "train, dev or test")]
 )
-def test_a_bad_pin_is_named_by_its_line(tmp_path, line: str, said: str) -> None:
+def test_a_bad_pin_is_named_by_its_line(tmp_path, line: str, message: str) -> None:
     pins = tmp_path / "pins.jsonl"
     pins.write_text("\n" + line)
-    with pytest.raises(InputError, match=f"line 2.*{said}"):
+    with pytest.raises(InputError, match=f"line 2.*{message}"):
         _split(["Who?"], [True], pinned=str(pins))
 
 

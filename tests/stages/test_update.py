@@ -18,7 +18,7 @@ from quit.stages.leaks.find import Finding
 from quit.stages.stage import Context
 from quit.stages.update import LabelTables, decided, update_labels, update_stage
 from quit.text.normalize import normalize_answer
-from tests.rows import table_of
+from tests.rows import table_of, tuples
 
 LABELERS = ("one", "two")
 PERMUTATIONS = ("0", "01", "1", "10")
@@ -36,13 +36,13 @@ def _decision(
 
 
 def _world(
-    given_answers: dict[str, dict[str, list[str]]], correct: dict[str, set[str]], splits: dict[str, str] | None = None
+    answers_of: dict[str, dict[str, list[str]]], correct: dict[str, set[str]], splits: dict[str, str] | None = None
 ):
-    """``given_answers``: question -> labeler -> its answers to the four passages; ``correct``: question -> keys the
+    """``answers_of``: question -> labeler -> its answers to the four passages; ``correct``: question -> keys the
     judge accepts."""
     rows: dict[str, list[dict]] = {name: [] for name in ("questions", "passages", "ranked_hints", "splits", "verdicts")}
     texts: dict[str, list[str]] = {labeler: [] for labeler in LABELERS}
-    for one in sorted(given_answers):
+    for one in sorted(answers_of):
         of = {"question_id": one}
         rows["questions"].append({**of, "question": f"What is {one}?", "answers": ["Ship"]})
         rows["passages"] += [{**of, "permutation": order} for order in PERMUTATIONS]
@@ -51,12 +51,12 @@ def _world(
         ]
         rows["splits"].append({**of, "split": (splits or {}).get(one, "dev")})
         accepted = {"ship", *correct.get(one, ())}
-        keys = {normalize_answer(text) for labeler in LABELERS for text in given_answers[one][labeler]}
+        keys = {normalize_answer(text) for labeler in LABELERS for text in answers_of[one][labeler]}
         rows["verdicts"] += [
             {**of, "answer_key": key, "answer": key, "correct": key in accepted} for key in sorted(keys)
         ]
         for labeler in LABELERS:
-            texts[labeler] += given_answers[one][labeler]
+            texts[labeler] += answers_of[one][labeler]
     tables = {name: table_of(name, some) for name, some in rows.items()}
     passages = tables.pop("passages")
     answers = {labeler: Answers.of(passages.append_column("answer", [texts[labeler]])) for labeler in LABELERS}
@@ -77,13 +77,13 @@ _no_leaks = _floats_for("none of them")
 
 def _update(world, decisions: list[dict], leaks=_no_leaks, settings: Review | None = None):
     tables, answers = world
-    found = decided(pa.Table.from_pylist(decisions, schema=DECISIONS), tables, settings or Review())
-    touched = pa.array(found.touched, pa.string())
+    decision = decided(pa.Table.from_pylist(decisions, schema=DECISIONS), tables, settings or Review())
+    touched = pa.array(decision.touched, pa.string())
     mine = {
-        name: Answers(given.rows.filter(is_in(given.rows.column("question_id"), touched)), given.distinct)
-        for name, given in answers.items()
+        name: Answers(whole.rows.filter(is_in(whole.rows.column("question_id"), touched)), whole.distinct)
+        for name, whole in answers.items()
     }
-    return update_labels(tables, mine, found, leaks)
+    return update_labels(tables, mine, decision, leaks)
 
 
 WORLD = {
@@ -93,91 +93,81 @@ WORLD = {
 }
 
 
-def _label_list(made, question: str) -> list[int]:
-    return [row["label"] for row in made["labels"].to_pylist() if row["question_id"] == question]
+def _label_list(update, question: str) -> list[int]:
+    return [label for (label,) in tuples(update["labels"], "label", question_id=question)]
 
 
 def test_an_accepted_answer_raises_its_passages_and_joins_in_every_form() -> None:
-    made = _update(_world(WORLD, {"b": {"raft"}}), [_decision("a", "boat", True)])
-    assert _label_list(made, "a") == [2, 2, 2, 1]
-    mine = [row for row in made["valid_answers"].to_pylist() if row["question_id"] == "a"]
-    assert [(row["answer"], row["origin"]) for row in mine] == [
-        ("Ship", "gold"), ("Boat", "labeler"), ("boat!", "labeler"),
-    ]  # fmt: skip
-    changes = [row for row in made["changes"].to_pylist() if row["change"] == "label"]
-    told = ("permutation", "before", "after", "answer", "answer_key", "reviews", "reason")
-    assert [tuple(row[name] for name in told) for row in changes] == [
+    update = _update(_world(WORLD, {"b": {"raft"}}), [_decision("a", "boat", True)])
+    assert _label_list(update, "a") == [2, 2, 2, 1]
+    valid = [("Ship", "gold"), ("Boat", "labeler"), ("boat!", "labeler")]
+    assert tuples(update["valid_answers"], "answer", "origin", question_id="a") == valid
+    names = ("permutation", "before", "after", "answer", "answer_key", "reviews", "reason")
+    assert tuples(update["changes"], *names, change="label") == [
         ("01", 1, 2, "Boat", "boat", ["r1"], "'Boat' accepted by 2 of 3 (majority)"),
         ("1", 1, 2, "boat!", "boat", ["r1"], "'boat!' accepted by 2 of 3 (majority)"),
     ]
-    assert [row["labelers"] for row in made["labels"].to_pylist()][:4] == [["one"], ["one"], ["one"], []]
+    assert tuples(update["labels"], "labelers", question_id="a") == [(["one"],)] * 3 + [([],)]
 
 
 def test_a_rejected_answer_lowers_only_passages_that_nothing_else_holds_up() -> None:
-    made = _update(_world(WORLD, {"b": {"raft"}}), [_decision("b", "raft", False, review="r7")])
-    assert _label_list(made, "b") == [1, 1, 2, 1]
-    assert [row["answer"] for row in made["valid_answers"].to_pylist() if row["question_id"] == "b"] == ["Ship"]
-    told = {(row["change"], row["permutation"], row["answer"]) for row in made["changes"].to_pylist()}
-    assert told == {("label", "0", "Raft"), ("label", "01", "Raft"), ("answer_removed", None, "Raft")}
-    assert all(row["reviews"] == ["r7"] for row in made["changes"].to_pylist())
-    assert {row["reason"] for row in made["changes"].to_pylist()} == {"'Raft' rejected by 2 of 3 (majority)"}
-    ruled = [row for row in made["verdicts"].to_pylist() if row["question_id"] == "b" and row["answer_key"] == "raft"]
-    assert [(row["correct"], row["basis"], row["judge"]) for row in ruled] == [(False, "review", "review")]
+    update = _update(_world(WORLD, {"b": {"raft"}}), [_decision("b", "raft", False, review="r7")])
+    assert _label_list(update, "b") == [1, 1, 2, 1]
+    assert tuples(update["valid_answers"], "answer", question_id="b") == [("Ship",)]
+    reason = ("Raft", ["r7"], "'Raft' rejected by 2 of 3 (majority)")
+    changes = [("label", "0", *reason), ("label", "01", *reason), ("answer_removed", None, *reason)]
+    names = ("change", "permutation", "answer", "reviews", "reason")
+    assert sorted(tuples(update["changes"], *names), key=str) == sorted(changes, key=str)
+    ruling = tuples(update["verdicts"], "correct", "basis", "judge", question_id="b", answer_key="raft")
+    assert ruling == [(False, "review", "review")]
 
 
 def test_a_rejected_gold_answer_leaves_and_a_question_without_valid_answer_with_it() -> None:
-    world = _world(WORLD, {})
-    made = _update(world, [_decision("c", "ship", False), _decision("a", "ship", False), _decision("a", "boat", True)])
-    mine = [row["answer"] for row in made["valid_answers"].to_pylist() if row["question_id"] == "a"]
-    assert mine == ["Boat", "boat!"]
-    assert _label_list(made, "a") == [1, 2, 2, 1]
-    assert _label_list(made, "c") == [] and "c" not in made["splits"].column("question_id").to_pylist()
-    [gone] = made["rejects"].to_pylist()
-    assert (gone["question_id"], gone["reason"]) == ("c", "no_valid_answer")
-    assert [row["change"] for row in made["changes"].to_pylist() if row["question_id"] == "c"] == ["question_removed"]
+    decisions = [_decision("c", "ship", False), _decision("a", "ship", False), _decision("a", "boat", True)]
+    update = _update(_world(WORLD, {}), decisions)
+    assert tuples(update["valid_answers"], "answer", question_id="a") == [("Boat",), ("boat!",)]
+    assert _label_list(update, "a") == [1, 2, 2, 1]
+    assert _label_list(update, "c") == [] and ("c",) not in tuples(update["splits"], "question_id")
+    assert tuples(update["rejects"], "question_id", "reason") == [("c", "no_valid_answer")]
+    assert tuples(update["changes"], "change", question_id="c") == [("question_removed",)]
 
 
 def test_an_added_answer_joins_and_a_confirmed_one_changes_nothing() -> None:
     world = _world(WORLD, {"b": {"raft"}})
-    made = _update(world, [_decision("a", "frigate", True, answer="Frigate"), _decision("b", "raft", True)])
-    mine = [row for row in made["valid_answers"].to_pylist() if row["question_id"] == "a"]
-    assert [(row["answer"], row["origin"], row["passages"]) for row in mine] == [
-        ("Ship", "gold", 1), ("Frigate", "review", 0),
-    ]  # fmt: skip
-    assert made["labels"].equals(world[0].labels)
-    assert [(row["question_id"], row["change"]) for row in made["changes"].to_pylist()] == [("a", "answer_added")]
+    update = _update(world, [_decision("a", "frigate", True, answer="Frigate"), _decision("b", "raft", True)])
+    valid = [("Ship", "gold", 1), ("Frigate", "review", 0)]
+    assert tuples(update["valid_answers"], "answer", "origin", "passages", question_id="a") == valid
+    assert update["labels"].equals(world[0].labels)
+    assert tuples(update["changes"], "question_id", "change") == [("a", "answer_added")]
 
 
 def test_the_leakage_filter_sees_the_accepted_answers_of_every_question_once_more() -> None:
-    asked = []
+    checked = []
 
     def leaks(items):
-        asked.extend((item.question, list(item.answers), list(item.hints)) for item in items)
+        checked.extend((item.question, list(item.answers), list(item.hints)) for item in items)
         return _floats_for("Boat")(items)
 
     decisions = [_decision("a", "boat", True, review="r3"), _decision("b", "car", True)]
-    made = _update(_world(WORLD, {"b": {"raft"}}), decisions, leaks)
-    assert asked == [("What is a?", ["Boat", "boat!"], list(HINTS)), ("What is b?", ["Car", "Raft"], list(HINTS))]
-    assert made["splits"].column("question_id").to_pylist() == ["b", "c"]
-    assert set(made["labels"].column("question_id").to_pylist()) == {"b", "c"}
-    [leak] = made["leak_findings"].to_pylist()
-    assert (leak["hint_id"], leak["span"], leak["answer"]) == ("a-h00", "floats", "Boat")
-    [gone] = [row for row in made["changes"].to_pylist() if row["change"] == "question_removed"]
-    assert (gone["question_id"], gone["reviews"]) == ("a", ["r3"]) and "gives away" in gone["reason"]
+    update = _update(_world(WORLD, {"b": {"raft"}}), decisions, leaks)
+    assert checked == [("What is a?", ["Boat", "boat!"], list(HINTS)), ("What is b?", ["Car", "Raft"], list(HINTS))]
+    assert tuples(update["splits"], "question_id") == [("b",), ("c",)]
+    assert {*tuples(update["labels"], "question_id")} == {("b",), ("c",)}
+    assert tuples(update["leak_findings"], "hint_id", "span", "answer") == [("a-h00", "floats", "Boat")]
+    removal = tuples(update["changes"], "question_id", "reviews", "reason", change="question_removed")
+    assert removal[0][:2] == ("a", ["r3"]) and "gives away" in removal[0][2] and len(removal) == 1
     for incomplete in ([], [[], []]):  # findings of fewer questions, or of fewer hints, than there are
         with pytest.raises(ValueError, match="shorter"):
-            _update(_world(WORLD, {}), decisions, lambda items, found=incomplete: found)
+            _update(_world(WORLD, {}), decisions, lambda items, findings=incomplete: findings)
 
 
 def test_without_any_review_a_question_of_train_leaves_for_an_answer_that_the_judge_accepted() -> None:
     leaks = _floats_for("Raft")
-    world = _world(WORLD, {"b": {"raft"}}, splits={"b": "train"})
-    made = _update(world, [], leaks)
-    assert made["splits"].column("question_id").to_pylist() == ["a", "c"]
+    update = _update(_world(WORLD, {"b": {"raft"}}, splits={"b": "train"}), [], leaks)
+    assert tuples(update["splits"], "question_id") == [("a",), ("c",)]
     for name in ("labels", "valid_answers"):
-        assert {*made[name]["question_id"].to_pylist()} == {"a", "c"}
-    [gone] = made["changes"].to_pylist()
-    assert (gone["question_id"], gone["change"], gone["reviews"]) == ("b", "question_removed", [])
+        assert {*tuples(update[name], "question_id")} == {("a",), ("c",)}
+    assert tuples(update["changes"], "question_id", "change", "reviews") == [("b", "question_removed", [])]
     world = _world(WORLD, {})  # not accepted: not looked for
     assert _update(world, [], leaks)["splits"].equals(world[0].splits)
 
@@ -202,13 +192,13 @@ def test_an_accepted_answer_removes_a_question_where_it_is_a_word_of_a_hint(meth
     settings = Settings(leakage={"method": method}, readers=readers)
     people = [{"hint_id": f"a-h{n:02d}", "decision": decision, "span": None, "answer": None} for n in range(len(HINTS))]
     overrides = pa.Table.from_pylist(people) if decision else None
-    made = update_stage.function(
+    update = update_stage.function(
         Context({}, settings, SimpleNamespace(equivalence=None, encoder=None), overrides=overrides),
         *(tables.questions, contracts.table("ranked_hints").from_rows(hints), tables.splits),
         *(rows_of("rows"), rows_of("distinct"), tables.verdicts, tables.labels.select, tables.valid_answers),
         pa.Table.from_pylist([_decision("a", "us", True, answer="US")], schema=DECISIONS),
     )
-    assert ("a" not in made["splits"].column("question_id").to_pylist()) is leaks
+    assert (("a",) not in tuples(update["splits"], "question_id")) is leaks
     if decision is None:  # what the release gate asks
         assert (contained_in("US", [hint], False, settings.leakage) is not None) is leaks
 
@@ -221,11 +211,11 @@ def test_an_agreed_flag_removes_the_question_if_the_owner_says_so(flag: str, goe
         checked.extend(item.question for item in items)
         return _no_leaks(items)
 
-    made = _update(_world(WORLD, {"b": {"raft"}}), [_decision("b", flag, True, kind="flag")], leaks)
-    assert made["splits"].column("question_id").to_pylist() == (["a", "c"] if goes else ["a", "b", "c"])
+    update = _update(_world(WORLD, {"b": {"raft"}}), [_decision("b", flag, True, kind="flag")], leaks)
+    assert tuples(update["splits"], "question_id") == ([("a",), ("c",)] if goes else [("a",), ("b",), ("c",)])
     assert checked == ([] if goes else ["What is b?"])
-    said = [(f"flagged_{flag}", f"flagged {flag} by 2 of 3 (majority)")] if goes else []
-    assert [(row["reason"], row["detail"]) for row in made["rejects"].to_pylist()] == said
+    rejects = [(f"flagged_{flag}", f"flagged {flag} by 2 of 3 (majority)")] if goes else []
+    assert tuples(update["rejects"], "reason", "detail") == rejects
 
 
 @pytest.mark.parametrize(
@@ -239,10 +229,10 @@ def test_an_agreed_flag_removes_the_question_if_the_owner_says_so(flag: str, goe
 )
 def test_nothing_settled_gives_the_label_stages_tables(decisions) -> None:
     world = _world(WORLD | {"t": WORLD["a"]}, {"b": {"raft"}}, splits={"t": "train"})
-    made = _update(world, decisions)
+    update = _update(world, decisions)
     for name in ("labels", "valid_answers", "verdicts", "splits"):
-        assert made[name].equals(getattr(world[0], name)), name
-    assert len(made["changes"]) == 0
+        assert update[name].equals(getattr(world[0], name)), name
+    assert len(update["changes"]) == 0
 
 
 _ANSWERS = st.lists(st.sampled_from(["Ship", "ship.", "Boat", "Car", "NO ANSWER"]), min_size=4, max_size=4)
@@ -256,33 +246,33 @@ _ANSWERS = st.lists(st.sampled_from(["Ship", "ship.", "Boat", "Car", "NO ANSWER"
         st.tuples(st.sampled_from("abc"), st.sampled_from(["ship", "boat", "car", "oar"])), st.booleans(), max_size=6
     ),
 )
-def test_labels_are_what_passage_by_passage_work_gives(given_answers, correct, rulings) -> None:
-    world = _world(given_answers, correct)
-    made = _update(world, [_decision(question, key, verdict) for (question, key), verdict in sorted(rulings.items())])
-    there = set(made["splits"].column("question_id").to_pylist())
+def test_labels_are_what_passage_by_passage_work_gives(answers_of, correct, rulings) -> None:
+    world = _world(answers_of, correct)
+    update = _update(world, [_decision(question, key, verdict) for (question, key), verdict in sorted(rulings.items())])
+    there = {question for (question,) in tuples(update["splits"], "question_id")}
     expected = {}
-    for question, by_labeler in given_answers.items():
-        accepted = {"ship", *correct.get(question, ())}
-        for (about, key), verdict in rulings.items():
-            if about == question:
-                accepted = accepted | {key} if verdict else accepted - {key}
-        gold_or_given = {"ship"} | {normalize_answer(text) for texts in by_labeler.values() for text in texts}
-        added = {key for (about, key), verdict in rulings.items() if about == question and verdict}
-        assert (question in there) is bool(accepted & (gold_or_given | added))
+    for question, by_labeler in answers_of.items():
+        verdicts = {key: verdict for (about, key), verdict in rulings.items() if about == question}
+        added = {key for key in verdicts if verdicts[key]}
+        accepted = ({"ship", *correct.get(question, ())} | added) - {key for key in verdicts if not verdicts[key]}
+        read = {normalize_answer(text) for texts in by_labeler.values() for text in texts}
+        assert (question in there) is bool(accepted & ({"ship"} | read | added))
         for place, order in enumerate(PERMUTATIONS):
             right = any(normalize_answer(by_labeler[labeler][place]) in accepted for labeler in LABELERS)
             expected[question, order] = 2 if right else 1
-    now = {(row["question_id"], row["permutation"]): row["label"] for row in made["labels"].to_pylist()}
+    names = ("question_id", "permutation", "label")
+    now = {tuple(place): label for *place, label in tuples(update["labels"], *names)}
     assert now == {place: label for place, label in expected.items() if place[0] in there}
-    before = {(row["question_id"], row["permutation"]): row["label"] for row in world[0].labels.to_pylist()}
-    raised = [row for row in made["changes"].to_pylist() if row["change"] == "label"]
-    told = {(row["question_id"], row["permutation"]): row["after"] for row in raised}
-    assert told == {place: label for place, label in now.items() if before[place] != label}
+    before = {tuple(place): label for *place, label in tuples(world[0].labels, *names)}
+    changes = tuples(update["changes"], "question_id", "permutation", "after", change="label")
+    assert {tuple(place): label for *place, label in changes} == {
+        place: label for place, label in now.items() if before[place] != label
+    }
     # What an export checks: label 2 exactly where a labeler's answer is, as written, among the valid answers.
-    valid = {(row["question_id"], row["answer"]) for row in made["valid_answers"].to_pylist()}
+    valid = {*tuples(update["valid_answers"], "question_id", "answer")}
     for (question, order), label in now.items():
         place = PERMUTATIONS.index(order)
-        assert label == (2 if any((question, given_answers[question][one][place]) in valid for one in LABELERS) else 1)
+        assert label == (2 if any((question, answers_of[question][one][place]) in valid for one in LABELERS) else 1)
 
 
 def test_an_update_that_removes_every_question_leaves_empty_tables() -> None:

@@ -25,11 +25,11 @@ def _tokens(folder: Path, text: str) -> Any:
 def test_both_checkpoints_of_dpr_take_the_first_token_and_inner_products(architecture: str, tmp_path: Path) -> None:
     folder = tmp_path / "dpr"
     theirs, _ = tiny.model(folder, architecture, WORDS)
-    made = load_encoder(str(folder), device="cpu")
+    encoder = load_encoder(str(folder), device="cpu")
     with torch.inference_mode():
         expected = [theirs(_tokens(folder, text)["input_ids"]).pooler_output[0].numpy() for text in TEXTS]
-    assert made.encode(TEXTS) == pytest.approx(np.stack(expected), abs=1e-5)
-    assert made.similarity_fn_name == "dot"
+    assert encoder.encode(TEXTS) == pytest.approx(np.stack(expected), abs=1e-5)
+    assert encoder.similarity_fn_name == "dot"
 
 
 @pytest.mark.parametrize(
@@ -45,20 +45,20 @@ def test_a_plain_checkpoint_is_pooled_as_set(architecture, pooling, similarity, 
     folder = tiny.encoder(tmp_path, WORDS, "cosine").parent / "bert"
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"architectures": [architecture]}))
-    made = load_encoder(str(folder), device="cpu", pooling=pooling, similarity=similarity)
+    encoder = load_encoder(str(folder), device="cpu", pooling=pooling, similarity=similarity)
     bert = BertModel.from_pretrained(folder).eval()
     for text in TEXTS:
         with torch.inference_mode():
             states = bert(_tokens(folder, text)["input_ids"]).last_hidden_state[0].numpy()
         vector = {"cls": states[0], "mean": states.mean(axis=0), "last": states[-1]}[pooled]
-        assert made.encode(text) == pytest.approx(vector, abs=1e-5)
-    assert made.similarity_fn_name == compared
+        assert encoder.encode(text) == pytest.approx(vector, abs=1e-5)
+    assert encoder.similarity_fn_name == compared
 
 
 def test_a_model_of_sentence_transformers_says_itself_how(tmp_path: Path) -> None:
     folder = tiny.encoder(tmp_path, WORDS, "dot")
-    made = load_encoder(str(folder), device="cpu", pooling="cls", similarity="cosine")
-    assert made.similarity_fn_name == "dot" and made[1].pooling_mode == "mean"
+    encoder = load_encoder(str(folder), device="cpu", pooling="cls", similarity="cosine")
+    assert encoder.similarity_fn_name == "dot" and encoder[1].pooling_mode == "mean"
 
 
 @pytest.mark.parametrize(

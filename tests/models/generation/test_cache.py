@@ -17,13 +17,11 @@ from typing import Any
 
 import pytest
 
-from quit.common.progress import listening
 from quit.errors import InputError, ServerError, WorkspaceError
 from quit.models.generation import CachedGenerator, ChatRequest, Completion, GenerationCache, Meter
 from quit.models.generation.base import Done, cache_key
 from quit.models.generation.cache import Entry
 from quit.models.prompting import PromptTemplate, load_prompt
-from tests.models.generation.test_server import Heard
 
 ROOT = Path(__file__).parents[3]
 PROMPT = load_prompt("probe")
@@ -38,18 +36,16 @@ class Counting:
         self,
         replies: dict[str, str] | None = None,
         fail_after: int | None = None,
-        pause: float = 0,
         before: Callable[[Sequence[ChatRequest]], Any] = lambda _: None,
     ) -> None:
         self.asked: list[str] = []
-        self._replies, self._fail_after, self._pause, self._before = replies or {}, fail_after, pause, before
+        self._replies, self._fail_after, self._before = replies or {}, fail_after, before
 
     def generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
         self._before(requests)
         for position, request in enumerate(requests):
             if self._fail_after is not None and position >= self._fail_after:
                 raise ServerError("gone")
-            time.sleep(self._pause)
             question = request.fields["question"]
             self.asked.append(question)
             done(position, Completion(self._replies.get(question, f"to {question}"), "stop", 5, 1))
@@ -102,17 +98,16 @@ def test_one_changed_bit_in_a_reply_is_found_and_the_reply_asked_for_again(tmp_p
     assert refused > 8 * 60 / 3, "the key, the texts, the counts, the time, the origin and the checksum"
 
 
-def test_a_damaged_reply_is_told_asked_for_again_and_replaced(cache: GenerationCache, tmp_path: Path) -> None:
-    counting, heard = Counting(), Heard()
-    with listening(heard):
-        _ask(counting, cache, "abc")
-        with closing(sqlite3.connect(cache.path)) as other, other:
-            other.execute("UPDATE replies SET reply = 'to q' WHERE reply = 'to b'")
-        for _ in range(2):
-            assert _ask(counting, cache, "abc") == ["to a", "to b", "to c"]
+def test_a_damaged_reply_is_told_asked_for_again_and_replaced(cache: GenerationCache, tmp_path: Path, notes) -> None:
+    counting = Counting()
+    _ask(counting, cache, "abc")
+    with closing(sqlite3.connect(cache.path)) as other, other:
+        other.execute("UPDATE replies SET reply = 'to q' WHERE reply = 'to b'")
+    for _ in range(2):
+        assert _ask(counting, cache, "abc") == ["to a", "to b", "to c"]
     assert cache.export(tmp_path / "out.jsonl") == 3
     assert counting.asked == ["a", "b", "c", "b"]
-    assert heard.lines == [f"{cache.path}: 1 kept reply does not fit the checksum. Asked again."]
+    assert notes == [f"{cache.path}: 1 kept reply does not fit the checksum. Asked again."]
 
 
 WRITE = """
@@ -168,11 +163,10 @@ def test_whatever_stops_the_writer_reaches_who_waits_and_the_next_reply_is_writt
         cache.add(_entry(1)).result(timeout=10)
 
 
-def test_a_file_that_is_gone_is_said_to_who_waits(tmp_path: Path) -> None:
-    with GenerationCache(tmp_path / "in" / "g.sqlite") as cache:
-        shutil.rmtree(tmp_path / "in")
-        with pytest.raises(WorkspaceError, match="cannot be written"):
-            cache.add(_entry(1)).result(timeout=10)
+def test_a_file_that_is_gone_is_told_to_who_waits(cache: GenerationCache) -> None:
+    shutil.rmtree(cache.path.parent)
+    with pytest.raises(WorkspaceError, match="cannot be written"):
+        cache.add(_entry(1)).result(timeout=10)
 
 
 _ROW = {
@@ -202,8 +196,8 @@ def test_a_file_that_is_no_cache_or_a_newer_programs_is_refused(tmp_path: Path) 
     (tmp_path / "text").write_text("no database at all, but long enough to be looked at as if it were one" * 20)
     with sqlite3.connect(tmp_path / "newer") as connection:
         connection.execute("PRAGMA user_version = 99")
-    for name, said in (("text", "QUIT_CACHE"), ("newer", "newer program")):
-        with pytest.raises(WorkspaceError, match=said):
+    for name, message in (("text", "QUIT_CACHE"), ("newer", "newer program")):
+        with pytest.raises(WorkspaceError, match=message):
             GenerationCache(tmp_path / name)
 
 
@@ -234,7 +228,7 @@ def test_nothing_is_asked_twice(cache: GenerationCache) -> None:
 
 
 def test_two_shards_that_ask_the_same_at_once_pay_once(cache: GenerationCache) -> None:
-    counting = Counting(pause=0.01)
+    counting = Counting(before=lambda _: time.sleep(0.05))
     threads = [Thread(target=_ask, args=(counting, cache, "abcdef")) for _ in range(4)]
     for thread in threads:
         thread.start()

@@ -3,6 +3,7 @@ cache."""
 
 import itertools
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,9 @@ import pytest
 
 from quit.errors import InputError, SettingsError
 from quit.models.generation import ChatRequest, Completion
-from quit.models.generation.base import ModelOptions
+from quit.models.generation.base import ModelOptions, before_stop
 from quit.models.generation.local import TransformersGenerator
-from quit.models.prompting import load_prompt
+from quit.models.prompting import PromptTemplate, load_prompt
 from tests.servers.checkpoints import checkpoint
 
 PROMPT = load_prompt("reader")
@@ -21,17 +22,9 @@ HINTS = ["It is a large city.", "It has an iron tower.", "It lies on a river."]
 
 def _requests(temperature: float = 0.0, sample: int = 0) -> list[ChatRequest]:
     paths = [path for size in range(1, 4) for path in itertools.permutations(range(3), size)]
-    return [
-        ChatRequest(
-            PROMPT,
-            {"context": " ".join(HINTS[row] for row in path), "question": "Which city?"},
-            3,
-            temperature,
-            sample,
-            group="q1",
-        )
-        for path in sorted(paths)
-    ]
+    contexts = [" ".join(HINTS[row] for row in path) for path in sorted(paths)]
+    fields = [{"context": context, "question": "Which city?"} for context in contexts]
+    return [ChatRequest(PROMPT, values, 3, temperature, sample, group="q1") for values in fields]
 
 
 def _generate(generator: TransformersGenerator, requests: list[ChatRequest]) -> list[Completion]:
@@ -39,6 +32,10 @@ def _generate(generator: TransformersGenerator, requests: list[ChatRequest]) -> 
     generator.generate(requests, replies.__setitem__)
     assert list(replies) == list(range(len(requests)))
     return list(replies.values())
+
+
+def _llama() -> TransformersGenerator:
+    return TransformersGenerator("t", ModelOptions(str(checkpoint("llama", 3))))
 
 
 @pytest.fixture(scope="module", params=["llama", "qwen3", "gemma3"])
@@ -108,15 +105,14 @@ def test_a_token_has_the_same_bits_in_any_company_and_order(model: Path, dtype: 
 
 
 def test_a_model_with_layers_without_attention_is_refused() -> None:
-    generator = TransformersGenerator("t", ModelOptions(str(checkpoint("llama", 3))))
+    generator = _llama()
     generator._loaded[0].config.num_hidden_layers += 1  # as if one computed no keys
     with pytest.raises(InputError, match="1 of the 3 layers of .* have no attention"):
         _generate(generator, _requests()[:1])
 
 
 def test_samples_follow_their_number() -> None:
-    generator = TransformersGenerator("t", ModelOptions(str(checkpoint("llama", 3))))
-    first, again, other = (_generate(generator, _requests(1.0, sample)) for sample in (1, 1, 2))
+    first, again, other = (_generate(_llama(), _requests(1.0, sample)) for sample in (1, 1, 2))
     assert first == again
     assert first != other
 
@@ -127,16 +123,43 @@ def test_a_model_that_is_not_there_is_named() -> None:
 
 
 def test_a_prompt_that_is_too_long_names_its_question() -> None:
-    generator = TransformersGenerator("t", ModelOptions(str(checkpoint("llama", 3))))
     request = ChatRequest(PROMPT, {"context": "word " * 20_000, "question": "Which?"}, 32, group="wikihint-test_7")
     with pytest.raises(InputError, match="wikihint-test_7"):
-        _generate(generator, [request])
+        _generate(_llama(), [request])
 
 
 def test_thinking_that_comes_back_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    generator = TransformersGenerator("t", ModelOptions(str(checkpoint("llama", 3))))
-    _, tokenizer = generator._loaded
+    generator = _llama()
     # A tiny checkpoint cannot be made to think aloud.
-    monkeypatch.setattr(type(tokenizer), "decode", lambda *_, **__: "<think>Well")
+    monkeypatch.setattr(type(generator._loaded[1]), "decode", lambda *_, **__: "<think>Well")
     with pytest.raises(SettingsError, match="enable_thinking"):
         _generate(generator, _requests()[:1])
+
+
+@pytest.mark.parametrize(
+    ("text", "stop", "left"),
+    [("a Stop b", ("Stop",), "a "), ("a b", ("Stop",), "a b"), ("xy", ("y", "x"), ""), ("a", (), "a")],
+)
+def test_a_reply_ends_before_the_first_stop_string(text: str, stop: tuple[str, ...], left: str) -> None:
+    assert before_stop(text, stop) == left
+
+
+def test_penalties_and_stop_strings_are_heeded() -> None:
+    """Requests to servers have them in test_server."""
+    generator = _llama()
+    request = ChatRequest(PromptTemplate("t", "0123456789ab", (("user", "Say {what}."),)), {"what": "it"}, 12)
+
+    def reply(**more) -> Completion:
+        return _generate(generator, [replace(request, **more)])[0]
+
+    def repeats(text: str) -> int:
+        ids = generator._loaded[1](text, add_special_tokens=False)["input_ids"]
+        return len(ids) - len(set(ids))
+
+    plain = reply().text
+    assert repeats(plain) > 5, "the checkpoint must repeat itself for this test to show anything"
+    for name in ("frequency_penalty", "presence_penalty"):
+        assert repeats(reply(**{name: 1000.0}).text) < repeats(plain) / 2
+    middle = plain[len(plain) // 2 :][:4]
+    stopped = reply(stop=(middle,))
+    assert stopped.text == plain[: plain.index(middle)] and stopped.finish_reason == "stop"

@@ -12,7 +12,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from quit.common.progress import Listener, listening
 from quit.errors import QuitError, ServerError, SettingsError, WorkspaceError
 from quit.models.generation import CachedGenerator, ChatRequest, Completion, GenerationCache, Meter, replica
 from quit.models.generation.base import ModelOptions
@@ -38,26 +37,9 @@ SHOWN = {
 """Faults whose message quotes a text in which the key was."""
 
 
-class Heard(Listener):
-    """Keeps what is told to those who want to hear nothing but errors."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def noted(self, text: str, loud: bool) -> None:
-        self.lines += [text] * loud
-
-
 @pytest.fixture(autouse=True)
 def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ACCESS, KEY)
-
-
-@pytest.fixture
-def heard():
-    heard = Heard()
-    with listening(heard):
-        yield heard.lines
 
 
 def _generator(*urls: str, options: ModelOptions = RUDE, meter: Meter | None = None, **more) -> ServerGenerator:
@@ -151,11 +133,11 @@ def test_a_redirect_is_not_followed_and_its_host_is_named(status: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("refusals", "said", "requests"),
+    ("refusals", "message", "requests"),
     [(cycle([False, True]), "failed 2 times", 2), (repeat(True), "did not answer", 0)],
     ids=["a prompt kills it, again and again", "it is only ever about to come back"],
 )
-def test_a_server_that_comes_and_goes_is_not_asked_for_ever(refusals, said, requests, monkeypatch) -> None:
+def test_a_server_that_comes_and_goes_is_not_asked_for_ever(refusals, message, requests, monkeypatch) -> None:
     ask = replica.Replica._ask
 
     async def refusing(self, session, body):
@@ -165,7 +147,7 @@ def test_a_server_that_comes_and_goes_is_not_asked_for_ever(refusals, said, requ
 
     monkeypatch.setattr(replica.Replica, "_ask", refusing)
     monkeypatch.setattr(replica, "CIRCUIT_FAILURES", 1)
-    with RudeServer(lambda number, payload: rude.CLOSES_AT_ONCE) as server, pytest.raises(ServerError, match=said):
+    with RudeServer(lambda number, payload: rude.CLOSES_AT_ONCE) as server, pytest.raises(ServerError, match=message):
         _ask(1, server.base_url, attempts=2, patience_seconds=0.2)
     assert len(server.requests) == requests
 
@@ -192,20 +174,19 @@ def test_an_overloaded_server_gets_fewer_at_once() -> None:
         # A server that takes four at once and refuses the rest.
         return replace(rude.too_many(), delay=0.05) if server.requests[-1].at_once > 4 else rude.slow(0.05)
 
-    replies: dict[int, str] = {}
     with RudeServer(overload, reply=_question) as server:
         generator = _generator(server.base_url, concurrency=32, attempts=50)
-        generator.generate(_requests(80), lambda position, reply: replies.update({position: reply.text}))
-    assert replies == {n: f"Q{n}?" for n in range(80)}
+        replies = CachedGenerator(generator, None).complete(_requests(80))
+    assert [reply.text for reply in replies] == [f"Q{n}?" for n in range(80)]
     assert generator._replicas[0]._limiter.limit < 32, "halved, and not grown back to all by so few"
 
 
 @pytest.mark.parametrize(
-    ("url", "key", "said"),
+    ("url", "key", "message"),
     [("http://127.0.0.1:9/v1", "NO_KEY_OF_MINE", "NO_KEY_OF_MINE"), ("localhost:8000", ACCESS, "http://127")],
 )
-def test_a_missing_key_and_an_address_that_is_none_are_named(url: str, key: str, said: str) -> None:
-    with pytest.raises(SettingsError, match=said):
+def test_a_missing_key_and_an_address_that_is_none_are_named(url: str, key: str, message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
         _ask(1, url, api_key_env=key)
 
 
@@ -245,7 +226,7 @@ def test_questions_stay_on_their_replica() -> None:
 
 
 @pytest.mark.parametrize("others", ["none", "well", "gone", "bad"])
-def test_a_replica_that_fails_leaves_its_questions_to_the_others(others: str, heard: list[str]) -> None:
+def test_a_replica_that_fails_leaves_its_questions_to_the_others(others: str, notes: list[str]) -> None:
     def broken(*_: object) -> rude.Fault:
         return rude.failure(500, "broken")
 
@@ -257,11 +238,11 @@ def test_a_replica_that_fails_leaves_its_questions_to_the_others(others: str, he
             replies = _ask(30, *urls, concurrency=3, attempts=2)
             assert replies == {n: f"Q{n}?" for n in range(30)} and len(other.answered) == 30
         else:
-            said = "did not answer" if others == "gone" else "failed 2 times.*broken"
-            with pytest.raises(ServerError, match=said):
+            message = "did not answer" if others == "gone" else "failed 2 times.*broken"
+            with pytest.raises(ServerError, match=message):
                 _ask(30, *urls, concurrency=3, attempts=2)
     assert len(bad.requests) <= 3 * 2, "left out for the rest of the call"
-    moved = [line for line in heard if "left out for now (HTTP 500: broken)" in line and bad.base_url in line]
+    moved = [line for line in notes if "left out for now (HTTP 500: broken)" in line and bad.base_url in line]
     if others != "bad":  # of two, either may be the first
         assert len(moved) == (others != "none")
 
@@ -274,12 +255,12 @@ def test_a_server_that_is_gone_opens_the_circuit_with_a_clear_message() -> None:
     assert 5 <= meter.snapshot()["r"]["retries"] < 5 + 8, "those in flight, not five hundred requests eight times each"
 
 
-def test_the_first_failed_attempt_and_another_model_are_told_once(heard: list[str]) -> None:
+def test_the_first_failed_attempt_and_another_model_are_told_once(notes: list[str]) -> None:
     with RudeServer(lambda number, _: rude.failure(503) if number < 40 else None) as server:
         _ask(10, server.base_url, attempts=50)
         server.script = [None] * len(server.requests) + [rude.Fault(model="alias")] * 3
         _ask(8, server.base_url, concurrency=1)
-    [failed, model] = heard
+    [failed, model] = notes
     assert failed.startswith(f"r: {server.base_url}: HTTP 503") and "(attempt 1 of 50)" in failed
     assert "'rude'" in model and "'alias'" in model and server.base_url in model
 
@@ -287,17 +268,17 @@ def test_the_first_failed_attempt_and_another_model_are_told_once(heard: list[st
 @pytest.mark.parametrize(
     ("models", "says"),
     [
-        (None, ""),
+        (rude.MODELS.body, ""),
         (b'{"data": [{"id": "rude", "created": 7, "permission": [{"id": "x"}], "root": "org/rude", "owned_by": "me"}]}',
          " owned_by=me root=org/rude"),
         (b"<html>", ""),
         (b'{"data": 7}', ""),
     ],
 )  # fmt: skip
-def test_a_reply_knows_its_server_and_what_that_says_of_the_model(models: bytes | None, says: str) -> None:
+def test_a_reply_knows_its_server_and_what_that_says_of_the_model(models: bytes, says: str) -> None:
     origins: list[str] = []
     with RudeServer() as server:
-        server.models = models and rude.Fault(body=models)
+        server.models = rude.Fault(body=models)
         generator = _generator(server.base_url)
         for _ in range(2):
             generator.generate(_requests(3), lambda position, reply: origins.append(reply.origin))

@@ -24,7 +24,7 @@ class Says:
         self.pairs: list[tuple[str, str]] = []
 
     @property
-    def asked(self) -> list[str]:
+    def candidates(self) -> list[str]:
         return [candidate for candidate, _ in self.pairs]
 
     def probability(self, pairs):
@@ -33,14 +33,15 @@ class Says:
         return np.array([0.5 * (pair.candidate in self.spans) for pair in pairs])  # as much as it takes
 
 
-def _find(model: Says, *overrides: Override, answers: tuple[str, ...] = ("Nile",)):
-    settings = Leakage(screen=-1)  # every span is asked about: no encoder
-    [found] = find_leaks(QUESTION, answers, [HINT], model, None, settings, [overrides])
-    return [(leak.span, leak.method, leak.overridden) for leak in found]
+def _find(model: Says, *overrides: Override, answers=("Nile",), hints=(HINT,), **settings):
+    """Return the leaks of each hint, to all of which the overrides apply; every span is asked about: no encoder."""
+    options = Leakage(screen=-1, **settings)
+    leaks_of = find_leaks(QUESTION, answers, hints, model, None, options, [overrides] * len(hints))
+    return [[(leak.span, leak.method, leak.overridden) for leak in leaks] for leaks in leaks_of]
 
 
 @pytest.mark.parametrize(
-    ("overrides", "expected", "asked"),
+    ("overrides", "expected", "candidates"),
     [
         ([], [("Nile", "exact", False)], []),  # the rule stands, and the model is not asked
         # silences the rule, and opens the hint to the model
@@ -51,9 +52,9 @@ def _find(model: Says, *overrides: Override, answers: tuple[str, ...] = ("Nile",
          ["crocodile", "White", "named"]),
     ],
 )  # fmt: skip
-def test_what_people_say_of_a_leak_counts_for_rule_and_model(overrides, expected, asked) -> None:
+def test_what_people_say_of_a_leak_counts_for_rule_and_model(overrides, expected, candidates) -> None:
     model = Says("crocodile")
-    assert _find(model, *overrides) == expected and model.asked == asked
+    assert _find(model, *overrides) == [expected] and model.candidates == candidates
 
 
 @pytest.mark.parametrize(
@@ -67,27 +68,26 @@ def test_what_people_say_of_a_leak_counts_for_rule_and_model(overrides, expected
     ],
 )
 def test_which_of_several_overrides_counts(overrides: list[Override], overridden: bool) -> None:
-    found = _find(Says(), *overrides, answers=("Nile", "Congo"))
+    [leaks] = _find(Says(), *overrides, answers=("Nile", "Congo"))
     # A person who calls the very span a leak takes the place of the rule that found it.
-    rules = [flag for span, method, flag in found if span == "Nile" and method in ("exact", "person")]
+    rules = [flag for span, method, flag in leaks if span == "Nile" and method in ("exact", "person")]
     assert rules[0] is overridden
 
 
 def test_a_person_finds_what_no_rule_does() -> None:
-    said = [("White Nile", "person", False), ("Nile", "exact", False)]
-    assert sorted(_find(Says(), Override(True, span="White Nile"))) == sorted(said)
-    assert (HINT, "person", False) in _find(Says(), Override(True))  # the whole hint
+    leaks = [("Nile", "exact", False), ("White Nile", "person", False)]
+    assert sorted(*_find(Says(), Override(True, span="White Nile"))) == leaks
+    assert (HINT, "person", False) in _find(Says(), Override(True))[0]  # the whole hint
     person = [Override(True, "it", "Congo")]
     [[leak, _]] = find_leaks(QUESTION, ["Nile", "Congo"], [HINT], None, None, Leakage(), [person])
     assert (leak.span, leak.answer, leak.method) == ("it", "Congo", "person")
 
 
 def test_overrides_are_read_by_hint() -> None:
-    columns = ("hint_id", "decision", "span", "answer")
-    said = [("a", "leak", "it", "Nile"), ("b", "no_leak", None, None), ("a", "leak", None, "x")]
-    rows = [dict(zip(columns, row, strict=True)) for row in said]
+    rows = zip(("a", "leak", "it", "Nile"), ("b", "no_leak", None, None), ("a", "leak", None, "x"), strict=True)
+    decisions = pa.table(dict(zip(("hint_id", "decision", "span", "answer"), map(list, rows), strict=True)))
     expected = {"a": [Override(True, "it", "Nile"), Override(True, None, "x")], "b": [Override(False)]}
-    assert overrides_by_hint(pa.Table.from_pylist(rows)) == expected
+    assert overrides_by_hint(decisions) == expected
     assert overrides_by_hint(None) == {}
 
 
@@ -103,28 +103,28 @@ class Near:
 
 
 @pytest.mark.parametrize(
-    ("settings", "asked", "encoded"),
+    ("settings", "candidates", "encoded"),
     [
         ({}, ["Orange", "Orange River"], ["blue Orange", "Orange River"]),
         ({"spans": False}, ["Orange"], []),
         ({"screen": -1}, ["Orange", "blue Orange", "Orange River"], None),
     ],
 )
-def test_the_model_is_asked_about_spans_near_an_answer_that_neither_it_nor_the_question_says(settings, asked, encoded):
+def test_the_model_judges_spans_near_an_answer_that_neither_it_nor_the_question_says(settings, candidates, encoded):
     hint = "The blue Orange River of Khartoum flows on."
     near = Near(Blue_Nile=1.0, Orange=0.4, Orange_River=0.8, blue_Orange=0.3, River=0.9, Khartoum=0.9, blue=0.9)
     model = Says("Orange River")
-    [found] = find_leaks(QUESTION, ["Blue Nile"], [hint], model, near, Leakage(**settings))
-    assert [leak.span for leak in found] == (["Orange River"] if "Orange River" in asked else [])
-    assert model.asked == asked
+    [leaks] = find_leaks(QUESTION, ["Blue Nile"], [hint], model, near, Leakage(**settings))
+    assert [leak.span for leak in leaks] == (["Orange River"] if "Orange River" in candidates else [])
+    assert model.candidates == candidates
     words = ["Blue Nile", "blue", "Orange", "River", "Khartoum", "flows"]
     assert near.batches == ([] if encoded is None else [words, encoded] if encoded else [words])
 
 
 def test_spans_neither_begin_nor_end_with_a_stop_word_and_no_word_only_begins_as_the_answer() -> None:
-    model, settings = Says("planet"), Leakage(screen=-1, contained=False)
-    assert find_leaks("Which machine flies?", ["Plane"], ["The planet is far."], model, None, settings) == [[]]
-    assert model.asked == ["far"]
+    model = Says("planet")
+    assert _find(model, answers=["Plane"], hints=["The planet is far."], contained=False) == [[]]
+    assert model.candidates == ["far"]
     spans = ["White", "Nile", "Egypt", "White Nile", "Egypt, Nile", "Nile of Egypt"]
     assert candidate_spans("The White Nile of Egypt, Nile", 3) == spans
 
@@ -143,38 +143,34 @@ def test_what_does_not_fit_the_hints_is_refused_not_joined_by_position() -> None
 def test_the_papers_method_has_the_model_judge_every_word_that_is_no_stop_word_with_every_answer() -> None:
     model = Says("flows")
     settings, hint = Leakage(method="bem"), "The river, in US maps, flows through Khartoum; it is US property, Nile."
-    [found] = find_leaks(QUESTION, ["Nile", "Blue Nile"], [hint], model, None, settings)
+    [findings] = find_leaks(QUESTION, ["Nile", "Blue Nile"], [hint], model, None, settings)
     words = ["river", "US", "maps", "flows", "Khartoum", "property"]  # of the question too; US is no "us"
     pairs = [(word, answer) for word in words for answer in ("Nile", "Blue Nile")]
     assert model.pairs == [*pairs, ("Nile", "Blue Nile")]  # that it is the Nile need not be asked
     leaks = [("Nile", "Nile", "exact"), ("flows", "Nile", "equivalence"), ("flows", "Blue Nile", "equivalence")]
-    assert [(leak.span, leak.answer, leak.method) for leak in found] == leaks
+    assert [(leak.span, leak.answer, leak.method) for leak in findings] == leaks
 
 
 def test_the_papers_method_has_no_rules_spans_or_containment() -> None:
-    for answer, hint, spans in (
+    for answer, hint, leaks in (
         ("Ra", "Egyptians portrayed it as a falcon.", []),
         ("Australia", "Australian rules are played there.", []),
         ("New York", "New York never sleeps.", []),
-        ("Nile", "The Nile's mouth is a delta.", ["Nile's"]),  # the answer itself
+        ("Nile", "The Nile's mouth is a delta.", [("Nile's", "exact", False)]),  # the answer itself
     ):
-        [found] = find_leaks(QUESTION, [answer], [hint], Says(), None, Leakage(method="bem"))
-        assert [leak.span for leak in found] == spans
-
-
-def _contained(answer: str, *hints: str, contained: bool = True, said: list[Override] | None = None):
-    settings = Leakage(screen=-1, contained=contained)
-    found = find_leaks(QUESTION, [answer], hints, Says(), None, settings, [said or []] * len(hints))
-    return [[(leak.span, leak.method, leak.overridden) for leak in leaks] for leaks in found]
+        assert _find(Says(), answers=[answer], hints=[hint], method="bem") == [leaks]
 
 
 def test_an_answer_inside_another_word_or_across_two_hints_is_contained_and_so_leaks() -> None:
     """By the paper's definition (a valid answer as a substring of a passage), whatever the words mean."""
     hints = ("Egyptians portrayed it as a falcon.", "It is a god.")
-    assert _contained("Ra", *hints) == [[("Ra", "contained", False)], []]
-    assert _contained("Ra", *hints, contained=False) == [[], []]
-    assert _contained("Ra", *hints, said=[Override(False)]) == [[("Ra", "contained", True)], []]
-    assert _contained("Nile", HINT) == [[("Nile", "exact", False)]], "what a rule found is not found twice"
+    for overrides, contained, leaks in (
+        ([], True, [("Ra", "contained", False)]),
+        ([], False, []),
+        ([Override(False)], True, [("Ra", "contained", True)]),
+    ):
+        assert _find(Says(), *overrides, answers=["Ra"], hints=hints, contained=contained) == [leaks, []]
+    assert _find(Says()) == [[("Nile", "exact", False)]], "what a rule found is not found twice"
     hints = ("York minster is far away.", "It was once called New", "It has five boroughs.")
-    assert _contained("new york", *hints) == [[], [("new york", "contained", False)], []]
-    assert _contained("New Yorker", *hints) == [[], [], []]
+    assert _find(Says(), answers=["new york"], hints=hints) == [[], [("new york", "contained", False)], []]
+    assert _find(Says(), answers=["New Yorker"], hints=hints) == [[], [], []]

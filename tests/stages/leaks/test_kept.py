@@ -21,11 +21,10 @@ OVERRIDES = st.builds(Override, st.booleans(), st.sampled_from(TEXTS), st.sample
 @st.composite
 def _items(draw) -> LeakItem:
     hints = draw(st.lists(st.sampled_from(HINTS), max_size=3, unique=True))
-    said = [draw(st.lists(OVERRIDES, max_size=2)) for _ in hints]
+    overrides = [draw(st.lists(OVERRIDES, max_size=2)) for _ in hints]
     answers = draw(st.lists(st.sampled_from(("Nile", "Delta", "10", "Egypt")), min_size=1, max_size=2))
-    return LeakItem(
-        draw(st.sampled_from(("Which river?", "Which delta?"))), answers, hints, draw(st.sampled_from(([], said)))
-    )
+    question = draw(st.sampled_from(("Which river?", "Which delta?")))
+    return LeakItem(question, answers, hints, draw(st.sampled_from(([], overrides))))
 
 
 class Model:

@@ -53,9 +53,9 @@ DATES = {
 
 @pytest.mark.parametrize(("text", "values"), NUMBERS.items())
 def test_numbers_are_read_in_words_and_digits(text: str, values: list[float]) -> None:
-    found = numbers_in(text)
-    assert [value for value, _, _ in found] == values
-    assert all(text[start:end].strip() == text[start:end] for _, start, end in found)
+    numbers = numbers_in(text)
+    assert [value for value, _, _ in numbers] == values
+    assert all(text[start:end].strip() == text[start:end] for _, start, end in numbers)
 
 
 @pytest.mark.parametrize(("text", "days"), DATES.items())

@@ -12,7 +12,7 @@ from quit.stages.describe import describe
 from quit.stages.identities import difficulty_identity
 from quit.stages.questions.difficulty import RetrievalComplexity
 from quit.text.normalize import normalize_answer
-from tests.rows import table_of, write_lines
+from tests.rows import table_of, tuples, write_lines
 
 PASSAGES = [
     "Lesotho lies inside South Africa.",
@@ -35,40 +35,39 @@ def test_an_answer_that_stands_there_is_easier_than_one_that_does_not(encoder) -
 
 def test_values_follow_from_their_formulas(encoder) -> None:
     settings = Difficulty(top_k=4)
-    [made] = RetrievalComplexity.over_hints(PASSAGES, encoder, settings).of([QUESTION], [ANSWERS])
-    vectors, asked, answer = encoder.encode(PASSAGES), encoder.encode([QUESTION])[0], encoder.encode(ANSWERS)[0]
+    [values] = RetrievalComplexity.over_hints(PASSAGES, encoder, settings).of([QUESTION], [ANSWERS])
+    vectors, question, answer = encoder.encode(PASSAGES), encoder.encode([QUESTION])[0], encoder.encode(ANSWERS)[0]
     near = np.clip((vectors @ answer - 0.1) / (0.6 - 0.1), 0, 1)
     holds = [1.0 if "lesotho" in normalize_answer(text) else score for text, score in zip(PASSAGES, near, strict=True)]
-    assert made.answerability == pytest.approx(max(holds))
-    assert made.answer_share == 0.25  # one of four contains it
-    assert made.near_share == pytest.approx(np.mean([score >= settings.answer_threshold for score in holds]))
-    assert made.similarity == pytest.approx(float((vectors @ asked).mean()), abs=1e-6)
+    assert values.answerability == pytest.approx(max(holds))
+    assert values.answer_share == 0.25  # one of four contains it
+    assert values.near_share == pytest.approx(np.mean([score >= settings.answer_threshold for score in holds]))
+    assert values.similarity == pytest.approx(float((vectors @ question).mean()), abs=1e-6)
     tokens = encoder.encode_tokens([QUESTION])[0]
     entropies = []
     for passage in encoder.encode_tokens(PASSAGES):
         relevance = np.clip((tokens @ passage.T).max(axis=1), 0, None)
         share = relevance[relevance > 0] / relevance.sum()
         entropies.append(-(share * np.log(share)).sum() / np.log(len(tokens)))
-    assert made.completeness == pytest.approx(np.mean(entropies), abs=1e-6)
-    expected = 1 - (made.answerability + made.near_share + made.similarity) / 3
-    assert made.difficulty == pytest.approx(expected)
+    assert values.completeness == pytest.approx(np.mean(entropies), abs=1e-6)
+    expected = 1 - (values.answerability + values.near_share + values.similarity) / 3
+    assert values.difficulty == pytest.approx(expected)
 
 
 def test_by_containment_a_passage_near_the_answer_does_not_hold_it(encoder) -> None:
     """By hand: two of four passages contain it as a word, one within another word, one is about nothing else."""
     passages = ["Lesotho is high.", "Maseru is in Lesotho.", "Lesothosaurus was small.", "Its people are the Basotho."]
     settings = Difficulty(top_k=4, counts="containment", answer_threshold=0.2)
-    [made] = RetrievalComplexity.over_hints(passages, encoder, settings).of([QUESTION], [["lesotho"]])
-    assert (made.answerability, made.answer_share) == (1.0, 0.5) and made.near_share > 0.5
-    assert made.difficulty == pytest.approx(1 - (1 + 0.5 + made.similarity) / 3)
-    [none] = RetrievalComplexity.over_hints(passages[2:], encoder, settings).of([QUESTION], [["lesotho"]])
-    assert (none.answerability, none.answer_share) == (0.0, 0.0) and none.near_share > 0
+    for texts, (answerability, share) in ((passages, (1.0, 0.5)), (passages[2:], (0.0, 0.0))):
+        [values] = RetrievalComplexity.over_hints(texts, encoder, settings).of([QUESTION], [["lesotho"]])
+        assert (values.answerability, values.answer_share) == (answerability, share) and values.near_share > share
+        assert values.difficulty == pytest.approx(1 - (answerability + share + values.similarity) / 3)
 
 
 def _describe(encoder, settings: Difficulty, question: str = QUESTION, hints: list[str] = PASSAGES):
-    asked = {"question_id": "q", "question": question, "answers": ANSWERS, "coarse": "LOC:LOCATION", "fine": "c:C"}
+    row = {"question_id": "q", "question": question, "answers": ANSWERS, "coarse": "LOC:LOCATION", "fine": "c:C"}
     ranked = [{"question_id": "q", "rank": n, "hint_id": f"q-h{n:02d}", "hint": text} for n, text in enumerate(hints)]
-    tables = table_of("questions", [asked]), table_of("ranked_hints", ranked)
+    tables = table_of("questions", [row]), table_of("ranked_hints", ranked)
     return describe(*tables, QuestionTypeClassifier(encoder), encoder, QuestionTypeSettings(), settings)
 
 
@@ -77,8 +76,8 @@ def test_a_question_that_the_classifier_cannot_read_has_a_note(encoder) -> None:
     [plain] = _describe(encoder, Difficulty())["descriptions"].to_pylist()
     assert plain["note"] is None
     german = ["Sein tiefster Punkt liegt hoch.", "Es hat einen König.", "Dort wohnen Basotho.", "Es ist bergig."]
-    made = _describe(encoder, Difficulty(), "Welches Land " * 40, german)
-    assert made["descriptions"]["note"].to_pylist() == ["not English; question cut to 62 word pieces"]
+    tables = _describe(encoder, Difficulty(), "Welches Land " * 40, german)
+    assert tables["descriptions"]["note"].to_pylist() == ["not English; question cut to 62 word pieces"]
 
 
 @pytest.fixture
@@ -96,9 +95,8 @@ def test_the_same_passages_as_a_corpus_give_the_same_values(encoder, corpus: Pat
     assert "hints" in one.pop("difficulty_producer") and "corpus@" in other.pop("difficulty_producer")
     assert {key: pytest.approx(value) for key, value in one.items()} == other
     assert len(own["rejects"]) == 0
-    [left_out] = named["rejects"].to_pylist()
     place = ("document", "duplicate_id", "corpus.jsonl", 4)
-    assert tuple(left_out[name] for name in ("kind", "reason", "file", "position")) == place
+    assert tuples(named["rejects"], "kind", "reason", "file", "position") == [place]
     assert len(list((corpus.parent / "cache" / "encodings").glob("*.npy"))) == 1
 
 

@@ -71,9 +71,8 @@ def test_evidence_leaves_the_audit_which_has_the_smallest_draws() -> None:
 def test_a_collection_with_one_label_needs_the_audit_and_the_first_look() -> None:
     labels = np.zeros((40, PASSAGES), dtype=bool)
     selection = _select(labels, Promise(), 1)
-    assert len(selection.rounds) == 1
-    assert selection.rounds[0].stopped
-    assert selection.rounds[0].asked < 0.25 * labels.size
+    [only] = selection.rounds
+    assert only.stopped and only.asked < 0.25 * labels.size
     assert (selection.probability[selection.reason == Reason.NOT_ASKED] < 0.5).all()
 
 
@@ -81,12 +80,10 @@ def test_coin_flips_are_all_asked() -> None:
     labels = np.random.default_rng(5).random((30, PASSAGES)) < 0.5
     labelers = Labelers(labels)
     selection = _select(labels, Promise(), 2, labelers)
-    assert labelers.asked.all()
-    last = selection.rounds[-1]
+    *earlier, last = selection.rounds
     assert (last.asked, last.missed_bound, last.false_bound, last.stopped) == (labels.size, 0, 0, True)
-    assert not any(earlier.stopped for earlier in selection.rounds[:-1])
-    assert (selection.reason == Reason.EXACT).any()
-    assert np.isnan(selection.probability).all()
+    assert labelers.asked.all() and not any(one.stopped for one in earlier)
+    assert (selection.reason == Reason.EXACT).any() and np.isnan(selection.probability).all()
 
 
 def test_what_is_asked_has_a_reason_and_the_rest_a_probability() -> None:
@@ -126,8 +123,7 @@ def test_the_promise_over_repetitions() -> None:
         missed, false = (rest & labels & ~predicted).mean(), (rest & ~labels & predicted).mean()
         kept += missed <= last.missed_bound and false <= last.false_bound and missed + false <= 0.08
         early += bool(rest.any())
-    assert kept >= 19
-    assert early >= 15
+    assert kept >= 19 and early >= 15
 
 
 @pytest.mark.parametrize("questions", [1, 2])
