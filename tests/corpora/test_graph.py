@@ -96,21 +96,6 @@ def test_new_documents_alone_are_encoded(tmp_path: Path, monkeypatch) -> None:
     assert not _graph(large, tmp_path / "G")[1] and not encoder.seen
 
 
-def test_nan_names_the_document_and_what_was_encoded_stays(tmp_path: Path, monkeypatch) -> None:
-    corpus, encoder, _ = _world(tmp_path, monkeypatch)
-    good = encoder.vectors["document 20"]
-    encoder.vectors["document 20"] = np.full(8, np.nan)
-    with pytest.raises(InputError, match=rf"NaN or infinity for '{corpus.ids([20])[0]}' \(1 of 16 texts"):
-        _graph(corpus, tmp_path / "G")
-    with pytest.raises(InputError, match="unfinished"):
-        NeighbourhoodGraph.open(tmp_path / "G")
-    encoder.vectors["document 20"] = good
-    encoder.seen.clear()
-    graph, _ = _graph(corpus, tmp_path / "G")
-    assert sorted(encoder.seen) == sorted(f"document {row}" for row in range(16, 40))
-    assert len(graph) == 40
-
-
 def test_what_a_graph_is_not(tmp_path: Path, monkeypatch) -> None:
     corpus, encoder, _ = _world(tmp_path, monkeypatch)
     write_lines(tmp_path / "home" / "letter.txt", ["dear"])

@@ -30,14 +30,6 @@ def test_alpha_of_two_observers_is_the_published_one() -> None:
     assert krippendorff_alpha(zip(first, second, strict=True)) == pytest.approx(0.095, abs=0.0005)
 
 
-def test_kappa_by_hand() -> None:
-    # Fifty proposals, two readers: 20 both yes, 5 only the first, 10 only the second, 15 both no: (0.7 - 0.5) / (1 -
-    # 0.5).
-    first = [True] * 25 + [False] * 25
-    second = [True] * 20 + [False] * 5 + [True] * 10 + [False] * 15
-    assert cohen_kappa(first, second) == pytest.approx(0.4)
-
-
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60))
 def test_kappa_is_scikit_learns(pairs) -> None:

@@ -18,13 +18,10 @@ TEXTS = ["Lesotho lies inside South Africa.", "Bread is made of flour."]
 
 
 def test_entropy_by_hand() -> None:
-    made = complexity.normalised_entropy(np.array([[1.0, 1, 1, 1], [1, 1, 0, 0], [3, 0, 0, 0], [0, 0, 0, 0]]))
-    assert made.tolist() == pytest.approx([1.0, 0.5, 0.0, 0.0])
+    entropy = complexity.normalised_entropy(np.array([[1.0, 1, 1, 1], [1, 1, 0, 0], [3, 0, 0, 0], [0, 0, 0, 0]]))
+    assert entropy.tolist() == pytest.approx([1.0, 0.5, 0.0, 0.0])
     skewed = complexity.normalised_entropy(np.array([[3.0, 1.0]]))[0]
     assert skewed == pytest.approx(-(0.75 * math.log(0.75) + 0.25 * math.log(0.25)) / math.log(2))
-
-
-def test_edge_cases() -> None:
     assert complexity.normalised_entropy(np.array([[0.3], [0.0]])).tolist() == [1.0, 1.0]  # one token
     assert complexity.completeness(np.zeros((0, 4))) == 0.0
     assert complexity.completeness(np.array([[1.0, 1.0], [2.0, 0.0]])) == pytest.approx(0.5)

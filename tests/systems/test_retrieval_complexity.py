@@ -81,15 +81,11 @@ def test_ratings(encoder, tmp_path: Path) -> None:
     assert whole.margin == pytest.approx(min(0.5 - 0.0, SETTINGS.t_com - 0.5))
     assert step.answerable and not step.complex and step.margin == pytest.approx(-0.5)
     assert nothing.retrieved == Retrieved(0, 0, 0, 0, 0) and nothing.complex
-    made = rrcp.write(rated, tmp_path, {}, SETTINGS)
-    assert (made["questions"], made["complex"], made["without_documents"]) == (3, 2, 1)
-    table = pq.read_table(tmp_path / "complexity.parquet")
-    decisions = table["query_id"].to_pylist(), table["complex"].to_pylist()
-    assert decisions == (["q", "q-s1", "q-s2"], [True, False, True])
-    first = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    rrcp.write(rated_of(encoder), tmp_path, {}, SETTINGS)
-    assert first == {path: path.read_bytes() for path in tmp_path.iterdir()} and len(first) == 2
-    assert next(pieces(made)).startswith("3 questions")
+    report = rrcp.write(rated, tmp_path, {}, SETTINGS)
+    assert (report["questions"], report["complex"], report["without_documents"]) == (3, 2, 1)
+    table = pq.read_table(tmp_path / "complexity.parquet", columns=["query_id", "complex"])
+    assert table.to_pydict() == {"query_id": ["q", "q-s1", "q-s2"], "complex": [True, False, True]}
+    assert next(pieces(report)).startswith("3 questions")
 
 
 def test_complex_is_neither_answerable_nor_complete() -> None:
@@ -105,40 +101,34 @@ def test_complex_is_neither_answerable_nor_complete() -> None:
 
 
 @cache
-def drawn(informative: bool) -> list[rrcp.ComplexityResult]:
+def drawn() -> list[rrcp.ComplexityResult]:
+    """Results whose answerability falls with the hops, and whose completeness is chance."""
     rng = np.random.default_rng(4)
-    made = []
+    results = []
     for number in range(120):
         hops = int(rng.integers(1, 5))
-        falling = float(np.clip(1 - 0.25 * hops + 0.1 * rng.normal(), 0, 1)) if informative else rng.random()
+        falling = float(np.clip(1 - 0.25 * hops + 0.1 * rng.normal(), 0, 1))
         question = {"query_id": str(number), "hops": hops, "kind": f"{hops}hop", "group": str(number // 2)}
-        made.append(result(falling, rng.random(), **question))
-    return made
+        results.append(result(falling, rng.random(), **question))
+    return results
 
 
-def test_agreement_is_found_where_it_is() -> None:
-    found = rrcp.agreement(drawn(True), SETTINGS)
-    two = found["known_complex"]
+def test_agreement_is_found_where_it_is_and_not_elsewhere() -> None:
+    agreement = rrcp.agreement(drawn(), SETTINGS)
+    two, hops, kinds = (agreement[name] for name in ("known_complex", "hops", "kinds"))
     assert two["auc"]["answerability"]["value"] < 0.1 and two["auc"]["answerability"]["p"] < 0.01
     assert two["chosen_thresholds"]["matthews"]["value"] > 0.6
-    assert found["hops"]["answerability"]["value"] < -0.5
-    assert found["kinds"]["answerability"]["value"] > 0.5 and found["kinds"]["answerability"]["p"] < 0.01
-    assert set(found["kinds"]["complex_share"]) == {"1hop", "2hop", "3hop", "4hop"}
-
-
-def test_and_not_where_it_is_not() -> None:
-    found = rrcp.agreement(drawn(False), SETTINGS)
-    assert found["hops"]["answerability"]["low"] < 0 < found["hops"]["answerability"]["high"]
-    assert abs(found["known_complex"]["chosen_thresholds"]["matthews"]["value"] or 0) < 0.25
-    assert found["kinds"]["completeness"]["p"] > 0.01
-    one_kind = [one for one in drawn(False) if one.question.hops == 2]
-    assert rrcp.agreement(one_kind, SETTINGS) == {}
+    assert hops["answerability"]["value"] < -0.5
+    assert hops["completeness"]["low"] < 0 < hops["completeness"]["high"]
+    assert kinds["answerability"]["value"] > 0.5 and kinds["answerability"]["p"] < 0.01 < kinds["completeness"]["p"]
+    assert set(kinds["complex_share"]) == {"1hop", "2hop", "3hop", "4hop"}
+    assert rrcp.agreement([one for one in drawn() if one.question.hops == 2], SETTINGS) == {}, "one kind"
 
 
 def test_a_prompted_model_is_one_more_decision_and_its_own_answers_are_compared() -> None:
     rated = [
         replace(rating, said_complex=None if number == 0 else rating.question.hops > 1, correct=not rating.complex)
-        for number, rating in enumerate(drawn(True))
+        for number, rating in enumerate(drawn())
     ]
     found = rrcp.agreement(rated, SETTINGS)
     first = int(rated[0].question.hops > 1)  # what could not be read counts as a no

@@ -4,13 +4,11 @@ import bm25s
 import numpy as np
 import pytest
 
-from quit.errors import InputError
 from quit.retrieval.encoders import TokenVectors
 from quit.retrieval.protocols import FirstStage
 from quit.stages.labelling.passages import permutations
 from quit.systems.benchmark.dense import DenseRetriever
 from quit.systems.benchmark.late import LateRetriever
-from quit.systems.benchmark.plugins import make_retriever
 from quit.systems.benchmark.sparse import Bm25Retriever
 from tests.corpora.worlds import Dice
 
@@ -115,22 +113,3 @@ def test_late_interaction_over_hints_is_maxsim_over_their_tokens(world, monkeypa
                 [tokens] = Dice().encode_tokens(passages.texts([row]))
                 assert score == pytest.approx(float((asked @ tokens.T).max(axis=1).sum()), abs=2e-3)
             assert sorted(one.rows.tolist()) == list(range(len(passages)))
-
-
-@pytest.mark.parametrize(
-    ("name", "said"), [("dense", "Name the model"), ("dense:/absent/model", "There is no model folder")]
-)
-def test_a_dense_retriever_needs_a_model_that_is_there(world, name: str, said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        make_retriever(name, world.context()).search(["x"], 3)
-
-
-def test_a_sentence_transformers_folder_gives_minilms_vectors(world, encoder) -> None:
-    from quit.models.minilm_weights import model_folder
-
-    retriever = make_retriever(f"dense:{model_folder()}", world.context())
-    [found] = retriever.search(["Which river runs through Cairo?"], 12)
-    passages = world.task.passages
-    expected = encoder.encode(passages.texts(range(12))) @ encoder.encode(["Which river runs through Cairo?"])[0]
-    assert found.scores == pytest.approx(expected[found.rows], abs=1e-5)
-    assert str(model_folder()) not in retriever.identity
