@@ -4,6 +4,7 @@ is named."""
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -37,32 +38,23 @@ QUERIES = [
     {"query_id": "open", "text": "Why?", "answers": []},
 ]  # fmt: skip
 SETTINGS = Complexity(documents=2, resamples=200)
-
-
-class Tokens:
-    identity = "tokens"
-
-    def prepare(self, texts):
-        pass
-
-    def relevance(self, question, texts):
-        return np.array([[1.0, 1.0] if "king" in text else [1.0, 0.0] for text in texts])
-
-
-class Answers:
-    identity = "answers"
-
-    def scores(self, question, answers, texts, vectors):
-        return np.array([float(any(answer in text for answer in answers)) for text in texts])
+TOKENS = SimpleNamespace(
+    identity="tokens",
+    prepare=lambda texts: None,
+    relevance=lambda _, texts: np.array([[1.0, 1.0] if "king" in text else [1.0, 0.0] for text in texts]),
+)
+ANSWERS = SimpleNamespace(
+    identity="answers",
+    scores=lambda _, answers, texts, vectors: np.array([float(any(one in text for one in answers)) for text in texts]),
+)
 
 
 def rated_of(encoder) -> list[rrcp.ComplexityResult]:
     collection = SmallCollection(DOCUMENTS, QUERIES, {})
     stage = WordOverlap(collection)
-    found = (lambda texts: [ranking.rows for ranking in stage.search(texts, 3)],
-             lambda rows: encoder.encode(collection.texts(rows.tolist())))  # fmt: skip
-    asked = rrcp.questions_of(questions(collection))
-    return rrcp.rate(asked, collection, *found, encoder, Answers(), Tokens(), SETTINGS)
+    search = (lambda texts: [ranking.rows for ranking in stage.search(texts, 3)],
+              lambda rows: encoder.encode(collection.texts(rows.tolist())))  # fmt: skip
+    return rrcp.rate(rrcp.questions_of(questions(collection)), collection, *search, encoder, ANSWERS, TOKENS, SETTINGS)
 
 
 def result(answerability: float = 0.1, complete: float = 0.5, documents: int = 3, t_ans: float = 0.5, **question):

@@ -4,11 +4,13 @@ import bm25s
 import numpy as np
 import pytest
 
+from quit.errors import InputError
 from quit.retrieval.encoders import TokenVectors
 from quit.retrieval.protocols import FirstStage
 from quit.stages.labelling.passages import permutations
 from quit.systems.benchmark.dense import DenseRetriever
 from quit.systems.benchmark.late import LateRetriever
+from quit.systems.benchmark.plugins import make_retriever
 from quit.systems.benchmark.sparse import Bm25Retriever
 from tests.corpora.worlds import Dice
 
@@ -113,3 +115,8 @@ def test_late_interaction_over_hints_is_maxsim_over_their_tokens(world, monkeypa
                 [tokens] = Dice().encode_tokens(passages.texts([row]))
                 assert score == pytest.approx(float((asked @ tokens.T).max(axis=1).sum()), abs=2e-3)
             assert sorted(one.rows.tolist()) == list(range(len(passages)))
+
+
+def test_a_dense_retriever_needs_a_model(world) -> None:
+    with pytest.raises(InputError, match="Name the model"):
+        make_retriever("dense", world.context()).search(["x"], 3)

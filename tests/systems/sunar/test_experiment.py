@@ -90,8 +90,9 @@ def test_variants_answer_once_and_trace_what_they_did(one: Place, models: Models
 )
 def test_wrong_settings_are_refused(place: Place, tmp_path: Path, changes, variant: str, message: str) -> None:
     settings, (library, queries) = _settings(**changes), place
+    opened = replace(library, graph=None) if message == "needs a graph" else library
     with pytest.raises(SettingsError, match=message):
-        run_variants(settings, Models(settings), replace(library, graph=None), queries, [variant], tmp_path / "out")
+        run_variants(settings, Models(settings), opened, queries, [variant], tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
