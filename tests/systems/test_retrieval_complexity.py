@@ -122,16 +122,16 @@ def test_a_prompted_model_is_one_more_decision_and_its_own_answers_are_compared(
         replace(rating, said_complex=None if number == 0 else rating.question.hops > 1, correct=not rating.complex)
         for number, rating in enumerate(drawn())
     ]
-    found = rrcp.agreement(rated, SETTINGS)
+    agreement = rrcp.agreement(rated, SETTINGS)
     first = int(rated[0].question.hops > 1)  # what could not be read counts as a no
-    assert found["known_complex"]["language_model"]["accuracy"] == pytest.approx(1 - first / len(rated))
-    correct = found["correct"]
+    assert agreement["known_complex"]["language_model"]["accuracy"] == pytest.approx(1 - first / len(rated))
+    correct = agreement["correct"]
     assert correct["accuracy"]["complex"] == 0.0 and correct["accuracy"]["not_complex"] == 1.0
     assert correct["pearson"]["complex"]["value"] == pytest.approx(-1.0)
     scores = [rating.retrieved.answerability for rating in rated]
     expected = stats.pearsonr(scores, [float(rating.correct) for rating in rated]).statistic
     assert correct["pearson"]["answerability"]["value"] == pytest.approx(expected)
-    shown = markdown(pieces({"questions": 1, **dict.fromkeys(rrcp.DECISIONS, 1), "agreement": found}))
+    shown = markdown(pieces({"questions": 1, **dict.fromkeys(rrcp.DECISIONS, 1), "agreement": agreement}))
     assert "Pearson's correlation with it" in shown and "| pearson complex | -1.000 | -1.000 to -1.000 |" in shown
 
 
@@ -197,8 +197,8 @@ def test_labels_of_a_file_are_what_complexity_is_compared_with(tmp_path: Path) -
     assert [one.label for one in asked] == [True, False, True, None]
     # Complex are 0 and 1 (no document holds an answer), so of the three labelled ones 0 is right and 1 and 2 are wrong.
     rated = [replace(result(float(number > 1), 0.1), question=one) for number, one in enumerate(asked)]
-    found = rrcp.agreement(rated, SETTINGS)["known_complex"]
-    assert (found["items"], found["positive"], found["complex"]["accuracy"]) == (3, 2, pytest.approx(1 / 3))
+    agreement = rrcp.agreement(rated, SETTINGS)["known_complex"]
+    assert (agreement["items"], agreement["positive"], agreement["complex"]["accuracy"]) == (3, 2, pytest.approx(1 / 3))
     whole = rrcp.write(rated, tmp_path, {}, SETTINGS)
     assert "Known to be complex (2 of 3)" in markdown(pieces(whole))
     assert pq.read_table(tmp_path / "complexity.parquet")["known_complex"].to_pylist() == [True, False, None, None]
