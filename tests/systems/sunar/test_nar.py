@@ -60,6 +60,16 @@ def test_an_empty_pool_is_skipped() -> None:
     assert [one.row for one in tied.ranked(_ids)] == [2, 3, 0, 1], "by batch, then by id"
 
 
+def test_bad_sizes_are_refused() -> None:
+    with pytest.raises(ValueError, match="b must be at least 1"):
+        nar(R, GRAPH, _score, b=0, c=3)
+    with pytest.raises(ValueError):
+        nar(Ranking(np.arange(2), np.ones(1)), GRAPH, _score, b=2, c=3)
+    short = nar(R, None, _score, lambda rows, scores: Rescored(scores[1:]), b=2, c=3)
+    with pytest.raises(ValueError):
+        short.ranked(_ids)
+
+
 def test_feedback_changes_the_ranking() -> None:
     def rescore(rows, scores):
         return Rescored(scores / (4 if 1 in rows else 1), {"s": 4 if 1 in rows else 1})
