@@ -28,7 +28,8 @@ def two(tmp_path: Path) -> Path:
     return write_lines(tmp_path / "two.jsonl", records)
 
 
-def test_duplicates_are_merged_and_the_first_wins(two: Path, tmp_path: Path) -> None:
+def test_documents_questions_and_relevance_by_hand(two: Path, tmp_path: Path) -> None:
+    """Of duplicates the first wins."""
     corpus = built(tmp_path / "C", f"musique:{two}")
     assert isinstance(corpus, Documents)
     assert corpus.titles([0, 1, 2]) == ["Nile", "Cairo", "Lima"] and len(corpus) == 3
@@ -36,26 +37,16 @@ def test_duplicates_are_merged_and_the_first_wins(two: Path, tmp_path: Path) -> 
     assert corpus.origins.num_rows == 5  # every occurrence, merged ones too
     assert corpus.manifest["counts"]["paragraphs"] == 5
     assert corpus.rows_of(corpus.ids([2, 0])).tolist() == [2, 0]
-
-
-def test_queries_sub_questions_and_qrels_by_hand(two: Path, tmp_path: Path) -> None:
-    corpus = built(tmp_path / "C", f"musique:{two}")
     rows = {row["query_id"]: row for row in corpus.queries.to_pylist()}
     assert list(rows) == [f"musique-2hop_{n}{tail}" for n in (1, 2) for tail in ("", "-s1", "-s2")]
     whole, second = rows["musique-2hop_1"], rows["musique-2hop_1-s2"]
     assert (whole["answers"], whole["parent_id"], whole["hop"], whole["kind"]) == (["a1", "alias"], None, None, "2hop")
-    assert second["text"] == "step 1 of 2hop__1 after a0" and second["hop"] == 2
-    assert second["parent_id"] == "musique-2hop_1" and second["answers"] == ["a1"]
-    titles = relevant_titles(corpus)
-    assert titles["musique-2hop_1"] == {"Nile": 1, "Cairo": 1}
-    assert titles["musique-2hop_1-s1"] == {"Cairo": 1} and titles["musique-2hop_1-s2"] == {"Nile": 1}
-    assert titles["musique-2hop_2"] == {"Lima": 1, "Nile": 1}
-
-
-def test_all_context_is_an_option_and_sub_questions_too(two: Path, tmp_path: Path) -> None:
-    corpus = built(tmp_path / "C", f"musique:{two}", all_context=True, sub_questions=False)
-    found = {query: len(rows) for query, rows in corpus.relevant_rows().items()}
-    assert found == {"musique-2hop_1": 3, "musique-2hop_2": 2}
+    assert (second["text"], second["answers"]) == ("step 1 of 2hop__1 after a0", ["a1"])
+    assert (second["parent_id"], second["hop"]) == ("musique-2hop_1", 2)
+    assert relevant_titles(corpus) == {
+        "musique-2hop_1": {"Nile": 1, "Cairo": 1}, "musique-2hop_1-s1": {"Cairo": 1}, "musique-2hop_1-s2": {"Nile": 1},
+        "musique-2hop_2": {"Lima": 1, "Nile": 1}, "musique-2hop_2-s1": {"Lima": 1}, "musique-2hop_2-s2": {"Nile": 1},
+    }  # fmt: skip
 
 
 def test_ids_follow_from_content_whatever_else_is_there(two: Path, tmp_path: Path) -> None:
@@ -86,8 +77,10 @@ def test_what_is_there_is_not_built_again_and_settings_matter(two: Path, tmp_pat
     changed = (tmp_path / "C" / "manifest.json").stat().st_mtime_ns
     assert not build(refs, tmp_path / "C", Corpora(strict=True))[1]
     assert (tmp_path / "C" / "manifest.json").stat().st_mtime_ns == changed
-    again, new = build(refs, tmp_path / "C", Corpora(all_context=True))
-    assert new and again.identity == first.identity and again.qrels.num_rows == 9
+    again, new = build(refs, tmp_path / "C", Corpora(all_context=True, sub_questions=False))
+    assert new and again.identity == first.identity
+    sizes = {query: len(rows) for query, rows in again.relevant_rows().items()}
+    assert sizes == {"musique-2hop_1": 3, "musique-2hop_2": 2}
 
 
 def test_what_is_left_out_is_named(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import pytest
 
 from quit.corpora.musique import read, resolve
 from quit.errors import InputError
-from quit.text.normalize import normalize_answer
 from tests.corpora.worlds import musique_record
 from tests.rows import write_lines
 
@@ -39,18 +38,6 @@ def test_white_space_and_unicode_are_cleaned_and_nothing_else(tmp_path: Path) ->
 
 
 def test_a_file_without_a_record_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(
-        InputError, match=r"no usable record \(missing_field 1\).*line 1: Field 'paragraphs' is missing"
-    ):
+    message = r"no usable record \(missing_field 1\).*line 1: Field 'paragraphs' is missing"
+    with pytest.raises(InputError, match=message):
         list(read(write_lines(tmp_path / "m.jsonl", [{"id": "x"}])))
-
-
-def test_in_the_real_file_every_sub_question_is_answered_by_its_paragraph(data: Path) -> None:
-    checked = 0
-    for record in read(data / "musique" / "musique_ans.jsonl"):
-        for query in record.queries[1:]:
-            [(row, _)] = query.relevant
-            held = normalize_answer(f"{record.documents[row].title} {record.documents[row].text}")
-            assert any(normalize_answer(answer) in held for answer in query.answers)
-            checked += 1
-    assert checked == 341

@@ -18,13 +18,10 @@ TEXTS = ["Lesotho lies inside South Africa.", "Bread is made of flour."]
 
 
 def test_entropy_by_hand() -> None:
-    made = complexity.normalised_entropy(np.array([[1.0, 1, 1, 1], [1, 1, 0, 0], [3, 0, 0, 0], [0, 0, 0, 0]]))
-    assert made.tolist() == pytest.approx([1.0, 0.5, 0.0, 0.0])
+    entropy = complexity.normalised_entropy(np.array([[1.0, 1, 1, 1], [1, 1, 0, 0], [3, 0, 0, 0], [0, 0, 0, 0]]))
+    assert entropy.tolist() == pytest.approx([1.0, 0.5, 0.0, 0.0])
     skewed = complexity.normalised_entropy(np.array([[3.0, 1.0]]))[0]
     assert skewed == pytest.approx(-(0.75 * math.log(0.75) + 0.25 * math.log(0.25)) / math.log(2))
-
-
-def test_edge_cases() -> None:
     assert complexity.normalised_entropy(np.array([[0.3], [0.0]])).tolist() == [1.0, 1.0]  # one token
     assert complexity.completeness(np.zeros((0, 4))) == 0.0
     assert complexity.completeness(np.array([[1.0, 1.0], [2.0, 0.0]])) == pytest.approx(0.5)
@@ -32,9 +29,9 @@ def test_edge_cases() -> None:
 
 @given(arrays(np.float64, (3, 5), elements=st.floats(0, 1e6)))
 def test_entropy_is_between_none_and_all_and_knows_no_scale(relevance: np.ndarray) -> None:
-    made = complexity.normalised_entropy(relevance)
-    assert ((made >= 0) & (made <= 1 + 1e-12)).all()
-    assert made == pytest.approx(complexity.normalised_entropy(relevance * 8))
+    entropy = complexity.normalised_entropy(relevance)
+    assert ((entropy >= 0) & (entropy <= 1 + 1e-12)).all()
+    assert entropy == pytest.approx(complexity.normalised_entropy(relevance * 8))
 
 
 def test_answers_are_found_on_word_boundaries() -> None:
@@ -78,15 +75,15 @@ def test_a_colbert_checkpoint_as_head(tmp_path: Path) -> None:
     model.save_pretrained(str(tmp_path / "late"))
     assert len(model.encode_query(["Which country?"])[0]) == 16  # padded with masks, as ColBERT's queries are
     head = complexity.token_head("late", str(tmp_path / "late"), None, FirstStages(device="cpu"))
-    made = head.relevance("Which country?", TEXTS)
-    assert made.shape == (2, 5) and (made >= 0).all()  # [CLS] which country ? [SEP]
+    relevances = head.relevance("Which country?", TEXTS)
+    assert relevances.shape == (2, 5) and (relevances >= 0).all()  # [CLS] which country ? [SEP]
     model[0].query_expansion = None
     [asked] = model.encode_query(["Which country?"])
     documents = [model.encode_document([text])[0] for text in TEXTS]
     expected = [np.clip((np.asarray(asked) @ np.asarray(tokens).T).max(axis=1), 0, None) for tokens in documents]
-    assert made == pytest.approx(np.array(expected), abs=1e-5)
+    assert relevances == pytest.approx(np.array(expected), abs=1e-5)
     head.prepare(TEXTS[:1])
-    assert (head.relevance("Which country?", TEXTS[::-1]) == made[::-1]).all()
+    assert (head.relevance("Which country?", TEXTS[::-1]) == relevances[::-1]).all()
 
 
 def test_a_sequence_to_sequence_head_is_the_probability_of_each_token(tmp_path: Path) -> None:
@@ -95,10 +92,10 @@ def test_a_sequence_to_sequence_head_is_the_probability_of_each_token(tmp_path: 
     model, tokenizer = tiny.model(tmp_path, "T5ForConditionalGeneration", seed=2)
     head = complexity.token_head("seq2seq", str(tmp_path), None, FirstStages(device="cpu"))
     texts = [*TEXTS, ""]
-    made = head.relevance("Which country?", texts)
-    assert made.shape == (3, 3) and ((made > 0) & (made < 1)).all()
+    relevances = head.relevance("Which country?", texts)
+    assert relevances.shape == (3, 3) and ((relevances > 0) & (relevances < 1)).all()
     ids = tokenizer("Which country?", add_special_tokens=False)["input_ids"]
-    for row, text in zip(made, texts, strict=True):  # token by token, without teacher forcing's labels
+    for row, text in zip(relevances, texts, strict=True):  # token by token, without teacher forcing's labels
         document = tokenizer(text, return_tensors="pt")["input_ids"]
         for place, token in enumerate(ids):
             before = torch.tensor([[0, *ids[:place]]])
@@ -117,5 +114,5 @@ def test_a_head_without_its_model_is_refused(encoder, kind: str, model: str) -> 
 def test_measure_without_documents(encoder) -> None:
     vectors = np.zeros((0, encoder.dimension), dtype=np.float32)
     heads = complexity.ContainedOrNear(encoder), complexity.LateInteraction(encoder)
-    made = complexity.measure("Q?", ["a"], [], vectors, encoder.encode(["Q?"])[0], *heads, 0.5)
-    assert made == complexity.Retrieved(0.0, 0.0, 0.0, 0.0, 0)
+    retrieved = complexity.measure("Q?", ["a"], [], vectors, encoder.encode(["Q?"])[0], *heads, 0.5)
+    assert retrieved == complexity.Retrieved(0.0, 0.0, 0.0, 0.0, 0)

@@ -4,6 +4,7 @@ is named."""
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -37,32 +38,23 @@ QUERIES = [
     {"query_id": "open", "text": "Why?", "answers": []},
 ]  # fmt: skip
 SETTINGS = Complexity(documents=2, resamples=100)
-
-
-class Tokens:
-    identity = "tokens"
-
-    def prepare(self, texts):
-        pass
-
-    def relevance(self, question, texts):
-        return np.array([[1.0, 1.0] if "king" in text else [1.0, 0.0] for text in texts])
-
-
-class Answers:
-    identity = "answers"
-
-    def scores(self, question, answers, texts, vectors):
-        return np.array([float(any(answer in text for answer in answers)) for text in texts])
+TOKENS = SimpleNamespace(
+    identity="tokens",
+    prepare=lambda texts: None,
+    relevance=lambda _, texts: np.array([[1.0, 1.0] if "king" in text else [1.0, 0.0] for text in texts]),
+)
+ANSWERS = SimpleNamespace(
+    identity="answers",
+    scores=lambda _, answers, texts, vectors: np.array([float(any(one in text for one in answers)) for text in texts]),
+)
 
 
 def rated_of(encoder) -> list[rrcp.ComplexityResult]:
     collection = SmallCollection(DOCUMENTS, QUERIES, {})
     stage = WordOverlap(collection)
-    found = (lambda texts: [ranking.rows for ranking in stage.search(texts, 3)],
-             lambda rows: encoder.encode(collection.texts(rows.tolist())))  # fmt: skip
-    asked = rrcp.questions_of(questions(collection))
-    return rrcp.rate(asked, collection, *found, encoder, Answers(), Tokens(), SETTINGS)
+    search = (lambda texts: [ranking.rows for ranking in stage.search(texts, 3)],
+              lambda rows: encoder.encode(collection.texts(rows.tolist())))  # fmt: skip
+    return rrcp.rate(rrcp.questions_of(questions(collection)), collection, *search, encoder, ANSWERS, TOKENS, SETTINGS)
 
 
 def result(answerability: float = 0.1, complete: float = 0.5, documents: int = 3, t_ans: float = 0.5, **question):
@@ -81,15 +73,11 @@ def test_ratings(encoder, tmp_path: Path) -> None:
     assert whole.margin == pytest.approx(min(0.5 - 0.0, SETTINGS.t_com - 0.5))
     assert step.answerable and not step.complex and step.margin == pytest.approx(-0.5)
     assert nothing.retrieved == Retrieved(0, 0, 0, 0, 0) and nothing.complex
-    made = rrcp.write(rated, tmp_path, {}, SETTINGS)
-    assert (made["questions"], made["complex"], made["without_documents"]) == (3, 2, 1)
-    table = pq.read_table(tmp_path / "complexity.parquet")
-    decisions = table["query_id"].to_pylist(), table["complex"].to_pylist()
-    assert decisions == (["q", "q-s1", "q-s2"], [True, False, True])
-    first = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    rrcp.write(rated_of(encoder), tmp_path, {}, SETTINGS)
-    assert first == {path: path.read_bytes() for path in tmp_path.iterdir()} and len(first) == 2
-    assert next(pieces(made)).startswith("3 questions")
+    report = rrcp.write(rated, tmp_path, {}, SETTINGS)
+    assert (report["questions"], report["complex"], report["without_documents"]) == (3, 2, 1)
+    table = pq.read_table(tmp_path / "complexity.parquet", columns=["query_id", "complex"])
+    assert table.to_pydict() == {"query_id": ["q", "q-s1", "q-s2"], "complex": [True, False, True]}
+    assert next(pieces(report)).startswith("3 questions")
 
 
 def test_complex_is_neither_answerable_nor_complete() -> None:
@@ -105,51 +93,45 @@ def test_complex_is_neither_answerable_nor_complete() -> None:
 
 
 @cache
-def drawn(informative: bool) -> list[rrcp.ComplexityResult]:
+def drawn() -> list[rrcp.ComplexityResult]:
+    """Results whose answerability falls with the hops, and whose completeness is chance."""
     rng = np.random.default_rng(4)
-    made = []
+    results = []
     for number in range(120):
         hops = int(rng.integers(1, 5))
-        falling = float(np.clip(1 - 0.25 * hops + 0.1 * rng.normal(), 0, 1)) if informative else rng.random()
+        falling = float(np.clip(1 - 0.25 * hops + 0.1 * rng.normal(), 0, 1))
         question = {"query_id": str(number), "hops": hops, "kind": f"{hops}hop", "group": str(number // 2)}
-        made.append(result(falling, rng.random(), **question))
-    return made
+        results.append(result(falling, rng.random(), **question))
+    return results
 
 
-def test_agreement_is_found_where_it_is() -> None:
-    found = rrcp.agreement(drawn(True), SETTINGS)
-    two = found["known_complex"]
+def test_agreement_is_found_where_it_is_and_not_elsewhere() -> None:
+    agreement = rrcp.agreement(drawn(), SETTINGS)
+    two, hops, kinds = (agreement[name] for name in ("known_complex", "hops", "kinds"))
     assert two["auc"]["answerability"]["value"] < 0.1 and two["auc"]["answerability"]["p"] < 0.01
     assert two["chosen_thresholds"]["matthews"]["value"] > 0.6
-    assert found["hops"]["answerability"]["value"] < -0.5
-    assert found["kinds"]["answerability"]["value"] > 0.5 and found["kinds"]["answerability"]["p"] < 0.01
-    assert set(found["kinds"]["complex_share"]) == {"1hop", "2hop", "3hop", "4hop"}
-
-
-def test_and_not_where_it_is_not() -> None:
-    found = rrcp.agreement(drawn(False), SETTINGS)
-    assert found["hops"]["answerability"]["low"] < 0 < found["hops"]["answerability"]["high"]
-    assert abs(found["known_complex"]["chosen_thresholds"]["matthews"]["value"] or 0) < 0.25
-    assert found["kinds"]["completeness"]["p"] > 0.01
-    one_kind = [one for one in drawn(False) if one.question.hops == 2]
-    assert rrcp.agreement(one_kind, SETTINGS) == {}
+    assert hops["answerability"]["value"] < -0.5
+    assert hops["completeness"]["low"] < 0 < hops["completeness"]["high"]
+    assert kinds["answerability"]["value"] > 0.5 and kinds["answerability"]["p"] < 0.01 < kinds["completeness"]["p"]
+    assert set(kinds["complex_share"]) == {"1hop", "2hop", "3hop", "4hop"}
+    assert rrcp.agreement([one for one in drawn() if one.question.hops == 2], SETTINGS) == {}, "one kind"
 
 
 def test_a_prompted_model_is_one_more_decision_and_its_own_answers_are_compared() -> None:
     rated = [
         replace(rating, said_complex=None if number == 0 else rating.question.hops > 1, correct=not rating.complex)
-        for number, rating in enumerate(drawn(True))
+        for number, rating in enumerate(drawn())
     ]
-    found = rrcp.agreement(rated, SETTINGS)
+    agreement = rrcp.agreement(rated, SETTINGS)
     first = int(rated[0].question.hops > 1)  # what could not be read counts as a no
-    assert found["known_complex"]["language_model"]["accuracy"] == pytest.approx(1 - first / len(rated))
-    correct = found["correct"]
+    assert agreement["known_complex"]["language_model"]["accuracy"] == pytest.approx(1 - first / len(rated))
+    correct = agreement["correct"]
     assert correct["accuracy"]["complex"] == 0.0 and correct["accuracy"]["not_complex"] == 1.0
     assert correct["pearson"]["complex"]["value"] == pytest.approx(-1.0)
     scores = [rating.retrieved.answerability for rating in rated]
     expected = stats.pearsonr(scores, [float(rating.correct) for rating in rated]).statistic
     assert correct["pearson"]["answerability"]["value"] == pytest.approx(expected)
-    shown = markdown(pieces({"questions": 1, **dict.fromkeys(rrcp.DECISIONS, 1), "agreement": found}))
+    shown = markdown(pieces({"questions": 1, **dict.fromkeys(rrcp.DECISIONS, 1), "agreement": agreement}))
     assert "Pearson's correlation with it" in shown and "| pearson complex | -1.000 | -1.000 to -1.000 |" in shown
 
 
@@ -215,8 +197,8 @@ def test_labels_of_a_file_are_what_complexity_is_compared_with(tmp_path: Path) -
     assert [one.label for one in asked] == [True, False, True, None]
     # Complex are 0 and 1 (no document holds an answer), so of the three labelled ones 0 is right and 1 and 2 are wrong.
     rated = [replace(result(float(number > 1), 0.1), question=one) for number, one in enumerate(asked)]
-    found = rrcp.agreement(rated, SETTINGS)["known_complex"]
-    assert (found["items"], found["positive"], found["complex"]["accuracy"]) == (3, 2, pytest.approx(1 / 3))
+    agreement = rrcp.agreement(rated, SETTINGS)["known_complex"]
+    assert (agreement["items"], agreement["positive"], agreement["complex"]["accuracy"]) == (3, 2, pytest.approx(1 / 3))
     whole = rrcp.write(rated, tmp_path, {}, SETTINGS)
     assert "Known to be complex (2 of 3)" in markdown(pieces(whole))
     assert pq.read_table(tmp_path / "complexity.parquet")["known_complex"].to_pylist() == [True, False, None, None]

@@ -44,26 +44,20 @@ def test_requests_below_the_share_are_left_out_and_counted() -> None:
     requests = [request_of(lists[name], name=name) for name in lists]
     chosen, strict = policies(SETTINGS, ["bernoulli"]), SETTINGS.model_copy(update={"least_relevant": 0.1})
     for settings, counts in ((SETTINGS, (3, 0, 1)), (strict, (1, 2, 0))):
-        made = evaluate(requests, chosen, settings)
-        assert (len(made.requests), made.left_out, made.without_relevant) == counts
+        grid = evaluate(requests, chosen, settings)
+        assert (len(grid.requests), grid.left_out, grid.without_relevant) == counts
     with pytest.raises(InputError, match="None of 1 requests can be simulated"):
         evaluate(requests[1:2], chosen, strict)
 
 
 def test_decompositions_of_a_request_are_averaged_and_it_counts_once() -> None:
     first, second = request_of([[1, 0]], name="q"), request_of([[1, 1]], name="q")
-    chosen = policies(SETTINGS, ["bernoulli"])
-    made = evaluate([first, request_of([[0, 0]], name="p"), replace(second, decomposition=1)], chosen, SETTINGS)
-    assert made.requests == ("q", "p") and made.value("bernoulli", 1.0).tolist() == [0.75, 0.0]
-    assert made.means.shape[0] == 2 and len(made.arms) == 3
-    assert [row["value"] for row in made.rows() if (row["budget"], row["metric"]) == (1.0, "precision")] == [0.375]
-
-
-def test_empty_rankings_and_budgets_below_one_document_score_nothing() -> None:
-    requests = [request_of([[], []], name="p"), request_of([[1], [1]])]
-    made = evaluate(requests, policies(SETTINGS, ["random", "bernoulli"]), SETTINGS)
-    assert made.value("bernoulli", 1.0).tolist() == [0.0, 1.0]
-    assert made.value("bernoulli", 0.1).tolist() == [0.0, 0.0]
+    empty, chosen = request_of([[], []], name="p"), policies(SETTINGS, ["bernoulli"])
+    grid = evaluate([first, empty, replace(second, decomposition=1)], chosen, SETTINGS)
+    assert grid.requests == ("q", "p") and grid.value("bernoulli", 1.0).tolist() == [0.75, 0.0]
+    assert grid.value("bernoulli", 0.1).tolist() == [0.0, 0.0], "less than one document"
+    assert grid.means.shape[0] == 2 and len(grid.arms) == 3
+    assert [row["value"] for row in grid.rows() if (row["budget"], row["metric"]) == (1.0, "precision")] == [0.375]
 
 
 def _row(rows, **wanted):

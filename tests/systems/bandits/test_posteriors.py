@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import stats
 
 from quit.settings.bandits import Bandits
@@ -18,12 +16,6 @@ def test_beta_updates_may_be_fractional_and_are_clipped() -> None:
     alpha, beta = BETA.update(np.array([[1.0, 1.0, 2.5, 1.0, 1.0], [1.0] * 5]), rewards)
     assert alpha.tolist() == [2.0, 1.0, 2.75, 2.0, 1.0]
     assert beta.tolist() == [1.0, 2.0, 1.75, 1.0, 2.0]
-
-
-@given(st.lists(st.floats(-1, 2), max_size=30))
-def test_every_pull_adds_one_to_alpha_plus_beta(rewards: list[float]) -> None:
-    state = _after(BETA, rewards)
-    assert float(state.sum()) == pytest.approx(2 + len(rewards)) and (state >= 1).all()
 
 
 def _after(belief, rewards) -> np.ndarray:
@@ -79,8 +71,8 @@ def test_which_arms_expand(relevant: int, pulls: int, expected: bool) -> None:
 def test_tabulated_quantiles_are_those_of_the_distribution(alpha: float, beta: float) -> None:
     table = QuantileTable(1024)
     row = table.beta(alpha, beta)
-    made = table.values[row * 1024 : (row + 1) * 1024]
-    assert made == pytest.approx(stats.beta.ppf((np.arange(1024) + 0.5) / 1024, alpha, beta), abs=3e-4)
+    quantiles = table.values[row * 1024 : (row + 1) * 1024]
+    assert quantiles == pytest.approx(stats.beta.ppf((np.arange(1024) + 0.5) / 1024, alpha, beta), abs=3e-4)
     assert table.beta(alpha, beta) == row and table.count == 1
 
 
@@ -89,5 +81,5 @@ def test_gaussian_quantiles_and_growth() -> None:
     rows = [table.gaussian(mean, 0.25) for mean in range(100)]
     assert rows == list(range(100))
     assert table.gaussian(7 + 4e-10, 0.25) == 7 and table.gaussian(7 + 6e-10, 0.25) == 100, "equal to nine digits"
-    made = table.values[7 * 256 : 8 * 256]
-    assert made == pytest.approx(stats.norm.ppf((np.arange(256) + 0.5) / 256, 7, 0.5), abs=1e-4)
+    quantiles = table.values[7 * 256 : 8 * 256]
+    assert quantiles == pytest.approx(stats.norm.ppf((np.arange(256) + 0.5) / 256, 7, 0.5), abs=1e-4)

@@ -4,8 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from quit.systems.bandits import rewards
 
@@ -14,22 +12,15 @@ LENGTHS = np.array([4, 2])
 
 
 def test_top_k_is_the_mean_of_a_window_that_the_list_cuts() -> None:
-    made = rewards.top_k(REL, LENGTHS, 3)
-    assert made[0].tolist() == pytest.approx([2 / 3, 2 / 3, 1.0, 1.0])
-    assert made[1].tolist() == pytest.approx([1 / 2, 1.0, 0.0, 0.0])
+    expected = [[2 / 3, 2 / 3, 1.0, 1.0], [1 / 2, 1.0, 0.0, 0.0]]
+    assert rewards.top_k(REL, LENGTHS, 3) == pytest.approx(np.array(expected))
+    assert (rewards.top_k(REL, LENGTHS, 1)[0] == REL[0]).all(), "a window of one is the Bernoulli reward"
+    for k in range(1, 7):
+        assert rewards.top_k(np.ones((2, 4)), LENGTHS, k).tolist() == [[1.0] * 4, [1.0, 1.0, 0.0, 0.0]]
 
 
-@given(st.integers(1, 6))
-def test_a_window_of_one_is_the_bernoulli_reward(k: int) -> None:
-    assert (rewards.top_k(REL, LENGTHS, 1)[0] == REL[0]).all()
-    assert rewards.top_k(np.ones((2, 4)), LENGTHS, k).tolist() == [[1.0] * 4, [1.0, 1.0, 0.0, 0.0]]
-
-
-def test_rank_aware_starts_at_the_relevance_itself() -> None:
+def test_terms_of_the_rank_as_printed_and_the_index_form_infinite_before_the_first_pull() -> None:
     assert rewards.rank_aware(np.ones((1, 3)))[0].tolist() == pytest.approx([1.0, 1 / math.log2(3), 0.5])
-
-
-def test_the_ucb_term_is_as_printed_and_the_index_form_is_infinite_before_the_first_pull() -> None:
     expected = [0.1, 0.1 * math.sqrt(math.log2(3) / 2), 0.1 * math.sqrt(2 / 3)]
     assert rewards.ucb_term(3, 0.1).tolist() == pytest.approx(expected)
     bonus = rewards.index_bonus(3, 0.1, 1000.0)
@@ -38,8 +29,8 @@ def test_the_ucb_term_is_as_printed_and_the_index_form_is_infinite_before_the_fi
 
 def test_novelty() -> None:
     assert rewards.novelty(np.array([1.0, 0.0, -1.0])).tolist() == [0.0, 0.5, 1.0]
-    made = rewards.concave_novelty(np.array([-0.3, 0.0, 0.9, 1.0]), 5, 15)
-    assert made.tolist() == pytest.approx([1.0, 1.0, math.exp(-5 * 0.9**15), math.exp(-5)])
+    concave = rewards.concave_novelty(np.array([-0.3, 0.0, 0.9, 1.0]), 5, 15)
+    assert concave.tolist() == pytest.approx([1.0, 1.0, math.exp(-5 * 0.9**15), math.exp(-5)])
 
 
 def test_scores_are_scaled_within_the_request() -> None:

@@ -175,13 +175,8 @@ def test_every_run_observes_every_document_once_each_list_from_the_top(
             for arm in range(5):
                 mine = [cell % ranks for cell in each if cell // ranks == arm]
                 assert mine == list(range(len(mine)))
-    assert (run(request, name, runs=20, seed=seed, hierarchical=hierarchical) == order).all()
-
-
-def test_a_smaller_budget_is_the_beginning_of_a_larger_one() -> None:
-    request = drawn(3)
-    short, whole = (run(request, "bernoulli", runs=50, steps=steps) for steps in (5, None))
-    assert (short == whole[:, :5]).all()
+    short = run(request, name, runs=20, seed=seed, hierarchical=hierarchical, steps=5)
+    assert (short == order[:, :5]).all(), "a smaller budget is the beginning of a larger one"
 
 
 def test_exploitation_reads_lists_to_their_end_and_exploration_one_rank_at_a_time() -> None:

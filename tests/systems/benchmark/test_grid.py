@@ -17,11 +17,11 @@ from tests.systems.scripted import Reads
 @pytest.fixture
 def reader(monkeypatch) -> Reads:
     """Right where the context begins with Pizarro; q3's passages are ranked Pacific, Pizarro Pacific, Pizarro."""
-    made = Reads(lambda hints: "Lima" if hints[0] == "Pizarro founded it." else NO_ANSWER)
-    monkeypatch.setattr("quit.systems.benchmark.run.make_reader", lambda name, context: made)
+    reader = Reads(lambda hints: "Lima" if hints[0] == "Pizarro founded it." else NO_ANSWER)
+    monkeypatch.setattr("quit.systems.benchmark.run.make_reader", lambda name, context: reader)
     monkeypatch.setattr("quit.systems.benchmark.run.make_retriever", lambda name, context: Fixed([8, 11, 10]))
     monkeypatch.setattr("quit.systems.benchmark.benchmark.check", lambda request, settings: None)
-    return made
+    return reader
 
 
 def test_the_weights_that_put_the_right_hint_first_win(release: Path, tmp_path: Path, reader: Reads) -> None:

@@ -117,20 +117,6 @@ def test_late_interaction_over_hints_is_maxsim_over_their_tokens(world, monkeypa
             assert sorted(one.rows.tolist()) == list(range(len(passages)))
 
 
-@pytest.mark.parametrize(
-    ("name", "said"), [("dense", "Name the model"), ("dense:/absent/model", "There is no model folder")]
-)
-def test_a_dense_retriever_needs_a_model_that_is_there(world, name: str, said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        make_retriever(name, world.context()).search(["x"], 3)
-
-
-def test_a_sentence_transformers_folder_gives_minilms_vectors(world, encoder) -> None:
-    from quit.models.minilm_weights import model_folder
-
-    retriever = make_retriever(f"dense:{model_folder()}", world.context())
-    [found] = retriever.search(["Which river runs through Cairo?"], 12)
-    passages = world.task.passages
-    expected = encoder.encode(passages.texts(range(12))) @ encoder.encode(["Which river runs through Cairo?"])[0]
-    assert found.scores == pytest.approx(expected[found.rows], abs=1e-5)
-    assert str(model_folder()) not in retriever.identity
+def test_a_dense_retriever_needs_a_model(world) -> None:
+    with pytest.raises(InputError, match="Name the model"):
+        make_retriever("dense", world.context()).search(["x"], 3)

@@ -20,10 +20,6 @@ def test_the_passages_of_a_release(world) -> None:
     assert passages.texts([3]) == ["It is very long. It flows north."]
     assert passages.sentences([3, 8]) == [("It is very long.", "It flows north."), ("It lies on the Pacific.",)]
     assert passages.subsets == ((0,), (0, 1), (1,)) and [one.tolist() for one in passages.members] == [[0], [1, 3], [2]]
-
-
-def test_mean_words_are_those_of_every_passage(world) -> None:
-    passages = world.task.passages
     assert mean_words(passages) == pytest.approx(np.mean([len(text.split(" ")) for text in passages.texts(range(12))]))
 
 

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quit.models.equivalence import EmbeddedEquivalence
 from quit.systems.sunar.asu import asu, rescored, semantic_sets
 from quit.systems.sunar.entailment import EquivalentAnswers
 
@@ -17,10 +16,10 @@ class Pairs:
 
     def __init__(self, *pairs: str) -> None:
         self._pairs = {frozenset(pair) for pair in pairs}
-        self.asked: list[tuple[str, str, str]] = []
+        self.compared: list[tuple[str, str, str]] = []
 
     def mutual(self, question: str, one: str, other: str) -> bool:
-        self.asked.append((question, one, other))
+        self.compared.append((question, one, other))
         return frozenset((one, other)) in self._pairs
 
 
@@ -54,8 +53,8 @@ finite = st.floats(-1e3, 1e3)
 
 
 def test_rescoring_by_hand() -> None:
-    made = rescored(np.array([0.0, np.log(3.0), -np.log(3.0)]), 2)
-    assert made == pytest.approx([0.25, 0.375, 0.125])  # sigmoid 1/2, 3/4, 1/4
+    # sigmoid 1/2, 3/4, 1/4
+    assert rescored(np.array([0.0, np.log(3.0), -np.log(3.0)]), 2) == pytest.approx([0.25, 0.375, 0.125])
     assert rescored(np.array([3.0, -3.0]), 3, literal=True) == pytest.approx([1.0, -1.0])
 
 
@@ -69,9 +68,9 @@ def test_within_a_batch_the_order_stays(scores: list[float], s: int) -> None:
 def test_sets_are_greedy_against_first_members() -> None:
     # a = b and b = c but not a = c: c is compared with a alone, so it opens a set of its own.
     entailment = Pairs("ab", "bc")
-    assert semantic_sets("q", ["The Nile", "nile.", "Nile"], entailment) == [[0, 1, 2]] and entailment.asked == []
+    assert semantic_sets("q", ["The Nile", "nile.", "Nile"], entailment) == [[0, 1, 2]] and entailment.compared == []
     assert semantic_sets("q", ["a", "b", "c", "b"], entailment) == [[0, 1, 3], [2]]
-    assert ("q", "a", "c") in entailment.asked and ("q", "b", "c") not in entailment.asked
+    assert ("q", "a", "c") in entailment.compared and ("q", "b", "c") not in entailment.compared
 
 
 @given(st.lists(st.sampled_from("abcdef"), max_size=10), st.sets(st.sampled_from(["ab", "bc", "cd", "ef"])))
@@ -90,18 +89,9 @@ def test_entailment_in_one_direction_is_not_enough() -> None:
 def test_a_batch_is_read_best_first_and_divided_by_its_sets() -> None:
     reader = Fixed("1990", "1991", "1990.", "unknown")
     rescore = asu("when?", lambda rows: [f"text {row}" for row in rows], reader, Pairs(), m=4)
-    made = rescore([7, 3], np.array([0.0, np.log(1 / 3)]))
+    batch = rescore([7, 3], np.array([0.0, np.log(1 / 3)]))
     assert reader.read == [("text 7", "text 3")]
-    assert made.trace == {"s": 3, "sets": [["1990", "1990."], ["1991"], ["unknown"]]}
-    assert made.scores == pytest.approx([0.5 / 3, 0.25 / 3])
-
-
-def test_without_samples_nothing_is_punished() -> None:
-    made = asu("q", lambda rows: [""], Fixed(), Pairs(), m=10)([1], np.array([0.0]))
-    assert made.trace["s"] == 1 and made.scores == pytest.approx([0.5])
-
-
-def test_the_embedded_equivalence_groups_what_means_the_same() -> None:
-    entailment = EquivalentAnswers(EmbeddedEquivalence())
-    answers = ["William Shakespeare", "Shakespeare", "Christopher Marlowe", "W. Shakespeare"]
-    assert semantic_sets("Who wrote Hamlet?", answers, entailment) == [[0, 1, 3], [2]]
+    assert batch.trace == {"s": 3, "sets": [["1990", "1990."], ["1991"], ["unknown"]]}
+    assert batch.scores == pytest.approx([0.5 / 3, 0.25 / 3])
+    unsampled = asu("q", lambda rows: [""], Fixed(), Pairs(), m=10)([1], np.array([0.0]))
+    assert unsampled.trace["s"] == 1 and unsampled.scores == pytest.approx([0.5]), "nothing is punished"

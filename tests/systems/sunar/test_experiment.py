@@ -27,7 +27,7 @@ from tests.systems.scripted import Talks
 from tests.systems.scripted import settings as talking
 
 Place = tuple[Library, list[Query]]
-ASKED = "Who was Henry Baring?"
+SUB_QUESTION = "Who was Henry Baring?"
 
 
 @pytest.fixture(scope="module")
@@ -79,25 +79,21 @@ def test_variants_answer_once_and_trace_what_they_did(one: Place, models: Models
 
 
 @pytest.mark.parametrize(
-    ("given", "variant", "said"),
+    ("changes", "variant", "message"),
     [
+        ({}, "sunar", "needs a graph"),
         ({}, "sunnar", "There is no variant 'sunnar'. Did you mean 'sunar'"),
         ({}, "react", "needs a language model"),
         ({}, "chain-of-thought", "reading 'chain-of-thought' needs a language model"),
         ({"language_model": "gpt"}, "sunar", "is a language model: none in this profile"),
     ],
 )
-def test_wrong_settings_are_said_before_any_work(place: Place, tmp_path: Path, given, variant: str, said: str) -> None:
-    with pytest.raises(SettingsError, match=said):
-        run_variants(settings := _settings(**given), Models(settings), *place, [variant], tmp_path / "out")
+def test_wrong_settings_are_refused(place: Place, tmp_path: Path, changes, variant: str, message: str) -> None:
+    settings, (library, queries) = _settings(**changes), place
+    opened = replace(library, graph=None) if message == "needs a graph" else library
+    with pytest.raises(SettingsError, match=message):
+        run_variants(settings, Models(settings), opened, queries, [variant], tmp_path / "out")
     assert not (tmp_path / "out").exists()
-
-
-def test_without_a_graph_what_needs_one_is_refused(place: Place, models: Models, tmp_path: Path) -> None:
-    none = replace(place[0], graph=None), place[1]
-    with pytest.raises(SettingsError, match="needs a graph"):
-        run_variants(_settings(), models, *none, ["sunar"], tmp_path)
-    assert run_variants(_settings(), models, *none, ["rerank-read"], tmp_path)["rerank-read"]["questions"] == 2
 
 
 def test_shipped_prompts_have_the_fields_that_are_filled_and_ones_own_comes_first() -> None:
@@ -121,21 +117,6 @@ def test_self_ask_has_the_exemplars_of_figures_5_and_6(name: str, follow_ups: li
     assert [exemplar.count("Intermediate Answer: ") for exemplar in exemplars] == follow_ups
 
 
-@pytest.mark.parametrize(
-    ("name", "parts"),
-    [
-        *((f"meta_reasoner_{set_}", ("{path}", "{evidence}", "{question}")) for set_ in ("musique", "2wiki")),
-        ("searchain", ("Intermediate Answer", "{question}", "[Query 1]")),
-        ("decomp", ("{evidence}", "{question}", "{path}")),
-        ("react", ("{evidence}", "{question}")),
-    ],
-)
-def test_other_prompts_have_the_parts_of_figures_4_and_7_to_9_in_their_order(name: str, parts: tuple) -> None:
-    [(_, text)] = load_prompt(name).turns
-    places = [text.index(part) for part in parts]
-    assert places == sorted(places)
-
-
 def test_a_language_model_of_the_profile_plans_answers_and_reasons(place: Place) -> None:
     settings = talking(sunar={"language_model": "tiny", "scorer": "cross-encoder", "entailment": "nli"})
     assembly = Assembly(settings, Models(settings))
@@ -151,11 +132,11 @@ def _reply(request: ChatRequest) -> str:
     shown = request.messages()[-1]["content"]
     ended = '"answer": ["a sub-answer"]' in shown
     return {
-        "react": "I know now. Finish[Leith]" if "Observation 1: a sub-answer" in shown else f"Search[{ASKED}]",
-        "searchain": f"[Query 1]: {ASKED}\n[Answer 1]: in Fife"
+        "react": "I know now. Finish[Leith]" if "Observation 1: a sub-answer" in shown else f"Search[{SUB_QUESTION}]",
+        "searchain": f"[Query 1]: {SUB_QUESTION}\n[Answer 1]: in Fife"
         + ("\n[Final Answer]: Leith" if "[Answer 1]: a sub-answer" in shown else ""),
         "decomp": "(select) [multihop titleqa] Where?\n[Final Answer]: Leith" if ended
-        else f"(select) [retrieve odqa] {ASKED}",
+        else f"(select) [retrieve odqa] {SUB_QUESTION}",
         "sub_answer": "a sub-answer",
         "zero_shot": "Henry Baring lived in Fife.\n[Final Answer]: Fife",
         "ircot_musique": "Henry Baring was a banker." if shown.endswith("Reasoning:")
@@ -165,31 +146,27 @@ def _reply(request: ChatRequest) -> str:
     }[request.template.name]  # fmt: skip
 
 
-def _talked(place: Place, name: str, out: Path) -> dict:
+def _trace(place: Place, name: str, out: Path) -> dict:
     settings = talking(sunar={"language_model": "tiny", "b": 2, "c": 4, "neighbours": 2, "m": 1})
     run_variants(settings, Talks(settings, _reply), *place, [name], out)
     [trace] = [json.loads(path.read_text()) for path in (out / name / "traces").iterdir()]
     return trace
 
 
-def test_chain_of_thought_reads_what_the_question_retrieves_or_what_is_relevant(one: Place, tmp_path: Path) -> None:
-    trace = _talked(one, "chain-of-thought", tmp_path)
-    [step] = trace["steps"]
-    [ranking] = one[0].first_stage.search([trace["question"]], 10)
-    assert step["read"] == one[0].documents.ids(ranking.rows.tolist()) and trace["prediction"] == "Leith"
-    trace = _talked(one, "zero-shot", tmp_path)
-    assert trace["steps"][0]["read"] == step["read"] and trace["prediction"] == "Fife"
-    trace = _talked(one, "gold-evidence", tmp_path)
-    assert sorted(trace["steps"][0]["read"]) == trace["relevant"] and len(trace["relevant"]) == 2
-    assert trace["prediction"] == "Leith"
-
-
-def test_ircot_collects_and_reads_in_the_end(one: Place, tmp_path: Path) -> None:
-    trace = _talked(one, "ircot", tmp_path)
-    assert [step["sub_question"] for step in trace["steps"]] == [trace["question"], "Henry Baring was a banker."]
-    assert [step["answer"] for step in trace["steps"]] == ["", ""]
-    assert any(line.startswith("language model: calls 3, prompt tokens ") for line in lines(trace))
+def test_what_is_read_without_a_plan(one: Place, tmp_path: Path) -> None:
+    library, [query] = one
+    [ranking] = library.first_stage.search([query.text], 10)
+    retrieved, answers = library.documents.ids(ranking.rows.tolist()), {}
+    for name in ("chain-of-thought", "zero-shot", "gold-evidence"):
+        trace = _trace(one, name, tmp_path)
+        answers[name] = trace["prediction"]
+        documents = query.relevant if name == "gold-evidence" else retrieved
+        assert [sorted(step["read"]) for step in trace["steps"]] == [sorted(documents)]
+    assert answers == {"chain-of-thought": "Leith", "zero-shot": "Fife", "gold-evidence": "Leith"}
+    trace = _trace(one, "ircot", tmp_path)
+    assert [step["sub_question"] for step in trace["steps"]] == [query.text, "Henry Baring was a banker."]
     assert (trace["prediction"], trace["ended"]["raw"]) == ("Leith", "So the answer is Fife, perhaps.")
+    assert any(line.startswith("language model: calls 3, prompt tokens ") for line in lines(trace))
 
 
 def test_the_profile_paper_has_the_papers_checkpoints_and_numbers() -> None:
@@ -201,17 +178,17 @@ def test_the_profile_paper_has_the_papers_checkpoints_and_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("changes", "message"),
     [
         ({"first_encoder": "sparse:S"}, "first_encoder is 'sparse:S', and the index is of bm25"),
         ({"graph_encoder": "late:C"}, "graph_encoder is 'late:C', and the graph .* is of minilm"),
         ({"neighbours": 11}, "sunar.neighbours is 11, and the graph .* stores 10 per document"),
     ],
 )
-def test_an_index_or_graph_of_another_encoder_is_refused(corpus: Path, models: Models, given, said: str) -> None:
+def test_an_index_or_graph_of_another_encoder_is_refused(corpus: Path, models: Models, changes, message: str) -> None:
     graph = corpus.with_name("G")
-    with pytest.raises(SettingsError, match=said):
-        open_library(_settings(**given), models, corpus, graph=graph)
+    with pytest.raises(SettingsError, match=message):
+        open_library(_settings(**changes), models, corpus, graph=graph)
     open_library(_settings(first_encoder="bm25", graph_encoder="minilm"), models, corpus, graph=graph)
 
 
@@ -223,9 +200,9 @@ def test_an_index_or_graph_of_another_encoder_is_refused(corpus: Path, models: M
     ],
 )
 def test_other_planners_search_read_and_end(one: Place, tmp_path: Path, name: str, answer: tuple[str, str]) -> None:
-    trace = _talked(one, name, tmp_path)
+    trace = _trace(one, name, tmp_path)
     [step] = trace["steps"]
-    assert (step["sub_question"], step["answer"]) == (ASKED, "a sub-answer") and step["read"]
+    assert (step["sub_question"], step["answer"]) == (SUB_QUESTION, "a sub-answer") and step["read"]
     assert (trace["prediction"], trace["prediction_from"]) == answer
     assert trace["planner"] == name.split("-")[0] and trace["ended"]["reason"] == "final answer"
     assert ("batches" in step) == (not name.endswith("first"))
@@ -241,10 +218,10 @@ def _quit(*arguments: object, code: int = 0) -> str:
 def test_the_commands_run_show_and_compare(place: Place, corpus: Path, tmp_path: Path) -> None:
     first, out = place[1][0].query_id, tmp_path / "out"
     queries = write_lines(tmp_path / "q.jsonl", [{"id": first}, {"id": "mine", "text": "Where is Port Blair?"}])
-    given = ["run", "--corpus", corpus, "--queries", queries, "--set", "sunar.c=8", "--set", "sunar.b=4"]
-    made = json.loads(_quit(*given, "--out", out, "--variant", "read", "--variant", "rerank-read", "--json"))
+    changes = ["run", "--corpus", corpus, "--queries", queries, "--set", "sunar.c=8", "--set", "sunar.b=4"]
+    made = json.loads(_quit(*changes, "--out", out, "--variant", "read", "--variant", "rerank-read", "--json"))
     assert made["read"]["questions"] == 2 and made["read"]["judged"] == made["read"]["answered_for"] == 1
-    again = _quit(*given, "--out", out, "--variant", "read")
+    again = _quit(*changes, "--out", out, "--variant", "read")
     assert "2 questions, 1 with answers, 1 with relevant documents" in again
     shown = _quit("trace", "mine", "--out", out)
     assert "== read" in shown and "== rerank-read" in shown and "Where is Port Blair?" in shown
@@ -252,14 +229,14 @@ def test_the_commands_run_show_and_compare(place: Place, corpus: Path, tmp_path:
     assert trace["read"]["query_id"] == "mine"
     both = "compare", out / "read", out / "rerank-read"
     assert "p, randomisation" in _quit(*both) and json.loads(_quit(*both, "--json"))["questions"] == 1
-    assert "sunar.top (10, now 3)" in _quit(*given, "--out", out, "--variant", "read", "--set", "sunar.top=3", code=7)
-    _quit(*given, "--out", tmp_path / "other", "--set", "sunar.cover_em=substring", "--variant", "read")
-    said = _quit("compare", out / "read", tmp_path / "other" / "read", code=3)
-    assert "differ in sunar.cover_em" in said
+    assert "sunar.top (10, now 3)" in _quit(*changes, "--out", out, "--variant", "read", "--set", "sunar.top=3", code=7)
+    _quit(*changes, "--out", tmp_path / "other", "--set", "sunar.cover_em=substring", "--variant", "read")
+    message = _quit("compare", out / "read", tmp_path / "other" / "read", code=3)
+    assert "differ in sunar.cover_em" in message
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "message"),
     [
         ("run --corpus nowhere", "nowhere"),
         ("trace q --out nowhere", "There is no run in nowhere"),
@@ -268,5 +245,5 @@ def test_the_commands_run_show_and_compare(place: Place, corpus: Path, tmp_path:
         ("run --corpus CORPUS --kind 9hop", "its kinds: 2hop"),
     ],
 )
-def test_wrong_folders_and_names_are_said(corpus: Path, command: str, said: str) -> None:
-    assert said in _quit(*(corpus if word == "CORPUS" else word for word in command.split()), code=3)
+def test_wrong_folders_and_names_are_said(corpus: Path, command: str, message: str) -> None:
+    assert message in _quit(*(corpus if word == "CORPUS" else word for word in command.split()), code=3)

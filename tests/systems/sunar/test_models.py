@@ -2,6 +2,7 @@
 checkpoints."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,26 +12,16 @@ from quit.retrieval.scorers import CrossEncoderScorer, LateScorer
 from quit.systems.sunar.entailment import NaturalLanguageInference
 from tests.systems.benchmark import tiny
 
+AXES = SimpleNamespace(  # tokens are letters, each an axis of its own
+    identity="axes",
+    dimension=26,
+    encode_tokens=lambda texts: [np.eye(26)[[ord(c) - 97 for c in text]] for text in texts],
+)
 TEXTS = ["Paris is the capital of France.", "The cat sat.", "Lyon lies in France."]
 
 
-class Axes:
-    """An encoder whose tokens are letters, each an axis of its own; counts what it encodes."""
-
-    identity = "axes"
-    dimension = 26
-
-    def __init__(self) -> None:
-        self.encoded: list[str] = []
-
-    def encode_tokens(self, texts):
-        self.encoded += texts
-        eye = np.eye(26, dtype=np.float32)
-        return [eye[[ord(char) - 97 for char in text]].reshape(-1, 26) for text in texts]
-
-
 def test_late_interaction_by_hand() -> None:
-    scorer = LateScorer(Axes())
+    scorer = LateScorer(AXES)
     # "ab": both letters in "ba", one in "bcd", none in "xyz"; a text without tokens has none.
     expected = [24.27 * (share - 0.63) for share in (1.0, 0.5, 0.0, 0.0)]
     assert scorer.score("ab", ["ba", "bcd", "xyz", ""]) == pytest.approx(expected)
