@@ -33,7 +33,7 @@ from quit.commands import (
     workspace,
 )
 from quit.common.logs import without_secrets_in_logs
-from quit.common.stopping import exit_code, taking_interrupts
+from quit.common.stopping import end_with, exit_code, taking_interrupts
 from quit.common.telemetry import without_telemetry
 from quit.common.terminal import echo, say
 from quit.errors import QuitError, fault_of_the_machine
@@ -154,5 +154,15 @@ def main(arguments: list[str] | None = None) -> None:
         raise SystemExit(1) from None
 
 
+def run() -> None:
+    """Run the command line as a process of its own."""
+    try:
+        main()
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            end_with(end.code or 0)
+        raise
+
+
 if __name__ == "__main__":
-    main()
+    run()

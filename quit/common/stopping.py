@@ -9,6 +9,8 @@ ends. A second signal ends it at once.
 
 from __future__ import annotations
 
+import atexit
+import logging
 import os
 import signal
 import sys
@@ -22,6 +24,7 @@ GRACE = 3.0
 """Seconds that a command has to end by itself. Prefect alone would wait for every shard that is at work."""
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_codes: list[int] = []
 _first: list[Callable[[], None]] = []
 _stopped_by: list[int] = []
 _handlers: list[Callable[..., None]] = []
@@ -35,6 +38,24 @@ def on_stop(call: Callable[[], None]) -> None:
 def exit_code() -> int:
     """Return the exit code of a command that was stopped: 128 and the signal's number, as a shell has it."""
     return 128 + (_stopped_by[0] if _stopped_by else signal.SIGINT)
+
+
+def end_with(code: int) -> None:
+    """Have the process end with this exit code as soon as all that was registered for its end is done.
+
+    Python would first free every object that imports made: a second with torch and Prefect.
+    """
+    _codes.append(code)
+
+
+@atexit.register  # before what later imports register, so it is called after that
+def _end_without_freeing() -> None:
+    if _codes:
+        logging.shutdown()
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(_codes[-1])
 
 
 @contextmanager

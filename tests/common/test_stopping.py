@@ -65,3 +65,9 @@ def test_other_commands_stop_and_leave_nothing_half_made(command, place, tmp_pat
     stop(tmp_path, prefect_home, paused(*place, marker, *arguments), marker.exists, signal.SIGINT)
     assert {path.name for path in tmp_path.iterdir()} <= {"out", "err", "there"}
     assert not list((tmp_path / "out").glob("*"))
+
+
+def test_what_is_registered_for_the_end_is_done_before_a_process_ends_with_its_code() -> None:
+    program = "import atexit; from quit.common.stopping import end_with; atexit.register(print, 'done'); end_with(3)"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (3, "done\n", "")
