@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -11,11 +10,11 @@ from flows.server import OwnServer
 from quit.errors import require
 
 
-def call_flow(name: str, *arguments: Any, imports: Sequence[str] = (), **parameters: Any) -> Any:
+def call_flow(name: str, *arguments: Any, encodes: bool = False, **parameters: Any) -> Any:
     """Call the flow ``name`` (``build.build_held``: module and function below ``flows``) and return its result.
 
-    Where no Prefect server is named, one is started for this process. ``imports``: modules that the flow will need;
-    they are imported while that server starts. Raises ``MissingDependency`` without Prefect.
+    Where no Prefect server is named, one is started for this process. ``encodes``: whether the flow may encode texts;
+    torch is imported while that server starts. Raises ``MissingDependency`` without Prefect.
     """
     require("prefect")
     # Prefect's log stays off the terminal, which shows progress by itself; its server still gets every line.
@@ -38,8 +37,8 @@ def call_flow(name: str, *arguments: Any, imports: Sequence[str] = (), **paramet
     flow = getattr(import_module(f"flows.{place}"), function)
     if own is None:
         return flow(*arguments, **parameters)
-    for module in imports:
-        import_module(module)
+    if encodes:
+        import_module("quit.models.minilm_layers")
     own.wait()
     os.environ["PREFECT_API_URL"] = own.url
     refresh_global_settings_context()

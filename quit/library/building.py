@@ -92,7 +92,7 @@ def build(
             console = BuildConsole(pipeline, not progress)
             on_stop(console.stop)
             with console:
-                call_flow("build.build_held", pipeline, imports=("quit.models.minilm_layers",))
+                call_flow("build.build_held", pipeline, encodes=True)
     return open_tables(workspace)
 
 

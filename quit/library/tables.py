@@ -286,7 +286,7 @@ class Tables:
         texts, folder = override_texts(settings), str(out) if out else None
         with working("release", not progress):
             created = call_flow(
-                "release.release", str(self._opened), name, waive=waivers, folder=folder, settings=texts
+                "release.release", str(self._opened), name, encodes=True, waive=waivers, folder=folder, settings=texts
             )
         # Opened again: a store was last looked at before the flow wrote to it.
         opened = [] if out else releases_of(Workspace.open(str(self._opened)))
@@ -368,7 +368,7 @@ class Tables:
         with working("labels", not progress), held as pipeline:
             if nothing_to_update(pipeline, withdraw):
                 return asdict(update_report(pipeline, ran=False))
-            return call_flow("review.update_held", pipeline, withdraw, imports=("quit.models.minilm_layers",))["update"]
+            return call_flow("review.update_held", pipeline, withdraw, encodes=True)["update"]
 
 
 def open_tables(place: str | Path) -> Tables:
