@@ -67,7 +67,7 @@ class _Question(_Part):
 
 
 @dataclass(frozen=True, slots=True)
-class Replies:
+class Numbered:
     """One reader's answers to a question: ``texts``, the distinct ones in the order of the first passage that got them;
     ``numbers``, the place in ``texts`` for each passage in the order of the permutation table."""
 
@@ -75,7 +75,7 @@ class Replies:
     numbers: list[int]
 
     @classmethod
-    def of(cls, answers: Iterable[str]) -> Replies:
+    def of(cls, answers: Iterable[str]) -> Numbered:
         """Return answers by number. Raises ``TypeError`` for one that is a list or an object."""
         places: dict[str, int] = {}
         numbers = [places.setdefault(answer, len(places)) for answer in answers]
@@ -90,7 +90,7 @@ class Published:
     question: str
     valid_answers: list[str]
     hints: list[Hint]
-    answers: dict[str, Replies]
+    answers: dict[str, Numbered]
 
 
 class _Fault(Exception):
@@ -197,9 +197,9 @@ class ReleaseFiles:
         for subset, permutation in zip(table.subset.to_pylist(), table.permutation.to_pylist(), strict=True):
             self._expected[names.get(subset, subset), permutation] = fields.keys()
 
-    def _answers(self, passages: list[dict[str, Any]]) -> dict[str, Replies]:
+    def _answers(self, passages: list[dict[str, Any]]) -> dict[str, Numbered]:
         try:
-            answers = {key: Replies.of([passage[key] for passage in passages]) for key in self.keys}
+            answers = {key: Numbered.of([passage[key] for passage in passages]) for key in self.keys}
             "".join(chain.from_iterable(replies.texts for replies in answers.values())).encode()
         except (TypeError, UnicodeEncodeError):
             for key in self.keys:
@@ -211,7 +211,7 @@ class ReleaseFiles:
             raise
         return answers
 
-    def _check_labels(self, passages: list[dict[str, Any]], answers: dict[str, Replies], valid: set[str]) -> None:
+    def _check_labels(self, passages: list[dict[str, Any]], answers: dict[str, Numbered], valid: set[str]) -> None:
         right_numbers = {
             key: {number for number, text in enumerate(answers[key].texts) if text in valid}
             for key, info in zip(self.keys, self.readers, strict=True)

@@ -230,8 +230,8 @@ def _numbered(block: Sequence[Published], passages: pa.Table, key: str, reader: 
     tables = {}
     for name, values in columns.items():
         schema, rows = imported_schema(name), len(values["number"])
-        given = {**values, "reader": pa.repeat(reader, rows)}
-        tables[name] = pa.table({field.name: given.get(field.name, pa.nulls(rows)) for field in schema}).cast(schema)
+        values["reader"] = pa.repeat(reader, rows)
+        tables[name] = pa.table({field.name: values.get(field.name, pa.nulls(rows)) for field in schema}).cast(schema)
     return tables
 
 

@@ -102,8 +102,8 @@ def examples(workspace: Workspace, connection: duckdb.DuckDBPyConnection, settin
         earlier |= set(fresh)
         if fresh:
             kinds.append({"kind": kind, "title": title, "rule": rule, "questions": fresh})
-    told = stories(workspace, [question_id for kind in kinds for question_id in kind["questions"]])
-    return [{**kind, "questions": [example(next(told), _ANSWERS) for _ in kind["questions"]]} for kind in kinds]
+    lives = stories(workspace, [question_id for kind in kinds for question_id in kind["questions"]])
+    return [{**kind, "questions": [example(next(lives), _ANSWERS) for _ in kind["questions"]]} for kind in kinds]
 
 
 def example(question: dict[str, Any], most: int) -> dict[str, Any]:

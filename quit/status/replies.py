@@ -24,10 +24,10 @@ ByHints = tuple[str, int, int, int, int, int, int]
 
 
 def reply_counts(workspace: Workspace, readers: Sequence[str] | None = None) -> tuple[list[ByHints], Patterns]:
-    """Return a row per reader and number of hints, and which readers were asked about how many passages of the
-    questions in ``splits``, and which answer correctly.
+    """Return counts per reader and number of hints, and how many passages of the questions in ``splits`` have which
+    readers asked and right; bit 0 of a pattern is the first reader.
 
-    ``readers``: all that have answers, by name, if not given. ``passages`` of a row: those that the reader was asked
+    ``readers``: names; all that have answers, sorted, if not given. Counts are of the passages that a reader was asked
     about. ``cut``: replies that ran into the token limit. ``sentences``: replies that are NO ANSWER and do not say so;
     nearly all are sentences (:func:`quit.models.cleaning.is_sentence`). An answer without a verdict is not correct.
     """

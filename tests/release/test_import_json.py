@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from quit.errors import InputError
-from quit.release.import_json import ReleaseFiles, Replies
+from quit.release.import_json import Numbered, ReleaseFiles
 from tests.release.published import LABELERS, READERS, splits, write
 
 
@@ -20,8 +20,8 @@ def test_answers_come_in_the_order_of_the_permutation_table(tmp_path: Path) -> N
     files = ReleaseFiles(write(tmp_path, splits()))
     (question,) = files.questions("train")
     assert files.permutations.permutation.to_pylist() == ["0", "01", "1", "10"]
-    assert question.answers["qwen-3-4b"] == Replies(["Amazon", "NO ANSWER", "the Nile"], [0, 1, 2, 1])
-    assert question.answers["qwen-3-8b"] == Replies(["NO ANSWER", "Atlantis"], [0, 1, 0, 0])
+    assert question.answers["qwen-3-4b"] == Numbered(["Amazon", "NO ANSWER", "the Nile"], [0, 1, 2, 1])
+    assert question.answers["qwen-3-8b"] == Numbered(["NO ANSWER", "Atlantis"], [0, 1, 0, 0])
     assert question.hints[0].model_dump() == {"hint": "First of b.", "convergence": None, "origin": None}
     assert [(info.name, info.role, info.kind, info.identity) for info in files.readers] == [
         *((name, "labeler", "published", "unknown") for name in LABELERS),
