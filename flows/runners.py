@@ -35,9 +35,8 @@ _WORKER_LOST = frozenset(
 _CLUSTER_LOST = frozenset("ConnectionError CancelledError RaySystemError".split())
 
 
-_START_TIMED_OUT = (
-    "Starting Ray client server failed"  # what a busy head says when the process of a new session took too long
-)
+_PASSES = ("Starting Ray client server failed", "ZombieProcess")
+"""What a head says when the process of a new session took too long, or that of the last one is just ending."""
 
 
 class LostWorker(Exception):
@@ -138,9 +137,9 @@ class ShardRunner(ExitStack):
                 self.enter_context(runner)
                 break
             except Exception as error:
-                if last or _START_TIMED_OUT not in str(error):
+                if last or not any(text in str(error) for text in _PASSES):
                     raise self._cluster_error(f"{type(error).__name__}: {_last_line(error)}") from error
-                logging.getLogger(__name__).warning("Ray was slow to start a session; trying again.")
+                logging.getLogger(__name__).warning("Ray could not start a session just now; trying again.")
                 runner = runner.duplicate()
         return runner
 
