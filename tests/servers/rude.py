@@ -9,8 +9,10 @@ import struct
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from tests.servers.serving import ManyAtOnce
 
 KEY = "<key>"
 """In a fault's headers, body, content or usage: the API key that came with the request, which is sent back."""
@@ -155,7 +157,7 @@ class RudeServer:
         self._lock = threading.Lock()
         self._in_flight = 0
         self._stop = threading.Event()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server = ManyAtOnce(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
         self._server.block_on_close = False
         self.base_url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"

@@ -8,6 +8,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 Answer = Callable[[str, str, Mapping[str, str], bytes], tuple[int, bytes, Mapping[str, str]]]
 
 
+class ManyAtOnce(ThreadingHTTPServer):
+    """Takes many connections at once: of more than wait, some would try again for minutes."""
+
+    request_queue_size = 128
+
+
 @contextmanager
 def serving(answer: Answer) -> Iterator[str]:
     """Serve on a free port of this machine; yields the address. ``answer``: (method, path, headers, body) -> (status,
@@ -28,7 +34,7 @@ def serving(answer: Answer) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with ManyAtOnce(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield f"http://127.0.0.1:{server.server_address[1]}"
         server.shutdown()
