@@ -172,10 +172,10 @@ def test_requests_arrive_in_order_and_no_more_at_once_than_allowed() -> None:
 def test_an_overloaded_server_gets_fewer_at_once() -> None:
     def overload(number: int, payload):
         # A server that takes four at once and refuses the rest.
-        return replace(rude.too_many(), delay=0.05) if server.requests[-1].at_once > 4 else rude.slow(0.05)
+        return replace(rude.too_many(), delay=0.05) if server.requests[number].at_once > 4 else rude.slow(0.05)
 
     with RudeServer(overload, reply=_question) as server:
-        generator = _generator(server.base_url, concurrency=32, attempts=50)
+        generator = _generator(server.base_url, concurrency=32, attempts=200)
         replies = CachedGenerator(generator, None).complete(_requests(80))
     assert [reply.text for reply in replies] == [f"Q{n}?" for n in range(80)]
     assert generator._replicas[0]._limiter.limit < 32, "halved, and not grown back to all by so few"
