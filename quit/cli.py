@@ -155,7 +155,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def run() -> None:
-    """Run the command line as a process of its own."""
+    """Run the command line and end the process."""
     try:
         main()
     except SystemExit as end:

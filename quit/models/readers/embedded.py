@@ -178,8 +178,8 @@ class EmbeddedReader:
         reading order: a passage's sum is that of its first hints plus the last one's, so passages share them as nodes
         of a trie do. Additions in a fixed order rather than a matrix product, whose rounding may differ with its size.
         """
-        wanted = {*columns_of}
-        nodes = sorted({columns[:end] for columns in wanted for end in range(len(columns) + 1)}, key=len)
+        distinct = {*columns_of}
+        nodes = sorted({columns[:end] for columns in distinct for end in range(len(columns) + 1)}, key=len)
         row_of: dict[tuple[int, ...], int] = {}
         totals = scores[:1]
         for length, group in groupby(nodes, len):
@@ -192,7 +192,7 @@ class EmbeddedReader:
                 sums = before + weights[-1] * scores[[columns[-1] for columns in level]]
                 totals = np.float32(self.method.question_weight) * scores[0] + sums / weights.sum(dtype=np.float32)
             row_of = {columns: row for row, columns in enumerate(level)}
-            if level := [columns for columns in level if columns in wanted]:
+            if level := [columns for columns in level if columns in distinct]:
                 yield level, totals[[row_of[columns] for columns in level]]
 
     def _position_weights(self, hints: int) -> np.ndarray:

@@ -12,7 +12,7 @@ from quit.retrieval.scorers import CrossEncoderScorer, LateScorer
 from quit.systems.sunar.entailment import NaturalLanguageInference
 from tests.systems.benchmark import tiny
 
-AXES = SimpleNamespace(  # tokens are letters, each an axis of its own
+AXES = SimpleNamespace(  # tokens are letters: one dimension per letter
     identity="axes",
     dimension=26,
     encode_tokens=lambda texts: [np.eye(26)[[ord(c) - 97 for c in text]] for text in texts],
