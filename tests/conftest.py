@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import gc
 import io
@@ -91,6 +92,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return next((position for position, group in enumerate(SLOWEST) if item.nodeid.startswith(group)), len(SLOWEST))
 
     items.sort(key=position)
+
+
+def pytest_sessionfinish() -> None:
+    gc.freeze()  # else pytest looks at its end three times for garbage, half a second each
+    atexit.register(gc.unfreeze)
 
 
 @pytest.hookimpl(wrapper=True)

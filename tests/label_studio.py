@@ -1,5 +1,7 @@
 """A real Label Studio server for the session, people with accounts on it, and a workspace to review."""
 
+from __future__ import annotations
+
 import hashlib
 import inspect
 import re
@@ -8,12 +10,11 @@ import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
 
-from annotation.client import Server, connect
 from annotation.server import REQUIREMENTS, Account, LocalServer, _store
 from annotation.tasks import NONE, alias
 from quit.engine.workspace import Workspace
@@ -22,6 +23,9 @@ from quit.settings import Settings, load
 from quit.text.normalize import normalize_answer
 from tests.answers import answers_in
 from tests.servers.kept import kept
+
+if TYPE_CHECKING:
+    from annotation.client import Server
 
 SETTINGS = ["review.retries=0", "review.page_tasks=4"]
 LABELERS = ("minilm-vector", "minilm-late", "minilm-evidence")
@@ -64,6 +68,8 @@ class Live:
         self._server.stop()
 
     def client(self, settings: Settings, token: str | None = None) -> Server:
+        from annotation.client import connect  # its SDK takes a second to import
+
         return connect(Path("nowhere"), settings.review, self.account.url, token or self.account.token)
 
     def sign_up(self, email: str, password: str = "quit-test-1") -> str:

@@ -271,7 +271,7 @@ def _label_counts(facts: _Facts, labels: pa.Table) -> np.ndarray:
     n = len(facts.hints[0])
     row_of = {question_id: row for row, question_id in enumerate(facts.ids)}
     counts = np.zeros((len(facts.ids), n + 1, 3), dtype=np.int64)
-    with duckdb.connect() as database:
+    with duckdb.cursor() as database:
         groups = database.execute(
             "SELECT question_id, length(permutation), label, count(*) FROM labels GROUP BY ALL"
         ).fetchall()

@@ -65,7 +65,7 @@ def labels_by_split(splits: pa.Table, labels: pa.Table, selection: pa.Table | No
     """
     if selection is None:
         selection = contracts.table("selection").schema.empty_table()
-    with duckdb.connect() as database:
+    with duckdb.cursor() as database:
         rows = database.execute(
             """
             SELECT coalesce(split, 'all'), count(*), count(*) FILTER (fully > 0), sum(passages)::BIGINT,

@@ -168,7 +168,7 @@ class Lookup:
     def releases(self, question_id: str) -> list[dict[str, Any]]:
         """Return ``release, split, passages, fully`` of the workspace's releases that hold the question, by name."""
         rows = []
-        with duckdb.connect() as connection:
+        with duckdb.cursor() as connection:
             for release in shown_releases(self.workspace):
                 row = connection.execute(
                     f"""SELECT any_value(s.split), count(*), count(*) FILTER (l.label = 2)

@@ -78,7 +78,7 @@ def judge_against_people(workspace: Workspace, settings: Review) -> dict[str, An
 
 
 def _compared(verdicts: pa.Table, settings: Review, live: pa.Table) -> dict[str, Any] | None:
-    with duckdb.connect() as connection:
+    with duckdb.cursor() as connection:
         connection.register("verdicts", verdicts)
         connection.register("decisions", decide(live, settings))
         rows = connection.execute(

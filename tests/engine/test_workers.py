@@ -33,8 +33,9 @@ def source(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def planned(source: Path, tmp_path: Path) -> Iterator[Pipeline]:
+def planned(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pipeline]:
     """A build that holds its workspace and has carried out nothing."""
+    monkeypatch.setattr(workers, "_POLL_SECONDS", 0.05)
     pipeline = plan_build(tmp_path / "W", [f"jsonl:{source}"], "embedded", QUICK)
     with pipeline.workspace.lock(0):
         pipeline.begin()

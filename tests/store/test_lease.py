@@ -75,7 +75,7 @@ def test_a_living_holder_is_waited_for_however_long_it_takes(place: str) -> None
     holder = Lease(open_objects(place, QUICK))
     holder.acquire(0)
     with pytest.raises(WorkspaceError, match="still holds"):
-        Lease(open_objects(place, QUICK)).acquire(3 * QUICK.lease_seconds)
+        Lease(open_objects(place, QUICK)).acquire(1.5 * QUICK.lease_seconds)
     holder.check()
     holder.release()
 

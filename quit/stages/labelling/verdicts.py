@@ -43,7 +43,7 @@ def live_reviews(reviews: pa.Table) -> pa.Table:
     """Return the rows of ``reviews`` that count: the latest version of each annotation, unless withdrawn or skipped;
     one annotation per person and question (the newest). A version that someone else wrote over an annotator's work does
     not count."""
-    with duckdb.connect() as connection:
+    with duckdb.cursor() as connection:
         connection.register("reviews", reviews)
         return connection.sql(
             f"SELECT * FROM reviews WHERE review_id IN (SELECT review_id FROM ({_LATEST})) "
@@ -63,7 +63,7 @@ def ask_back(reviews: pa.Table) -> list[dict]:
     Keys: ``annotator``, ``question_id``, ``task``, ``ask`` (``empty``, ``both`` or ``gold``: see the column ``text`` of
     ``reviews``) and ``answers``: those without a verdict. One that its annotator updated is judged as it is now.
     """
-    with duckdb.connect() as connection:
+    with duckdb.cursor() as connection:
         connection.register("reviews", reviews)
         return (
             connection.sql(
@@ -87,7 +87,7 @@ def votes(live: pa.Table) -> pa.Table:
     An answer is voted on by those who saw it, and by those who typed it (accepting), except by people whose
     annotation is unclear (see :func:`ask_back`). A flag is voted on by everyone who submitted.
     """
-    with duckdb.connect() as connection:
+    with duckdb.cursor() as connection:
         connection.register("live", live)
         return connection.sql(
             """
@@ -114,7 +114,7 @@ def decide(live: pa.Table, settings: Review) -> pa.Table:
     ``majority``: more than half of the voters; a tie stays open. ``adjudicator``: the named person's verdict, else a
     unanimous one, else it waits. With fewer voters than ``minimum`` (and no adjudicator among them) it stays open.
     """
-    with duckdb.connect() as connection:
+    with duckdb.cursor() as connection:
         connection.register("votes", votes(live))
         decisions = connection.sql(
             """

@@ -98,8 +98,8 @@ def test_a_fault_that_passes_costs_one_more_attempt_and_nothing_else(name: str) 
 
 
 def test_a_slow_server_is_waited_for_and_a_hanging_one_asked_again() -> None:
-    with RudeServer([rude.slow(0.3), rude.HANGS], reply=_question) as server:
-        assert _ask(3, server.base_url, concurrency=1, timeout_seconds=2) == {n: f"Q{n}?" for n in range(3)}
+    with RudeServer([rude.slow(0.2), rude.HANGS], reply=_question) as server:
+        assert _ask(3, server.base_url, concurrency=1, timeout_seconds=1) == {n: f"Q{n}?" for n in range(3)}
         assert len(server.requests) == 4
 
 
@@ -172,7 +172,7 @@ def test_requests_arrive_in_order_and_no_more_at_once_than_allowed() -> None:
 def test_an_overloaded_server_gets_fewer_at_once() -> None:
     def overload(number: int, payload):
         # A server that takes four at once and refuses the rest.
-        return replace(rude.too_many(), delay=0.05) if server.requests[number].at_once > 4 else rude.slow(0.05)
+        return replace(rude.too_many(), delay=0.02) if server.requests[number].at_once > 4 else rude.slow(0.02)
 
     with RudeServer(overload, reply=_question) as server:
         generator = _generator(server.base_url, concurrency=32, attempts=200)

@@ -113,6 +113,7 @@ def test_the_same_twice_and_evidence_that_does_not_depend_on_the_audit() -> None
         assert (one[0] == other[0]).all() and (one[1] == other[1]).all()
 
 
+@pytest.mark.slow
 def test_the_promise_over_repetitions() -> None:
     labels = _usual(60, seed=7)
     kept = early = 0

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import call_quit
 
 WIKI = """{"id": "a", "title": "Lima", "text": "The capital of Peru is Lima."}
@@ -10,6 +12,7 @@ WIKI = """{"id": "a", "title": "Lima", "text": "The capital of Peru is Lima."}
 """
 
 
+@pytest.mark.slow
 def test_another_corpus_stands_beside_the_release(release: Path, tmp_path: Path) -> None:
     """One labeler reads what was retrieved; its pool holds Lima, and the judge accepts what equals the gold answer."""
     corpus, out = tmp_path / "wiki.jsonl", tmp_path / "out"
