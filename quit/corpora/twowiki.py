@@ -153,9 +153,9 @@ def _assigned(scores: Sequence[Sequence[float]]) -> list[int | None]:
 
     With fewer columns than rows each row takes its best column.
     """
-    values = np.array(scores, dtype=float).reshape(len(scores), -1)
-    if not values.size:
+    if not scores or not scores[0]:
         return [None] * len(scores)
+    values = np.array(scores, dtype=float)
     fits = values.shape[0] <= values.shape[1]
     columns = linear_sum_assignment(values, maximize=True)[1] if fits else values.argmax(axis=1)
     return [column if row[column] > 0 else None for row, column in zip(scores, columns.tolist(), strict=True)]

@@ -56,6 +56,9 @@ def test_sub_questions_with_and_without_qa_pairs(tmp_path: Path) -> None:
     [plain] = _read(tmp_path, RECORD)
     steps = [(query.text, query.answers, query.hop) for query in plain.queries[1:3]]
     assert steps == [("Red >> director", ("Ann",), 1), ("Blue >> director", ("Bo",), 2)]
+    unrelated = ["Zed", "capital", "Q"]
+    [another] = _read(tmp_path, {**RECORD, "evidences": [*RECORD["evidences"], unrelated]})
+    assert [query.relevant for query in another.queries[4:]] == [((4, 1),), ()]
     [asked] = _read(tmp_path, {**RECORD, "qa_pairs": PAIRS})
     assert [(q.text, q.answers, q.relevant) for q in asked.queries[1:]] == [
         ("Who directed Blue (film)?", ("Bo",), ((0, 1),)),
@@ -70,6 +73,13 @@ def test_of_two_paragraphs_with_one_title_the_one_with_the_sentence_counts(tmp_p
     record["context"] = [record["context"][5], *record["context"][:5]]
     [parsed] = _read(tmp_path, record)
     assert (1, 1) in parsed.queries[0].relevant and (0, 1) not in parsed.queries[0].relevant
+    [parsed] = _read(tmp_path, {**record, "supporting_facts": [["Blue (film)", 9]], "evidences": []})
+    assert parsed.queries[0].relevant == ((0, 1),), "the first where none has it"
+
+
+def test_a_record_may_call_its_identity_id(tmp_path: Path) -> None:
+    records = ({**RECORD, "_id": None, "id": "y"}, {"id": "z", **{key: RECORD[key] for key in RECORD if key != "_id"}})
+    assert [parsed.record_id for parsed in _read(tmp_path, *records, {**RECORD, "id": "y"})] == ["y", "z", "x1"]
 
 
 @pytest.mark.parametrize(
@@ -77,6 +87,7 @@ def test_of_two_paragraphs_with_one_title_the_one_with_the_sentence_counts(tmp_p
     [
         ({"supporting_facts": [["Nowhere", 0]]}, "no_support"),
         ({"context": [["Red", "no list"], "x"]}, "wrong_type"),
+        ({"context": [["Red", ["Red is a film."], "x"]]}, "wrong_type"),
         ({"evidences": [["a", "b"]]}, "wrong_type"),
         ({"question": " "}, "no_question"),
         ({"answer": "", "supporting_facts": [], "evidences": []}, "no_answer"),  # a public test file

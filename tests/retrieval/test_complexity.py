@@ -43,12 +43,18 @@ def test_answers_are_found_on_word_boundaries() -> None:
 
 
 def test_embedded_heads(encoder) -> None:
-    vectors = encoder.encode(TEXTS)
+    texts = [TEXTS[0], "A kingdom in the south of Africa."]
+    vectors = encoder.encode(texts)
     head = complexity.ContainedOrNear(encoder)
     near = float(vectors[1] @ encoder.encode(["Lesotho"])[0])
-    expected = [1.0, pytest.approx(min(1.0, max(0.0, (near - 0.1) / 0.5)))]
-    assert head.scores("Which country?", ["Lesotho"], TEXTS, vectors).tolist() == expected
-    assert head.scores("Which country?", [], TEXTS, vectors).tolist() == [0.0, 0.0]
+    scores = head.scores("Which country?", ["Lesotho"], texts, vectors).tolist()
+    assert scores == [1.0, pytest.approx((near - 0.1) / 0.5)] and 0 < scores[1] < 1
+    assert head.scores("Which country?", [], texts, vectors).tolist() == [0.0, 0.0]
+    tokens = complexity.LateInteraction(encoder)
+    for least, share in ((scores[1], 1.0), (1.0, 0.5)):
+        measured = complexity.measure("Which country?", ["Lesotho"], texts, vectors, vectors[0], head, tokens, least)
+        assert (measured.answerability, measured.answer_share, measured.documents) == (1.0, share, 2)
+        assert measured.similarity == pytest.approx((1 + float(vectors[0] @ vectors[1])) / 2)
     tokens = complexity.LateInteraction(encoder).relevance("South Africa bread", TEXTS)
     asked, first = encoder.encode_tokens(["South Africa bread", TEXTS[0]])
     assert tokens.shape == (2, len(asked)) and (tokens >= 0).all()

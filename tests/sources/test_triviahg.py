@@ -51,6 +51,14 @@ def test_hints_that_are_none_are_rejected_one_by_one_and_values_stay_with_their_
     assert "Hint 2 of the record" in parsed.rejects[1].detail and parsed.rejects[1].record_id == "q1"
 
 
+def test_an_id_may_be_the_records_key_and_urls_count_where_there_is_one_a_hint():
+    url = "https://a.example"
+    for urls, first in (([url, None], url), ([url, None, url], None), ({"a": url}, None)):
+        parsed = triviahg.parse(good("triviahg", Hints_Sources=urls), "key")
+        assert [hint.url for hint in parsed.hints] == [first, None] and parsed.record_id == "q1"
+    assert triviahg.parse(good("triviahg", Q_ID=...), "key").record_id == "key"
+
+
 def test_optional_fields_may_be_missing_and_nan_is_no_convergence(tmp_path):
     names = ("Scores", "MajorType", "MinorType", "Candidates_Answers", "Exact_Answer_Popularity")
     record = good("triviahg", Convergence=[float("nan"), None], **dict.fromkeys(names, ...))

@@ -40,6 +40,17 @@ def test_similarity_by_hand() -> None:
         assert alike[place(one), place(other)] == pytest.approx(value)
 
 
+def test_features_by_hand() -> None:
+    """Two hints, so the passages 0, 01, 1, 10. Passage 0 has label 2 by the second labeler, 01 has not; 1 is asked for."""
+    labels, evidence = np.array([[True, False, False, False]]), np.array([[True, True, False, False]])
+    rate = (1 + 0.4) / (2 + 1)
+    beside_01, beside_0 = 0.5 * rate / 1.5, (1 + 0.5 * rate) / 1.5
+    near, distance = 0.8 / 8**2, 0.8 / 8**2 + 1 / 8
+    shares = [*[rate] * 5, beside_01, beside_01, beside_0, (near + 0.05 * rate) / (distance + 0.05)]
+    expected = [*(np.log(share / (1 - share)) for share in shares), 0.5 * near / (near + 0.05), 1]
+    assert features(labels, 0.5 * labels, evidence, 2, 0.4)[0, 2] == pytest.approx(expected, rel=1e-5)
+
+
 def test_a_passages_own_answer_is_in_none_of_its_features() -> None:
     before = features(LABELS, FIRM, KNOWN, HINTS, 0.4)
     places = np.argwhere(KNOWN)[::5]

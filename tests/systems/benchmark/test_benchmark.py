@@ -52,7 +52,11 @@ def reader(monkeypatch) -> Reads:
 def run(release: Path, tmp_path: Path, reader: Reads):
     """Run the benchmark on the release with BM25 and the scripted reader."""
     request = BenchmarkRequest(release, "all", ("bm25",), (), ("scripted",))
-    return lambda *more: run_benchmark(request, load("embedded", [*QUICK, *more]).settings, tmp_path / "out")
+
+    def run(*more: str, **changes):
+        return run_benchmark(replace(request, **changes), load("embedded", [*QUICK, *more]).settings, tmp_path / "out")
+
+    return run
 
 
 def test_a_run_and_its_files_and_a_second_one_that_asks_nothing(
@@ -74,6 +78,7 @@ def test_a_run_and_its_files_and_a_second_one_that_asks_nothing(
         "release-bm25.run": "release: bm25", "release-bm25-oracle.run": "release: bm25 + oracle",
         "release-oracle.run": "release: oracle", "release-oracle-oracle.run": "release: oracle + oracle",
     }  # fmt: skip
+    assert not {"other corpora", "listwise replies"} & set(described["facts"])
     assert pq.read_table(out / "results.parquet").equals(outcome.results)
     assert json.loads((out / "results.json").read_text()) == outcome.results.to_pylist()
     assert len(pq.read_table(out / "values.parquet")) == 3 * len(outcome.results)
@@ -88,6 +93,14 @@ def test_a_run_and_its_files_and_a_second_one_that_asks_nothing(
     assert {path: path.read_bytes() for path in before} == before
     run("benchmark.k=[1,2]")  # another k reads only what it adds; retrieval stays
     assert not any(text.startswith("retrieve") for text in notes)
+
+
+def test_another_run_leaves_its_own_run_files_and_without_bounds_no_oracle(run, tmp_path: Path) -> None:
+    run()
+    results = run(bounds=False, retrievers=("bm25", "oracle"), rerankers=("oracle",)).results
+    assert [path.name for path in (tmp_path / "out" / "runs").iterdir()] == ["release-bm25.run"]
+    assert {*results["retriever"].to_pylist()} == {"bm25"} and {*results["reranker"].to_pylist()} == {""}
+    assert "any" not in results["strategy"].to_pylist()
 
 
 def test_scores_of_run_files_fall_strictly() -> None:
