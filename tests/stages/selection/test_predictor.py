@@ -41,7 +41,7 @@ def test_similarity_by_hand() -> None:
 
 
 def test_features_by_hand() -> None:
-    """Two hints, so the passages 0, 01, 1, 10. Passage 0 has label 2 by the second labeler, 01 has not; 1 is asked for."""
+    """Two hints: passages 0, 01, 1 and 10. Passage 0 has label 2 by the second labeler, 01 has label 1."""
     labels, evidence = np.array([[True, False, False, False]]), np.array([[True, True, False, False]])
     rate = (1 + 0.4) / (2 + 1)
     beside_01, beside_0 = 0.5 * rate / 1.5, (1 + 0.5 * rate) / 1.5
