@@ -62,6 +62,67 @@ def test_a_question_names_its_readers_whole_and_marks_labelers(drawn: SimpleName
         assert sum("continents" in line for line in lines) == 1
 
 
+def test_a_question_in_full(drawn: SimpleNamespace) -> None:
+    def passage(permutation: str, label: int, predicted: float | None) -> dict:
+        return {"permutation": permutation, "label": label, "predicted": predicted, "answers": {"one": "Pera"}}
+
+    leak = {"hint_id": "h1", "span": "Pera", "answer": "Pera!", "method": "exact", "probability": 1.0}
+    left_out = {"stage": "filter", "hint_id": "h1", "reason": "answer_leak", "detail": "one"}
+    description = {"coarse": "LOC", "fine": "city", "type_producer": "x@1", "difficulty": 0.1, "difficulty_bin": "easy"}
+    annotation = {"kind": "annotation", "annotator": "ada", "state": "submitted", "version": 2, "text": None}
+    label = {"change": "label", "passages": 3, "before": 1, "after": 2, "reviews": ["r1"], "reason": "accepted"}
+    removal = {"change": "question_removed", "reviews": [], "reason": "leak"}
+    life = {
+        "origins": [{"source": "jsonl", "file": "f.jsonl", "position": 2, "record_id": "r"}],
+        "rejects": [left_out],
+        "drawn_candidates": [{"candidate": "Rome"}, {"candidate": "Oslo"}],
+        "leak_findings": [{**leak, "overridden": False}, {**leak, "overridden": True}],
+        "description": description,
+        "probe": [{"repetition": n, "reader": "one", "answer": "Rome", "correct": False} for n in range(2)],
+        "split": {"split": "dev", "parametric": False},
+        "passages": [passage("0", 2, 0.75), passage("01", 1, None), passage("1", 1, None)],
+        "verdicts": [{"correct": None, "basis": basis, "answer": "Pera", "passages": 4} for basis in (None, "model")],
+        "valid_answers": [{"answer": "Pera", "origin": None}, {"answer": "Istanbul", "origin": None}],
+        "reviews": [annotation, {"kind": "comment", "text": "Good."}, {"kind": "flag", "text": None}],
+        "changes": [label, removal, {"change": "answer_added", "reviews": [], "reason": "seen"}],
+    }
+    console.print_question({**LIFE, **life}, 2)
+    lines = [" ".join(line.split()) for line in _lines(drawn) if line]
+    assert [line for line in lines if "Constantinople" not in line and "continents" not in line] == [
+        *("jsonl-geo-003", "Which city is meant?", "Answers as published: Istanbul"),
+        *("From jsonl f.jsonl, record 3 (r)", "Left out at filter h1: answer_leak (one)"),
+        *("Candidates drawn from the collection: Rome, Oslo", "Hints", "convergence hint from"),
+        "Leak in h1: 'Pera' for 'Pera!' (exact, 1.00)",
+        "Leak in h1: 'Pera' for 'Pera!' (exact, 1.00; overridden: no leak)",
+        *("Type LOC / city (x); difficulty 0.10 (easy)", "Without hints, one: Rome (wrong)"),
+        *("Split: dev (not parametrically answerable)", "3 passages; readers in brackets, * is a labeler:", "1 one"),
+        *("passage label answers", "0 2 (predicted, 0.75) Pera (1)", "01 1 Pera (1)", "... 1 more"),
+        *("Verdicts", "verdict answer given basis", "unknown Pera 4 published", "unreadable Pera 4 model"),
+        *("Valid answers: Pera; Istanbul", "Reviewed by ada (submitted, version 2)", "comment: Good."),
+        "Changed by review: 3 labels 1 -> 2: accepted",
+        "Changed by the second leakage filter: question removed: leak",
+        "Changed by review: answer added: seen",
+    ]
+
+
+def test_disagreements_of_judges(drawn: SimpleNamespace) -> None:
+    console.print_disagreements(None, [], 0)
+    row = {"passages": 1_200, "correct": True, "second_correct": None, "second_probability": None, "answer": "Pera"}
+    rows = [{**row, "gold": ["Istanbul", "Pera"], "question": "Which?"}] * 3
+    for limit, more in ((1, "2 more"), (0, "")):
+        console.print_disagreements(SimpleNamespace(sentence=lambda: "Judges."), rows, limit)
+        lines = [" ".join(line.split()) for line in _lines(drawn)]
+        assert lines.count("1,200 correct unreadable 0.00 Pera Istanbul; Pera Which?") == (limit or 4)
+        assert any(more in line for line in lines) and lines[0].startswith("There is one judge only")
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(9_999, "9,999"), (1e4, "10.0k"), (999_999, "1,000.0k"), (1e6, "1.0M"), (2.5e9, "2.5G")]
+)
+def test_numbers_of_a_plan_are_short(count: float, text: str) -> None:
+    assert console._short(count) == text
+
+
 def test_a_plan_has_totals_and_says_what_is_unknown(drawn: SimpleNamespace) -> None:
     costly = Plan(1, 325, (LINE, LINE), replace(LINE, model="total", role="", seconds=7_200.0, cost=3.0), ())
     console.print_plan(costly)
