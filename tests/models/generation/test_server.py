@@ -85,6 +85,7 @@ def test_a_fault_that_stays_is_one_clear_error_without_the_key(name: str, tmp_pa
     assert server.base_url in message and len(message) < 800
     assert message.isprintable()
     assert (f"({ACCESS})" in message) == (name in SHOWN), message
+    assert ("fewer documents" in message) == (name == "400"), "it says what to do about a prompt that is too long"
     assert_kept(tmp_path, message, repr(raised.value), caplog.text, *capfd.readouterr())
 
 

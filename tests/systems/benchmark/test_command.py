@@ -1,37 +1,9 @@
-"""The command line: a table and a page, beside another corpus, the grid, the names."""
+"""The command line: the names, the grid."""
 
 import json
 from pathlib import Path
 
-import pytest
-
 from tests.conftest import call_quit
-
-WIKI = """{"id": "a", "title": "Lima", "text": "The capital of Peru is Lima."}
-{"id": "b", "text": "Cats purr."}
-"""
-
-
-@pytest.mark.slow
-def test_another_corpus_stands_beside_the_release(release: Path, tmp_path: Path) -> None:
-    """One labeler reads what was retrieved; its pool holds Lima, and the judge accepts what equals the gold answer."""
-    corpus, out = tmp_path / "wiki.jsonl", tmp_path / "out"
-    corpus.write_text(WIKI)
-    run = ("benchmark", "run", "-r", release, "-o", out, "--corpus", corpus, "--reader", "minilm-late")
-    run = (*run, "--set", "benchmark.resamples=100")
-    done = call_quit(*run, "--json")
-    assert done.returncode == 0, done.stderr
-    made = json.loads(done.stdout)
-    assert {"results", "seconds"} == set(made)
-    rows = [row for row in made["results"] if row["corpus"] == "wiki"]
-    assert {row["metric"] for row in rows if not row["reader"]} == {
-        "Hit(rel=2)@1", "Hit(rel=2)@10", "Hit(rel=2)@50", "Hit(rel=2)@100", "MRR(rel=2)@100",
-    }  # fmt: skip
-    assert {row["retriever"] for row in rows} == {"bm25"} and {row["reranker"] for row in rows} == {"", "oracle"}
-    assert {row["metric"] for row in rows if row["reader"]} == {"EM", "F1", "cover-EM"}
-    assert (out / "runs" / "wiki-bm25.run").read_text().startswith("q3 Q0 a 1 ")
-    printed = call_quit(*run).stdout
-    assert "retriever" in printed and "oracle" in printed and str(out / "leaderboard.html") in printed
 
 
 def test_what_can_be_named_is_listed() -> None:

@@ -11,7 +11,7 @@ from quit.errors import SettingsError
 from quit.models.factory import Models
 from quit.models.generation import ChatRequest
 from quit.models.prompting import load_prompt
-from quit.settings import Settings, Sunar, load, parse
+from quit.settings import Settings, Sunar, parse
 from quit.systems.sunar import mer, planners
 from quit.systems.sunar.assembly import Assembly, prompt_name
 from quit.systems.sunar.experiment import open_library, run_variants
@@ -167,14 +167,6 @@ def test_what_is_read_without_a_plan(one: Place, tmp_path: Path) -> None:
     assert [step["sub_question"] for step in trace["steps"]] == [query.text, "Henry Baring was a banker."]
     assert (trace["prediction"], trace["ended"]["raw"]) == ("Leith", "So the answer is Fife, perhaps.")
     assert any(line.startswith("language model: calls 3, prompt tokens ") for line in lines(trace))
-
-
-def test_the_profile_paper_has_the_papers_checkpoints_and_numbers() -> None:
-    how = load("paper").settings.sunar
-    assert (how.first_encoder, how.graph_encoder) == ("sparse:naver/splade_v2_max", "late:colbert-ir/colbertv2.0")
-    assert (how.scorer, how.scorer_model) == ("cross-encoder", "nreimers/mmarco-mMiniLMv2-L12-H384-v1")
-    assert (how.entailment, how.literal, how.cover_em, how.priority) == ("nli", True, "substring", "rescored")
-    assert (how.first, how.neighbours, how.top, how.max_tokens) == (100, 10, 10, 1000)
 
 
 @pytest.mark.parametrize(
