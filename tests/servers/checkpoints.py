@@ -7,7 +7,7 @@ the same for a seed, and answers the lessons' prompts as told and others with so
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import takewhile
@@ -55,12 +55,14 @@ class Style:
     template: str
     special: tuple[str, ...]
     tied: bool = False
+    kind: str = ""
+    """transformers' name of the architecture, where it is another."""
 
 
 STYLES = {
     "llama": Style(_LLAMA, ("<|begin_of_text|>", "<|eot_id|>", "<|start_header_id|>", "<|end_header_id|>")),
     "qwen3": Style(_THINKING, ("<|endoftext|>", "<|im_end|>", "<|im_start|>")),
-    "gemma3": Style(_GEMMA, ("<bos>", "<end_of_turn>", "<start_of_turn>"), tied=True),
+    "gemma3": Style(_GEMMA, ("<bos>", "<end_of_turn>", "<start_of_turn>"), True, "gemma3_text"),
 }
 
 
@@ -184,17 +186,12 @@ def _model(style: str, shape: Shape, vocabulary: int, tokenizer, seed: int):
         "pad_token_id": tokenizer.pad_token_id,
         "tie_word_embeddings": STYLES[style].tied,
     }
-    makers: dict[str, Callable] = {
-        "llama": lambda: transformers.LlamaForCausalLM(transformers.LlamaConfig(**common)),
-        "qwen3": lambda: transformers.Qwen3ForCausalLM(transformers.Qwen3Config(**common)),
-        "gemma3": lambda: transformers.Gemma3ForCausalLM(
-            transformers.Gemma3TextConfig(**common, query_pre_attn_scalar=shape.head_dim)
-        ),
-    }
+    more = {"query_pre_attn_scalar": shape.head_dim} if style == "gemma3" else {}
+    config = transformers.AutoConfig.for_model(STYLES[style].kind or style, **common, **more)
     state = torch.random.get_rng_state()
     try:
         torch.manual_seed(seed)
-        model = makers[style]().float().eval()
+        model = transformers.AutoModelForCausalLM.from_config(config).float().eval()
         _sharpen(model)
     finally:
         torch.random.set_rng_state(state)

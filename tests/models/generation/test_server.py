@@ -191,19 +191,6 @@ def test_a_missing_key_and_an_address_that_is_none_are_named(url: str, key: str,
         _ask(1, url, api_key_env=key)
 
 
-def test_after_the_last_attempt_the_error_says_how_often_and_what_came_before_was_handed_in() -> None:
-    replies: dict[int, str] = {}
-
-    def always(number: int, payload):
-        return rude.failure(500, "out of luck") if _question(payload) == "Q2?" else None
-
-    with RudeServer(always, reply=_question) as server, pytest.raises(ServerError) as raised:
-        _ask(5, server.base_url, concurrency=1, attempts=3, replies=replies)
-    assert "failed 3 times" in str(raised.value) and "out of luck" in str(raised.value)
-    assert raised.value.retryable
-    assert replies == {0: "Q0?", 1: "Q1?"}
-
-
 def test_what_is_in_flight_when_a_fault_is_told_still_comes_in() -> None:
     replies: dict[int, str] = {}
 
