@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.servers.kept import kept
 
 STARTER = Path(__file__).parents[2] / "quit" / "starter" / "questions.jsonl"
-VERSION = 1
+VERSION = 2
 """Raise it when a change here makes other checkpoints of the same arguments."""
 
 RIDGE = 1e-5
@@ -84,13 +84,11 @@ def checkpoint(
     *,
     shape: Shape = Shape(),
     lessons: Sequence[Lesson] = (),
-    thoughts: bool = True,
 ) -> Path:
     """Return the folder of a checkpoint with these arguments, made once and kept under the cache's ``tests`` folder:
     weights (float32), tokenizer with chat template, configurations. Same arguments, same bytes.
 
-    ``lessons``: (messages, reply) pairs to answer as told; a reply becomes one token. ``thoughts``: a Qwen 3 learns to
-    think where thinking is on; with many lessons it then thinks now and then where it is off.
+    ``lessons``: (messages, reply) pairs to answer as told, without thinking; a reply becomes one token.
     """
     import transformers
 
@@ -102,14 +100,13 @@ def checkpoint(
         asdict(shape),
         [[list(m), r] for m, r in lessons],
         _starter_texts(),
-        *([] if thoughts else ["no thoughts"]),
     ]
     digest = hashlib.sha256(json.dumps(key, default=dict).encode()).hexdigest()[:16]
-    make = partial(_make, seed=seed, style=style, shape=shape, lessons=lessons, thoughts=thoughts)
+    make = partial(_make, seed=seed, style=style, shape=shape, lessons=lessons)
     return kept(f"checkpoints/{style}-{seed}-{digest}", make)
 
 
-def _make(folder: Path, seed: int, style: str, shape: Shape, lessons: Sequence[Lesson], thoughts: bool) -> None:
+def _make(folder: Path, seed: int, style: str, shape: Shape, lessons: Sequence[Lesson]) -> None:
     import torch
 
     family = STYLES[style]
@@ -121,7 +118,7 @@ def _make(folder: Path, seed: int, style: str, shape: Shape, lessons: Sequence[L
         tokenizer = _tokenizer(style, shape, sorted({reply for _, reply in lessons}))
         model = _model(style, shape, len(tokenizer), tokenizer, seed)
         if lessons:
-            _teach(model, tokenizer, lessons, thoughts and style == "qwen3")
+            _teach(model, tokenizer, lessons)
     finally:
         torch.set_num_threads(threads)
     model.save_pretrained(folder)
@@ -222,21 +219,17 @@ def _sharpen(model) -> None:
                 weight.mul_(0.7).add_(constant * shared[None, :] / (shared.square().sum() * 0.5**0.5))
 
 
-def _teach(model, tokenizer, lessons: Sequence[Lesson], thoughts: bool) -> None:
+def _teach(model, tokenizer, lessons: Sequence[Lesson]) -> None:
     import torch
     import transformers
 
     end = tokenizer.eos_token_id
     sequences = []
     for messages, reply in lessons:
-        taught = [({"enable_thinking": False}, reply)]
-        if thoughts:
-            taught.append(({}, f"<think></think>{reply}"))
-        for options, text in taught:
-            prompt = tokenizer.apply_chat_template(
-                [dict(message) for message in messages], add_generation_prompt=True, return_dict=False, **options
-            )
-            sequences.append((prompt, [*tokenizer(text, add_special_tokens=False)["input_ids"], end]))
+        prompt = tokenizer.apply_chat_template(
+            [*map(dict, messages)], add_generation_prompt=True, return_dict=False, enable_thinking=False
+        )
+        sequences.append((prompt, [*tokenizer(reply, add_special_tokens=False)["input_ids"], end]))
     first, last = min(prompt[:-1] for prompt, _ in sequences), max(prompt[:-1] for prompt, _ in sequences)
     shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last)))  # is read once
     rows, targets = [], []
