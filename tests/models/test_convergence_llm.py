@@ -16,13 +16,13 @@ from tests.systems.scripted import Scripted, scripted
 
 
 def test_an_unreadable_reply_is_asked_for_again_then_counted() -> None:
-    model = Scripted(lambda request: "Yes" if request.sample == 1 and "Lyon" in str(request.messages()) else "Hm")
-    scorer = LLMHintScorer(CachedGenerator(model, None), load_prompt("refers"))
+    llm = Scripted(lambda request: "Yes" if request.sample == 1 and "Lyon" in str(request.messages()) else "Hm")
+    scorer = LLMHintScorer(CachedGenerator(llm, None), load_prompt("refers"))
     pairs = [HintPair("Which?", "A city.", name) for name in ("Lyon", "Nice")]
     np.testing.assert_array_equal(scorer.score(pairs), [1.0, np.nan])
-    assert len(model.requests) == 2 + 2 + 1
+    assert len(llm.requests) == 2 + 2 + 1
     prompt = 'Does the hint "A city." refer to "Lyon"? Answer with "Yes" or "No" only.'  # as in the spec
-    assert model.requests[0].messages()[-1]["content"] == prompt
+    assert llm.requests[0].messages()[-1]["content"] == prompt
     model = ScoredConvergence(scorer, Convergence())
     # Nothing is known of Nice, the gold answer, so the hint does not refer to it: 0.
     item = HintSet("Which?", ("A city.",), "Nice", ("Lyon",))
