@@ -89,7 +89,7 @@ def main() -> None:
         servers = {
             name: stack.enter_context(
                 VllmServer(
-                    checkpoint(style, seed, shape=shape, lessons=reading_lessons(rows, seed), thoughts=False),
+                    checkpoint(style, seed, shape=shape, lessons=reading_lessons(rows, seed)),
                     name,
                     cache_tokens=16384,
                 )

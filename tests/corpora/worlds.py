@@ -79,8 +79,8 @@ class Given:
 
 
 class Dice:
-    """An encoder of texts and words whose unit vectors are drawn by the text's bytes: any text, no model. ``encoded``:
-    how many texts."""
+    """An encoder of texts and words whose unit vectors are drawn by the text's bytes: any text, no model. Those of
+    words are rounded to float16, as the protocol asks. ``encoded``: how many texts."""
 
     name = identity = "dice"
     dimension = 8
@@ -94,7 +94,7 @@ class Dice:
         return np.array([one / np.linalg.norm(one) for one in drawn], dtype=np.float32).reshape(-1, 8)
 
     def encode_tokens(self, texts: Sequence[str]) -> list[np.ndarray]:
-        return [self.encode(text.split()) for text in texts]
+        return [self.encode(text.split()).astype(np.float16).astype(np.float32) for text in texts]
 
     documents = queries = encode
 

@@ -11,24 +11,6 @@ from quit import evaluate_run
 from quit.errors import InputError, SettingsError
 from quit.evaluate import metrics
 
-RANKED = [0, 1, 0, 2]
-JUDGED = [2, 2, 1]
-
-
-def test_values_computed_by_hand() -> None:
-    assert [metrics.hit(RANKED, depth) for depth in (1, 2)] == [0.0, 1.0]
-    assert [metrics.hit(RANKED, depth, 2) for depth in (3, 4)] == [0.0, 1.0]
-    assert metrics.reciprocal_rank(RANKED, 100) == 0.5 and metrics.reciprocal_rank(RANKED, 100, 2) == 0.25
-    assert metrics.reciprocal_rank(RANKED, 1) == 0.0
-    assert metrics.recall(RANKED, JUDGED, 4) == pytest.approx(2 / 3) and metrics.recall(RANKED, JUDGED, 4, 2) == 0.5
-    for exponential, most in ((False, 2), (True, 3)):  # gain of label 2; that of label 1 is 1
-        gain = 1 / math.log2(3) + most / math.log2(5)
-        ideal = most + most / math.log2(3) + 1 / math.log2(4)
-        assert metrics.dcg(RANKED, 10, exponential=exponential) == pytest.approx(gain)
-        assert metrics.ndcg(RANKED, JUDGED, 10, exponential=exponential) == pytest.approx(gain / ideal)
-        at_2 = (1 / math.log2(3)) / (most + most / math.log2(3))
-        assert metrics.ndcg(RANKED, JUDGED, 2, exponential=exponential) == pytest.approx(at_2)
-
 
 def test_a_label_below_0_has_no_gain() -> None:
     qrels, run = {"q": {"d1": 2, "d3": 1, "d4": -1}}, {"q": ["d2", "d1", "d4"]}

@@ -1,6 +1,5 @@
 """Convergence by a language model, on replies given by hand."""
 
-from collections.abc import Callable
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,30 +8,21 @@ import pytest
 from quit.errors import SettingsError
 from quit.models.convergence_llm import LLMCandidates, LLMHintScorer
 from quit.models.convergence_scored import ScoredConvergence
-from quit.models.generation import ChatRequest
+from quit.models.generation import CachedGenerator
 from quit.models.prompting import load_prompt
 from quit.models.protocols import HintPair, HintSet
 from quit.settings import Convergence, parse
-from tests.systems.scripted import scripted
-
-
-def _scorer(reply: Callable[[str, int], str]) -> tuple[LLMHintScorer, list[str]]:
-    """Return a scorer whose replies follow from prompt and attempt, and what it asks."""
-    prompts: list[str] = []
-
-    def answer(request: ChatRequest) -> str:
-        prompts.append(request.messages()[-1]["content"])
-        return reply(prompts[-1], request.sample)
-
-    return LLMHintScorer(scripted(answer), load_prompt("refers")), prompts
+from tests.systems.scripted import Scripted, scripted
 
 
 def test_an_unreadable_reply_is_asked_for_again_then_counted() -> None:
-    scorer, prompts = _scorer(lambda text, sample: "Yes" if sample == 1 and "Lyon" in text else "Hm")
+    llm = Scripted(lambda request: "Yes" if request.sample == 1 and "Lyon" in str(request.messages()) else "Hm")
+    scorer = LLMHintScorer(CachedGenerator(llm, None), load_prompt("refers"))
     pairs = [HintPair("Which?", "A city.", name) for name in ("Lyon", "Nice")]
     np.testing.assert_array_equal(scorer.score(pairs), [1.0, np.nan])
-    assert len(prompts) == 2 + 2 + 1
-    assert prompts[0] == 'Does the hint "A city." refer to "Lyon"? Answer with "Yes" or "No" only.'  # as in the spec
+    assert len(llm.requests) == 2 + 2 + 1
+    prompt = 'Does the hint "A city." refer to "Lyon"? Answer with "Yes" or "No" only.'  # as in the spec
+    assert llm.requests[0].messages()[-1]["content"] == prompt
     model = ScoredConvergence(scorer, Convergence())
     # Nothing is known of Nice, the gold answer, so the hint does not refer to it: 0.
     item = HintSet("Which?", ("A city.",), "Nice", ("Lyon",))

@@ -7,7 +7,7 @@ the same for a seed, and answers the lessons' prompts as told and others with so
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import takewhile
@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.servers.kept import kept
 
 STARTER = Path(__file__).parents[2] / "quit" / "starter" / "questions.jsonl"
-VERSION = 1
+VERSION = 2
 """Raise it when a change here makes other checkpoints of the same arguments."""
 
 RIDGE = 1e-5
@@ -55,12 +55,14 @@ class Style:
     template: str
     special: tuple[str, ...]
     tied: bool = False
+    kind: str = ""
+    """transformers' name of the architecture, where it is another."""
 
 
 STYLES = {
     "llama": Style(_LLAMA, ("<|begin_of_text|>", "<|eot_id|>", "<|start_header_id|>", "<|end_header_id|>")),
     "qwen3": Style(_THINKING, ("<|endoftext|>", "<|im_end|>", "<|im_start|>")),
-    "gemma3": Style(_GEMMA, ("<bos>", "<end_of_turn>", "<start_of_turn>"), tied=True),
+    "gemma3": Style(_GEMMA, ("<bos>", "<end_of_turn>", "<start_of_turn>"), True, "gemma3_text"),
 }
 
 
@@ -82,13 +84,11 @@ def checkpoint(
     *,
     shape: Shape = Shape(),
     lessons: Sequence[Lesson] = (),
-    thoughts: bool = True,
 ) -> Path:
     """Return the folder of a checkpoint with these arguments, made once and kept under the cache's ``tests`` folder:
     weights (float32), tokenizer with chat template, configurations. Same arguments, same bytes.
 
-    ``lessons``: (messages, reply) pairs to answer as told; a reply becomes one token. ``thoughts``: a Qwen 3 learns to
-    think where thinking is on; with many lessons it then thinks now and then where it is off.
+    ``lessons``: (messages, reply) pairs to answer as told, without thinking; a reply becomes one token.
     """
     import transformers
 
@@ -100,14 +100,13 @@ def checkpoint(
         asdict(shape),
         [[list(m), r] for m, r in lessons],
         _starter_texts(),
-        *([] if thoughts else ["no thoughts"]),
     ]
     digest = hashlib.sha256(json.dumps(key, default=dict).encode()).hexdigest()[:16]
-    make = partial(_make, seed=seed, style=style, shape=shape, lessons=lessons, thoughts=thoughts)
+    make = partial(_make, seed=seed, style=style, shape=shape, lessons=lessons)
     return kept(f"checkpoints/{style}-{seed}-{digest}", make)
 
 
-def _make(folder: Path, seed: int, style: str, shape: Shape, lessons: Sequence[Lesson], thoughts: bool) -> None:
+def _make(folder: Path, seed: int, style: str, shape: Shape, lessons: Sequence[Lesson]) -> None:
     import torch
 
     family = STYLES[style]
@@ -119,7 +118,7 @@ def _make(folder: Path, seed: int, style: str, shape: Shape, lessons: Sequence[L
         tokenizer = _tokenizer(style, shape, sorted({reply for _, reply in lessons}))
         model = _model(style, shape, len(tokenizer), tokenizer, seed)
         if lessons:
-            _teach(model, tokenizer, lessons, thoughts and style == "qwen3")
+            _teach(model, tokenizer, lessons)
     finally:
         torch.set_num_threads(threads)
     model.save_pretrained(folder)
@@ -184,17 +183,12 @@ def _model(style: str, shape: Shape, vocabulary: int, tokenizer, seed: int):
         "pad_token_id": tokenizer.pad_token_id,
         "tie_word_embeddings": STYLES[style].tied,
     }
-    makers: dict[str, Callable] = {
-        "llama": lambda: transformers.LlamaForCausalLM(transformers.LlamaConfig(**common)),
-        "qwen3": lambda: transformers.Qwen3ForCausalLM(transformers.Qwen3Config(**common)),
-        "gemma3": lambda: transformers.Gemma3ForCausalLM(
-            transformers.Gemma3TextConfig(**common, query_pre_attn_scalar=shape.head_dim)
-        ),
-    }
+    more = {"query_pre_attn_scalar": shape.head_dim} if style == "gemma3" else {}
+    config = transformers.AutoConfig.for_model(STYLES[style].kind or style, **common, **more)
     state = torch.random.get_rng_state()
     try:
         torch.manual_seed(seed)
-        model = makers[style]().float().eval()
+        model = transformers.AutoModelForCausalLM.from_config(config).float().eval()
         _sharpen(model)
     finally:
         torch.random.set_rng_state(state)
@@ -225,21 +219,17 @@ def _sharpen(model) -> None:
                 weight.mul_(0.7).add_(constant * shared[None, :] / (shared.square().sum() * 0.5**0.5))
 
 
-def _teach(model, tokenizer, lessons: Sequence[Lesson], thoughts: bool) -> None:
+def _teach(model, tokenizer, lessons: Sequence[Lesson]) -> None:
     import torch
     import transformers
 
     end = tokenizer.eos_token_id
     sequences = []
     for messages, reply in lessons:
-        taught = [({"enable_thinking": False}, reply)]
-        if thoughts:
-            taught.append(({}, f"<think></think>{reply}"))
-        for options, text in taught:
-            prompt = tokenizer.apply_chat_template(
-                [dict(message) for message in messages], add_generation_prompt=True, return_dict=False, **options
-            )
-            sequences.append((prompt, [*tokenizer(text, add_special_tokens=False)["input_ids"], end]))
+        prompt = tokenizer.apply_chat_template(
+            [*map(dict, messages)], add_generation_prompt=True, return_dict=False, enable_thinking=False
+        )
+        sequences.append((prompt, [*tokenizer(reply, add_special_tokens=False)["input_ids"], end]))
     first, last = min(prompt[:-1] for prompt, _ in sequences), max(prompt[:-1] for prompt, _ in sequences)
     shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last)))  # is read once
     rows, targets = [], []

@@ -19,14 +19,14 @@ class Scripted:
 
     name = identity = "scripted"
 
-    def __init__(self, reply: Callable[[ChatRequest], str]) -> None:
-        self._reply = reply
+    def __init__(self, reply: Callable[[ChatRequest], str], ends: str = "stop") -> None:
+        self._reply, self._ends = reply, ends
         self.requests: list[ChatRequest] = []
 
     def generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
         for place, request in enumerate(requests):
             self.requests.append(request)
-            done(place, Completion(self._reply(request), "stop"))
+            done(place, Completion(self._reply(request), self._ends))
 
 
 def scripted(reply: Callable[[ChatRequest], str]) -> CachedGenerator:

@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
-from quit.models.generation.base import ChatRequest
+from quit.models.generation import CachedGenerator, ChatRequest
 from quit.models.prompting import load_prompt
 from quit.settings.bandits import Reports
 from quit.systems import reports
 from quit.systems.relevance import YesNo
-from tests.systems.scripted import scripted
+from tests.systems.scripted import Scripted, scripted
 
 TASK = reports.ReportTask(
     "q1",
@@ -75,15 +75,9 @@ def test_a_rambling_judge_supports_nothing_and_is_counted() -> None:
 
 
 def test_the_writer_sees_numbered_documents_and_skips_empty_selections() -> None:
-    seen: list[str] = []
-
-    def reply(request: ChatRequest) -> str:
-        seen.append(request.fields["documents"])
-        return " It is Lesotho [1]. "
-
-    writer = reports.ReportWriter(
-        scripted(reply), load_prompt("report", reports.REPORT_FIELDS), Reports(document_words=2)
-    )
+    model, prompt = Scripted(lambda request: " It is Lesotho [1]. "), load_prompt("report", reports.REPORT_FIELDS)
+    writer = reports.ReportWriter(CachedGenerator(model, None), prompt, Reports(document_words=2))
     empty = reports.ReportTask("q2", "Who?", (), ())
     assert writer.write([empty, TASK]) == [("", False), ("It is Lesotho [1].", False)]
-    assert seen == ["[1] Lesotho is\n\n[2] Letsie III\n\n[3] Bread is"]
+    [request] = model.requests
+    assert request.fields["documents"] == "[1] Lesotho is\n\n[2] Letsie III\n\n[3] Bread is"

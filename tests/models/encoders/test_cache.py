@@ -9,27 +9,9 @@ import pytest
 from quit.common.cache import ContentStore
 from quit.models.encoders.cache import CachingEncoder
 from quit.models.encoders.minilm import MiniLM
+from tests.corpora.worlds import Dice
 
 TEXTS = ["Paris", "It is the capital of France.", "A river in Egypt", "", "word " * 400, "Paris"]
-
-
-class Counting:
-    """Hashes as vectors, rounded as the protocol asks; counts what it encodes."""
-
-    dimension = 4
-
-    def __init__(self, identity: str = "counting") -> None:
-        self.identity = identity
-        self.encoded: list[str] = []
-
-    def encode(self, texts):
-        self.encoded += texts
-        return np.array([np.random.default_rng(len(text)).normal(size=4) for text in texts], dtype=np.float32)
-
-    def encode_tokens(self, texts):
-        self.encoded += texts
-        rows = [np.random.default_rng(len(text)).normal(size=(len(text), 4)) for text in texts]
-        return [row.astype(np.float16).astype(np.float32) for row in rows]
 
 
 @pytest.fixture
@@ -51,18 +33,18 @@ def test_it_returns_what_the_real_encoder_would(store: ContentStore) -> None:
 
 
 def test_a_text_is_encoded_once_and_by_a_second_run_never(store: ContentStore) -> None:
-    first, later = Counting(), Counting()
+    first, later, other = Dice(), Dice(), Dice()
     encoder = CachingEncoder(first, store=store)
     for _ in range(2):
         encoder.encode(TEXTS)
-    assert first.encoded == TEXTS[:-1]
-    assert encoder.encode([]).shape == (0, 4) and encoder.encode_tokens([]) == []
-    same(encoder, Counting())
-    same(CachingEncoder(later, store=store), Counting())
-    assert later.encoded == []
-    other = Counting("counting" * 20)  # encoders share no vectors, however alike their names
+    assert first.encoded == len(set(TEXTS))
+    assert encoder.encode([]).shape == (0, 8) and encoder.encode_tokens([]) == []
+    same(encoder, Dice())
+    same(CachingEncoder(later, store=store), Dice())
+    assert later.encoded == 0
+    other.identity = "dice" * 20  # encoders share no vectors, however alike their names
     CachingEncoder(other, store=store).encode(["Paris"])
-    assert other.encoded == ["Paris"]
+    assert other.encoded == 1
 
 
 def test_tokens_bring_sentence_vectors_with_them(store: ContentStore) -> None:

@@ -85,6 +85,7 @@ def test_a_fault_that_stays_is_one_clear_error_without_the_key(name: str, tmp_pa
     assert server.base_url in message and len(message) < 800
     assert message.isprintable()
     assert (f"({ACCESS})" in message) == (name in SHOWN), message
+    assert ("fewer documents" in message) == (name == "400"), "it says what to do about a prompt that is too long"
     assert_kept(tmp_path, message, repr(raised.value), caplog.text, *capfd.readouterr())
 
 
@@ -188,19 +189,6 @@ def test_an_overloaded_server_gets_fewer_at_once() -> None:
 def test_a_missing_key_and_an_address_that_is_none_are_named(url: str, key: str, message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         _ask(1, url, api_key_env=key)
-
-
-def test_after_the_last_attempt_the_error_says_how_often_and_what_came_before_was_handed_in() -> None:
-    replies: dict[int, str] = {}
-
-    def always(number: int, payload):
-        return rude.failure(500, "out of luck") if _question(payload) == "Q2?" else None
-
-    with RudeServer(always, reply=_question) as server, pytest.raises(ServerError) as raised:
-        _ask(5, server.base_url, concurrency=1, attempts=3, replies=replies)
-    assert "failed 3 times" in str(raised.value) and "out of luck" in str(raised.value)
-    assert raised.value.retryable
-    assert replies == {0: "Q0?", 1: "Q1?"}
 
 
 def test_what_is_in_flight_when_a_fault_is_told_still_comes_in() -> None:

@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 
 from quit.models import cleaning
 from quit.models.factory import reader_identity
-from quit.models.generation import CachedGenerator, ChatRequest, Completion, GenerationCache, Meter
-from quit.models.generation.base import Done
+from quit.models.generation import CachedGenerator, GenerationCache, Meter
 from quit.models.prompting import load_prompt
 from quit.models.protocols import NO_ANSWER, Prompt
 from quit.models.readers.llm import LLMReader, depth_first
 from quit.settings import load
-from tests.systems.scripted import scripted
+from tests.systems.scripted import Scripted, scripted
 
 PATHS = [path for size in range(1, 6) for path in itertools.permutations(range(5), size)]
 
@@ -57,24 +56,14 @@ def test_replies_come_back_in_the_order_of_the_prompts_and_without_hints_the_pro
     assert "context" not in reader.request(Prompt("q", "Who?")).template.placeholders
 
 
-class _Cut:
-    """Replies with a sentence that the token limit cut, and with an answer that more follows."""
-
-    name = identity = "cut"
-
-    def generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
-        for position, request in enumerate(requests):
-            texts = {"Who?": "It is a creature that lies in the", "Where?": "Paris\nThe capital of"}
-            done(position, Completion(texts[request.fields["question"]], "length"))
-
-
+CUT = {"Who?": "It is a creature that lies in the", "Where?": "Paris\nThe capital of"}
+"""A sentence that the token limit cut, and an answer that more follows."""
 QUESTIONS = [Prompt("q1", "Who?"), Prompt("q2", "Where?")]
 
 
-def _cached(generator: _Cut, cache: GenerationCache, meter: Meter, **options) -> LLMReader:
-    return LLMReader(
-        "r", CachedGenerator(generator, cache, meter), load_prompt("reader"), load_prompt("probe"), **options
-    )
+def _cached(cache: GenerationCache, meter: Meter | None = None, **options) -> LLMReader:
+    model = Scripted(lambda request: CUT[request.fields["question"]], ends="length")
+    return LLMReader("r", CachedGenerator(model, cache, meter), load_prompt("reader"), load_prompt("probe"), **options)
 
 
 def test_kept_replies_are_cleaned_anew_and_not_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,21 +71,21 @@ def test_kept_replies_are_cleaned_anew_and_not_asked_for_again(tmp_path: Path, m
         meter = Meter()
         with monkeypatch.context() as before:
             before.setattr(cleaning, "VERSION", cleaning.VERSION - 1)
-            former = _cached(_Cut(), cache, meter)
+            former = _cached(cache, meter)
             former.answer(QUESTIONS)
-        dropping, judging = (_cached(_Cut(), cache, meter, sentences=policy) for policy in ("drop", "judge"))
+        dropping, judging = (_cached(cache, meter, sentences=policy) for policy in ("drop", "judge"))
         assert len({former.identity, dropping.identity, judging.identity}) == 3
         assert [reply.answer for reply in dropping.answer(QUESTIONS)] == [NO_ANSWER, "Paris"]
         replies = judging.answer(QUESTIONS)
         assert [reply.answer for reply in replies] == ["It is a creature that lies in the", "Paris"]
         assert [reply.ended for reply in replies] == ["length", "length"]
-        counts = meter.snapshot()["cut"]
+        counts = meter.snapshot()["scripted"]
         assert (counts["requests"], counts["cached"]) == (2, 4)
 
 
 def test_a_reply_ends_before_a_stop_string_also_where_the_server_knows_none(tmp_path: Path) -> None:
     with GenerationCache(tmp_path / "replies.sqlite") as cache:
-        reader = _cached(_Cut(), cache, Meter(), stop=("\n",))
+        reader = _cached(cache, stop=("\n",))
         _, reply = reader.answer(QUESTIONS)
     assert (reply.raw, reply.answer, reply.ended) == ("Paris", "Paris", "stop")
     assert reader.request(QUESTIONS[0]).stop == ("\n",)

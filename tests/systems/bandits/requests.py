@@ -1,6 +1,7 @@
 """Requests for tests: relevance by hand, or drawn."""
 
 from collections.abc import Sequence
+from itertools import count
 
 import numpy as np
 
@@ -19,15 +20,14 @@ def request_of(
     """Return a request whose arms may have lists of different lengths. Without ``documents`` all are distinct; each is
     its own nugget."""
     arms, ranks = len(relevance), max((len(row) for row in relevance), default=0)
-    rows = np.full((arms, ranks), -1, dtype=np.int64)
-    observed, found = np.zeros((arms, ranks)), np.zeros((arms, ranks))
-    number = 0
-    for arm, row in enumerate(relevance):
-        for rank, value in enumerate(row):
-            rows[arm, rank] = number if documents is None else documents[arm][rank]
-            observed[arm, rank] = value
-            found[arm, rank] = (ranks - rank) if scores is None else scores[arm][rank]
-            number += 1
+    numbers = count()
+
+    def padded(rows: Sequence[Sequence[float]], beyond: float) -> np.ndarray:
+        return np.array([[*row, *[beyond] * (ranks - len(row))] for row in rows]).reshape(arms, ranks)
+
+    rows = padded(documents or [[next(numbers) for _ in row] for row in relevance], -1).astype(np.int64)
+    observed = padded(relevance, 0.0).astype(float)
+    found = padded(scores or [range(ranks, ranks - len(row), -1) for row in relevance], 0.0).astype(float)
     relevant = (observed >= 0.5) & (rows >= 0)
     gold = np.unique(rows[relevant])
     return Request(

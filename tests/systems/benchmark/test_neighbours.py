@@ -9,20 +9,20 @@ from quit.errors import InputError
 from quit.systems.benchmark import neighbours
 from quit.systems.benchmark.neighbours import Selected
 from quit.systems.benchmark.plugins import make_retriever
-from tests.systems.benchmark.test_retrievers import FakePassages
+from tests.systems.benchmark.test_retrievers import passages_of
 
 
 @pytest.mark.parametrize("first_order", [False, True])
 @pytest.mark.parametrize("hints", [0, 1, 2, 3])
 def test_selected_passages_are_those_of_so_many_hints(hints: int, first_order: bool) -> None:
-    passages = FakePassages()
+    passages = passages_of()
     selected = Selected(passages, hints, first_order=first_order)
     wanted = []
     for row, own in enumerate(passages.sentences(range(len(passages)))):
         parts = passages.parts(row // passages.size)
         in_rank_order = [parts.index(hint) for hint in own] == sorted(parts.index(hint) for hint in own)
         if hints in (0, len(own)) and (in_rank_order or not first_order):
-            wanted.append(str(row))
+            wanted += passages.ids([row])
     rows = range(len(selected))
     assert sorted(selected.ids(rows)) == sorted(wanted)
     assert selected.texts(rows) == [" ".join(own) for own in selected.sentences(rows)]
@@ -56,7 +56,7 @@ FAKE = SimpleNamespace(  # MiniLM and late interaction of a few texts
 def test_nar_walks_to_another_question(world, monkeypatch, count: int, rows: list[int]) -> None:
     for name in ("EmbeddedEncoder", "LateReranker"):
         monkeypatch.setattr(neighbours, name, lambda _: FAKE)
-    passages = FakePassages(parts=[("apple", "apple tree"), ("pear", "plum")])  # of each: 0, 01, 1, 10
+    passages = passages_of(parts=[("apple", "apple tree"), ("pear", "plum")])  # of each: 0, 01, 1, 10
     context = world.context("sunar.b=1", "sunar.c=3", passages=passages)
     retriever = make_retriever(f"nar:bm25,{count}", context)
     [ranking] = retriever.search(["apple"], 10)

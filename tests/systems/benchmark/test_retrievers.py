@@ -1,5 +1,7 @@
 """Retrievers against other tools and brute force over every passage."""
 
+from types import SimpleNamespace
+
 import bm25s
 import numpy as np
 import pytest
@@ -7,50 +9,31 @@ import pytest
 from quit.errors import InputError
 from quit.retrieval.encoders import TokenVectors
 from quit.retrieval.protocols import FirstStage
-from quit.stages.labelling.passages import permutations
+from quit.stages.labelling.passages import permutation_table
 from quit.systems.benchmark.dense import DenseRetriever
 from quit.systems.benchmark.late import LateRetriever
 from quit.systems.benchmark.plugins import make_retriever
 from quit.systems.benchmark.sparse import Bm25Retriever
+from quit.systems.benchmark.task import ReleasePassages
 from tests.corpora.worlds import Dice
 
 
-class FakePassages:
+def passages_of(seed: int = 0, parts: list[tuple[str, ...]] | None = None) -> ReleasePassages:
     """Passages of ``parts``, else of four questions with three hints of random words: 15 each."""
-
-    def __init__(self, seed: int = 0, parts: list[tuple[str, ...]] | None = None) -> None:
-        draw = np.random.default_rng(seed)
-        words = [f"w{i}x" for i in range(25)]
-        drawn = [[draw.choice(words, draw.integers(1, 9)) for _ in range(3)] for _ in range(4)]
-        self._parts = parts or [tuple(map(" ".join, hints)) for hints in drawn]
-        self.identity, self.groups = "fake", len(self._parts)
-        self._order = permutations(len(self._parts[0]))
-        self.size = len(self._order)
-        self.subsets = tuple(dict.fromkeys(tuple(sorted(one)) for one in self._order))
-        sets = [tuple(sorted(one)) for one in self._order]
-        self.members = tuple(np.array([n for n, one in enumerate(sets) if one == subset]) for subset in self.subsets)
-
-    def __len__(self) -> int:
-        return self.groups * self.size
-
-    def parts(self, group):
-        return self._parts[group]
-
-    def sentences(self, rows):
-        return [tuple(self._parts[row // self.size][i] for i in self._order[row % self.size]) for row in rows]
-
-    def texts(self, rows):
-        return [" ".join(one) for one in self.sentences(rows)]
-
-    def ids(self, rows):
-        return [str(row) for row in rows]
+    draw = np.random.default_rng(seed)
+    words = [f"w{i}x" for i in range(25)]
+    drawn = [[draw.choice(words, draw.integers(1, 9)) for _ in range(3)] for _ in range(4)]
+    hints = parts or [tuple(map(" ".join, of_question)) for of_question in drawn]
+    names = [f"q{number}" for number in range(len(hints))]
+    table = permutation_table(len(hints[0]))
+    return ReleasePassages(SimpleNamespace(ids=names, permutations=table, hint_lists=lambda rows: hints), "fake")
 
 
 QUERIES = ["w1x w2x w3x", "w4x w4x w5x", "w20x", "nothing known"]
 
 
 def test_bm25_has_the_scores_of_an_index_of_every_permutation(world) -> None:
-    passages = FakePassages()
+    passages = passages_of()
     vocabulary: dict[str, int] = {"": 0}
     texts = passages.texts(range(len(passages)))
     ids = [[vocabulary.setdefault(term, len(vocabulary)) for term in text.split()] for text in texts]
@@ -67,12 +50,12 @@ def test_bm25_has_the_scores_of_an_index_of_every_permutation(world) -> None:
         assert (np.diff(one.scores) <= 0).all()
     assert len(found[3]) == 0  # shares no term
     assert retriever.search(QUERIES[:1], 7)[0].rows.tolist() == found[0].rows[:7].tolist()
-    passages._parts = [("the", "of", "a")] * 4
-    assert [len(one) for one in Bm25Retriever(world.context(passages=passages)).search(["the of"], 5)] == [0]
+    stop_words = passages_of(parts=[("the", "of", "a")] * 4)
+    assert [len(one) for one in Bm25Retriever(world.context(passages=stop_words)).search(["the of"], 5)] == [0]
 
 
 def test_dense_search_is_brute_force_over_chunks_and_encodes_once(world) -> None:
-    passages, tower = FakePassages(5), Dice()
+    passages, tower = passages_of(5), Dice()
     context = world.context("benchmark.chunk=7", passages=passages)
     retriever = DenseRetriever(context, tower)
     assert isinstance(retriever, FirstStage)
@@ -89,17 +72,17 @@ def test_dense_search_is_brute_force_over_chunks_and_encodes_once(world) -> None
 
 
 def test_dense_by_subset_encodes_a_subset_in_rank_order_for_all_its_permutations(world) -> None:
-    passages, tower = FakePassages(5), Dice()
+    passages, tower = passages_of(5), Dice()
     context = world.context("benchmark.granularity=subset", "benchmark.chunk=15", passages=passages)
     [found] = DenseRetriever(context, tower).search(QUERIES[:1], len(passages))
     assert tower.encoded == 4 * 7 + 1 and len(found) == len(passages)
-    groups = [(row // passages.size, sorted(passages._order[row % passages.size])) for row in found.rows.tolist()]
-    texts = [" ".join(passages.parts(group)[hint] for hint in chosen) for group, chosen in groups]
+    hints = zip(found.rows.tolist(), passages.sentences(found.rows.tolist()), strict=True)
+    texts = [" ".join(sorted(own, key=passages.parts(row // passages.size).index)) for row, own in hints]
     assert found.scores == pytest.approx(tower.encode(texts) @ tower.encode(QUERIES[:1])[0], abs=1e-6)
 
 
 def test_late_interaction_over_hints_is_maxsim_over_their_tokens(world, monkeypatch) -> None:
-    passages = FakePassages(2)
+    passages = passages_of(2)
     monkeypatch.setattr("quit.systems.benchmark.late.token_encoder", lambda _: TokenVectors(Dice()))
     for chunk in (1, 8192):
         context = world.context(f"benchmark.chunk={chunk}", passages=passages)

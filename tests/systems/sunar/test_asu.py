@@ -1,5 +1,8 @@
 """Rescoring and semantic sets: hand-computed, and what must hold for all numbers."""
 
+from types import SimpleNamespace
+from unittest.mock import Mock
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,45 +11,21 @@ from hypothesis import strategies as st
 from quit.systems.sunar.asu import asu, rescored, semantic_sets
 from quit.systems.sunar.entailment import EquivalentAnswers
 
+ONE_WAY = SimpleNamespace(  # an equivalence model for which only longer answers mean shorter ones
+    identity="one way",
+    probability=lambda pairs: np.array([float(len(pair.candidate) >= len(pair.reference)) for pair in pairs]),
+)
 
-class Pairs:
+
+def entailment(*pairs: str) -> Mock:
     """An entailment that knows its pairs."""
-
-    identity = "pairs"
-
-    def __init__(self, *pairs: str) -> None:
-        self._pairs = {frozenset(pair) for pair in pairs}
-        self.compared: list[tuple[str, str, str]] = []
-
-    def mutual(self, question: str, one: str, other: str) -> bool:
-        self.compared.append((question, one, other))
-        return frozenset((one, other)) in self._pairs
+    known = {frozenset(pair) for pair in pairs}
+    return Mock(identity="pairs", mutual=Mock(side_effect=lambda _, *answers: frozenset(answers) in known))
 
 
-class OneWay:
-    """An equivalence model for which only longer answers mean shorter ones."""
-
-    identity = "one way"
-
-    def probability(self, pairs):
-        return np.array([float(len(pair.candidate) >= len(pair.reference)) for pair in pairs])
-
-
-class Fixed:
+def reader(*answers: str) -> Mock:
     """A reader that samples the same answers."""
-
-    identity = "fixed"
-
-    def __init__(self, *answers: str) -> None:
-        self._answers = answers
-        self.read: list[tuple[str, ...]] = []
-
-    def answer(self, question, texts):
-        return self._answers[0]
-
-    def samples(self, question, texts, m):
-        self.read.append(tuple(texts))
-        return list(self._answers[:m])
+    return Mock(identity="fixed", samples=Mock(side_effect=lambda question, texts, m: [*answers[:m]]))
 
 
 finite = st.floats(-1e3, 1e3)
@@ -67,31 +46,32 @@ def test_within_a_batch_the_order_stays(scores: list[float], s: int) -> None:
 
 def test_sets_are_greedy_against_first_members() -> None:
     # a = b and b = c but not a = c: c is compared with a alone, so it opens a set of its own.
-    entailment = Pairs("ab", "bc")
-    assert semantic_sets("q", ["The Nile", "nile.", "Nile"], entailment) == [[0, 1, 2]] and entailment.compared == []
-    assert semantic_sets("q", ["a", "b", "c", "b"], entailment) == [[0, 1, 3], [2]]
-    assert ("q", "a", "c") in entailment.compared and ("q", "b", "c") not in entailment.compared
+    model = entailment("ab", "bc")
+    assert semantic_sets("q", ["The Nile", "nile.", "Nile"], model) == [[0, 1, 2]] and not model.mutual.called
+    assert semantic_sets("q", ["a", "b", "c", "b"], model) == [[0, 1, 3], [2]]
+    compared = [found.args for found in model.mutual.call_args_list]
+    assert ("q", "a", "c") in compared and ("q", "b", "c") not in compared
 
 
 @given(st.lists(st.sampled_from("abcdef"), max_size=10), st.sets(st.sampled_from(["ab", "bc", "cd", "ef"])))
 def test_sets_are_a_partition_of_one_to_m(answers: list[str], pairs: set[str]) -> None:
-    sets = semantic_sets("q", answers, Pairs(*pairs))
+    sets = semantic_sets("q", answers, entailment(*pairs))
     assert sorted(place for each in sets for place in each) == list(range(len(answers)))
     assert len(sets) <= len(set(answers))
     assert bool(sets) == bool(answers)
 
 
 def test_entailment_in_one_direction_is_not_enough() -> None:
-    assert not EquivalentAnswers(OneWay()).mutual("q", "Paris", "Paris, France")
-    assert EquivalentAnswers(OneWay()).mutual("q", "Paris", "Milan")
+    assert not EquivalentAnswers(ONE_WAY).mutual("q", "Paris", "Paris, France")
+    assert EquivalentAnswers(ONE_WAY).mutual("q", "Paris", "Milan")
 
 
 def test_a_batch_is_read_best_first_and_divided_by_its_sets() -> None:
-    reader = Fixed("1990", "1991", "1990.", "unknown")
-    rescore = asu("when?", lambda rows: [f"text {row}" for row in rows], reader, Pairs(), m=4)
+    fixed = reader("1990", "1991", "1990.", "unknown")
+    rescore = asu("when?", lambda rows: [f"text {row}" for row in rows], fixed, entailment(), m=4)
     batch = rescore([7, 3], np.array([0.0, np.log(1 / 3)]))
-    assert reader.read == [("text 7", "text 3")]
+    assert [tuple(read.args[1]) for read in fixed.samples.call_args_list] == [("text 7", "text 3")]
     assert batch.trace == {"s": 3, "sets": [["1990", "1990."], ["1991"], ["unknown"]]}
     assert batch.scores == pytest.approx([0.5 / 3, 0.25 / 3])
-    unsampled = asu("q", lambda rows: [""], Fixed(), Pairs(), m=10)([1], np.array([0.0]))
+    unsampled = asu("q", lambda rows: [""], reader(), entailment(), m=10)([1], np.array([0.0]))
     assert unsampled.trace["s"] == 1 and unsampled.scores == pytest.approx([0.5]), "nothing is punished"

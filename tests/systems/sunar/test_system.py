@@ -1,5 +1,8 @@
 """The system on a corpus of six documents: hops, ablations, and models and inputs that misbehave."""
 
+from collections.abc import Sequence
+from types import SimpleNamespace
+
 import pytest
 
 from quit.models.protocols import NO_ANSWER
@@ -13,7 +16,7 @@ from quit.systems.sunar.retrieval import Library
 from quit.systems.sunar.system import SunarSystem
 from tests.systems.scripted import WordOverlap, plain
 from tests.systems.sunar.small import Edges, asker
-from tests.systems.sunar.test_asu import OneWay
+from tests.systems.sunar.test_asu import ONE_WAY
 
 TEXTS = [
     "Ivanhoe was written by Walter Scott.",
@@ -28,17 +31,14 @@ PARTS = ("Who was Ivanhoe written by?", "Where was Walter Scott born?")
 QUERY = Query("q1", "Where was the author of Ivanhoe born?", ("Edinburgh",), PARTS)
 
 
-class Finds:
-    """A reader that knows two answers, if the document is there."""
+def _found(question: str, texts: Sequence[str]) -> str:
+    pairs = (("written", TEXTS[0], "Walter Scott"), ("born", TEXTS[1], "Edinburgh"))
+    return next((answer for word, text, answer in pairs if word in question and text in texts), NO_ANSWER)
 
-    identity = "finds"
 
-    def answer(self, question, texts):
-        pairs = (("written", TEXTS[0], "Walter Scott"), ("born", TEXTS[1], "Edinburgh"))
-        return next((answer for word, text, answer in pairs if word in question and text in texts), NO_ANSWER)
-
-    def samples(self, question, texts, m):
-        return [self.answer(question, texts)] * m
+FINDS = SimpleNamespace(  # a reader that knows two answers, if the document is there
+    identity="finds", answer=_found, samples=lambda question, texts, m: [_found(question, texts)] * m
+)
 
 
 def _library() -> Library:
@@ -47,7 +47,7 @@ def _library() -> Library:
 
 
 def _system(library=None, *, kind="nar", planner=None, reader=None, asu=False, reasoner=None, **more) -> SunarSystem:
-    parts = planner or GoldPlan(), reader or Finds(), EquivalentAnswers(OneWay()) if asu else None, reasoner
+    parts = planner or GoldPlan(), reader or FINDS, EquivalentAnswers(ONE_WAY) if asu else None, reasoner
     return SunarSystem(
         library or _library(), *parts, Sunar(**{"retrieval": kind, "b": 2, "m": 3, "feedback_documents": 1, **more})
     )
@@ -101,7 +101,7 @@ def test_feedback_expands_the_query_that_documents_are_scored_for() -> None:
 
 @pytest.mark.parametrize("kind", ["nar", "rerank", "prf", "first"])
 def test_an_empty_ranking_gives_no_evidence_and_no_answer(kind: str) -> None:
-    trace = _system(kind=kind, planner=NoPlan(), asu=True, reasoner=LastAnswer(Finds())).answer(Query("q", "Zebra?"))
+    trace = _system(kind=kind, planner=NoPlan(), asu=True, reasoner=LastAnswer(FINDS)).answer(Query("q", "Zebra?"))
     assert trace["pool"] == trace["evidence"] == trace["steps"][0]["read"] == []
     assert trace["prediction"] == NO_ANSWER
 
