@@ -5,22 +5,16 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tests.frozen.parts import NEEDS_DATA, PARTS, WIKIHINT
+from tests.frozen.parts import PARTS, WIKIHINT
 from tests.frozen.tables import table
 from tests.frozen.values import PERMUTATIONS, differences, read
 
 
-def _part(name: str) -> object:
-    marks = [] if name.endswith("answers") else [pytest.mark.slow]
-    if name in NEEDS_DATA:
-        marks.append(pytest.mark.skipif(not WIKIHINT.exists(), reason="the shared real data is not here"))
-    return pytest.param(name, marks=marks)
-
-
-@pytest.mark.parametrize("part", [_part(name) for name in PARTS])
-def test_what_is_made_is_what_was_frozen(part: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    if not part.endswith("answers"):
-        request.getfixturevalue("prefect_home")
+@pytest.mark.slow
+@pytest.mark.parametrize("part", PARTS)
+def test_what_is_made_is_what_was_frozen(part: str, prefect_home: Path, tmp_path: Path) -> None:
+    if part == "wikihint" and not WIKIHINT.exists():
+        pytest.skip("the shared real data is not here")
     assert list(differences(read(part), PARTS[part](tmp_path), part)) == []
 
 
