@@ -57,7 +57,7 @@ FEW = ROOT / "tests" / "few.toml"
 
 
 SLOWEST = (
-    ("tests/annotation/", "tests/flows/test_review.py", "tests/docs/test_notebook.py"),
+    ("tests/annotation/", "tests/docs/test_notebook.py"),
     ("tests/flows/test_language_models.py", "tests/systems/test_real_model.py"),
     ("tests/flows/test_serve.py",),
     ("tests/flows/test_runners.py",),

@@ -1,15 +1,23 @@
-"""The whole loop on a real server: push, two people annotate, pull, apply; every label is checked."""
+"""The whole loop on a real server: push, two people annotate, pull, apply; every label is checked, and the difference
+between the releases before and after it is what the people did."""
 
 import json
+import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from annotation.client import Server
 from annotation.tasks import NONE
+from quit.dataset.release_tables import export_tables_of_release
+from quit.dataset.workspace import export_tables_of
+from quit.engine.planning import held_last_build
 from quit.engine.workspace import Workspace
 from quit.text.normalize import normalize_answer
+from tests.comparing import files_of
+from tests.conftest import call_quit
 from tests.label_studio import annotate, page_result, wrong_answers
 
 pytestmark = pytest.mark.slow
@@ -26,8 +34,13 @@ def _annotate(server: Server, task: Any, accepted: Iterable[str], **more: list[s
     return annotate(server, task.id, result)
 
 
+def _release(workspace: Path, name: str):
+    return call_quit("release", "create", "-w", workspace, "--name", name)
+
+
 def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, review_settings, quit_review) -> None:
     workspace, settings = review_workspace, review_settings
+    assert _release(workspace, "v1").returncode == 0
     assert "Nothing has been pushed yet" in quit_review("status", "-w", str(workspace)).stdout
     ended = quit_review("push", "-w", str(workspace), "--url", live.account.url, "--set", "review.overlap=2", "--set",
                         "review.blind=0.5", "--json")  # fmt: skip
@@ -117,3 +130,22 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, re
     assert changes and all(row["question_id"] == first and set(row["reviews"]) == ids for row in changes)
     added = {row["answer"] for row in opened.read("changes").to_pylist() if row["change"] == "answer_added"}
     assert "A <b>quite</b> new name" in added
+
+    told = quit_review("run", "-w", str(workspace), "--url", live.account.url)  # nothing is new
+    assert told.returncode == 0, told.stderr
+    assert f"of {pulled['versions'] - 3} questions by 2 people" in told.stdout
+    assert re.search(r"ben@example.org +\d+\b", told.stdout)
+    refused = _release(workspace, "v1")
+    assert refused.returncode == 3 and "with other content" in refused.stderr
+    assert _release(workspace, "v2").returncode == 0
+    releases = [workspace / "releases" / name for name in ("v1", "v2")]
+    assert all(b"@example.org" not in data for data in files_of(releases[1]).values())
+    told_of_people = [export_tables_of_release(path).provenance.get("verification") for path in releases]
+    with held_last_build(workspace) as pipeline:
+        assert export_tables_of(opened, pipeline).provenance["verification"] == told_of_people[1]
+    assert told_of_people[0] is None and told_of_people[1]["annotations"] == pulled["versions"]
+    difference = json.loads(call_quit("release", "diff", *releases, "--json").stdout)
+    assert [(row["question_id"], row["up"]) for row in difference["labels"]] == [(first, len(changed))]
+    assert [row["question_id"] for row in difference["removed"]] == [fourth]
+    assert added <= {row["answer"] for row in difference["answers_added"]}
+    assert not (difference["added"] or difference["moved"])

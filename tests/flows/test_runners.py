@@ -119,23 +119,6 @@ def test_an_unreachable_cluster_is_one_clear_line(scheme: str, mute: bool) -> No
     assert ("(asked for 1 s)" if mute else "no connection within 1 s") in str(raised.value)
 
 
-def test_no_ray_on_this_machine_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What Ray finds of clusters on this machine is taken away: other tests, and other people, run some."""
-    from ray import _private
-
-    from flows.runners import ShardRunner
-
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    _private.services.find_gcs_addresses.cache_clear()
-    monkeypatch.setattr(_private.services, "_find_address_from_flag", lambda flag: set())
-    monkeypatch.setattr(_private.services, "find_bootstrap_address", lambda folder: None)
-    with (
-        ShardRunner("ray:auto", RunSettings(runner="ray:auto"), 2) as runner,
-        pytest.raises(ServerError, match="ray:auto.*running"),
-    ):
-        runner.submit(None, {})
-
-
 def test_too_little_memory_is_no_wrong_installation() -> None:
     from flows.runners import ShardRunner
 

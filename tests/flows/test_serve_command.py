@@ -35,18 +35,6 @@ def test_it_lists_what_it_would_deploy_without_a_server(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("more", "code", "said"),
-    [
-        (["--set", "schedules=[{flow='build', cron='0 25 * * *'}]"], 4, "schedules.0.cron"),
-        (["-p", "nightli"], 4, "no profile"),
-    ],
-)
-def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, more: list[str], code: int, said: str) -> None:
-    done = call_quit(*_arguments(tmp_path, *more))
-    assert done.returncode == code and said in done.stderr and done.stderr.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("more", "code", "said"),
     [([], 4, "--with-server"), (["--api-url", "http://127.0.0.1:9/api"], 6, "does not answer")],
 )
 def test_a_missing_server_is_said_in_one_line(tmp_path: Path, more: list[str], code: int, said: str) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -14,7 +13,7 @@ import quit
 from quit.engine.workspace import Workspace
 from quit.errors import SettingsError
 from quit.library import building, progress
-from tests.conftest import FEW, ROOT, call_quit
+from tests.conftest import FEW, call_quit
 
 pytestmark = pytest.mark.slow
 
@@ -99,21 +98,3 @@ def test_an_object_reads_beside_the_readers_of_the_profile(
     assert rows and all(row["hint"].split()[0].strip(".,").lower() in row["answer"].lower() for row in rows)
     texts = Workspace.open(tmp_path / "W").build["overrides"]
     assert len({text.partition("=")[0] for text in texts}) == len(texts)
-
-
-SCRIPT = """
-import json, sys, quit
-rows = [json.loads(line) for line in open(sys.argv[1], encoding="utf-8")]
-for time in range(2):
-    print(quit.build(sys.argv[2], rows, profile=sys.argv[3])["labels"].num_rows)
-"""
-
-
-def test_a_script_builds_twice_in_a_row(few_source: Path, prefect_home: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-c", SCRIPT, few_source, tmp_path / "W", FEW]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    count = len(Workspace.open(tmp_path / "W").read("labels"))
-    assert done.stdout.split() == [str(count)] * 2
-    lines = done.stderr.splitlines()  # one per stage run, and one that says that nothing is left to do
-    assert len(lines) == len(Workspace.open(tmp_path / "W").current()) + 1 and lines[-1].endswith("nothing to run.")

@@ -11,7 +11,7 @@ from quit.report.page import render
 from quit.settings import Settings
 from quit.status.story import story
 from tests.release import small
-from tests.release.published import LABELERS, READERS, splits, write
+from tests.release.published import splits, write
 
 
 @pytest.fixture(scope="module")
@@ -21,16 +21,6 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> FrozenWorkspace:
     workspace = open_to_read(folder / "quit")
     assert isinstance(workspace, FrozenWorkspace)
     return workspace
-
-
-def test_the_story_of_a_question_is_what_was_published(opened: FrozenWorkspace) -> None:
-    life = story(opened, "b")
-    assert life["question"]["question"] == "What is b?" and life["split"]["split"] == "train"
-    labels = {passage["permutation"]: passage["label"] for passage in life["passages"]}
-    assert labels == {"0": 1, "01": 1, "1": 2, "10": 1}
-    first = life["passages"][0]
-    assert first["text"] == "First of b." and list(first["answers"]) == [*LABELERS, *READERS]
-    assert first["answers"]["qwen-3-4b"] == "Amazon"
 
 
 def test_the_report_shows_what_a_release_holds_and_no_more(opened: FrozenWorkspace) -> None:

@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import uuid
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,6 @@ from quit.store.faults import endpoint
 from quit.store.objects import checked_url, open_objects
 from tests.conftest import call_quit
 from tests.servers.ports import free_port
-from tests.store.conftest import together
 
 
 def test_objects_come_back_as_they_were(place: str, tmp_path: Path) -> None:
@@ -67,17 +65,6 @@ def test_a_folder_and_a_shared_store_keep_the_same_promises(kind: str, machine, 
         assert there.holder()["pid"] == os.getpid()
         there.remove([there.path / part.relative_to(store.path), there.path / "never"])
     assert store.holder() is None and not store.has(part, now=True)
-
-
-def test_of_many_who_create_one_object_exactly_one_is_told_so(place: str) -> None:
-    created: dict[bytes, bool] = {}
-
-    def work(value: bytes) -> None:
-        created[value] = open_objects(place).create("one", value)
-
-    together(*(partial(work, b"%d" % number) for number in range(8)))
-    [winner] = [value for value, won in created.items() if won]
-    assert open_objects(place).read("one") == winner and len(created) == 8
 
 
 def test_slashes_at_the_end_name_the_same_place() -> None:
