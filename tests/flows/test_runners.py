@@ -139,25 +139,6 @@ def test_a_missing_client_is_named_with_the_command(monkeypatch: pytest.MonkeyPa
         runner.submit(None, {})
 
 
-def test_a_scheduled_run_takes_its_runner_from_its_parameters(few_built, few_source, tmp_path, prefect_home) -> None:
-    """The flow itself, with a server, as a deployment calls it."""
-    from prefect.client.orchestration import get_client
-    from prefect.client.schemas.filters import ArtifactFilter, FlowRunFilter
-
-    from flows.build import build
-
-    overrides = [f"run.shards={SHARDS}", "run.runner=processes"]
-    state = build(str(tmp_path / "W"), [f"jsonl:{few_source}"], str(FEW), overrides, return_state=True)
-    assert state.type == "COMPLETED" and "| label 2 |" in state.result()
-    mine = {"any_": [state.state_details.flow_run_id]}
-    with get_client(sync_client=True) as client:
-        names = [run.name for run in client.read_task_runs(flow_run_filter=FlowRunFilter(id=mine))]
-        keys = {one.key for one in client.read_artifacts(artifact_filter=ArtifactFilter(flow_run_id=mine))}
-    assert len(names) == len({*names}) and {"quit-build", "quit-build-summary"} <= keys
-    assert {"collect-0", "filter-0", f"label-{SHARDS - 1}"} <= {*names}, "workers report to the build's server"
-    assert bytes_of(tmp_path / "W") == bytes_of(few_built)
-
-
 def _reply(payload: dict[str, Any]) -> str:
     """A reply that follows from what was asked alone."""
     draw = hashlib.sha256(json.dumps(payload["messages"]).encode()).digest()[0]

@@ -16,6 +16,7 @@ from quit.review.overrides import Decision, add, listed, read_decisions, withdra
 from quit.status.story import story
 from tests.conftest import call_quit
 from tests.partly import plan_build
+from tests.rows import write_lines
 
 LEAKY, CLEAN = "jsonl-leaky-h01", "jsonl-clean-h00"
 
@@ -163,7 +164,7 @@ def test_many_people_at_once_lose_no_row(workspace: Workspace) -> None:
     assert [row["in_force"] for row in rows] == [False] * 23 + [True]
 
 
-def test_on_the_command_line(workspace: Workspace) -> None:
+def test_on_the_command_line(workspace: Workspace, tmp_path: Path) -> None:
     def run(*arguments: str) -> tuple[int, str, str]:
         done = call_quit("override", *arguments, "-w", str(workspace.path))
         return done.returncode, done.stdout, done.stderr
@@ -177,3 +178,7 @@ def test_on_the_command_line(workspace: Workspace) -> None:
     assert code == 3 and err.count("\n") == 1 and row["override_id"] in err
     assert run("withdraw", row["override_id"], "--by", "ada")[0] == 0
     assert "withdrawn" in run("list")[1]
+    more = {"decision": "leak", "by": "ben", "reason": "It is the answer."}
+    path = write_lines(tmp_path / "more.jsonl", [{"hint_id": hint, **more} for hint in (LEAKY, CLEAN)])
+    assert [row["hint_id"] for row in json.loads(run("import", str(path), "--json")[1])] == [LEAKY, CLEAN]
+    assert "in force already: nothing was written" in run("import", str(path))[1]

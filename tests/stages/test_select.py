@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from quit.common.ids import draw
 from quit.engine.planning import last_build
 from quit.engine.workspace import Workspace
 from quit.review.apply import plan_update
@@ -44,13 +43,6 @@ def test_what_is_asked_has_the_full_runs_label_and_the_rest_is_predicted(full: P
     assert ((labels == 2) & (truth == 1)).mean() <= last["false_bound"]
 
 
-def test_the_audit_is_drawn_by_a_hash_of_each_passage(estimated: Workspace) -> None:
-    rows = estimated.read("selection").to_pylist()
-    ordered = sorted(rows, key=lambda row: draw(f"{row['question_id']}/{row['permutation']}", "quit/audit"))
-    assert {row["reason"] for row in ordered[:AUDIT]} == {"audit"}
-    assert "audit" not in {row["reason"] for row in ordered[AUDIT:]}
-
-
 def test_labelers_are_asked_in_waves_about_chosen_passages_only(full: Path, estimated: Workspace) -> None:
     """By the full run's answers: a passage stays open until a labeler is right."""
     still_open = estimated.read("selection").column("reason").is_valid().to_numpy()
@@ -61,14 +53,6 @@ def test_labelers_are_asked_in_waves_about_chosen_passages_only(full: Path, esti
         still_open = still_open & np.array([labeler not in names for names in labelers])
     others = estimated.read("answers", runs=["read:minilm-names"])
     assert others.column("asked").to_numpy().all()
-
-
-def test_a_passage_of_an_exact_split_is_asked(tmp_path: Path) -> None:
-    workspace = build(tmp_path / "W", *ESTIMATED, 'labels.exact_splits=["dev"]', "labels.error=0.9")[0].workspace
-    split_of = {row["question_id"]: row["split"] for row in workspace.read("splits").to_pylist()}
-    rows = workspace.read("selection").to_pylist()
-    assert {row["reason"] for row in rows if split_of[row["question_id"]] == "dev"} == {"exact"}
-    assert {row["reason"] for row in rows if split_of[row["question_id"]] != "dev"} >= {"audit", "evidence"}
 
 
 def test_a_review_leaves_the_selection_and_other_questions_as_they_are(estimated: Workspace, tmp_path: Path) -> None:

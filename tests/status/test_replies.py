@@ -1,0 +1,18 @@
+"""Counts of what readers replied."""
+
+from pathlib import Path
+
+from quit.status.replies import reply_counts
+from tests.report import tiny
+
+
+def test_patterns_tell_who_was_asked_and_who_is_right(tmp_path: Path) -> None:
+    """Reader one is right on 7 of 12 passages, two never; two was not asked about one that is answered."""
+    rows = tiny.rows()
+    [passage] = [row for row in rows["answers/two"] if (row["question_id"], row["permutation"]) == ("q3", "01")]
+    passage["asked"] = False
+    workspace = tiny.workspace(tmp_path / "W", rows, shards=2)
+    by_hints, patterns = reply_counts(workspace, ["one", "two"])
+    assert patterns == {(0b11, 0b01): 6, (0b01, 0b01): 1, (0b11, 0): 5}
+    assert [row[:4] for row in by_hints] == [("one", 1, 6, 0), ("one", 2, 6, 0), ("two", 1, 6, 6), ("two", 2, 5, 5)]
+    assert reply_counts(workspace, ["two"])[1] == {(1, 0): 11, (0, 0): 1}
