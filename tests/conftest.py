@@ -206,6 +206,13 @@ def call_quit(*arguments: object, stderr: TextIO | None = None, **variables: str
     return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
 
+def quit_prints(*arguments: object, **variables: str) -> str:
+    """Call a command that has to end well, and return what it prints."""
+    done = call_quit(*arguments, **variables)
+    assert done.returncode == 0, f"quit {' '.join(map(str, arguments))}: {done.stderr}"
+    return done.stdout
+
+
 def run_quit(*arguments: str, home: Path, timeout: float = 600) -> subprocess.CompletedProcess[str]:
     """Run the command line as a user does, in a process of its own."""
     environment = {**os.environ, "PREFECT_HOME": str(home), "NO_COLOR": "1", "COLUMNS": "200"}
@@ -278,8 +285,7 @@ def built(run_folder: Path, small_source: Path, prefect_home: Path) -> Path:
     folder = run_folder / "built"
     with first_of_all(folder) as empty:
         if empty:
-            done = call_quit("build", "-w", str(folder / "W"), "--source", f"jsonl:{small_source}", "--shards", "1")
-            assert done.returncode == 0, done.stderr
+            quit_prints("build", "-w", folder / "W", "--source", f"jsonl:{small_source}", "--shards", 1)
     return folder / "W"
 
 
@@ -308,6 +314,5 @@ def few_built(run_folder: Path, few_source: Path, prefect_home: Path) -> Path:
     folder = run_folder / "few-built"
     with first_of_all(folder) as empty:
         if empty:
-            done = call_quit("build", "-w", folder / "W", "-s", f"jsonl:{few_source}", "-p", FEW, "--shards", 3)
-            assert done.returncode == 0, done.stderr
+            quit_prints("build", "-w", folder / "W", "-s", f"jsonl:{few_source}", "-p", FEW, "--shards", 3)
     return folder / "W"

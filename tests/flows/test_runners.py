@@ -16,7 +16,7 @@ from quit import contracts
 from quit.errors import MissingDependency, ServerError
 from quit.settings import RunSettings
 from tests.comparing import bytes_of, tables_of
-from tests.conftest import FEW, call_quit, run_quit
+from tests.conftest import FEW, call_quit, quit_prints, run_quit
 from tests.processes import started, until
 from tests.servers import rude
 from tests.servers.builds import write_profile
@@ -162,8 +162,7 @@ def test_processes_together_keep_a_servers_limit_pay_once_and_report_what_they_a
                 more="[convergence]\nhints = 3\n[probe]\nrepetitions = 1",
             )
             arguments = _arguments(tmp_path / runner, few_source, runner)
-            done = call_quit(*arguments, "-p", str(profile), "--set", "run.workers=2")
-            assert done.returncode == 0, done.stderr
+            quit_prints(*arguments, "-p", str(profile), "--set", "run.workers=2")
             asked = Counter(json.dumps(request.payload, sort_keys=True) for request in server.requests)
             assert set(asked.values()) == {1}, "something was asked for twice"
             assert 1 < server.most_at_once <= limit
