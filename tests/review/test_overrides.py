@@ -15,7 +15,7 @@ from quit.errors import InputError
 from quit.review.overrides import Decision, add, listed, read_decisions, withdraw
 from quit.status.story import story
 from tests.conftest import call_quit
-from tests.partly import plan_build
+from tests.partly import carry_out, plan_build
 from tests.rows import write_lines
 
 LEAKY, CLEAN = "jsonl-leaky-h01", "jsonl-clean-h00"
@@ -28,11 +28,7 @@ def _planned(folder: Path, source: Path) -> Pipeline:
 def _run(folder: Path, source: Path) -> Pipeline:
     """Carry out the first stages as a build does, skipping what is done."""
     pipeline = _planned(folder, source)
-    pipeline.begin()
-    for run in map(pipeline.stage_run, ("collect", "filter")):
-        for shard in pipeline.pending(run):
-            pipeline.work_on(run, shard)
-        pipeline.finish(run)
+    carry_out(pipeline, "collect", "filter")
     return pipeline
 
 
