@@ -10,6 +10,8 @@ from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.report.data import gather, last_changed
 from quit.report.examples import example
+from quit.report.quality import agreement_figures
+from quit.status.replies import reply_counts
 from quit.status.story import story
 from tests.release import small
 from tests.report import tiny
@@ -121,6 +123,20 @@ def altered(tmp_path_factory) -> Workspace:
 @pytest.fixture(scope="module")
 def of_altered(altered) -> dict:
     return gather(altered, tiny.settings(rows=2))
+
+
+def test_agreement_of_readers_and_of_labelers(altered, of_altered) -> None:
+    agreement = of_altered["agreement"]
+    # Of twelve passages one is right on 7, two on 3; both on 2, neither on 4.
+    assert agreement["all"]["right"] == [4, 6, 2]
+    assert agreement["all"]["correct"] == {"one": pytest.approx(7 / 12), "two": pytest.approx(3 / 12)}
+    [pair] = agreement["all"]["pairs"]
+    chance = 7 / 12 * 3 / 12 + 5 / 12 * 9 / 12
+    assert pair["kappa"] == pytest.approx((6 / 12 - chance) / (1 - chance))
+    assert agreement["labelers"] is None  # there is one
+    labelers = [{"name": name, "role": "labeler"} for name in ("two", "one")]
+    figures = agreement_figures(labelers, reply_counts(altered, ["two", "one"])[1])
+    assert figures["labelers"] == figures["all"] and figures["all"]["right"] == [4, 6, 2]
 
 
 def test_answers_without_hints_by_reader(of_altered) -> None:
