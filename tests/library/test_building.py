@@ -11,9 +11,8 @@ import pytest
 
 import quit
 from quit.engine.workspace import Workspace
-from quit.errors import SettingsError
 from quit.library import building, progress
-from tests.conftest import FEW, call_quit
+from tests.conftest import FEW
 
 pytestmark = pytest.mark.slow
 
@@ -51,19 +50,6 @@ def test_records_are_built_once_in_a_notebook_with_one_bar(
     assert "100%  done" not in notebook and again["labels"].equals(tables["labels"])
     assert [path.suffix for path in (tmp_path / "W" / "sources").iterdir()] == [".jsonl"]
     assert "prefect" not in capsys.readouterr().err.lower()
-
-
-def test_check_and_plan_say_what_their_commands_say(records, few_source: Path, tmp_path: Path) -> None:
-    ours, theirs = quit.check(records, models=False), call_quit("check", few_source, "--no-models", "--json")
-    counts = ("records", "questions", "hints", "skipped")
-    assert {name: ours[name] for name in counts} == {name: json.loads(theirs.stdout)[name] for name in counts}
-    costs = quit.plan(tmp_path / "W", records, str(FEW), {"collect.questions": 3})
-    printed = call_quit("plan", "-w", tmp_path / "W", "-s", few_source, "-p", FEW, "--questions", 3, "--json")
-    assert (costs.questions, costs.passages) == (3, json.loads(printed.stdout)["passages"])
-    assert not (tmp_path / "W").exists()
-    with pytest.raises(SettingsError, match="no setting 'judge.treshold'. Did you mean 'judge.threshold'"):
-        quit.build(tmp_path / "W", records, settings={"judge.treshold": 0.5})
-    assert not (tmp_path / "W").exists()
 
 
 def test_settings_keep_those_that_have_an_argument_of_their_own(few_built: Path, tmp_path: Path) -> None:
