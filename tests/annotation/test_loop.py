@@ -90,12 +90,7 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, re
     assert [row["lead_seconds"] for row in mine if row["kind"] == "annotation"] == [3.0]
     assert pulled["verdicts"] == sum(row["correct"] is not None for row in reviews) > 0
     assert {row["blind"] for row in mine} == {first in blind}
-    was_ticked = set() if first in blind else ticked[first]
-    assert all(row["suggested"] == (row["answer_key"] in was_ticked) for row in mine if row["kind"] == "answer")
     status = json.loads(quit_review("status", "-w", workspace, "--json"))
-    done_blind = sum(row["kind"] == "annotation" and row["question_id"] in blind for row in reviews)
-    counts = {kind["blind"]: kind["annotations"] for kind in status["kinds"]}
-    assert counts == {True: done_blind, False: pulled["versions"] - done_blind}
     assert [row["question_id"] for row in status["ask_back"]] == [second]
 
     report = json.loads(quit_review("apply", "-w", workspace, "--json"))

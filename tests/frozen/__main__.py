@@ -21,15 +21,9 @@ def main() -> int:
     """Compare the named parts (none: all). Exit with 1 where something differs and was not frozen."""
     parser = argparse.ArgumentParser(prog="python -m tests.frozen", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; all if none is named")
-    parser.add_argument(
-        "--freeze",
-        nargs="+",
-        default=[],
-        metavar="ENTRY",
-        help="freeze these entries anew: 'build: table labels', 'export *'",
-    )
+    freeze = "freeze these entries anew: 'build: table labels', 'export *'"
+    parser.add_argument("--freeze", nargs="+", default=[], metavar="ENTRY", help=freeze)
     parser.add_argument("--out", type=Path, help="folder to keep what is made, to compare it with another checkout's")
-    parser.add_argument("--all", action="store_true", help="print every difference, not the first of each entry")
     asked = parser.parse_args()
     if unknown := set(asked.parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
@@ -53,11 +47,10 @@ def _compare(part: str, folder: Path, asked: argparse.Namespace) -> bool:
     for entry in dict.fromkeys([*frozen, *now]):
         lines = [] if entry in named else list(differences(frozen.get(entry), now.get(entry), f"{part}: {entry}"))
         same = same and not lines
-        shown = lines if asked.all else lines[:SHOWN]
-        for line in shown:
+        for line in lines[:SHOWN]:
             print(line[:LENGTH])
-        if len(lines) > len(shown):
-            print(f"{part}: {entry}: {len(lines) - len(shown)} more (--all)")
+        if len(lines) > SHOWN:
+            print(f"{part}: {entry}: {len(lines) - SHOWN} more")
     if named:
         write(part, {**{entry: value for entry, value in frozen.items() if entry not in named},
                      **{entry: value for entry, value in now.items() if entry in named}})  # fmt: skip
