@@ -19,12 +19,9 @@ EXACT = "labels.partial=exact"
 @pytest.fixture(scope="session")
 def full(run_folder: Path) -> Path:
     """A workspace where every labeler was asked about every passage; the same for all workers: copy it to change it."""
-    from tests.conftest import first_of_all
+    from tests.conftest import once
 
-    with first_of_all(run_folder / "full") as empty:
-        if empty:
-            build(run_folder / "full" / "W")
-    return run_folder / "full" / "W"
+    return once(run_folder / "full", lambda folder: build(folder / "W")) / "W"
 
 
 def asked_of(workspace: Workspace, reader: str) -> set[tuple[str, str]]:
