@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from contextvars import copy_context
 from functools import cache
 from pathlib import Path
@@ -57,7 +57,7 @@ FEW = ROOT / "tests" / "few.toml"
 
 
 SLOWEST = (
-    ("tests/annotation/", "tests/flows/test_review.py", "tests/docs/test_notebook.py"),
+    ("tests/annotation/", "tests/docs/test_notebook.py"),
     ("tests/flows/test_language_models.py", "tests/systems/test_real_model.py"),
     ("tests/flows/test_serve.py",),
     ("tests/flows/test_runners.py",),
@@ -136,16 +136,15 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
 
 
-@contextmanager
-def first_of_all(folder: Path) -> Iterator[bool]:
-    """Lock a folder against the other workers and say whether it is still to be filled; it is full where the block ends
-    well."""
+def once(folder: Path, make: Callable[[Path], object]) -> Path:
+    """Have one worker fill a folder of this run, while the others wait, and return it."""
     folder.mkdir(exist_ok=True)
-    ready = folder / ".ready"
     with (folder / ".lock").open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
-        yield not ready.exists()
-        ready.touch()
+        if not (folder / ".ready").exists():
+            make(folder)
+            (folder / ".ready").touch()
+    return folder
 
 
 @pytest.fixture(autouse=True)
@@ -206,6 +205,13 @@ def call_quit(*arguments: object, stderr: TextIO | None = None, **variables: str
     return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
 
+def quit_prints(*arguments: object, **variables: str) -> str:
+    """Call a command that has to end well, and return what it prints."""
+    done = call_quit(*arguments, **variables)
+    assert done.returncode == 0, f"quit {' '.join(map(str, arguments))}: {done.stderr}"
+    return done.stdout
+
+
 def run_quit(*arguments: str, home: Path, timeout: float = 600) -> subprocess.CompletedProcess[str]:
     """Run the command line as a user does, in a process of its own."""
     environment = {**os.environ, "PREFECT_HOME": str(home), "NO_COLOR": "1", "COLUMNS": "200"}
@@ -262,25 +268,20 @@ def no_prefect_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 @pytest.fixture(scope="session")
 def small_source(run_folder: Path) -> Path:
     """The first eighteen questions of the starter collection and two broken lines."""
-    folder = run_folder / "source"
-    with first_of_all(folder) as empty:
-        if empty:
-            lines = STARTER.read_text(encoding="utf-8").splitlines()[:18]
-            broken = ['{"id": "broken"', json.dumps({"id": "no-answer", "question": "Who?", "hints": ["x"]})]
-            (folder / "small.jsonl").write_text("\n".join([*lines, *broken]) + "\n")
-    return folder / "small.jsonl"
+    lines = STARTER.read_text(encoding="utf-8").splitlines()[:18]
+    broken = ['{"id": "broken"', json.dumps({"id": "no-answer", "question": "Who?", "hints": ["x"]})]
+    text = "\n".join([*lines, *broken]) + "\n"
+    return (
+        once(run_folder / "source", lambda folder: (folder / "small.jsonl").write_text(text, "utf-8")) / "small.jsonl"
+    )
 
 
 @pytest.fixture(scope="session")
 def built(run_folder: Path, small_source: Path, prefect_home: Path) -> Path:
     """A workspace built from the small source with every model, one shard; the same for all workers: copy it to change
     it."""
-    folder = run_folder / "built"
-    with first_of_all(folder) as empty:
-        if empty:
-            done = call_quit("build", "-w", str(folder / "W"), "--source", f"jsonl:{small_source}", "--shards", "1")
-            assert done.returncode == 0, done.stderr
-    return folder / "W"
+    command = ("build", "--source", f"jsonl:{small_source}", "--shards", 1)
+    return once(run_folder / "built", lambda folder: quit_prints(*command, "-w", folder / "W")) / "W"
 
 
 @pytest.fixture
@@ -294,20 +295,12 @@ def workspace(built: Path, tmp_path: Path) -> Workspace:
 @pytest.fixture(scope="session")
 def few_source(run_folder: Path) -> Path:
     """Six questions of the starter collection, for builds that are about shards, processes and servers."""
-    folder = run_folder / "few"
-    with first_of_all(folder) as empty:
-        if empty:
-            lines = STARTER.read_text(encoding="utf-8").splitlines()[:6]
-            (folder / "few.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return folder / "few.jsonl"
+    text = "\n".join(STARTER.read_text(encoding="utf-8").splitlines()[:6]) + "\n"
+    return once(run_folder / "few", lambda folder: (folder / "few.jsonl").write_text(text, "utf-8")) / "few.jsonl"
 
 
 @pytest.fixture(scope="session")
 def few_built(run_folder: Path, few_source: Path, prefect_home: Path) -> Path:
     """A workspace built undisturbed from ``few_source`` with the profile ``FEW``, in three shards."""
-    folder = run_folder / "few-built"
-    with first_of_all(folder) as empty:
-        if empty:
-            done = call_quit("build", "-w", folder / "W", "-s", f"jsonl:{few_source}", "-p", FEW, "--shards", 3)
-            assert done.returncode == 0, done.stderr
-    return folder / "W"
+    command = ("build", "-s", f"jsonl:{few_source}", "-p", FEW, "--shards", 3)
+    return once(run_folder / "few-built", lambda folder: quit_prints(*command, "-w", folder / "W")) / "W"

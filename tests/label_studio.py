@@ -6,9 +6,9 @@ import hashlib
 import inspect
 import re
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -154,9 +154,9 @@ def wrong_answers(workspace: Workspace, question: str) -> dict[str, set[str]]:
 
 
 @pytest.fixture
-def quit_review(live: Live, monkeypatch: pytest.MonkeyPatch) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Call ``quit review ...``, with the owner's token in the environment."""
-    from tests.conftest import call_quit
+def quit_review(live: Live, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """Call ``quit review ...``, with the owner's token in the environment, and return what it prints."""
+    from tests.conftest import quit_prints
 
     monkeypatch.setenv("LABEL_STUDIO_API_KEY", live.account.token)
-    return lambda *arguments: call_quit("review", *arguments)
+    return partial(quit_prints, "review")

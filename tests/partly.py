@@ -19,12 +19,9 @@ EXACT = "labels.partial=exact"
 @pytest.fixture(scope="session")
 def full(run_folder: Path) -> Path:
     """A workspace where every labeler was asked about every passage; the same for all workers: copy it to change it."""
-    from tests.conftest import first_of_all
+    from tests.conftest import once
 
-    with first_of_all(run_folder / "full") as empty:
-        if empty:
-            build(run_folder / "full" / "W")
-    return run_folder / "full" / "W"
+    return once(run_folder / "full", lambda folder: build(folder / "W")) / "W"
 
 
 def asked_of(workspace: Workspace, reader: str) -> set[tuple[str, str]]:
@@ -49,14 +46,19 @@ def planned(folder: Path, *overrides: str, models: Models | None = None) -> Pipe
     return Pipeline(workspace, settings, sources, requested=requested, models=models)
 
 
-def build(folder: Path, *overrides: str) -> tuple[Pipeline, set[str]]:
-    """Carry a build out; return it and the stage runs that had to run."""
-    pipeline = planned(folder, *overrides)
+def carry_out(pipeline: Pipeline, *stages: str) -> set[str]:
+    """Carry out what is pending of a build, of the named stages or of all; return the stage runs that had to run."""
     pipeline.begin()
     ran = set()
-    for run in pipeline.runs:
+    for run in pipeline.runs if not stages else map(pipeline.stage_run, stages):
         for shard in pipeline.pending(run):
             pipeline.work_on(run, shard)
             ran.add(run.key)
         pipeline.finish(run)
-    return pipeline, ran
+    return ran
+
+
+def build(folder: Path, *overrides: str) -> tuple[Pipeline, set[str]]:
+    """Carry a build out; return it and the stage runs that had to run."""
+    pipeline = planned(folder, *overrides)
+    return pipeline, carry_out(pipeline)

@@ -11,7 +11,7 @@ from quit.engine.workspace import Workspace
 from quit.library.checking import examine
 from quit.settings import load
 from quit.sources import parse_source
-from tests.conftest import call_quit
+from tests.conftest import call_quit, quit_prints
 from tests.rows import write_lines
 
 pytestmark = pytest.mark.slow
@@ -87,8 +87,7 @@ def test_help_is_instant_and_telemetry_is_off() -> None:
 
 def test_fine_tuning_choices_reach_the_export(built: Path, tmp_path: Path) -> None:
     choices = ("--positives", "2", "--negatives", "3", "--negative-kind", "hard", "--seed", "mine")
-    done = call_quit("export", "-w", built, "-f", "tevatron", "--out", tmp_path / "o", *choices)
-    assert done.returncode == 0, done.stderr
+    quit_prints("export", "-w", built, "-f", "tevatron", "--out", tmp_path / "o", *choices)
     facts = json.loads((tmp_path / "o" / "tevatron" / "manifest.json").read_text(encoding="utf-8"))["facts"]
     expected = {"positives": 2, "negatives": 3, "kind": "hard", "miner": "bm25", "seed": "mine"}
     assert {name: facts["fine_tuning"][name] for name in expected} == expected

@@ -1,6 +1,8 @@
-"""The whole loop on a real server: push, two people annotate, pull, apply; every label is checked."""
+"""The whole loop on a real server: push, two people annotate, pull, apply; every label is checked, and the difference
+between the releases before and after it is what the people did."""
 
 import json
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -8,8 +10,13 @@ import pytest
 
 from annotation.client import Server
 from annotation.tasks import NONE
+from quit.dataset.release_tables import export_tables_of_release
+from quit.dataset.workspace import export_tables_of
+from quit.engine.planning import held_last_build
 from quit.engine.workspace import Workspace
 from quit.text.normalize import normalize_answer
+from tests.comparing import files_of
+from tests.conftest import call_quit, quit_prints
 from tests.label_studio import annotate, page_result, wrong_answers
 
 pytestmark = pytest.mark.slow
@@ -28,15 +35,14 @@ def _annotate(server: Server, task: Any, accepted: Iterable[str], **more: list[s
 
 def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, review_settings, quit_review) -> None:
     workspace, settings = review_workspace, review_settings
-    assert "Nothing has been pushed yet" in quit_review("status", "-w", str(workspace)).stdout
-    ended = quit_review("push", "-w", str(workspace), "--url", live.account.url, "--set", "review.overlap=2", "--set",
-                        "review.blind=0.5", "--json")  # fmt: skip
-    assert ended.returncode == 0, ended.stderr
-    pushed = json.loads(ended.stdout)
+    quit_prints("release", "create", "-w", workspace, "--name", "v1")
+    assert "Nothing has been pushed yet" in quit_review("status", "-w", workspace)
+    url, chosen = ("--url", live.account.url), ("--set", "review.overlap=2", "--set", "review.blind=0.5")
+    pushed = json.loads(quit_review("push", "-w", workspace, *url, *chosen, "--json"))
     opened = Workspace.open(workspace)
     reviewed = {row["question_id"] for row in opened.read("splits").to_pylist() if row["split"] != "train"}
     assert pushed["new"] == len(reviewed) >= 8 and pushed["created"]
-    progress = quit_review("status", "-w", str(workspace)).stdout
+    progress = quit_review("status", "-w", workspace)
     assert f"0 of {len(reviewed)} tasks done, {len(reviewed)} open" in progress
     server = live.client(settings)
     project = pushed["project"]
@@ -72,9 +78,7 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, re
     for question in order[4 : len(order) // 2]:
         _annotate(ben, by_question[question], ticked[question])
 
-    ended = quit_review("pull", "-w", str(workspace), "--url", live.account.url, "--json")
-    assert ended.returncode == 0, ended.stderr
-    pulled = json.loads(ended.stdout)
+    pulled = json.loads(quit_review("pull", "-w", workspace, *url, "--json"))
     assert pulled["versions"] == 3 + len(order) // 2 and pulled["ask_back"] == 1
     [question] = pulled["problems"]
     assert question.startswith(f"Ask ada@example.org about {second}: the gold answer") and "?task=" in question
@@ -86,20 +90,13 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, re
     assert [row["lead_seconds"] for row in mine if row["kind"] == "annotation"] == [3.0]
     assert pulled["verdicts"] == sum(row["correct"] is not None for row in reviews) > 0
     assert {row["blind"] for row in mine} == {first in blind}
-    was_ticked = set() if first in blind else ticked[first]
-    assert all(row["suggested"] == (row["answer_key"] in was_ticked) for row in mine if row["kind"] == "answer")
-    status = json.loads(quit_review("status", "-w", str(workspace), "--json").stdout)
-    done_blind = sum(row["kind"] == "annotation" and row["question_id"] in blind for row in reviews)
-    counts = {kind["blind"]: kind["annotations"] for kind in status["kinds"]}
-    assert counts == {True: done_blind, False: pulled["versions"] - done_blind}
+    status = json.loads(quit_review("status", "-w", workspace, "--json"))
     assert [row["question_id"] for row in status["ask_back"]] == [second]
 
-    ended = quit_review("apply", "-w", str(workspace), "--json")
-    assert ended.returncode == 0, ended.stderr
-    report = json.loads(ended.stdout)
+    report = json.loads(quit_review("apply", "-w", workspace, "--json"))
     # The second is a tie wherever the judge accepts more than the gold answers, and so is Ada's flag: the judge stands,
     # the queue has them.
-    queue = json.loads(quit_review("status", "--disagreements", "-w", str(workspace), "--json").stdout)
+    queue = json.loads(quit_review("status", "--disagreements", "-w", workspace, "--json"))
     ties = {(second, key) for key in ticked[second] - gold[second]}
     assert {(row["question_id"], row["key"]) for row in queue} == ties | {(third, "ambiguous")}
     assert report["open"] == len(queue)
@@ -117,3 +114,21 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, re
     assert changes and all(row["question_id"] == first and set(row["reviews"]) == ids for row in changes)
     added = {row["answer"] for row in opened.read("changes").to_pylist() if row["change"] == "answer_added"}
     assert "A <b>quite</b> new name" in added
+
+    told = quit_review("run", "-w", workspace, *url)  # nothing is new
+    assert f"of {pulled['versions'] - 3} questions by 2 people" in told
+    assert re.search(r"ben@example.org +\d+\b", told)
+    refused = call_quit("release", "create", "-w", workspace, "--name", "v1")
+    assert refused.returncode == 3 and "with other content" in refused.stderr
+    quit_prints("release", "create", "-w", workspace, "--name", "v2")
+    releases = [workspace / "releases" / name for name in ("v1", "v2")]
+    assert all(b"@example.org" not in data for data in files_of(releases[1]).values())
+    told_of_people = [export_tables_of_release(path).provenance.get("verification") for path in releases]
+    with held_last_build(workspace) as pipeline:
+        assert export_tables_of(opened, pipeline).provenance["verification"] == told_of_people[1]
+    assert told_of_people[0] is None and told_of_people[1]["annotations"] == pulled["versions"]
+    difference = json.loads(quit_prints("release", "diff", *releases, "--json"))
+    assert [(row["question_id"], row["up"]) for row in difference["labels"]] == [(first, len(changed))]
+    assert [row["question_id"] for row in difference["removed"]] == [fourth]
+    assert added <= {row["answer"] for row in difference["answers_added"]}
+    assert not (difference["added"] or difference["moved"])

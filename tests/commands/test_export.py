@@ -83,27 +83,3 @@ def test_a_card_of_a_file_goes_before_that_of_the_release(call, tmp_path) -> Non
     assert refused.code == 4 and "an export of this release with another card or other options" in refused.err
     done = call(*command, "--card", "card.toml", "--overwrite")
     assert done.code == 0 and "# Given\n" in Path("E/huggingface/README.md").read_text()
-
-
-def test_publishing_replaces_an_export_of_the_same_release_only(call, release, tmp_path) -> None:
-    other = small.freeze(tmp_path / "v2", small.rows(), "v2").path
-    publish = ("-f", "huggingface", "--out", "E", "--push", "org/rivers", "--dry-run")
-    assert call("export", "--release", release, "-f", "huggingface", "--out", "E").code == 0
-    done = call("export", "--release", release, *publish)
-    assert done.code == 0 and 'load_dataset("org/rivers"' in Path("E/huggingface/README.md").read_text()
-    refused = call("export", "--release", other, *publish)
-    assert refused.code == 4 and "already holds an export of release" in refused.err
-
-
-def test_what_annotators_did_is_beside_the_content(tmp_path) -> None:
-    """... and the card has it; the fingerprint does not move."""
-    from quit.dataset.release_tables import export_tables_of_release
-
-    reviews = {"reviews": 1, "annotators": ["a"], "settled": 1, "open": 0}
-    rows = small.rows()
-    plain = small.freeze(tmp_path / "plain", rows, reviews=reviews)
-    beside = small.freeze(tmp_path / "beside", rows, beside={"verification": {"annotators": 1}}, reviews=reviews)
-    assert plain.content_id == beside.content_id
-    tables = [export_tables_of_release(release.path) for release in (plain, beside)]
-    assert [one.provenance.get("verification") for one in tables] == [None, {"annotators": 1}]
-    assert tables[0].fingerprint == tables[1].fingerprint

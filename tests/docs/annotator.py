@@ -1,7 +1,5 @@
-"""What a person does in Label Studio during the tutorial, done through the server's interface: ``python -m
-tests.docs.annotator workspace``."""
+"""What a person does in Label Studio during the tutorial, done through the server's interface."""
 
-import sys
 from pathlib import Path
 
 from annotation.client import connect
@@ -13,22 +11,15 @@ from tests.label_studio import annotate, page_result
 ALSO_RIGHT = {("jsonl-istanbul", "constantinople")}
 
 
-def verify_all(workspace: Path) -> int:
-    """Submit every task of the workspace's local server as the judge has it, with ``ALSO_RIGHT`` ticked; return how
-    many."""
+def verify_all(workspace: Path) -> None:
+    """Submit every task of the workspace's local server as the judge has it, with ``ALSO_RIGHT`` ticked."""
     opened = Workspace.open(workspace)
     right = {(row["question_id"], row["answer_key"]) for row in opened.read("verdicts").to_pylist() if row["correct"]}
     for row in opened.read("questions").to_pylist():
         right |= {(row["question_id"], normalize_answer(answer)) for answer in row["answers"]}
     server = connect(opened.path, Settings().review)
     [project] = server.ask(lambda studio: list(studio.projects.list()))
-    tasks = list(server.tasks(project.id, ["id", "meta", "data"]))
-    for task in tasks:
+    for task in list(server.tasks(project.id, ["id", "meta", "data"])):
         question = task.meta["key"]
         keys = [row["key"] for row in task.data["answers"] if (question, row["key"]) in right | ALSO_RIGHT]
         annotate(server, task.id, page_result(question, *keys, shown=task.meta["version"]))
-    return len(tasks)
-
-
-if __name__ == "__main__":
-    print(verify_all(Path(sys.argv[1])))

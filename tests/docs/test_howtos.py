@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from quit.engine.workspace import Workspace
-from tests.conftest import ROOT, call_quit
+from tests.conftest import ROOT, call_quit, quit_prints
 from tests.docs.pages import blocks
 from tests.servers.rude import Fault, RudeServer
 
@@ -33,8 +33,7 @@ def workspace(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     copy = tmp_path_factory.mktemp("shown") / "W"
     shutil.copytree(built, copy)
     for name in ("v1", "v2"):
-        done = call_quit("release", "create", "-w", str(copy), "--name", name)
-        assert done.returncode == 0, done.stderr
+        quit_prints("release", "create", "-w", str(copy), "--name", name)
     published = ("-f", "release-json", "--paper-keys", "--out", str(copy.parent), "-q")
     assert call_quit("export", "--release", str(copy / "releases" / "v1"), *published).returncode == 0
     return copy
@@ -78,8 +77,7 @@ def test_the_readmes_record_gets_label_2(tmp_path: Path, prefect_home: Path) -> 
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     [record] = [block.text for block in blocks(ROOT / "README.md") if block.kind == "json"]
     (tmp_path / "mine.jsonl").write_text(record, encoding="utf-8")
-    done = call_quit("build", "-w", str(tmp_path / "mine"), "--source", str(tmp_path / "mine.jsonl"))
-    assert done.returncode == 0, done.stderr
+    quit_prints("build", "-w", str(tmp_path / "mine"), "--source", str(tmp_path / "mine.jsonl"))
     labels = Workspace.open(tmp_path / "mine").read("labels")["label"].to_pylist()
     assert f"{labels.count(2)} of its {len(labels)} passages get label 2" in page
 

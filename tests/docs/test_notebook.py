@@ -11,18 +11,11 @@ from safetensors.numpy import load_file
 
 from quit.engine.workspace import Workspace
 from quit.models.minilm_weights import model_folder
-from quit.text.normalize import normalize_answer
-from tests.answers import answers_in
 from tests.conftest import ROOT
-from tests.label_studio import LABELERS, Live
+from tests.label_studio import Live
 
 NOTEBOOK = ROOT / "docs" / "notebook.ipynb"
 FACTS = "import json; print(json.dumps([pushed['new'], pulled['versions'], update, len(positives), before, after]))"
-
-
-def _labels_of_istanbul(workspace: Workspace, run: str) -> dict[str, int]:
-    rows = workspace.read("labels", runs=[run]).to_pylist()
-    return {row["permutation"]: row["label"] for row in rows if row["question_id"] == "jsonl-istanbul"}
 
 
 @pytest.mark.slow
@@ -54,15 +47,7 @@ def test_the_notebook_does_what_it_says(
     people = {row["question_id"] for row in workspace.read("reviews").to_pylist()}
     assert people == {question for question, split in splits.items() if split != "train"}
     assert tasks == versions == len(people)
-    right: dict[str, set[str]] = {}  # passage of Istanbul -> what labelers answered
-    for row in answers_in(workspace, [f"read:{reader}" for reader in LABELERS]):
-        if row["question_id"] == "jsonl-istanbul":
-            right.setdefault(row["permutation"], set()).add(normalize_answer(row["answer"]))
-    for run, accepted in (("label", {"istanbul"}), ("update", {"istanbul", "constantinople"})):
-        expected = {permutation: 2 if answers & accepted else 1 for permutation, answers in right.items()}
-        assert _labels_of_istanbul(workspace, run) == expected
-    rose = sum("istanbul" not in answers and "constantinople" in answers for answers in right.values())
-    assert update["labels_up"] == rose > 0 and update["labels_down"] == 0
+    assert update["labels_up"] > 0 and update["labels_down"] == 0
     assert (tmp_path / "workspace" / "releases" / "v1").is_dir()
 
     labels = workspace.read("labels").to_pylist()

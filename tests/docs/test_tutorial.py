@@ -39,15 +39,6 @@ def test_what_is_printed_is_compared_with_what_is_shown(shown: str, printed: str
     assert missing(shown, printed) == line
 
 
-def test_a_note_belongs_to_a_block(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("<!-- not run -->\n```sh\na\n```\n\n<!-- annotate workspace -->\n", encoding="utf-8")
-    assert blocks(page) == [Block("sh", "a\n", "not run", 2), Block("comment", "annotate workspace", "", 6)]
-    page.write_text("<!-- not run -->\nwords\n```sh\na\n```\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="above no block"):
-        blocks(page)
-
-
 class Reader:
     """Somebody who types what the page says; ``printed`` is what came since the last block of output."""
 

@@ -15,6 +15,7 @@ from quit.review.store import ReviewStore
 from quit.settings import load
 from quit.sources import parse_source
 from tests.conftest import STARTER, Notes
+from tests.partly import carry_out
 from tests.release import small
 from tests.stages.labelling.test_verdicts import said
 
@@ -74,11 +75,7 @@ def _collected(folder: Path, *sources: Path, **how: bool) -> tuple[list[str], li
     heard: list[str] = []
     texts = [f"jsonl:{path}" for path in sources]
     with listening(Notes(heard.append)), held_build(folder / "W", texts, "embedded", [], **how) as build:
-        build.begin()
-        run = build.stage_run("collect")
-        for shard in build.pending(run):
-            build.work_on(run, shard)
-        build.finish(run)
+        carry_out(build, "collect")
     return heard, [text.rpartition("/")[2] for text in build.workspace.build["sources"]]
 
 

@@ -15,7 +15,6 @@ from quit.export.card_facts import code
 from quit.export.huggingface import CONFIGS
 from quit.settings import load_card
 from quit.settings.card import Card
-from tests.export.conftest import SPLITS, truth_of
 from tests.rows import changed
 
 ABOUT = load_card(Path(__file__).with_name("card.toml"))
@@ -90,20 +89,6 @@ def test_licences_of_the_publisher_and_of_sources(tables, tmp_path, facts, card,
     header, text = written(tables, tmp_path, {"card": card}, **facts)
     assert header["license"] == licence and words in text
     assert header.get("license_name") == ("our-terms-1.0" if licence == "other" else None)
-
-
-def test_labels_by_split_and_what_they_allow(tables, plain):
-    truth = truth_of(tables)
-    rows = {row[0]: row[1:] for row in table_below(plain[1], "Before you compare figures")}
-    assert list(rows) == [*SPLITS, "all"]
-    for split in SPLITS:
-        ids = {one for one, of in truth.split.items() if of == split}
-        labels = [label for name, label in truth.labels.items() if truth.owner[name] in ids]
-        answerable = {owner for name, owner in truth.owner.items() if truth.labels[name] == 2} & ids
-        questions, without, bound, passages, partially, fully = rows[split]
-        assert (int(questions), int(without)) == (len(ids), len(ids - answerable))
-        assert bound == f"{len(answerable) / len(ids):.1%}" and int(passages) == len(labels)
-        assert (int(partially), int(fully.split()[0])) == (labels.count(1), labels.count(2))
 
 
 def test_texts_of_sources_are_escaped(tables, tmp_path):

@@ -1,11 +1,7 @@
-import json
-from dataclasses import replace
-
 import pytest
 
 from quit.export import export, paper_index
 from tests.comparing import files_of
-from tests.export.conftest import READERS
 from tests.export.plain_index import plain_index
 
 NAMES = [f"{split}/{name}.jsonl" for split in ("train", "dev", "test") for name in ("index", "retriever")]
@@ -20,12 +16,3 @@ def test_the_seven_files_have_the_bytes_that_the_papers_scripts_write(tables, tm
     ours, theirs = files_of(tmp_path / "paper-index"), files_of(tmp_path / "plain")
     assert theirs.keys() == {*NAMES} and all(theirs.values())
     assert {name: ours[name] for name in theirs} == theirs
-
-
-@pytest.mark.parametrize("readers", [READERS, READERS[:3]], ids=["of both roles", "labelers alone"])
-def test_evaluation_readers_go_by_their_own_names_unless_the_papers_are_asked_for(tables, tmp_path, readers) -> None:
-    (manifest,) = export(replace(tables, readers=readers), ["paper-index"], tmp_path)
-    record = json.loads((tmp_path / "paper-index" / "dev" / "retriever.jsonl").read_text().splitlines()[0])
-    names = [info.name for info in readers if info.role == "reader"]
-    assert list(record["contexts"][7]["rag_answers"]) == names and record["contexts"][7]["label"] in (1, 2)
-    assert [(info["key"], info["kind"]) for info in manifest.facts["readers"]] == [(name, "embedded") for name in names]

@@ -9,7 +9,7 @@ import pytest
 from quit.engine.workspace import Workspace
 from quit.models.generation import GenerationCache
 from tests.comparing import bytes_of
-from tests.conftest import call_quit
+from tests.conftest import call_quit, quit_prints
 from tests.servers.builds import STARTER, kill_when, start_build, write_profile
 from tests.servers.vllm import VllmServer
 
@@ -72,8 +72,7 @@ def interrupted(
 def _build(workspace: Path, profile: Path, source: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Build in this process, with a generation cache of that folder."""
     monkeypatch.setenv("QUIT_CACHE", str(cache))
-    done = call_quit("build", "-w", str(workspace), "-p", str(profile), "-s", f"jsonl:{source}")
-    assert done.returncode == 0, done.stderr
+    quit_prints("build", "-w", str(workspace), "-p", str(profile), "-s", f"jsonl:{source}")
 
 
 def test_every_passage_is_answered_exactly_once_and_nothing_is_paid_for_twice(interrupted) -> None:

@@ -17,7 +17,7 @@ from quit.review.store import ReviewStore
 from quit.text.normalize import normalize_answer
 from tests.answers import answers_in
 from tests.comparing import files_of
-from tests.conftest import call_quit
+from tests.conftest import call_quit, quit_prints
 from tests.partly import EXACT, LABELERS, asked_of, build
 from tests.stages.labelling.test_verdicts import said
 
@@ -33,7 +33,7 @@ def exact(full: Path, tmp_path_factory: pytest.TempPathFactory, prefect_home: Pa
 
 @pytest.mark.parametrize("format", ["release-json", "paper-index"])
 def test_formats_of_all_answers_say_how_to_have_them(exact: Path, tmp_path: Path, format: str) -> None:
-    done = call_quit("export", "-w", str(exact), "-f", format, "--out", str(tmp_path / "x"))
+    done = call_quit("export", "-w", exact, "-f", format, "--out", tmp_path / "x")
     assert done.returncode != 0 and done.stderr.count("\n") == 1 and not (tmp_path / "x" / format).exists()
     assert done.stderr.strip().endswith(f"quit build -w {exact} --set collect.questions=18 --set labels.partial=off")
 
@@ -44,8 +44,7 @@ def test_filling_in_gives_the_bytes_of_a_full_run(exact: Path, full: Path, tmp_p
     done = call_quit(*command[1:])
     assert command[0] == "quit" and done.returncode == 0, done.stderr
     for place, name in ((folder, "ours"), (full, "theirs")):
-        done = call_quit("export", "-w", str(place), "-f", "release-json,huggingface", "--out", str(tmp_path / name))
-        assert done.returncode == 0, done.stderr
+        quit_prints("export", "-w", place, "-f", "release-json,huggingface", "--out", tmp_path / name)
     assert files_of(tmp_path / "ours") == files_of(tmp_path / "theirs")
 
 
@@ -53,16 +52,12 @@ def test_a_release_and_its_dataset_say_what_was_asked(exact: Path, full: Path, t
     """... and relevance formats, which hold labels alone, are those of a full build."""
     folder = shutil.copytree(exact, tmp_path / "W")
     waived = ("--waive", "human-coverage=a test", "--waive", "unjudged-answer=a test")
-    done = call_quit("release", "create", "-w", str(folder), "--name", "v1", "--out", str(tmp_path / "v1"), *waived)
-    assert done.returncode == 0, done.stderr
+    quit_prints("release", "create", "-w", folder, "--name", "v1", "--out", tmp_path / "v1", *waived)
     gates = {row["gate"]: row["state"] for row in json.loads((tmp_path / "v1" / "release.json").read_text())["gates"]}
     assert gates["label-mismatch"] == gates["missing-passage"] == gates["predicted-label"] == "passed"
-    refused = call_quit("export", "--release", str(tmp_path / "v1"), "-f", "release-json", "--out", str(tmp_path / "x"))
+    refused = call_quit("export", "--release", tmp_path / "v1", "-f", "release-json", "--out", tmp_path / "x")
     assert refused.returncode != 0 and "labels.partial=off" in refused.stderr
-    done = call_quit(
-        "export", "--release", str(tmp_path / "v1"), "-f", "huggingface,trec", "--out", str(tmp_path / "x")
-    )
-    assert done.returncode == 0, done.stderr
+    quit_prints("export", "--release", tmp_path / "v1", "-f", "huggingface,trec", "--out", tmp_path / "x")
     parts = sorted((tmp_path / "x" / "huggingface" / "answers").glob("*.parquet"))
     answers = pa.concat_tables(pq.read_table(path) for path in parts)
     stored = Workspace.open(folder).read("answers")
@@ -71,8 +66,7 @@ def test_a_release_and_its_dataset_say_what_was_asked(exact: Path, full: Path, t
     for row in answers.to_pylist():
         assert (row["answer"] is not None) is row["asked"] and (row["correct"] is not None) is row["asked"]
     assert "only about passages from which no earlier one answers" in (tmp_path / "x/huggingface/README.md").read_text()
-    done = call_quit("export", "-w", str(full), "-f", "trec", "--out", str(tmp_path / "y"))
-    assert done.returncode == 0, done.stderr
+    quit_prints("export", "-w", full, "-f", "trec", "--out", tmp_path / "y")
     ours, theirs = (
         {name: data for name, data in files_of(tmp_path / place / "trec").items() if name != "manifest.json"}
         for place in ("x", "y")
@@ -116,9 +110,8 @@ def test_a_rejected_answer_is_asked_of_the_labelers_that_were_skipped(exact: Pat
             updated.work_on(run, updated.pending(run)[0])
             updated.finish(run)
             stop_early = False
-        done = call_quit("review", "apply", "-w", str(workspace.path), "--json")
-        assert done.returncode == 0, done.stderr
-        lowered.append(json.loads(done.stdout)["labels_down"])
+        printed = quit_prints("review", "apply", "-w", workspace.path, "--json")
+        lowered.append(json.loads(printed)["labels_down"])
     given = {
         (row["question_id"], row["permutation"])
         for row in answers_in(ours, [f"read:{LABELERS[0]}"])
@@ -131,8 +124,7 @@ def test_a_rejected_answer_is_asked_of_the_labelers_that_were_skipped(exact: Pat
     assert ours.read("labels")["label"].equals(theirs.read("labels")["label"])
     assert ours.read("splits").equals(theirs.read("splits"))
     assert lowered[0] > 0 and last_build(ours).up_to_date
-    done = call_quit("review", "apply", "-w", str(ours.path), "--withdraw")
-    assert done.returncode == 0, done.stderr
+    quit_prints("review", "apply", "-w", ours.path, "--withdraw")
     assert ours.state == state and {name: asked_of(ours, name) for name in LABELERS} == before
 
 
@@ -149,10 +141,9 @@ def test_predicted_labels_are_no_asked_ones(estimated: Path, tmp_path: Path) -> 
     selection = {(row["question_id"], row["permutation"]): row for row in workspace.read("selection").to_pylist()}
     predicted = {passage for passage, row in selection.items() if row["reason"] is None}
     assert predicted and {passage for passage in selection} - predicted == asked_of(workspace, LABELERS[0])
-    refused = call_quit("export", "-w", str(estimated), "-f", "trec", "--out", str(tmp_path / "x"))
+    refused = call_quit("export", "-w", estimated, "-f", "trec", "--out", tmp_path / "x")
     assert refused.returncode != 0 and "some labels are predicted" in refused.stderr and "partial=off" in refused.stderr
-    done = call_quit("export", "-w", str(estimated), "-f", "huggingface", "--out", str(tmp_path / "x"))
-    assert done.returncode == 0, done.stderr
+    quit_prints("export", "-w", estimated, "-f", "huggingface", "--out", tmp_path / "x")
     labels = {(row["question_id"], row["permutation"]): row for row in workspace.read("labels").to_pylist()}
     for path in (tmp_path / "x" / "huggingface" / "passages").glob("*.parquet"):
         for row in pq.read_table(path).to_pylist():
@@ -165,7 +156,7 @@ def test_predicted_labels_are_no_asked_ones(estimated: Path, tmp_path: Path) -> 
     look = workspace.read("selection_rounds").to_pylist()[-1]
     bounds = f"at most {look['missed_bound']:.2%} have a missed label 2 and at most {look['false_bound']:.2%} a false"
     assert bounds in (tmp_path / "x" / "huggingface" / "README.md").read_text()
-    status = json.loads(call_quit("status", "-w", str(estimated), "--json").stdout)["asked"]
+    status = json.loads(call_quit("status", "-w", estimated, "--json").stdout)["asked"]
     assert status["looks"][-1] == look
     counts = {row["split"]: row["predicted"] for row in status["labels"]}
     assert counts["all"] == len(predicted) and counts["dev"] == 0
@@ -173,30 +164,25 @@ def test_predicted_labels_are_no_asked_ones(estimated: Path, tmp_path: Path) -> 
     for split, warned in (("dev", False), ("test", True)):
         question = next(row["question_id"] for row in workspace.read("splits").to_pylist() if row["split"] == split)
         run.write_text(f"{question} Q0 {question}_0_0 1 1.0 mine\n")
-        done = call_quit("evaluate", "run", str(run), "-w", str(estimated), "--split", split)
+        done = call_quit("evaluate", "run", run, "-w", estimated, "--split", split)
         assert done.returncode == 0, done.stderr
         assert (f"{counts[split]:,} of" in done.stderr and "are predicted" in done.stderr) is warned
 
 
 def test_a_release_of_predicted_labels_needs_a_reason(estimated: Path, tmp_path: Path) -> None:
-    create = ("release", "create", "-w", str(estimated), "--name", "v1", "--out", str(tmp_path / "v1"))
+    create = ("release", "create", "-w", estimated, "--name", "v1", "--out", tmp_path / "v1")
     waived = ("--waive", "human-coverage=a test", "--waive", "unjudged-answer=a test")
     refused = call_quit(*create, *waived)
     assert refused.returncode != 0 and "predicted-label" in refused.stderr and "in dev" not in refused.stderr
-    done = call_quit(*create, *waived, "--waive", "predicted-label=a cheap draft")
-    assert done.returncode == 0, done.stderr
-    verified = call_quit("release", "verify", str(tmp_path / "v1"))
+    quit_prints(*create, *waived, "--waive", "predicted-label=a cheap draft")
+    verified = call_quit("release", "verify", tmp_path / "v1")
     assert verified.returncode == 0, verified.stderr
     gates = {row["gate"]: row["state"] for row in json.loads((tmp_path / "v1" / "release.json").read_text())["gates"]}
     assert gates["label-mismatch"] == gates["schema"] == "passed" and gates["predicted-label"] == "waived"
-    for place in (("--release", str(tmp_path / "v1")), ("-w", str(estimated))):
-        done = call_quit("export", *place, "-f", "huggingface", "--out", str(tmp_path / place[0]))
-        assert done.returncode == 0, done.stderr
+    for place in (("--release", tmp_path / "v1"), ("-w", estimated)):
+        quit_prints("export", *place, "-f", "huggingface", "--out", tmp_path / place[0])
     ours, theirs = (files_of(tmp_path / place / "huggingface") for place in ("--release", "-w"))
     assert {name for name in ours if ours[name] != theirs[name]} <= {
         *("README.md", "settings.json", "manifest.json", "croissant.json")
     }
-    done = call_quit(
-        "show", "-w", str(tmp_path / "v1"), Workspace.open(estimated).read("splits")["question_id"][0].as_py()
-    )
-    assert done.returncode == 0, done.stderr
+    quit_prints("show", "-w", tmp_path / "v1", Workspace.open(estimated).read("splits")["question_id"][0].as_py())

@@ -16,7 +16,7 @@ from quit import contracts
 from quit.errors import MissingDependency, ServerError
 from quit.settings import RunSettings
 from tests.comparing import bytes_of, tables_of
-from tests.conftest import FEW, call_quit, run_quit
+from tests.conftest import FEW, call_quit, quit_prints, run_quit
 from tests.processes import started, until
 from tests.servers import rude
 from tests.servers.builds import write_profile
@@ -119,23 +119,6 @@ def test_an_unreachable_cluster_is_one_clear_line(scheme: str, mute: bool) -> No
     assert ("(asked for 1 s)" if mute else "no connection within 1 s") in str(raised.value)
 
 
-def test_no_ray_on_this_machine_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What Ray finds of clusters on this machine is taken away: other tests, and other people, run some."""
-    from ray import _private
-
-    from flows.runners import ShardRunner
-
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    _private.services.find_gcs_addresses.cache_clear()
-    monkeypatch.setattr(_private.services, "_find_address_from_flag", lambda flag: set())
-    monkeypatch.setattr(_private.services, "find_bootstrap_address", lambda folder: None)
-    with (
-        ShardRunner("ray:auto", RunSettings(runner="ray:auto"), 2) as runner,
-        pytest.raises(ServerError, match="ray:auto.*running"),
-    ):
-        runner.submit(None, {})
-
-
 def test_too_little_memory_is_no_wrong_installation() -> None:
     from flows.runners import ShardRunner
 
@@ -154,25 +137,6 @@ def test_a_missing_client_is_named_with_the_command(monkeypatch: pytest.MonkeyPa
         pytest.raises(MissingDependency, match=r"-e .\.\[ray\]"),
     ):
         runner.submit(None, {})
-
-
-def test_a_scheduled_run_takes_its_runner_from_its_parameters(few_built, few_source, tmp_path, prefect_home) -> None:
-    """The flow itself, with a server, as a deployment calls it."""
-    from prefect.client.orchestration import get_client
-    from prefect.client.schemas.filters import ArtifactFilter, FlowRunFilter
-
-    from flows.build import build
-
-    overrides = [f"run.shards={SHARDS}", "run.runner=processes"]
-    state = build(str(tmp_path / "W"), [f"jsonl:{few_source}"], str(FEW), overrides, return_state=True)
-    assert state.type == "COMPLETED" and "| label 2 |" in state.result()
-    mine = {"any_": [state.state_details.flow_run_id]}
-    with get_client(sync_client=True) as client:
-        names = [run.name for run in client.read_task_runs(flow_run_filter=FlowRunFilter(id=mine))]
-        keys = {one.key for one in client.read_artifacts(artifact_filter=ArtifactFilter(flow_run_id=mine))}
-    assert len(names) == len({*names}) and {"quit-build", "quit-build-summary"} <= keys
-    assert {"collect-0", "filter-0", f"label-{SHARDS - 1}"} <= {*names}, "workers report to the build's server"
-    assert bytes_of(tmp_path / "W") == bytes_of(few_built)
 
 
 def _reply(payload: dict[str, Any]) -> str:
@@ -198,8 +162,7 @@ def test_processes_together_keep_a_servers_limit_pay_once_and_report_what_they_a
                 more="[convergence]\nhints = 3\n[probe]\nrepetitions = 1",
             )
             arguments = _arguments(tmp_path / runner, few_source, runner)
-            done = call_quit(*arguments, "-p", str(profile), "--set", "run.workers=2")
-            assert done.returncode == 0, done.stderr
+            quit_prints(*arguments, "-p", str(profile), "--set", "run.workers=2")
             asked = Counter(json.dumps(request.payload, sort_keys=True) for request in server.requests)
             assert set(asked.values()) == {1}, "something was asked for twice"
             assert 1 < server.most_at_once <= limit

@@ -9,7 +9,7 @@ import pytest
 from flows.server import prefect_server
 from quit.errors import ServerError
 from quit.settings import ServeSettings
-from tests.conftest import call_quit, run_quit
+from tests.conftest import quit_prints, run_quit
 
 pytestmark = pytest.mark.slow
 
@@ -25,24 +25,11 @@ def _arguments(tmp_path: Path, *more: str) -> tuple[str, ...]:
 
 def test_it_lists_what_it_would_deploy_without_a_server(tmp_path: Path) -> None:
     schedule = "schedules=[{flow='build', cron='0 3 * * *', timezone='Europe/Vienna'}]"
-    done = call_quit(*_arguments(tmp_path, "--json", "--set", schedule))
-    assert done.returncode == 0, done.stderr
-    listed = {one["deployment"]: one for one in json.loads(done.stdout)}
+    printed = quit_prints(*_arguments(tmp_path, "--json", "--set", schedule))
+    listed = {one["deployment"]: one for one in json.loads(printed)}
     assert set(listed) == {"build/W", "review-sync/W", "label-update/W", "release/W", "benchmark/W"}
     assert "T03:00:00" in listed["build/W"]["next"] and listed["release/W"]["next"] is None
     assert not (tmp_path / "W").exists()
-
-
-@pytest.mark.parametrize(
-    ("more", "code", "said"),
-    [
-        (["--set", "schedules=[{flow='build', cron='0 25 * * *'}]"], 4, "schedules.0.cron"),
-        (["-p", "nightli"], 4, "no profile"),
-    ],
-)
-def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, more: list[str], code: int, said: str) -> None:
-    done = call_quit(*_arguments(tmp_path, *more))
-    assert done.returncode == code and said in done.stderr and done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -12,9 +11,8 @@ import pytest
 
 import quit
 from quit.engine.workspace import Workspace
-from quit.errors import SettingsError
 from quit.library import building, progress
-from tests.conftest import FEW, ROOT, call_quit
+from tests.conftest import FEW
 
 pytestmark = pytest.mark.slow
 
@@ -54,19 +52,6 @@ def test_records_are_built_once_in_a_notebook_with_one_bar(
     assert "prefect" not in capsys.readouterr().err.lower()
 
 
-def test_check_and_plan_say_what_their_commands_say(records, few_source: Path, tmp_path: Path) -> None:
-    ours, theirs = quit.check(records, models=False), call_quit("check", few_source, "--no-models", "--json")
-    counts = ("records", "questions", "hints", "skipped")
-    assert {name: ours[name] for name in counts} == {name: json.loads(theirs.stdout)[name] for name in counts}
-    costs = quit.plan(tmp_path / "W", records, str(FEW), {"collect.questions": 3})
-    printed = call_quit("plan", "-w", tmp_path / "W", "-s", few_source, "-p", FEW, "--questions", 3, "--json")
-    assert (costs.questions, costs.passages) == (3, json.loads(printed.stdout)["passages"])
-    assert not (tmp_path / "W").exists()
-    with pytest.raises(SettingsError, match="no setting 'judge.treshold'. Did you mean 'judge.threshold'"):
-        quit.build(tmp_path / "W", records, settings={"judge.treshold": 0.5})
-    assert not (tmp_path / "W").exists()
-
-
 def test_settings_keep_those_that_have_an_argument_of_their_own(few_built: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(few_built, tmp_path / "W")
     workspace = Workspace.open(folder)
@@ -99,21 +84,3 @@ def test_an_object_reads_beside_the_readers_of_the_profile(
     assert rows and all(row["hint"].split()[0].strip(".,").lower() in row["answer"].lower() for row in rows)
     texts = Workspace.open(tmp_path / "W").build["overrides"]
     assert len({text.partition("=")[0] for text in texts}) == len(texts)
-
-
-SCRIPT = """
-import json, sys, quit
-rows = [json.loads(line) for line in open(sys.argv[1], encoding="utf-8")]
-for time in range(2):
-    print(quit.build(sys.argv[2], rows, profile=sys.argv[3])["labels"].num_rows)
-"""
-
-
-def test_a_script_builds_twice_in_a_row(few_source: Path, prefect_home: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-c", SCRIPT, few_source, tmp_path / "W", FEW]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    count = len(Workspace.open(tmp_path / "W").read("labels"))
-    assert done.stdout.split() == [str(count)] * 2
-    lines = done.stderr.splitlines()  # one per stage run, and one that says that nothing is left to do
-    assert len(lines) == len(Workspace.open(tmp_path / "W").current()) + 1 and lines[-1].endswith("nothing to run.")

@@ -1,6 +1,5 @@
-"""The tables of a workspace and a release, and the jobs that start from them: the commands and the library agree."""
+"""The tables of a workspace and a release, and what is refused."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -23,6 +22,9 @@ def test_what_is_no_workspace_and_no_table_is_refused(tmp_path: Path) -> None:
         tables.sql("SELECT nothing FROM labels")
     with pytest.raises(SettingsError, match="only settings of pages can change here"):
         tables.report(settings={"judge.threshold": 0.6})
+    with pytest.raises(SettingsError, match="no setting 'judge.treshold'. Did you mean 'judge.threshold'"):
+        quit.build(tmp_path / "V", [{"id": "1"}], settings={"judge.treshold": 0.5})
+    assert not (tmp_path / "V").exists()
     with pytest.raises(AttributeError, match="no attribute 'opne'"):
         quit.opne  # noqa: B018
 
@@ -40,6 +42,7 @@ def _sorted_passages(table) -> list[dict]:
 
 def test_the_view_of_passages_has_what_passages_gives(tmp_path: Path) -> None:
     release = quit.open(small.freeze(tmp_path / "v1", small.rows()).path)
+    assert "questions" in repr(release) and "<td>test</td>" in release._repr_html_()
     for split in ("train", "dev", "test"):
         rows = _sorted_passages(release.passages(split).read_all())
         view = release.sql(f"SELECT * FROM labelled_passages WHERE split = '{split}'")
@@ -50,21 +53,3 @@ def test_the_view_of_passages_has_what_passages_gives(tmp_path: Path) -> None:
     assert one["text"] in {passage["text"] for passage in life["passages"]}
     count = call_quit("query", "-w", tmp_path / "v1", "--csv", "SELECT count(text) AS texts FROM labelled_passages")
     assert count.stdout.split() == ['"texts"', str(len(release.arrow("labels")))]
-
-
-@pytest.mark.slow
-def test_jobs_do_what_their_commands_do(workspace: Workspace, tmp_path: Path) -> None:
-    tables = quit.open(workspace.path)
-    assert "questions" in repr(tables) and "<td>test</td>" in tables._repr_html_()
-    release = tables.release("v1", progress=False)
-    again = json.loads(call_quit("release", "create", "-w", workspace.path, "--name", "v1", "--json").stdout)
-    assert again == {"path": release.facts["path"], "content_id": release.facts["content_id"], "new": False}
-    assert release.facts["new"] and release["labels"].num_rows == tables["labels"].num_rows
-    ours = release.export("csv", tmp_path / "ours", progress=False)
-    command = ("export", "--release", release.facts["path"], "-f", "csv", "--out", tmp_path / "theirs", "--json")
-    theirs = call_quit(*command)
-    assert ours["formats"] == json.loads(theirs.stdout)["formats"] and ours["formats"][0]["files"]
-    page = tables.report(progress=False).read_bytes()
-    assert call_quit("report", "-w", workspace.path, "--quiet").returncode == 0
-    assert page == (workspace.path / "report.html").read_bytes()
-    assert tables.review_apply(progress=False)["applied"] == 0

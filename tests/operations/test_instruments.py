@@ -1,6 +1,5 @@
 """The instruments against independent truth, through the functions behind ``quit evaluate``."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,6 @@ from quit.sources import SourceRef, parse_source
 from tests.rows import write_lines
 
 CASES = Path(__file__).parents[1] / "stages" / "leaks"
-HINTS_OF_FOUR = 36
 
 
 @pytest.fixture(scope="module")
@@ -37,33 +35,6 @@ def test_leakage_on_adversarial_cases_written_by_hand(models, name, n, precision
     if name == "cases":
         plain = [figures["by_kind"][kind] for kind in ("exact", "surname", "common_noun", "given_name", "innocent")]
         assert all(kind["right"] == kind["n"] for kind in plain)
-
-
-@pytest.fixture(scope="module")
-def four(data: Path, tmp_path_factory: pytest.TempPathFactory) -> SourceRef:
-    """The first four questions of a real file, with 36 hints."""
-    records = json.loads((data / "triviahg" / "Copilot.json").read_text(encoding="utf-8"))[:4]
-    path = tmp_path_factory.mktemp("four") / "Copilot.json"
-    path.write_text(json.dumps(records))
-    assert sum(len(record["Hints"]) for record in records) == HINTS_OF_FOUR
-    return parse_source(f"triviahg:{path}")
-
-
-def test_convergence_of_a_real_file(models: Models, four: SourceRef) -> None:
-    figures = instruments.convergence_agreement(four, models, Settings())
-    assert figures["n"] == figures["scored"] == HINTS_OF_FOUR
-    assert figures["exact_match"] == 1.0
-    # Not of unseen data (the shipped model was trained on this file), so a figure near the out-of-fold one would be a
-    # defect.
-    assert 0.4 < figures["spearman"] < 1
-    assert figures["model"] == models.convergence.identity
-
-
-def test_plain_similarity_can_be_measured_beside_the_learned_model(four: SourceRef) -> None:
-    settings = Settings.model_validate({"convergence": {"method": "similarity"}})
-    figures = instruments.convergence_agreement(four, Models(settings), settings)
-    assert 0 < figures["spearman"] < 0.4
-    assert figures["model"].startswith("similarity/")
 
 
 def test_convergence_of_a_source_without_candidates_is_measured_with_drawn_ones(models: Models, tmp_path: Path) -> None:

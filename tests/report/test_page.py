@@ -14,7 +14,7 @@ from quit.render import plots
 from quit.render.html import spans
 from quit.report.data import gather
 from quit.report.page import render
-from tests.conftest import ROOT, call_quit
+from tests.conftest import ROOT, call_quit, quit_prints
 from tests.release import small
 from tests.report import tiny
 
@@ -128,8 +128,7 @@ def test_leaking_words_are_cut_out_longest_first() -> None:
 
 def test_the_command_writes_the_page_and_names_what_is_wrong(tmp_path) -> None:
     workspace = tiny.workspace(tmp_path / "W")
-    done = call_quit("report", "-w", workspace.path, "--set", "pages.examples=1")
-    assert done.returncode == 0, done.stderr
+    quit_prints("report", "-w", workspace.path, "--set", "pages.examples=1")
     assert (workspace.path / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     printed = json.loads(call_quit("report", "-w", workspace.path, "--json").stdout)
     assert dict(printed["funnel"])["with enough hints"] == 4

@@ -15,7 +15,8 @@ from quit.errors import InputError
 from quit.review.overrides import Decision, add, listed, read_decisions, withdraw
 from quit.status.story import story
 from tests.conftest import call_quit
-from tests.partly import plan_build
+from tests.partly import carry_out, plan_build
+from tests.rows import write_lines
 
 LEAKY, CLEAN = "jsonl-leaky-h01", "jsonl-clean-h00"
 
@@ -27,11 +28,7 @@ def _planned(folder: Path, source: Path) -> Pipeline:
 def _run(folder: Path, source: Path) -> Pipeline:
     """Carry out the first stages as a build does, skipping what is done."""
     pipeline = _planned(folder, source)
-    pipeline.begin()
-    for run in map(pipeline.stage_run, ("collect", "filter")):
-        for shard in pipeline.pending(run):
-            pipeline.work_on(run, shard)
-        pipeline.finish(run)
+    carry_out(pipeline, "collect", "filter")
     return pipeline
 
 
@@ -163,7 +160,7 @@ def test_many_people_at_once_lose_no_row(workspace: Workspace) -> None:
     assert [row["in_force"] for row in rows] == [False] * 23 + [True]
 
 
-def test_on_the_command_line(workspace: Workspace) -> None:
+def test_on_the_command_line(workspace: Workspace, tmp_path: Path) -> None:
     def run(*arguments: str) -> tuple[int, str, str]:
         done = call_quit("override", *arguments, "-w", str(workspace.path))
         return done.returncode, done.stdout, done.stderr
@@ -177,3 +174,7 @@ def test_on_the_command_line(workspace: Workspace) -> None:
     assert code == 3 and err.count("\n") == 1 and row["override_id"] in err
     assert run("withdraw", row["override_id"], "--by", "ada")[0] == 0
     assert "withdrawn" in run("list")[1]
+    more = {"decision": "leak", "by": "ben", "reason": "It is the answer."}
+    path = write_lines(tmp_path / "more.jsonl", [{"hint_id": hint, **more} for hint in (LEAKY, CLEAN)])
+    assert [row["hint_id"] for row in json.loads(run("import", str(path), "--json")[1])] == [LEAKY, CLEAN]
+    assert "in force already: nothing was written" in run("import", str(path))[1]

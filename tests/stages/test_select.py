@@ -11,7 +11,7 @@ from quit.engine.planning import last_build
 from quit.engine.workspace import Workspace
 from quit.review.apply import plan_update
 from quit.review.store import ReviewStore
-from tests.partly import LABELERS, build
+from tests.partly import LABELERS, build, carry_out
 from tests.stages.labelling.test_verdicts import said
 
 pytestmark = pytest.mark.slow
@@ -82,10 +82,7 @@ def test_a_review_leaves_the_selection_and_other_questions_as_they_are(estimated
     said_of = {rejected["answer_key"]: False, "typed_a substitute": True}
     ReviewStore(workspace).append(said("ada", 1, question=rejected["question_id"], **said_of))
     updated = plan_update(last_build(workspace))
-    for run in updated.runs:
-        for shard in updated.pending(run):
-            updated.work_on(run, shard)
-        updated.finish(run)
+    carry_out(updated)
     assert updated.reviews_applied and workspace.read("changes").num_rows
     assert workspace.read("selection").equals(estimated.read("selection"))
     before, after = (place.read("labels").to_pandas() for place in (estimated, workspace))

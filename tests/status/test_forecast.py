@@ -63,23 +63,5 @@ def test_runs_side_by_side_take_as_long_as_the_longest() -> None:
     assert seen.see((20, "read:a", 2, 2), (0, "read:b", 2, 2)) == 0.0 and seen.forecast.share() == 1.0
 
 
-def test_a_run_may_begin_while_somebody_asks() -> None:
-    """Two threads, made certain: comparing the first run's shards has another run begin."""
-
-    class Busy(int):
-        def __eq__(self, other: object) -> bool:
-            forecast.see(f"read:{next(numbers)}", 0, 2)
-            return int(self) == other
-
-        __hash__ = int.__hash__
-
-    numbers = iter(range(1000))
-    forecast = Forecast(ALIKE)
-    forecast.see("filter", 0, 1)
-    forecast.see("filter", Busy(1), 1)
-    assert forecast.finished == 1
-    assert forecast.left() is not None or forecast.share() <= 1
-
-
 def test_nothing_to_do_is_done() -> None:
     assert Forecast({}).share() in (0.0, 1.0) and Forecast({}).left() == 0.0

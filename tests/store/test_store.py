@@ -105,31 +105,25 @@ def test_a_file_system_without_hard_links_is_named(tmp_path: Path, monkeypatch: 
     assert open_objects(f"file://{tmp_path}/shared").listing() == {}
 
 
+OTHER_TOOLS = ("export --out", "report --out", "release create --name v1 --out", "workspace backup -w W",
+               "benchmark run --release v1 --out", "index build -c C --out", "workspace restore b.tar -w")  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("url", "message"),
+    ("command", "message"),
     [
-        ("s3://", "names no bucket"),
-        ("s4://bucket/x", "'s3'"),
-        ("https://example.org/x", "not a known store"),
-        ("s3://me:secret@bucket/x", "s3://bucket/x: a URL must hold no credentials"),
-        ("file://shared/x", "file:///srv/shared/quit"),
+        ("status -w s3://", "names no bucket"),
+        ("status -w s4://bucket/x", "'s3'"),
+        ("status -w https://example.org/x", "not a known store"),
+        ("status -w s3://me:secret@bucket/x", "s3://bucket/x: a URL must hold no credentials"),
+        ("status -w file://shared/x", "file:///srv/shared/quit"),
+        *((f"{command} s3://bucket/x", "to a folder of this machine. Name one,") for command in OTHER_TOOLS),
     ],
 )
-def test_a_url_that_is_none_is_one_clear_line(url: str, message: str) -> None:
-    done = call_quit("status", "-w", url)
-    assert done.returncode == 4 and message in done.stderr
+def test_a_url_that_is_none_or_no_place_for_other_tools_is_one_clear_line(command: str, message: str) -> None:
+    done = call_quit(*command.split())
+    assert done.returncode == (3 if "restore" in command else 4) and message in done.stderr
     assert done.stderr.count("\n") == 1 and "secret" not in done.stderr
-
-
-@pytest.mark.parametrize(
-    "command",
-    ["export --out", "report --out", "release create --name v1 --out", "workspace backup -w W",
-     "benchmark run --release v1 --out", "index build -c C --out", "workspace restore b.tar -w"],
-)  # fmt: skip
-def test_what_is_written_for_other_tools_is_written_here(command: str) -> None:
-    done = call_quit(*command.split(), "s3://bucket/x")
-    assert done.returncode == (3 if "restore" in command else 4) and done.stderr.count("\n") == 1
-    assert "s3://bucket/x: " in done.stderr and "to a folder of this machine. Name one," in done.stderr
     assert not Path("s3:").exists()
 
 
