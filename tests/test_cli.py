@@ -35,7 +35,6 @@ def test_show_tells_a_questions_whole_life(built: Path) -> None:
         (["show", "-w", "W", "no-answer"], 3, "'answers' is missing"),  # why a record was left out
         (["show", "-w", "W", "geo-01"], 3, "There is no question 'geo-01'. The nearest: jsonl-geo-001"),
         (["show", "-w", "W", "nope"], 3, "There is no question 'nope'.\n"),
-        (["export", "-w", "W", "-f", "hugginface"], 4, "'huggingface'"),
         (["status", "-w", "/nowhere"], 7, "/nowhere is not a workspace. Name another folder, or build it: quit build"),
     ],
 )
