@@ -27,7 +27,7 @@ from quit.common.cache import cache_folder
 from quit.common.progress import Listener, listening
 from quit.text import secrets
 from tests.label_studio import live, people, quit_review, review_settings, review_workspace  # noqa: F401
-from tests.partly import full  # noqa: F401
+from tests.partly import exact, full  # noqa: F401
 from tests.places import machine, place  # noqa: F401
 from tests.servers.kept import kept
 from tests.servers.real_model import real_model  # noqa: F401

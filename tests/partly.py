@@ -24,6 +24,14 @@ def full(run_folder: Path) -> Path:
     return once(run_folder / "full", lambda folder: build(folder / "W")) / "W"
 
 
+@pytest.fixture(scope="session")
+def exact(run_folder: Path) -> Path:
+    """A workspace whose labelers were asked in waves; the same for all workers: copy it to change it."""
+    from tests.conftest import once
+
+    return once(run_folder / "exact", lambda folder: build(folder / "W", EXACT)) / "W"
+
+
 def asked_of(workspace: Workspace, reader: str) -> set[tuple[str, str]]:
     """Return the passages about which a reader was asked: (question, permutation)."""
     rows = workspace.read("answers", runs=[f"read:{reader}"]).to_pylist()

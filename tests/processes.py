@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
+PYTHONPATH = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+"""What a process needs to find this checkout first, wherever it starts."""
 
 
 def started(arguments: Sequence[str], errors: Path, home: Path, **variables: str) -> subprocess.Popen[bytes]:

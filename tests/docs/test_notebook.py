@@ -1,7 +1,6 @@
 """The notebook, run from top to bottom in a real kernel against a real Label Studio."""
 
 import json
-import os
 from pathlib import Path
 
 import nbformat
@@ -13,6 +12,7 @@ from quit.engine.workspace import Workspace
 from quit.models.minilm_weights import model_folder
 from tests.conftest import ROOT
 from tests.label_studio import Live
+from tests.processes import PYTHONPATH
 
 NOTEBOOK = ROOT / "docs" / "notebook.ipynb"
 FACTS = "import json; print(json.dumps([pushed['new'], pulled['versions'], update, len(positives), before, after]))"
@@ -29,7 +29,7 @@ def test_the_notebook_does_what_it_says(
     for name, value in {
         "LABEL_STUDIO_URL": live.account.url,
         "LABEL_STUDIO_API_KEY": live.account.token,
-        "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
+        "PYTHONPATH": PYTHONPATH,
         "HF_HOME": str(tmp_path / "hf"),
         "IPYTHONDIR": str(tmp_path / "ipython"),
         "JUPYTER_RUNTIME_DIR": str(tmp_path / "jupyter"),

@@ -18,6 +18,7 @@ from tests.conftest import ROOT, call_quit
 from tests.docs.annotator import verify_all
 from tests.docs.pages import Block, blocks, missing
 from tests.label_studio import first_server
+from tests.processes import PYTHONPATH
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 
@@ -55,7 +56,7 @@ class Reader:
             **os.environ,
             **self._variables,
             "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
+            "PYTHONPATH": PYTHONPATH,
         }
 
     def do(self, block: Block) -> None:

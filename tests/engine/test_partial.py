@@ -18,14 +18,6 @@ READERS = (*LABELERS, "minilm-names")
 RUNS = [f"{run}:{name}" for run in ("probe", "read") for name in READERS]
 
 
-@pytest.fixture(scope="module")
-def exact(full: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A build of a fresh workspace that asks in waves."""
-    folder = tmp_path_factory.mktemp("exact") / "W"
-    build(folder, EXACT)
-    return folder
-
-
 def _right(folder: Path) -> dict[tuple[str, str], list[str]]:
     """Passage -> labelers that answer correctly, in a full build."""
     rows = Workspace.open(folder).read("labels").to_pylist()

@@ -18,17 +18,11 @@ from quit.text.normalize import normalize_answer
 from tests.answers import answers_in
 from tests.comparing import files_of
 from tests.conftest import call_quit, quit_prints
-from tests.partly import EXACT, LABELERS, asked_of, build
+from tests.partly import LABELERS, asked_of, build
 from tests.stages.labelling.test_verdicts import said
 
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def exact(full: Path, tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> Path:
-    folder = shutil.copytree(full, tmp_path_factory.mktemp("exact") / "W")
-    build(folder, EXACT)
-    return folder
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("prefect_home")]
+WAIVED = ("--waive", "human-coverage=a test", "--waive", "unjudged-answer=a test")
 
 
 @pytest.mark.parametrize("format", ["release-json", "paper-index"])
@@ -51,8 +45,7 @@ def test_filling_in_gives_the_bytes_of_a_full_run(exact: Path, full: Path, tmp_p
 def test_a_release_and_its_dataset_say_what_was_asked(exact: Path, full: Path, tmp_path: Path) -> None:
     """... and relevance formats, which hold labels alone, are those of a full build."""
     folder = shutil.copytree(exact, tmp_path / "W")
-    waived = ("--waive", "human-coverage=a test", "--waive", "unjudged-answer=a test")
-    quit_prints("release", "create", "-w", folder, "--name", "v1", "--out", tmp_path / "v1", *waived)
+    quit_prints("release", "create", "-w", folder, "--name", "v1", "--out", tmp_path / "v1", *WAIVED)
     gates = {row["gate"]: row["state"] for row in json.loads((tmp_path / "v1" / "release.json").read_text())["gates"]}
     assert gates["label-mismatch"] == gates["missing-passage"] == gates["predicted-label"] == "passed"
     refused = call_quit("export", "--release", tmp_path / "v1", "-f", "release-json", "--out", tmp_path / "x")
@@ -171,10 +164,9 @@ def test_predicted_labels_are_no_asked_ones(estimated: Path, tmp_path: Path) -> 
 
 def test_a_release_of_predicted_labels_needs_a_reason(estimated: Path, tmp_path: Path) -> None:
     create = ("release", "create", "-w", estimated, "--name", "v1", "--out", tmp_path / "v1")
-    waived = ("--waive", "human-coverage=a test", "--waive", "unjudged-answer=a test")
-    refused = call_quit(*create, *waived)
+    refused = call_quit(*create, *WAIVED)
     assert refused.returncode != 0 and "predicted-label" in refused.stderr and "in dev" not in refused.stderr
-    quit_prints(*create, *waived, "--waive", "predicted-label=a cheap draft")
+    quit_prints(*create, *WAIVED, "--waive", "predicted-label=a cheap draft")
     verified = call_quit("release", "verify", tmp_path / "v1")
     assert verified.returncode == 0, verified.stderr
     gates = {row["gate"]: row["state"] for row in json.loads((tmp_path / "v1" / "release.json").read_text())["gates"]}

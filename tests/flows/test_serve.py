@@ -19,7 +19,7 @@ from flows.server import prefect_server
 from quit.engine.workspace import Workspace
 from quit.settings import ServeSettings
 from tests.conftest import FEW, ROOT, STARTER, prefect_database
-from tests.processes import started, until
+from tests.processes import PYTHONPATH, started, until
 from tests.servers import rude
 from tests.servers.builds import write_profile
 from tests.servers.rude import RudeServer
@@ -40,7 +40,7 @@ class Live:
 
     def __init__(self, url: str, home: Path) -> None:
         self.url = url
-        self.environment = {**os.environ, "PREFECT_HOME": str(home), "PREFECT_API_URL": url, "PYTHONPATH": _path()}
+        self.environment = {**os.environ, "PREFECT_HOME": str(home), "PREFECT_API_URL": url, "PYTHONPATH": PYTHONPATH}
         self.client = httpx.Client(base_url=url, timeout=60)
 
     def post(self, path: str, body: Any) -> Any:
@@ -77,10 +77,6 @@ class Live:
     def artifacts(self, identity: str) -> dict[str, str]:
         found = self.post("artifacts/filter", {"artifacts": {"flow_run_id": {"any_": [identity]}}})
         return {one["key"]: one["data"] if isinstance(one["data"], str) else json.dumps(one["data"]) for one in found}
-
-
-def _path() -> str:
-    return os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
 @pytest.fixture(scope="module")

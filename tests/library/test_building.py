@@ -1,4 +1,4 @@
-"""Builds from Python: of records, in a notebook, and twice in a row in a process of its own."""
+"""Builds from Python: of records, in a notebook, with an object as reader."""
 
 import json
 import shutil
