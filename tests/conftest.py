@@ -207,9 +207,9 @@ def call_quit(*arguments: object, stderr: TextIO | None = None, **variables: str
 
 def quit_prints(*arguments: object, **variables: str) -> str:
     """Call a command that has to end well, and return what it prints."""
-    done = call_quit(*arguments, **variables)
-    assert done.returncode == 0, f"quit {' '.join(map(str, arguments))}: {done.stderr}"
-    return done.stdout
+    result = call_quit(*arguments, **variables)
+    assert result.returncode == 0, f"quit {' '.join(map(str, arguments))}: {result.stderr}"
+    return result.stdout
 
 
 def run_quit(*arguments: str, home: Path, timeout: float = 600) -> subprocess.CompletedProcess[str]:

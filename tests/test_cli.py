@@ -40,8 +40,8 @@ def test_show_tells_a_questions_whole_life(built: Path) -> None:
     ],
 )
 def test_mistakes_are_answered_with_one_line(built: Path, arguments: list[str], code: int, message: str) -> None:
-    done = call_quit(*(str(built) if word == "W" else word for word in arguments))
-    assert done.returncode == code and message in done.stderr, done.stderr
+    result = call_quit(*(str(built) if word == "W" else word for word in arguments))
+    assert result.returncode == code and message in result.stderr, result.stderr
 
 
 def test_check_leaves_out_what_a_build_leaves_out(built: Path, small_source: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_build_of_which_the_filter_leaves_nothing_says_so(tmp_path: Path) -> N
     write_lines(tmp_path / "leak.jsonl", [row])
     workspace = str(tmp_path / "W")
     for command in (["build", "--source", str(tmp_path / "leak.jsonl")], ["build"], ["export", "--out", str(tmp_path)]):
-        done = call_quit(*command, "-w", workspace)
-        assert done.returncode == 3 and "pool" not in done.stderr
-        assert "Nothing is left after the filter: the hints of 1 question give the answer away." in done.stderr
+        result = call_quit(*command, "-w", workspace)
+        assert result.returncode == 3 and "pool" not in result.stderr
+        assert "Nothing is left after the filter: the hints of 1 question give the answer away." in result.stderr
     assert "1 question: answer_leak" in call_quit("status", "-w", workspace).stdout

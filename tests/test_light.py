@@ -45,9 +45,9 @@ def test_the_base_opens_exports_and_scores_and_names_the_extra_of_the_rest(built
     def run(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         command = [str(light_environment() / "python"), *arguments]
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
-        assert done.returncode == code, done.stderr
-        return done
+        result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+        assert result.returncode == code, result.stderr
+        return result
 
     facts = json.loads(run("-c", LIBRARY, str(built)).stdout)
     assert facts["labels"] and facts["scores"]

@@ -52,8 +52,8 @@ def test_a_profile_that_is_not_there_or_no_toml_is_refused(tmp_path) -> None:
 
 
 def test_a_profile_is_printed_to_be_copied_and_its_copy_loads(tmp_path) -> None:
-    printed = CliRunner().invoke(app, ["settings", "--profile", "paper", "--toml"])
-    (tmp_path / "mine.toml").write_bytes(printed.stdout_bytes)
+    output = CliRunner().invoke(app, ["settings", "--profile", "paper", "--toml"])
+    (tmp_path / "mine.toml").write_bytes(output.stdout_bytes)
     assert load(str(tmp_path / "mine.toml")).settings == load("paper").settings
     refused = CliRunner().invoke(app, ["settings", "--toml", "--set", "split.seed=other"])
     assert isinstance(refused.exception, SettingsError)

@@ -46,9 +46,9 @@ def test_an_installed_wheel_checks_and_builds_from_any_folder(installed, prefect
 
     def run(program: str, *arguments: str) -> str:
         command = [str(installed / "bin" / program), *arguments]
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+        assert result.returncode == 0, result.stderr
+        return result.stdout
 
     (tmp_path / "schemas").mkdir()  # a user's own folder
     (tmp_path / "schemas" / "__init__.py").write_text("raise ImportError('not the program')")

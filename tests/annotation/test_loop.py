@@ -115,18 +115,18 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, re
     added = {row["answer"] for row in opened.read("changes").to_pylist() if row["change"] == "answer_added"}
     assert "A <b>quite</b> new name" in added
 
-    told = quit_review("run", "-w", workspace, *url)  # nothing is new
-    assert f"of {pulled['versions'] - 3} questions by 2 people" in told
-    assert re.search(r"ben@example.org +\d+\b", told)
+    text = quit_review("run", "-w", workspace, *url)  # nothing is new
+    assert f"of {pulled['versions'] - 3} questions by 2 people" in text
+    assert re.search(r"ben@example.org +\d+\b", text)
     refused = call_quit("release", "create", "-w", workspace, "--name", "v1")
     assert refused.returncode == 3 and "with other content" in refused.stderr
     quit_prints("release", "create", "-w", workspace, "--name", "v2")
     releases = [workspace / "releases" / name for name in ("v1", "v2")]
     assert all(b"@example.org" not in data for data in files_of(releases[1]).values())
-    told_of_people = [export_tables_of_release(path).provenance.get("verification") for path in releases]
+    verification = [export_tables_of_release(path).provenance.get("verification") for path in releases]
     with held_last_build(workspace) as pipeline:
-        assert export_tables_of(opened, pipeline).provenance["verification"] == told_of_people[1]
-    assert told_of_people[0] is None and told_of_people[1]["annotations"] == pulled["versions"]
+        assert export_tables_of(opened, pipeline).provenance["verification"] == verification[1]
+    assert verification[0] is None and verification[1]["annotations"] == pulled["versions"]
     difference = json.loads(quit_prints("release", "diff", *releases, "--json"))
     assert [(row["question_id"], row["up"]) for row in difference["labels"]] == [(first, len(changed))]
     assert [row["question_id"] for row in difference["removed"]] == [fourth]

@@ -46,7 +46,7 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ended
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: object) -> Ended:
-        done = call_quit(*map(str, arguments))
-        return Ended(done.returncode, done.stdout, done.stderr)
+        result = call_quit(*map(str, arguments))
+        return Ended(result.returncode, result.stdout, result.stderr)
 
     return run

@@ -19,9 +19,9 @@ def test_faults_are_named_by_their_line_and_make_it_fail(call, tmp_path: Path) -
     assert lines[0].startswith("mine.jsonl, line 2 (2)") and "too_few_hints" in lines[0]
     assert lines[1].startswith("mine.jsonl, line 3") and "not_json" in lines[1]
     assert lines[-1] == "3 records: 1 usable question with 5 hints; 2 faults"
-    printed = json.loads(call("check", path, "--json").out)
-    assert (printed["records"], printed["questions"], printed["hints"]) == (3, 1, 5)
-    assert [fault["reason"] for fault in printed["faults"]] == ["too_few_hints", "not_json"]
+    output = json.loads(call("check", path, "--json").out)
+    assert (output["records"], output["questions"], output["hints"]) == (3, 1, 5)
+    assert [fault["reason"] for fault in output["faults"]] == ["too_few_hints", "not_json"]
     assert "1 more (--limit 0 shows all)" in call("check", path, "--limit", 1).out
 
 

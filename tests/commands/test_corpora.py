@@ -16,8 +16,8 @@ def test_a_corpus_is_shown_and_exported(call, tmp_path: Path) -> None:
     shown = call("corpus", "show", corpus)
     assert shown.code == 0 and "3 documents of 3 paragraphs" in shown.out and "CC BY 4.0" in shown.out
     assert call("corpus", "show", corpus, "--json").json() == BuiltCorpus.open(corpus).manifest
-    done = call("corpus", "export", corpus, "--format", "beir, trec", "--out", tmp_path / "E")
-    assert done.code == 0 and len(done.out.splitlines()) == 2
+    result = call("corpus", "export", corpus, "--format", "beir, trec", "--out", tmp_path / "E")
+    assert result.code == 0 and len(result.out.splitlines()) == 2
     [documents] = (tmp_path / "E").rglob("corpus.jsonl")
     assert [json.loads(line)["title"] for line in documents.read_text().splitlines()] == ["Nile", "Cairo", "Lima"]
     assert list((tmp_path / "E").rglob("*qrels*"))

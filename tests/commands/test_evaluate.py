@@ -91,10 +91,10 @@ def test_judges(call, tmp_path: Path) -> None:
         for row, correct in zip(by_model, (False, True, False), strict=True)
     ]
     workspace = tiny.workspace(tmp_path / "W", rows).path
-    printed = call("evaluate", "judges", "-w", workspace, "--json").json()
-    agreement = printed["agreement"]
+    output = call("evaluate", "judges", "-w", workspace, "--json").json()
+    agreement = output["agreement"]
     assert (agreement["answers"], agreement["agree"], agreement["unread"]) == (2, 1, 1)
-    assert [(row["question_id"], row["correct"]) for row in printed["disagreements"]] == [("q2", False), ("q3", None)]
+    assert [(row["question_id"], row["correct"]) for row in output["disagreements"]] == [("q2", False), ("q3", None)]
     shown = call("evaluate", "judges", "-w", workspace, "--limit", 1)
     assert shown.code == 0 and "Wrong" in shown.out
 

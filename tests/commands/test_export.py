@@ -18,13 +18,13 @@ def release(tmp_path: Path) -> Path:
 
 def test_a_dry_run_lists_files_with_sizes_and_needs_no_token(call, release, monkeypatch) -> None:
     monkeypatch.delenv("HF_TOKEN", raising=False)
-    done = call("export", "--release", release, "--out", "E", "--push", "org/rivers", "--dry-run")
-    assert done.code == 0, done.err
+    result = call("export", "--release", release, "--out", "E", "--push", "org/rivers", "--dry-run")
+    assert result.code == 0, result.err
     folder = Path("E/huggingface")
     sizes = {path.relative_to(folder).as_posix(): path.stat().st_size for path in folder.rglob("*") if path.is_file()}
-    listed = [line.split() for line in done.out.splitlines() if line.startswith(" ")]
-    assert done.out.startswith(f"E/huggingface: {len(sizes)} files, ")
-    assert "The licence is unknown: set licence in a [card] block" in done.out
+    listed = [line.split() for line in result.out.splitlines() if line.startswith(" ")]
+    assert result.out.startswith(f"E/huggingface: {len(sizes)} files, ")
+    assert "The licence is unknown: set licence in a [card] block" in result.out
     *files, total = listed
     assert {name: int(size.replace(",", "")) for size, name in files} == sizes
     assert " ".join(total) == f"{sum(sizes.values()):,} bytes in {len(sizes)} files would go to org/rivers (private)"
@@ -37,12 +37,12 @@ def test_it_is_published_and_told(call, release, monkeypatch) -> None:
     command = ("export", "--release", release, "--out", "E", "-f", "huggingface", "--push", "org/rivers", "--public")
     with hub() as server:
         monkeypatch.setenv("HF_ENDPOINT", server.address)
-        done = call(*command, "--json")
-        assert done.code == 0, done.err
+        result = call(*command, "--json")
+        assert result.code == 0, result.err
         again = call(*command)
         server.repositories["org/mine"] = {"private": True, "files": {}}
         private = call(*["org/mine" if word == "org/rivers" else word for word in command])
-    published = json.loads(done.out)["published"]
+    published = json.loads(result.out)["published"]
     assert (published["url"], published["visibility"]) == (f"{server.address}/datasets/org/rivers", "public")
     sizes = {name: len(data) for name, data in server.repositories["org/rivers"]["files"].items()}
     assert {file["path"]: file["bytes"] for file in published["files"]} == sizes
@@ -65,8 +65,8 @@ def test_it_is_published_and_told(call, release, monkeypatch) -> None:
 )
 def test_what_cannot_be_is_refused_before_anything_is_written(call, release, monkeypatch, arguments, message) -> None:
     monkeypatch.delenv("HF_TOKEN", raising=False)
-    done = call("export", "--release", release, "--out", "E", *arguments)
-    assert done.code == 4 and message in done.err and len(done.err.splitlines()) == 1
+    result = call("export", "--release", release, "--out", "E", *arguments)
+    assert result.code == 4 and message in result.err and len(result.err.splitlines()) == 1
     assert not Path("E").exists()
 
 
@@ -81,5 +81,5 @@ def test_a_card_of_a_file_goes_before_that_of_the_release(call, tmp_path) -> Non
     command = ("export", "--release", frozen.path, "-f", "huggingface", "--out", "E")
     refused = call(*command, "--card", "card.toml")
     assert refused.code == 4 and "an export of this release with another card or other options" in refused.err
-    done = call(*command, "--card", "card.toml", "--overwrite")
-    assert done.code == 0 and "# Given\n" in Path("E/huggingface/README.md").read_text()
+    result = call(*command, "--card", "card.toml", "--overwrite")
+    assert result.code == 0 and "# Given\n" in Path("E/huggingface/README.md").read_text()

@@ -50,7 +50,7 @@ def test_the_commands_that_start_servers_are_printed(call, tmp_path: Path) -> No
 
 def test_the_command_that_is_started_is_the_one_that_is_printed(call, tmp_path: Path, monkeypatch) -> None:
     profile = _profile(tmp_path, "http://127.0.0.1:8123/v1")
-    printed = call("models", "serve", "--profile", profile).out.splitlines()[1]
+    output = call("models", "serve", "--profile", profile).out.splitlines()[1]
     started: list[list[str]] = []
 
     def instead(program: str, arguments: tuple[str, ...]) -> None:
@@ -60,7 +60,7 @@ def test_the_command_that_is_started_is_the_one_that_is_printed(call, tmp_path: 
     monkeypatch.setattr("os.execvp", instead)
     failed = call("models", "serve", "--profile", profile, "--start", "r")
     assert failed.code == 4 and "no program `vllm`" in failed.err
-    assert started == [["0", "vllm", *printed.split()[1:]]]
+    assert started == [["0", "vllm", *output.split()[1:]]]
 
 
 def test_servers_are_checked(call, tmp_path: Path, server: str) -> None:
@@ -108,8 +108,8 @@ def test_replies_move_from_one_cache_to_another(call, tmp_path: Path, monkeypatc
     assert "2 replies written" in call("cache", "export", "replies.jsonl").out
     monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "another"))
     for added in (2, 0):
-        done = call("cache", "import", "replies.jsonl")
-        assert done.out == f"{added} replies added, {2 - added} were there already\n"
+        result = call("cache", "import", "replies.jsonl")
+        assert result.out == f"{added} replies added, {2 - added} were there already\n"
     with GenerationCache() as cache:
         assert cache.find([*replies]) == replies
     failed = call("cache", "import", "absent.jsonl")

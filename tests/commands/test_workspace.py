@@ -14,8 +14,8 @@ def test_gc_lists_first_and_removes_when_told(call, tmp_path: Path) -> None:
     shutil.copytree(current, current.with_name("00aa"))
     listed = call("workspace", "gc", "-w", workspace.path)
     assert listed.code == 0 and listed.out.startswith("rank 00aa: ") and "--remove" in listed.out
-    printed = call("workspace", "gc", "-w", workspace.path, "--json").json()
-    assert [run["fingerprint"] for run in printed["runs"]] == ["00aa"] and not printed["removed"]
+    output = call("workspace", "gc", "-w", workspace.path, "--json").json()
+    assert [run["fingerprint"] for run in output["runs"]] == ["00aa"] and not output["removed"]
     assert call("workspace", "gc", "-w", workspace.path, "--days", 1).out == "Nothing is left over.\n"
     assert current.with_name("00aa").is_dir()
     assert "freed" in call("workspace", "gc", "-w", workspace.path, "--remove").out

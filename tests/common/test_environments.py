@@ -42,9 +42,9 @@ def value(programs: Path) -> str:
 def test_two_processes_make_it_once_and_it_is_made_again_when_a_kill_left_it_unfinished(package: str) -> None:
     code = f"from quit.common.environments import *; ensure_environment('probe', [{package!r}])"
     builders = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    printed = "".join(builder.communicate()[0] for builder in builders)
+    output = "".join(builder.communicate()[0] for builder in builders)
     assert [builder.returncode for builder in builders] == [0, 0]
-    assert printed.count("making the probe environment") == 1
+    assert output.count("making the probe environment") == 1
     lines: list[str] = []
     after: list[Path] = []
     make = {"requirements": [package, "# a comment"], "after": after.append, "log": lines.append}

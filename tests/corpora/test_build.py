@@ -180,8 +180,8 @@ def test_a_release_as_a_corpus(tmp_path: Path) -> None:
             if granularity != "hint" or len(place) == 1:
                 key = (row["question_id"], place)
                 best[key] = max(best.get(key, 0), row["label"])
-        given = {row["doc_id"]: (row["record_id"], row["place"]) for row in corpus.origins.to_pylist()}
-        found = {(row["query_id"], given[row["doc_id"]][1]): row["relevance"] for row in corpus.qrels.to_pylist()}
-        assert found == best
+        places = {row["doc_id"]: (row["record_id"], row["place"]) for row in corpus.origins.to_pylist()}
+        relevances = {(row["query_id"], places[row["doc_id"]][1]): row["relevance"] for row in corpus.qrels.to_pylist()}
+        assert relevances == best
         groups = corpus.groups()
         assert groups is not None and len(groups) == questions

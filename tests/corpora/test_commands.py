@@ -18,13 +18,13 @@ def test_from_files_to_a_report(tmp_path: Path) -> None:
     corpus, index, graph = tmp_path / "C", tmp_path / "I", tmp_path / "G"
 
     def quit_(*arguments: object, code: int = 0) -> str:
-        done = call_quit(*arguments)
-        assert done.returncode == code and "Traceback" not in done.stderr, done.stderr
-        return done.stderr if code else done.stdout
+        result = call_quit(*arguments)
+        assert result.returncode == code and "Traceback" not in result.stderr, result.stderr
+        return result.stderr if code else result.stdout
 
     build = "corpus", "build", "-s", f"musique:{source}", "-o", corpus
-    made = quit_(*build)
-    assert "5 documents of 5 paragraphs" in made and "licence: CC BY 4.0" in made
+    text = quit_(*build)
+    assert "5 documents of 5 paragraphs" in text and "licence: CC BY 4.0" in text
     assert "nothing to do" in quit_(*build)
     quit_("index", "build", "-c", corpus, "-o", index, "-q")
     assert "recall@2 1.0000 on 5 documents" in quit_("graph", "build", "-c", corpus, "-o", graph, "-k", 2)

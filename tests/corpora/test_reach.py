@@ -30,8 +30,8 @@ def _corpus(tmp_path: Path):
 
 
 def test_hops_by_hand() -> None:
-    found = hops(GRAPH, np.array([0, 2]), 2, "@2")
-    assert found["@2+1"].tolist() == [0, 1, 2] and found["@2+2"].tolist() == [0, 1, 2, 3]
+    distances = hops(GRAPH, np.array([0, 2]), 2, "@2")
+    assert distances["@2+1"].tolist() == [0, 1, 2] and distances["@2+2"].tolist() == [0, 1, 2, 3]
     assert hops(GRAPH, np.array([4]), 2, "")["+2"].tolist() == [4]
     assert hops(GRAPH, np.array([0]), 1, "")["+2"].tolist() == [0, 1, 3]
 

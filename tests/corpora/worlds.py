@@ -45,8 +45,8 @@ def built(out: Path, *sources: str, **settings) -> BuiltCorpus:
 
 def relevant_titles(corpus: BuiltCorpus) -> dict[str, dict[str, int]]:
     """Return query -> title of a document -> relevance."""
-    found = corpus.relevant_rows().items()
-    return {query: {corpus.titles([row])[0]: value for row, value in rows.items()} for query, rows in found}
+    relevant = corpus.relevant_rows().items()
+    return {query: {corpus.titles([row])[0]: value for row, value in rows.items()} for query, rows in relevant}
 
 
 class Fixed:
@@ -107,8 +107,8 @@ def entries(name: str, dimension: int, made: Mapping[str, object]) -> SimpleName
 
 def unit(count: int, dimension: int, seed: int) -> np.ndarray:
     """Return random unit vectors, float32, shape (count, dimension)."""
-    made = np.random.default_rng(seed).normal(size=(count, dimension)).astype(np.float32)
-    return made / np.linalg.norm(made, axis=1, keepdims=True)
+    vectors = np.random.default_rng(seed).normal(size=(count, dimension)).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 def use(monkeypatch, encoder) -> None:

@@ -64,11 +64,11 @@ def plain(tables):
 
 def compare(tables):
     names = ("question_words", "passage_words", "answer_words", "lexical_overlap", "answer_containment")
-    counted = {split.split: tuple(getattr(split, name) for name in names) for split in count(tables).summary}
+    counts = {split.split: tuple(getattr(split, name) for name in names) for split in count(tables).summary}
     expected = plain(tables)
-    assert list(counted) == list(expected)
-    assert [*counted.values()] == [pytest.approx(values) for values in expected.values()]
-    return counted
+    assert list(counts) == list(expected)
+    assert [*counts.values()] == [pytest.approx(values) for values in expected.values()]
+    return counts
 
 
 def test_table_1_equals_the_plain_computation(tables):
@@ -124,8 +124,8 @@ def labels_by(tables, key):
 def test_labels_by_hints_type_and_difficulty_counted_one_by_one(tables):
     figures = count(release.as_dictionaries(tables, 500))
     groups = {"n_hints": figures.by_hints, "coarse": figures.by_type, "difficulty_bin": figures.by_difficulty}
-    for name, counted in groups.items():
-        rows = counted.to_pylist()
+    for name, counts in groups.items():
+        rows = counts.to_pylist()
         passages = {(row["split"], row[name], row["label"]): row["passages"] for row in rows if row["passages"]}
         assert passages == labels_by(tables, name)
     expected = labels_by(tables, "n_hints")

@@ -136,8 +136,8 @@ def test_code_on_the_pages_is_code(page: Path) -> None:
     for block in re.findall(r"^```json\n(.*?)^```$", text, flags=re.M | re.S):
         json.loads(block)
     for block in re.findall(r"^```sh\n(.*?)^```$", text, flags=re.M | re.S):
-        done = subprocess.run(["bash", "-n"], input=block, text=True, capture_output=True)
-        assert done.returncode == 0, f"{page.name}: {done.stderr}"
+        result = subprocess.run(["bash", "-n"], input=block, text=True, capture_output=True)
+        assert result.returncode == 0, f"{page.name}: {result.stderr}"
 
 
 def test_settings_that_the_pages_name_exist() -> None:

@@ -157,8 +157,8 @@ def _run(folder: Path, block: Block) -> None:
         if words:
             assert words[0] == "quit", line
             command = [re.sub(r"\b(paper$|ID|NAME)\b", lambda word: REPLACED[word[0]], word) for word in words[1:]]
-            done = call_quit(*command)
-            assert done.returncode == 0, f"{line}\n{done.stdout[-2000:]}\n{done.stderr[-3000:]}"
+            result = call_quit(*command)
+            assert result.returncode == 0, f"{line}\n{result.stdout[-2000:]}\n{result.stderr[-3000:]}"
 
 
 @pytest.mark.slow

@@ -57,8 +57,10 @@ def test_what_the_page_shows_runs(page: str, workspace: Path, tmp_path: Path, mo
                 assert Path(words[0]).name == "quit", line
                 if words[1] == "export" and "--overwrite" not in words:
                     words.append("--overwrite")  # the page's exports are alternatives
-                done = call_quit(*words[1:])
-                assert done.returncode == 0 and (done.stdout.strip() or "--quiet" in words), f"{line}\n{done.stderr}"
+                result = call_quit(*words[1:])
+                assert result.returncode == 0 and (result.stdout.strip() or "--quiet" in words), (
+                    f"{line}\n{result.stderr}"
+                )
                 ran += 1
         elif block.kind == "python" and page.endswith("library.md") and block.note != "not run":
             with redirect_stdout(io.StringIO()):
@@ -67,8 +69,8 @@ def test_what_the_page_shows_runs(page: str, workspace: Path, tmp_path: Path, mo
         elif block.kind == "python" and page == "README.md":
             environment = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HOME": str(tmp_path / "hf")}
             environment.pop("HF_DATASETS_CACHE", None)
-            done = subprocess.run([sys.executable, "-c", block.text], env=environment, capture_output=True, text=True)
-            assert done.returncode == 0 and done.stdout.strip(), done.stderr
+            result = subprocess.run([sys.executable, "-c", block.text], env=environment, capture_output=True, text=True)
+            assert result.returncode == 0 and result.stdout.strip(), result.stderr
             ran += 1
     assert ran >= 4
 
@@ -118,8 +120,8 @@ def test_the_recipe_for_a_server_builds(
             words = shlex.split(line, comments=True)
             if words and words[0] == "quit":
                 smaller = ("--set", "convergence.hints=3") if words[1] in ("plan", "build") else ()
-                done = call_quit(*words[1:], *smaller)
-                assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+                result = call_quit(*words[1:], *smaller)
+                assert result.returncode == 0, f"{line}\n{result.stdout}\n{result.stderr}"
                 ran.append(words[1])
     assert ran[-1] == "build" and len(ran) == (2 if models else 1)
     texts = {request["messages"][-1]["content"] for request in scripted.answered}

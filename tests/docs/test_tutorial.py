@@ -69,10 +69,10 @@ class Reader:
             self._start(block.text, rest)
         elif block.kind in ("sh", "python"):
             ended = list(self._runs(block))
-            said = "".join(done.stdout + done.stderr for done in ended)
+            text = "".join(done.stdout + done.stderr for done in ended)
             codes = [0] * (len(ended) - 1) + [int(block.note == "exits with 1")]
-            assert [done.returncode for done in ended] == codes, f"line {block.line}: {said}"
-            assert "Traceback" not in said and "\x1b" not in said, said
+            assert [done.returncode for done in ended] == codes, f"line {block.line}: {text}"
+            assert "Traceback" not in text and "\x1b" not in text, text
             self.printed += "".join(done.stdout for done in ended)
         elif block.kind == "text":
             assert (line := missing(block.text, self.printed)) is None, f"line {block.line}: {line}\n{self.printed}"

@@ -100,8 +100,8 @@ def test_new_settings_run_only_what_they_change_and_going_back_runs_nothing(
     ],
 )
 def test_settings_that_do_not_fit_are_one_line(tmp_path: Path, profile: str, setting: str, error: str) -> None:
-    done = call_quit("build", "-w", tmp_path / "W", "-s", "starter", "-p", profile, "--set", EXACT, "--set", setting)
-    assert done.returncode == 4 and error in done.stderr and done.stderr.count("\n") == 1
+    result = call_quit("build", "-w", tmp_path / "W", "-s", "starter", "-p", profile, "--set", EXACT, "--set", setting)
+    assert result.returncode == 4 and error in result.stderr and result.stderr.count("\n") == 1
 
 
 def test_answers_are_counted_where_they_were_asked(exact: Path) -> None:

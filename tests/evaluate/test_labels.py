@@ -44,10 +44,10 @@ def test_no_run_gets_beyond_the_bound_in_trec_eval():
 def test_agreement_of_readers_is_that_of_their_values_one_by_one():
     patterns = Counter({(7, 0): 5, (7, 1): 3, (7, 2): 1, (7, 3): 4, (7, 5): 2, (7, 7): 6})
     units = [[bool(right & 1 << bit) for bit in range(3)] for _, right in patterns.elements()]
-    found = reader_agreement(("x", "y", "z"), patterns)
-    assert found.passages == 21 and found.correct == {"x": 15 / 21, "y": 11 / 21, "z": 8 / 21}
-    assert found.alpha == pytest.approx(krippendorff_alpha(units))
-    for pair in found.pairs:
+    agreement = reader_agreement(("x", "y", "z"), patterns)
+    assert agreement.passages == 21 and agreement.correct == {"x": 15 / 21, "y": 11 / 21, "z": 8 / 21}
+    assert agreement.alpha == pytest.approx(krippendorff_alpha(units))
+    for pair in agreement.pairs:
         first, second = ([unit["xyz".index(name)] for unit in units] for name in (pair.first, pair.second))
         assert pair.kappa == pytest.approx(cohen_kappa(first, second))
         assert pair.agreement == pytest.approx(sum(map(bool.__eq__, first, second)) / 21)
@@ -57,19 +57,19 @@ def test_agreement_of_readers_is_that_of_their_values_one_by_one():
     ("readers", "patterns"), [(("x",), {(1, 1): 2}), (("x", "y"), {(3, 0): 3}), (("x", "y"), {(3, 3): 3})]
 )
 def test_agreement_is_not_defined_where_nothing_varies(readers, patterns):
-    found = reader_agreement(readers, Counter(patterns))
-    assert found.alpha is None and {pair.kappa for pair in found.pairs} <= {None}
+    agreement = reader_agreement(readers, Counter(patterns))
+    assert agreement.alpha is None and {pair.kappa for pair in agreement.pairs} <= {None}
 
 
 def test_a_reader_that_was_not_asked_everything_is_compared_with_none():
     """Of ten passages y is asked about the four that x answers wrongly: its share is of these, x and z are compared."""
     patterns = Counter({(0b101, 0b101): 5, (0b101, 0b001): 1, (0b111, 0b010): 1, (0b111, 0b100): 3})
-    found = reader_agreement(("x", "y", "z"), patterns)
-    assert found.asked == {"x": 10, "y": 4, "z": 10} and found.correct == {"x": 0.6, "y": 0.25, "z": 0.8}
-    assert found.compared == ("x", "z") and [(pair.first, pair.second) for pair in found.pairs] == [("x", "z")]
+    agreement = reader_agreement(("x", "y", "z"), patterns)
+    assert agreement.asked == {"x": 10, "y": 4, "z": 10} and agreement.correct == {"x": 0.6, "y": 0.25, "z": 0.8}
+    assert agreement.compared == ("x", "z") and [(pair.first, pair.second) for pair in agreement.pairs] == [("x", "z")]
     units = [[True, True]] * 5 + [[True, False]] + [[False, False]] + [[False, True]] * 3
-    assert found.alpha == pytest.approx(krippendorff_alpha(units))
-    assert found.pairs[0].kappa == pytest.approx(cohen_kappa(*map(list, zip(*units, strict=True))))
+    assert agreement.alpha == pytest.approx(krippendorff_alpha(units))
+    assert agreement.pairs[0].kappa == pytest.approx(cohen_kappa(*map(list, zip(*units, strict=True))))
     assert of_readers(patterns, [1, 2]) == {(0b10, 0b10): 5, (0b10, 0): 1, (0b11, 0b01): 1, (0b11, 0b10): 3}
 
 
@@ -78,9 +78,9 @@ def test_predicted_labels_are_counted_by_split():
     rows = labels_by_split(SPLITS, LABELS, pa.table({**LABELED, "reason": pa.array(reasons, pa.string())}))
     assert {row.split: row.predicted for row in rows} == {"train": 2, "test": 1, "all": 3}
     last = {"passages": 6, "missed_bound": 0.0125, "false_bound": 0.0075, "confidence": 0.95}
-    said = predicted_sentence(rows, [{"missed_bound": 0.5, "false_bound": 0.5}, last])
+    sentence = predicted_sentence(rows, [{"missed_bound": 0.5, "false_bound": 0.5}, last])
     for part in ("2 of 2 in train, 1 of 6 in test, 3 of 8 in all", "the 6 passages", "1.25% have", "0.75% a", "0.95."):
-        assert part in said
+        assert part in sentence
     assert predicted_sentence(labels_by_split(SPLITS, LABELS), [last]) == ""
 
 

@@ -34,8 +34,8 @@ def _build(workspace: Path, source: Path, *more: str) -> list[str]:
 
 def test_a_second_build_runs_nothing(workspace: Workspace) -> None:
     before = {path: path.stat().st_mtime_ns for path in workspace.path.rglob("*") if path.is_file()}
-    done = call_quit("build", "-w", str(workspace.path))
-    assert done.returncode == 0 and "up to date" in done.stderr
+    result = call_quit("build", "-w", str(workspace.path))
+    assert result.returncode == 0 and "up to date" in result.stderr
     assert {path: path.stat().st_mtime_ns for path in workspace.path.rglob("*") if path.is_file()} == before
 
 
@@ -73,11 +73,11 @@ def test_two_builds_at_once_take_turns(few_source: Path, tmp_path: Path, prefect
 @pytest.mark.parametrize("content", [bytes(range(256)) * 10, b'{"id": 1, "question": "Who?", "hints": ["a hint"]}'])
 def test_a_source_without_a_usable_question_is_a_few_clear_lines(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "mine.jsonl").write_bytes(content)
-    done = call_quit("build", "-w", str(tmp_path / "W"), "-s", f"jsonl:{tmp_path / 'mine.jsonl'}")
-    assert done.returncode == 3, done.stderr
-    assert "question" in done.stderr and done.stderr.count("\n") <= 6
+    result = call_quit("build", "-w", str(tmp_path / "W"), "-s", f"jsonl:{tmp_path / 'mine.jsonl'}")
+    assert result.returncode == 3, result.stderr
+    assert "question" in result.stderr and result.stderr.count("\n") <= 6
 
 
 def test_an_unwritable_workspace_is_one_clear_line(few_source: Path) -> None:
-    done = call_quit("build", "-w", "/proc/nowhere/W", "-s", f"jsonl:{few_source}")
-    assert done.returncode == 7 and "Could not write" in done.stderr
+    result = call_quit("build", "-w", "/proc/nowhere/W", "-s", f"jsonl:{few_source}")
+    assert result.returncode == 7 and "Could not write" in result.stderr

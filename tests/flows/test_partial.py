@@ -27,16 +27,16 @@ WAIVED = ("--waive", "human-coverage=a test", "--waive", "unjudged-answer=a test
 
 @pytest.mark.parametrize("format", ["release-json", "paper-index"])
 def test_formats_of_all_answers_say_how_to_have_them(exact: Path, tmp_path: Path, format: str) -> None:
-    done = call_quit("export", "-w", exact, "-f", format, "--out", tmp_path / "x")
-    assert done.returncode != 0 and done.stderr.count("\n") == 1 and not (tmp_path / "x" / format).exists()
-    assert done.stderr.strip().endswith(f"quit build -w {exact} --set collect.questions=18 --set labels.partial=off")
+    result = call_quit("export", "-w", exact, "-f", format, "--out", tmp_path / "x")
+    assert result.returncode != 0 and result.stderr.count("\n") == 1 and not (tmp_path / "x" / format).exists()
+    assert result.stderr.strip().endswith(f"quit build -w {exact} --set collect.questions=18 --set labels.partial=off")
 
 
 def test_filling_in_gives_the_bytes_of_a_full_run(exact: Path, full: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(exact, tmp_path / "W")
     command = shlex.split(filling_in(Workspace.open(folder)))
-    done = call_quit(*command[1:])
-    assert command[0] == "quit" and done.returncode == 0, done.stderr
+    result = call_quit(*command[1:])
+    assert command[0] == "quit" and result.returncode == 0, result.stderr
     for place, name in ((folder, "ours"), (full, "theirs")):
         quit_prints("export", "-w", place, "-f", "release-json,huggingface", "--out", tmp_path / name)
     assert files_of(tmp_path / "ours") == files_of(tmp_path / "theirs")
@@ -103,16 +103,16 @@ def test_a_rejected_answer_is_asked_of_the_labelers_that_were_skipped(exact: Pat
             updated.work_on(run, updated.pending(run)[0])
             updated.finish(run)
             stop_early = False
-        printed = quit_prints("review", "apply", "-w", workspace.path, "--json")
-        lowered.append(json.loads(printed)["labels_down"])
-    given = {
+        output = quit_prints("review", "apply", "-w", workspace.path, "--json")
+        lowered.append(json.loads(output)["labels_down"])
+    accepted = {
         (row["question_id"], row["permutation"])
         for row in answers_in(ours, [f"read:{LABELERS[0]}"])
         if row["question_id"] == question and normalize_answer(row["answer"]) == key
     }
-    assert given and asked_of(ours, LABELERS[0]) == before[LABELERS[0]]
-    assert asked_of(ours, LABELERS[1]) == before[LABELERS[1]] | given
-    assert given <= asked_of(ours, LABELERS[2]) | asked_of(ours, LABELERS[1])
+    assert accepted and asked_of(ours, LABELERS[0]) == before[LABELERS[0]]
+    assert asked_of(ours, LABELERS[1]) == before[LABELERS[1]] | accepted
+    assert accepted <= asked_of(ours, LABELERS[2]) | asked_of(ours, LABELERS[1])
     assert asked_of(ours, LABELERS[2]) >= before[LABELERS[2]]
     assert ours.read("labels")["label"].equals(theirs.read("labels")["label"])
     assert ours.read("splits").equals(theirs.read("splits"))
@@ -157,9 +157,9 @@ def test_predicted_labels_are_no_asked_ones(estimated: Path, tmp_path: Path) -> 
     for split, warned in (("dev", False), ("test", True)):
         question = next(row["question_id"] for row in workspace.read("splits").to_pylist() if row["split"] == split)
         run.write_text(f"{question} Q0 {question}_0_0 1 1.0 mine\n")
-        done = call_quit("evaluate", "run", run, "-w", estimated, "--split", split)
-        assert done.returncode == 0, done.stderr
-        assert (f"{counts[split]:,} of" in done.stderr and "are predicted" in done.stderr) is warned
+        result = call_quit("evaluate", "run", run, "-w", estimated, "--split", split)
+        assert result.returncode == 0, result.stderr
+        assert (f"{counts[split]:,} of" in result.stderr and "are predicted" in result.stderr) is warned
 
 
 def test_a_release_of_predicted_labels_needs_a_reason(estimated: Path, tmp_path: Path) -> None:

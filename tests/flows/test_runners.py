@@ -39,12 +39,12 @@ def _arguments(workspace: Path, source: Path, runner: str, shards: int = SHARDS)
 
 
 def test_local_ray_and_another_number_of_shards_make_the_same_rows(few_built, few_source, tmp_path, prefect_home):
-    done = run_quit(*_arguments(tmp_path / "W", few_source, "ray", shards=2), home=prefect_home)
-    assert done.returncode == 0, done.stderr
+    result = run_quit(*_arguments(tmp_path / "W", few_source, "ray", shards=2), home=prefect_home)
+    assert result.returncode == 0, result.stderr
     two, three = tables_of(tmp_path / "W"), tables_of(few_built)
     for name in contracts.TABLES:
         assert two[name].equals(three[name]), name
-    assert "Ray" not in done.stderr and "token" not in done.stderr, "the terminal is the build's"
+    assert "Ray" not in result.stderr and "token" not in result.stderr, "the terminal is the build's"
 
 
 def test_a_node_is_killed_and_the_bytes_are_the_same(cluster, few_built, few_source, tmp_path, prefect_home) -> None:
@@ -69,9 +69,9 @@ def test_a_node_is_killed_and_the_bytes_are_the_same(cluster, few_built, few_sou
         process.wait(400)
     finally:
         process.kill()
-    said = errors.read_text()
-    assert process.returncode == 0, said
-    assert re.search(r"\S+: part \d has lost its worker \(\w+Error", said), said
+    text = errors.read_text()
+    assert process.returncode == 0, text
+    assert re.search(r"\S+: part \d has lost its worker \(\w+Error", text), text
     finished = [path for path in before if all(part in before for part in path.parents[1].glob(f"*/{path.name}"))]
     assert {path: path.stat().st_mtime_ns for path in finished} == {path: before[path] for path in finished}
     assert bytes_of(folder) == bytes_of(few_built)
@@ -94,10 +94,10 @@ def test_a_killed_process_of_the_pool_is_replaced(few_built, few_source, tmp_pat
         process.wait(400)
     finally:
         process.kill()
-    said = errors.read_text()
-    assert process.returncode == 0, said
-    shown = re.findall(r"^ *\d+ (\S+): done, (\d+) shards?; .+ left", said, re.M)
-    assert "has lost its worker" in said and ("collect", "1") in shown
+    text = errors.read_text()
+    assert process.returncode == 0, text
+    shown = re.findall(r"^ *\d+ (\S+): done, (\d+) shards?; .+ left", text, re.M)
+    assert "has lost its worker" in text and ("collect", "1") in shown
     assert bytes_of(folder) == bytes_of(few_built)
 
 
@@ -148,7 +148,7 @@ def _reply(payload: dict[str, Any]) -> str:
 def test_processes_together_keep_a_servers_limit_pay_once_and_report_what_they_asked(
     few_source: Path, tmp_path: Path, prefect_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    limit, found = 6, {}
+    limit, outcomes = 6, {}
     for runner in ("threads", "processes"):
         monkeypatch.setenv("QUIT_CACHE", str(tmp_path / f"cache-{runner}"))
         with RudeServer(lambda number, payload: rude.slow(0.05), reply=_reply) as server:
@@ -163,11 +163,11 @@ def test_processes_together_keep_a_servers_limit_pay_once_and_report_what_they_a
             )
             arguments = _arguments(tmp_path / runner, few_source, runner)
             quit_prints(*arguments, "-p", str(profile), "--set", "run.workers=2")
-            asked = Counter(json.dumps(request.payload, sort_keys=True) for request in server.requests)
-            assert set(asked.values()) == {1}, "something was asked for twice"
+            requests = Counter(json.dumps(request.payload, sort_keys=True) for request in server.requests)
+            assert set(requests.values()) == {1}, "something was asked for twice"
             assert 1 < server.most_at_once <= limit
         status = json.loads(call_quit("status", "-w", str(tmp_path / runner), "--json").stdout)
-        counted = {name: model["requests"] for name, model in status["language_models"].items()}
-        assert sum(counted.values()) == len(asked)
-        found[runner] = (counted, bytes_of(tmp_path / runner))
-    assert found["processes"] == found["threads"]
+        counts = {name: model["requests"] for name, model in status["language_models"].items()}
+        assert sum(counts.values()) == len(requests)
+        outcomes[runner] = (counts, bytes_of(tmp_path / runner))
+    assert outcomes["processes"] == outcomes["threads"]

@@ -149,7 +149,7 @@ def test_a_notice_says_what_to_do_and_no_secret(state, advice: str, monkeypatch:
     monkeypatch.setenv("SOME_API_KEY", "sk-123456789")
     state.message += " sk-123456789 at http://me:pass@host/v1"
     run = FlowRun(flow_id=uuid4(), state=state, name="calm-fox", parameters={"workspace": "W"})
-    said = notice(SimpleNamespace(name="build"), run, state)
-    assert said["what_to_do"].find(advice) >= 0 and said["workspace"] == "W" and said["run"] == "calm-fox"
-    for text in (json.dumps(said), as_text(said)):
+    body = notice(SimpleNamespace(name="build"), run, state)
+    assert body["what_to_do"].find(advice) >= 0 and body["workspace"] == "W" and body["run"] == "calm-fox"
+    for text in (json.dumps(body), as_text(body)):
         assert "sk-123456789" not in text and "pass@" not in text and "(SOME_API_KEY)" in text

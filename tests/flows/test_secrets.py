@@ -39,10 +39,10 @@ def test_a_key_that_a_server_sends_back_is_stored_nowhere(tmp_path, monkeypatch,
         access = f'patience_seconds = 0\nattempts = 1\napi_key_env = "{ACCESS}"'
         profile.write_text(profile.read_text().replace("patience_seconds = 20", access))
         place, source = str(tmp_path / "W"), f"jsonl:{tmp_path / 'two.jsonl'}"
-        done = run_quit("build", "-w", place, "-p", str(profile), "-s", source, home=no_prefect_server)
-    assert done.returncode in (ServerError.exit_code, SettingsError.exit_code), done.stderr
+        result = run_quit("build", "-w", place, "-p", str(profile), "-s", source, home=no_prefect_server)
+    assert result.returncode in (ServerError.exit_code, SettingsError.exit_code), result.stderr
     assert len(server.requests) == 2, "a shard is not tried again where its client has tried as often as it may"
     stored = _said_in_prefect(no_prefect_server)
     for what in ("not a chat completion", "HTTP 401"):  # both were stored, so a key in them would be found
         assert sum(what in text and f"({ACCESS})" in text for text in stored) >= 2, stored
-    assert_kept(tmp_path, done.stdout, done.stderr)
+    assert_kept(tmp_path, result.stdout, result.stderr)

@@ -75,8 +75,8 @@ class Live:
         return self.post("flow_runs/filter", {"deployments": mine, "sort": "EXPECTED_START_TIME_ASC"})
 
     def artifacts(self, identity: str) -> dict[str, str]:
-        found = self.post("artifacts/filter", {"artifacts": {"flow_run_id": {"any_": [identity]}}})
-        return {one["key"]: one["data"] if isinstance(one["data"], str) else json.dumps(one["data"]) for one in found}
+        rows = self.post("artifacts/filter", {"artifacts": {"flow_run_id": {"any_": [identity]}}})
+        return {one["key"]: one["data"] if isinstance(one["data"], str) else json.dumps(one["data"]) for one in rows}
 
 
 @pytest.fixture(scope="module")
@@ -173,8 +173,8 @@ def test_first_everything_then_nothing_new_then_one_source_more_on_a_schedule(se
         nothing = until(idle, every=LOOK)[0]
         assert nothing["auto_scheduled"] and "Nothing new: sources, settings and models" in nothing["state"]["message"]
         assert server.tasks(nothing["id"]) == []  # not one shard was worked on
-        told = server.artifacts(nothing["id"])["quit-build-summary"]
-        assert "No stage ran" in told and (place / "W").as_uri() in told
+        summary = server.artifacts(nothing["id"])["quit-build-summary"]
+        assert "No stage ran" in summary and (place / "W").as_uri() in summary
 
         questions = len(Workspace.open(place / "W").read("questions"))
         (place / "mine.jsonl").write_text("\n".join(QUESTIONS) + "\n", encoding="utf-8")
@@ -191,8 +191,8 @@ def test_a_failure_is_told_by_webhook_and_block_without_secrets(server, serving,
     with answering(lambda method, path, headers, body: (204, b"", letters.append(body.decode()) or {})) as url:
         save = "from flows.notices import QuitMail; QuitMail(url={!r}).save('team', overwrite=True)"
         command = [sys.executable, "-c", save.format(url.replace("http", "json"))]
-        done = subprocess.run(command, env=server.environment, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
+        result = subprocess.run(command, env=server.environment, capture_output=True, text=True)
+        assert result.returncode == 0, result.stderr
         [run] = server.ended(server.start("build/W", sources=[f"jsonl:{place / 'none-very-secret.jsonl'}"]))
         assert run["state_type"] == "FAILED"
         until(lambda: hook.posts and letters, seconds=300)
@@ -247,21 +247,21 @@ def test_prefect_yaml_deploys_for_a_worker_that_runs_it(server: Live, place: Pat
 
     def prefect(*arguments: str) -> str:
         command, how = [sys.executable, "-m", "prefect", *arguments], {"capture_output": True, "text": True}
-        done = subprocess.run(command, env=environment, cwd=ROOT, timeout=300, **how)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        result = subprocess.run(command, env=environment, cwd=ROOT, timeout=300, **how)
+        assert result.returncode == 0, result.stdout + result.stderr
+        return result.stdout
 
     prefect("work-pool", "create", "quit", "--type", "process", "--overwrite")
     prefect("--no-prompt", "deploy", "--all")
-    made = {
+    deployments = {
         name: server.deployment(name)
         for name in "build/nightly review-sync/hourly label-update/nightly release/weekly benchmark/weekly".split()
     }
-    assert made["build/nightly"]["parameters"]["workspace"] == str(place / "W")
-    assert made["build/nightly"]["parameters"]["limits"]["retries"] == 2
-    assert made["build/nightly"]["parameter_openapi_schema"]["properties"]["sources"]["description"]
-    assert [one["active"] for one in made["build/nightly"]["schedules"]] == [True]
-    assert all(one["global_concurrency_limit"]["limit"] == 1 for one in made.values())
+    assert deployments["build/nightly"]["parameters"]["workspace"] == str(place / "W")
+    assert deployments["build/nightly"]["parameters"]["limits"]["retries"] == 2
+    assert deployments["build/nightly"]["parameter_openapi_schema"]["properties"]["sources"]["description"]
+    assert [one["active"] for one in deployments["build/nightly"]["schedules"]] == [True]
+    assert all(one["global_concurrency_limit"]["limit"] == 1 for one in deployments.values())
     run = server.start("build/nightly", workspace=str(place / "W"), sources=[f"jsonl:{place / 'mine.jsonl'}"])
     prefect("worker", "start", "--pool", "quit", "--run-once")
     [ended] = server.ended(run)

@@ -25,8 +25,8 @@ def _arguments(tmp_path: Path, *more: str) -> tuple[str, ...]:
 
 def test_it_lists_what_it_would_deploy_without_a_server(tmp_path: Path) -> None:
     schedule = "schedules=[{flow='build', cron='0 3 * * *', timezone='Europe/Vienna'}]"
-    printed = quit_prints(*_arguments(tmp_path, "--json", "--set", schedule))
-    listed = {one["deployment"]: one for one in json.loads(printed)}
+    output = quit_prints(*_arguments(tmp_path, "--json", "--set", schedule))
+    listed = {one["deployment"]: one for one in json.loads(output)}
     assert set(listed) == {"build/W", "review-sync/W", "label-update/W", "release/W", "benchmark/W"}
     assert "T03:00:00" in listed["build/W"]["next"] and listed["release/W"]["next"] is None
     assert not (tmp_path / "W").exists()
@@ -38,8 +38,8 @@ def test_it_lists_what_it_would_deploy_without_a_server(tmp_path: Path) -> None:
 )
 def test_a_missing_server_is_said_in_one_line(tmp_path: Path, more: list[str], code: int, said: str) -> None:
     """In a process of its own, for Prefect takes the server's address when it is imported."""
-    done = run_quit(*_arguments(tmp_path, *more), home=tmp_path / "prefect", timeout=300)
-    assert done.returncode == code and said in done.stderr and "Traceback" not in done.stderr
+    result = run_quit(*_arguments(tmp_path, *more), home=tmp_path / "prefect", timeout=300)
+    assert result.returncode == code and said in result.stderr and "Traceback" not in result.stderr
 
 
 def test_a_taken_port_is_said_before_a_server_is_started(tmp_path: Path) -> None:

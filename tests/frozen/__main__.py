@@ -30,13 +30,13 @@ def main() -> int:
     )
     parser.add_argument("--out", type=Path, help="folder to keep what is made, to compare it with another checkout's")
     parser.add_argument("--all", action="store_true", help="print every difference, not the first of each entry")
-    asked = parser.parse_args()
-    if unknown := set(asked.parts) - set(PARTS):
+    options = parser.parse_args()
+    if unknown := set(options.parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
     with tempfile.TemporaryDirectory() as temporary:
         os.environ["QUIT_CACHE"] = f"{temporary}/cache"  # a kept reply or vector would hide a change
         os.environ["PREFECT_HOME"] = f"{temporary}/prefect"
-        same = [_compare(part, (asked.out or Path(temporary)) / part, asked) for part in asked.parts or PARTS]
+        same = [_compare(part, (options.out or Path(temporary)) / part, options) for part in options.parts or PARTS]
     return 0 if all(same) else 1
 
 

@@ -76,14 +76,14 @@ def replies(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
         forms[question_id] = [*answers, answers[0].upper(), f"the {answers[0]}!", *wrong, NO_ANSWER, "Über-“wrong”"]
     keys = tables["passages"].select(["question_id", "permutation"])
     pairs = list(zip(*(column.to_pylist() for column in keys.columns), strict=True))
-    given = {}
+    by_reader = {}
     for info in READERS:
         answers = [
             forms[question_id][draw(question_id, permutation, info.name) % len(forms[question_id])]
             for question_id, permutation in pairs
         ]
-        given[info.name] = keys.append_column("answer", pa.array(answers, pa.string()))
-    return given
+        by_reader[info.name] = keys.append_column("answer", pa.array(answers, pa.string()))
+    return by_reader
 
 
 def verdicts(tables: dict[str, pa.Table], given: dict[str, pa.Table]) -> pa.Table:
@@ -118,9 +118,9 @@ def made_of_answers(source: str, folder: Path) -> dict[str, dict[str, Any]]:
     """Return what labels, an update and five exports make of the answers and verdicts on a source's questions."""
     tables = collection(source)
     texts = replies(tables)
-    given = {reader: Answers.of(rows) for reader, rows in texts.items()}
+    by_reader = {reader: Answers.of(rows) for reader, rows in texts.items()}
     judged = verdicts(tables, texts)
-    labelers = {reader: given[reader] for reader in LABELERS}
+    labelers = {reader: by_reader[reader] for reader in LABELERS}
     labelled = label_passages(tables["questions"], tables["passages"], labelers, judged)
     before = LabelTables(tables["questions"], tables["ranked_hints"], tables["splits"], judged, **labelled)
     settled = decided(pa.Table.from_pylist(decisions(judged), schema=DECISIONS), before, Review())
@@ -134,7 +134,7 @@ def made_of_answers(source: str, folder: Path) -> dict[str, dict[str, Any]]:
     release = ExportTables(
         **{table: tables[table] for table in unchanged},
         splits=updated["splits"],
-        answers=given,
+        answers=by_reader,
         verdicts=updated["verdicts"],
         labels=updated["labels"],
         valid_answers=updated["valid_answers"],
@@ -142,9 +142,9 @@ def made_of_answers(source: str, folder: Path) -> dict[str, dict[str, Any]]:
         embedded=True,
     )
     export(release, FORMATS, folder, paper_keys=True)
-    made = {f"label: {table}": rows for table, rows in labelled.items()}
-    made |= {f"update: {table}": rows for table, rows in updated.items()}
+    entries = {f"label: {table}": rows for table, rows in labelled.items()}
+    entries |= {f"update: {table}": rows for table, rows in updated.items()}
     return {
-        "label and update": {table: in_short(table, rows)["columns"] for table, rows in made.items()},
+        "label and update": {table: in_short(table, rows)["columns"] for table, rows in entries.items()},
         **files(folder),
     }

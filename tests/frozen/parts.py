@@ -29,10 +29,10 @@ POLICIES = "random-rank-aware,bernoulli,gaussian,gaussian-ing"
 
 def run(*arguments: str | Path) -> str:
     """Run a command; return what it prints. Raises ``RuntimeError`` where it fails."""
-    done = call_quit(*map(str, arguments))
-    if done.returncode:
-        raise RuntimeError(f"quit {' '.join(map(str, arguments))}: {done.stderr}")
-    return done.stdout
+    result = call_quit(*map(str, arguments))
+    if result.returncode:
+        raise RuntimeError(f"quit {' '.join(map(str, arguments))}: {result.stderr}")
+    return result.stdout
 
 
 def answers(folder: Path) -> dict[str, Any]:
@@ -59,19 +59,19 @@ def dataset(source: str, folder: Path) -> dict[str, Any]:
     """Build, review, apply, release, export: the tables of the build, those that the review changed, every file."""
     workspace = folder / "W"
     run("build", "-q", "-w", workspace, "-s", source, "-p", "embedded", "--shards", "2")
-    made = {f"build: {name}": value for name, value in tables(workspace).items()}
+    entries = {f"build: {name}": value for name, value in tables(workspace).items()}
     ReviewStore(Workspace.open(workspace)).append(review(workspace))
     report = json.loads(run("review", "apply", "-q", "-w", workspace, "--json"))
-    made["review: report"] = {key: value for key, value in report.items() if key != "fingerprint"}
+    entries["review: report"] = {key: value for key, value in report.items() if key != "fingerprint"}
     for name, value in tables(workspace).items():
         if name == "table changes":
-            made[f"review: {name}"] = value
+            entries[f"review: {name}"] = value
         elif name.removeprefix("table ") in REVIEWED:  # `changes` has their rows in words
-            made[f"review: {name}"] = value["columns"]
+            entries[f"review: {name}"] = value["columns"]
     run("release", "create", "-q", "-w", workspace, "-n", "v1")
     release = workspace / "releases" / "v1"
     run("export", "-q", "--release", release, "-f", FORMATS, "-o", folder / "exports")
-    return made | files(folder / "exports")
+    return entries | files(folder / "exports")
 
 
 def review(workspace: Path) -> list[dict]:
@@ -156,25 +156,25 @@ def sunar(folder: Path, opened: tuple[str | Path, ...]) -> dict[str, Any]:
     """Figures of each variant, its predictions, and its ranked documents."""
     variants = [part for name in SUNAR for part in ("--variant", name)]
     figures = json.loads(run("sunar", "run", *opened, *variants, "-o", folder / "S", "--json"))
-    made = {}
+    entries = {}
     for name in SUNAR:
         ranked: dict[str, list[str]] = {}
         for line in (folder / "S" / name / "run.trec").read_text(encoding="utf-8").splitlines():
             query, _, document, *_ = line.split()
             ranked.setdefault(query, []).append(document)
-        said = [json.loads(line) for line in (folder / "S" / name / "answers.jsonl").read_text("utf-8").splitlines()]
-        made[f"sunar {name}"] = {
+        rows = [json.loads(line) for line in (folder / "S" / name / "answers.jsonl").read_text("utf-8").splitlines()]
+        entries[f"sunar {name}"] = {
             "figures": figure(figures[name]),
-            "predictions": {row["query_id"]: row["prediction"] for row in said},
+            "predictions": {row["query_id"]: row["prediction"] for row in rows},
             "rankings": {query: [*documents[:3], checksum(" ".join(documents))] for query, documents in ranked.items()},
         }
-    return made
+    return entries
 
 
 def bandits(folder: Path, opened: tuple[str | Path, ...]) -> dict[str, Any]:
     """Every policy on sub-questions, four policies on two levels."""
     cases = {"sub-questions": "all", "two-level": POLICIES}
-    made = {}
+    entries = {}
     for arms, policies in cases.items():
         options = ("--arms", arms, "--policies", policies, "--runs", "20", "-b", "10,50")
         whole = json.loads(run("bandits", "run", *opened, *options, "-o", folder / arms, "--json"))
@@ -182,11 +182,11 @@ def bandits(folder: Path, opened: tuple[str | Path, ...]) -> dict[str, Any]:
         for row in whole["rows"]:
             key = f"{row['structure']} {row['metric']}@{row['budget']}"
             rows.setdefault(row["policy"], {})[key] = figure(row["value"])
-        made[f"bandits {arms}"] = {
+        entries[f"bandits {arms}"] = {
             "rows": rows,
             **{name: figure(whole[name]) for name in ("requests", "arms", "alpha_ndcg", "trees")},
         }
-    return made
+    return entries
 
 
 def complexity(folder: Path, opened: tuple[str | Path, ...]) -> dict[str, Any]:

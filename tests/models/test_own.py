@@ -198,8 +198,8 @@ def test_a_build_asks_a_class_once_whoever_asks(few_source: Path, tmp_path: Path
         return next(answer for question, answer in gold.items() if text.endswith(question)) + ", of course"
 
     def build(folder: str, *more: str) -> None:
-        done = call_quit("build", "-w", tmp_path / folder, "-s", f"jsonl:{few_source}", "-p", FEW, *more)
-        assert done.returncode == 0, done.stderr
+        result = call_quit("build", "-w", tmp_path / folder, "-s", f"jsonl:{few_source}", "-p", FEW, *more)
+        assert result.returncode == 0, result.stderr
 
     with RudeServer(reply=reply) as server:
         values = ("name=mine", "role=labeler", "kind=python", "class=tests.models.test_own:ServerReader")

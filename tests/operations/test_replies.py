@@ -114,9 +114,9 @@ def test_a_server_that_moved_is_told_and_fresh_replies_make_the_tables_again(sou
 
     def build(place: str, *more: str, **variables: str) -> str:
         options = () if "--fresh-replies" in more else ("-p", str(profile), "-s", f"jsonl:{source}")
-        done = call_quit("build", "-w", str(tmp_path / place), *options, *more, **variables)
-        assert done.returncode == 0, done.stderr
-        return done.stderr
+        result = call_quit("build", "-w", str(tmp_path / place), *options, *more, **variables)
+        assert result.returncode == 0, result.stderr
+        return result.stderr
 
     def answers(place: str) -> list[str]:
         shown = call_quit("query", "-w", str(tmp_path / place), "SELECT DISTINCT raw FROM distinct_answers", "--json")
@@ -136,7 +136,7 @@ def test_a_server_that_moved_is_told_and_fresh_replies_make_the_tables_again(sou
     status = json.loads(call_quit("status", "-w", str(tmp_path / "B"), "--json").stdout)
     assert status["origins"] == {"r": {old.base_url: requests, new.base_url: requests}}
     assert f"r: {requests} from" in call_quit("status", "-w", str(tmp_path / "B")).stdout
-    done = call_quit("export", "-w", str(tmp_path / "A"), "--format", "huggingface", "--out", str(tmp_path / "out"))
-    assert done.returncode == 0, done.stderr
+    result = call_quit("export", "-w", str(tmp_path / "A"), "--format", "huggingface", "--out", str(tmp_path / "out"))
+    assert result.returncode == 0, result.stderr
     card = (tmp_path / "out" / "huggingface" / "README.md").read_text(encoding="utf-8")
     assert f"`r`: {requests} replies from {old.base_url}." in card

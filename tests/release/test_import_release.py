@@ -142,9 +142,9 @@ def test_subsets_named_by_bits_keep_their_names(tmp_path: Path) -> None:
 def test_the_card_says_what_it_is_and_what_it_lacks(release: Release, tmp_path: Path) -> None:
     export(export_tables_of_release(release.path), ["huggingface", "trec"], tmp_path)
     card = (tmp_path / "huggingface" / "README.md").read_text()
-    printed = ["**The labels are the published ones**", "1 of 12 passages would have another label",
+    output = ["**The labels are the published ones**", "1 of 12 passages would have another label",
             "- `c`, permutation 0: published 1, ours 2"]  # fmt: skip
-    assert all(text in card for text in (*printed, *(f"- {unknown}" for unknown in release.imported["unknown"])))
+    assert all(text in card for text in (*output, *(f"- {unknown}" for unknown in release.imported["unknown"])))
     absent = ("Warning", "Labels by difficulty", "Labels by question type", "gold answers |")
     assert not any(text in card for text in absent)
     questions = pq.read_table(next((tmp_path / "huggingface" / "questions").glob("test-*")))
@@ -155,11 +155,9 @@ def test_the_card_says_what_it_is_and_what_it_lacks(release: Release, tmp_path: 
 def test_the_command(tmp_path: Path) -> None:
     folder = write(tmp_path / "files", splits())
     command = ("release", "import", str(folder), "--out", str(tmp_path / "quit"))
-    printed = call_quit(*command, "--name", "published").stdout
+    output = call_quit(*command, "--name", "published").stdout
     assert "is a release, not a workspace" in call_quit("status", "-w", tmp_path / "quit").stderr
-    assert (
-        "release published" in printed and "1 of 12 differ" in printed and "not in the files: question types" in printed
-    )
+    assert "release published" in output and "1 of 12 differ" in output and "not in the files: question types" in output
     with pytest.raises(InputError, match="already holds this release under the name 'published', not 'other'"):
         import_release(folder, tmp_path / "quit", "other")
     (folder / "test.json").write_text("[]")

@@ -130,8 +130,8 @@ def test_the_command_writes_the_page_and_names_what_is_wrong(tmp_path) -> None:
     workspace = tiny.workspace(tmp_path / "W")
     quit_prints("report", "-w", workspace.path, "--set", "pages.examples=1")
     assert (workspace.path / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
-    printed = json.loads(call_quit("report", "-w", workspace.path, "--json").stdout)
-    assert dict(printed["funnel"])["with enough hints"] == 4
+    output = json.loads(call_quit("report", "-w", workspace.path, "--json").stdout)
+    assert dict(output["funnel"])["with enough hints"] == 4
     assert "only settings of pages" in call_quit("report", "-w", workspace.path, "--set", "split.seed=x").stderr
 
 

@@ -20,9 +20,9 @@ def test_a_folder_of_sentence_transformers_is_the_model_it_is() -> None:
     ours, theirs = encoders.dense_encoder("minilm", SETTINGS), encoders.dense_encoder(str(model_folder()), SETTINGS)
     assert isinstance(ours, encoders.DenseEncoder) and isinstance(theirs, encoders.DenseEncoder)
     assert ours.dimension == theirs.dimension == 384
-    made = theirs.documents(TEXTS)
-    assert made.dtype == np.float32
-    assert np.allclose((ours.documents(TEXTS) * made).sum(axis=1), 1.0, atol=1e-4)
+    vectors = theirs.documents(TEXTS)
+    assert vectors.dtype == np.float32
+    assert np.allclose((ours.documents(TEXTS) * vectors).sum(axis=1), 1.0, atol=1e-4)
     assert "@" in theirs.identity and str(model_folder()) not in theirs.identity
     assert theirs.documents([]).shape == (0, 384)
 
@@ -49,12 +49,12 @@ def masked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_sparse_encoder_gives_the_entries_of_its_dense_rows(masked: Path) -> None:
     encoder = encoders.sparse_encoder(f"sparse:{masked}", SETTINGS)
     assert isinstance(encoder, encoders.SparseEncoder)
-    found = encoder.documents(TEXTS)
+    documents = encoder.documents(TEXTS)
     whole = sentence_transformers.SparseEncoder(str(masked), device="cpu").encode(TEXTS, convert_to_sparse_tensor=False)
-    for (entries, weights), row in zip(found, whole.numpy(), strict=True):
-        made = np.zeros(encoder.dimension, dtype=np.float32)
-        made[entries] = weights
-        assert np.allclose(made, row, atol=1e-5) and (np.diff(entries) > 0).all() and len(entries)
+    for (entries, weights), row in zip(documents, whole.numpy(), strict=True):
+        vectors = np.zeros(encoder.dimension, dtype=np.float32)
+        vectors[entries] = weights
+        assert np.allclose(vectors, row, atol=1e-5) and (np.diff(entries) > 0).all() and len(entries)
 
 
 def test_late_interaction_models_and_minilms_tokens(masked: Path, tmp_path: Path) -> None:
@@ -62,8 +62,8 @@ def test_late_interaction_models_and_minilms_tokens(masked: Path, tmp_path: Path
     for name in (f"late:{tmp_path / 'late'}", "late:minilm"):
         encoder = encoders.late_encoder(name, SETTINGS)
         assert isinstance(encoder, encoders.LateEncoder)
-        made = encoder.documents(TEXTS)
-        assert len(made) == 4 and {one.shape[1] for one in made} == {encoder.dimension}
-        assert len(made[0]) > len(made[2])
-        for one in made:
+        vectors = encoder.documents(TEXTS)
+        assert len(vectors) == 4 and {one.shape[1] for one in vectors} == {encoder.dimension}
+        assert len(vectors[0]) > len(vectors[2])
+        for one in vectors:
             assert np.allclose(np.linalg.norm(one, axis=1), 1.0, atol=1e-3)

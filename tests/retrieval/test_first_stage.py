@@ -65,15 +65,15 @@ def test_a_sparse_index_is_the_dot_product(tmp_path: Path, monkeypatch) -> None:
     rng = np.random.default_rng(2)
     texts = [f"text {row}" for row in range(25)]
     weights = np.where(rng.random((26, 40)) < 0.2, rng.random((26, 40)), 0).astype(np.float32)
-    made = {text: (np.flatnonzero(row).astype(np.int32), row[row > 0]) for text, row in zip([*texts, "q"], weights)}
-    monkeypatch.setattr("quit.retrieval.first_stage.sparse_encoder", lambda *_: entries("sparse:x", 40, made))
+    postings = {text: (np.flatnonzero(row).astype(np.int32), row[row > 0]) for text, row in zip([*texts, "q"], weights)}
+    monkeypatch.setattr("quit.retrieval.first_stage.sparse_encoder", lambda *_: entries("sparse:x", 40, postings))
     corpus = corpus_of(texts, tmp_path)
     build_first_stage(corpus, "sparse:x", tmp_path / "I", SETTINGS)
     [found] = open_first_stage(tmp_path / "I", corpus, SETTINGS).search(["q"], 6)
     scores = weights[:25] @ weights[25]
     order = [row for row in np.argsort(-scores, kind="stable") if scores[row] > 0][:6]
     assert found.rows.tolist() == order and np.allclose(found.scores, scores[order], atol=1e-6)
-    made["text 3"][1][:] = np.nan
+    postings["text 3"][1][:] = np.nan
     with pytest.raises(InputError, match=f"NaN or infinity for '{corpus.ids([3])[0]}'"):
         build_first_stage(corpus, "sparse:x", tmp_path / "J", SETTINGS)
 

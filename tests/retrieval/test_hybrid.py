@@ -82,10 +82,10 @@ def test_nothing_to_find() -> None:
 def test_encodings_are_kept_by_content(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hybrid, "CHUNK", 2)
     first, again, longer = Dice(), Dice(), Dice()
-    made = HybridIndex(TEXTS, first, cache=tmp_path)
+    index = HybridIndex(TEXTS, first, cache=tmp_path)
     kept = HybridIndex(TEXTS, again, cache=tmp_path)
     assert (first.encoded, again.encoded) == (6, 0)
-    assert made.search(["Who?"], 6)[0].tolist() == kept.search(["Who?"], 6)[0].tolist()
+    assert index.search(["Who?"], 6)[0].tolist() == kept.search(["Who?"], 6)[0].tolist()
     HybridIndex([*TEXTS, "more"], longer, cache=tmp_path)
     assert longer.encoded == 1  # only what is new
     other = Dice()

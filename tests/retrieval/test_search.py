@@ -10,16 +10,16 @@ from tests.corpora.worlds import unit
 
 def _brute(matrix: np.ndarray, k: int, banned=lambda row: ()) -> list[list[int]]:
     scores = matrix.astype(np.float64) @ matrix.astype(np.float64).T
-    made = []
+    rows = []
     for row in range(len(matrix)):
         allowed = [other for other in range(len(matrix)) if other != row and other not in banned(row)]
-        made.append(sorted(allowed, key=lambda other: (-scores[row, other], other))[:k])
-    return made
+        rows.append(sorted(allowed, key=lambda other: (-scores[row, other], other))[:k])
+    return rows
 
 
 def _clusters(count: int, seed: int) -> np.ndarray:
-    made = np.repeat(unit(count // 10, 24, seed), 10, axis=0) + 0.4 * unit(count, 24, seed + 1)
-    return (made / np.linalg.norm(made, axis=1, keepdims=True)).astype(np.float32)
+    vectors = np.repeat(unit(count // 10, 24, seed), 10, axis=0) + 0.4 * unit(count, 24, seed + 1)
+    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])

@@ -94,8 +94,8 @@ def test_a_build_keeps_what_people_said_and_exports_use_it(workspace, prefect_ho
     store.append([*_say(1, items[0], _wrong(items[0])), *flagged])
     report = apply_reviews(workspace)
     assert report.questions_removed["flagged_leak"] == 1
-    done = call_quit("build", "-w", str(workspace.path))
-    assert done.returncode == 0 and "up to date" in done.stderr
+    result = call_quit("build", "-w", str(workspace.path))
+    assert result.returncode == 0 and "up to date" in result.stderr
     # Another label stage below it: the verdicts are applied again, to its labels.
     quit_prints("build", "-q", "-w", str(workspace.path), "--set", "judge.threshold=0.9")
     assert "update" in workspace.state and workspace.state["update"] != report.fingerprint

@@ -19,6 +19,6 @@ def test_questions_that_the_filter_alone_left_out_are_not_counted() -> None:
     connection = duckdb.connect()
     for name, rows in {"changes": changes, "rejects": rejects}.items():
         connection.register(name, table_of(name, rows))
-    counted = change_counts(SimpleNamespace(connect=lambda tables: connection))
-    assert (counted["questions"], counted["answers_added"]) == (2, 1)
-    assert counted["questions_removed"] == {"answer_leak": 1}
+    counts = change_counts(SimpleNamespace(connect=lambda tables: connection))
+    assert (counts["questions"], counts["answers_added"]) == (2, 1)
+    assert counts["questions_removed"] == {"answer_leak": 1}

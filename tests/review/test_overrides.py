@@ -162,8 +162,8 @@ def test_many_people_at_once_lose_no_row(workspace: Workspace) -> None:
 
 def test_on_the_command_line(workspace: Workspace, tmp_path: Path) -> None:
     def run(*arguments: str) -> tuple[int, str, str]:
-        done = call_quit("override", *arguments, "-w", str(workspace.path))
-        return done.returncode, done.stdout, done.stderr
+        result = call_quit("override", *arguments, "-w", str(workspace.path))
+        return result.returncode, result.stdout, result.stderr
 
     decision = ("leak", "--hint", LEAKY, "--decision", "no_leak", "--by", "ada", "--reason", "Fine.", "--json")
     code, out, _ = run(*decision)

@@ -24,8 +24,8 @@ PLACE = 4  # the line that gets the mistake, from 0
 
 def checked(path: Path) -> tuple[int, dict]:
     """Run ``quit check --json`` without models, and return its exit code and what it said."""
-    done = call_quit("check", path, "--json", "--no-models")
-    return done.returncode, json.loads(done.stdout)
+    result = call_quit("check", path, "--json", "--no-models")
+    return result.returncode, json.loads(result.stdout)
 
 
 def changed(**fields) -> str:

@@ -32,12 +32,12 @@ def test_what_is_asked_has_the_full_runs_label_and_the_rest_is_predicted(full: P
     selection = estimated.read("selection")
     for name in ("question_id", "permutation"):
         assert selection[name].equals(estimated.read("passages")[name])
-    asked = selection.column("reason").is_valid().to_numpy()
+    labelled_mask = selection.column("reason").is_valid().to_numpy()
     probability = selection.column("probability").to_numpy()
-    assert (np.isnan(probability) == asked).all() and 0 < asked.sum() < len(asked)
+    assert (np.isnan(probability) == labelled_mask).all() and 0 < labelled_mask.sum() < len(labelled_mask)
     labels, truth = _labels(estimated), _labels(Workspace.open(full))
-    assert (labels[asked] == truth[asked]).all()
-    assert (labels[~asked] == np.where(probability[~asked] >= 0.5, 2, 1)).all()
+    assert (labels[labelled_mask] == truth[labelled_mask]).all()
+    assert (labels[~labelled_mask] == np.where(probability[~labelled_mask] >= 0.5, 2, 1)).all()
     last = estimated.read("selection_rounds").to_pylist()[-1]  # its bounds hold
     assert last["missed_bound"] + last["false_bound"] <= 0.3
     assert ((labels == 1) & (truth == 2)).mean() <= last["missed_bound"]
@@ -56,8 +56,8 @@ def test_labelers_are_asked_in_waves_about_chosen_passages_only(full: Path, esti
     still_open = estimated.read("selection").column("reason").is_valid().to_numpy()
     labelers = Workspace.open(full).read("labels", runs=["label"]).column("labelers").to_pylist()
     for labeler in LABELERS:
-        asked = estimated.read("answers", runs=[f"read:{labeler}"]).column("asked").to_numpy()
-        assert (asked == still_open).all()
+        labelled_mask = estimated.read("answers", runs=[f"read:{labeler}"]).column("asked").to_numpy()
+        assert (labelled_mask == still_open).all()
         still_open = still_open & np.array([labeler not in names for names in labelers])
     others = estimated.read("answers", runs=["read:minilm-names"])
     assert others.column("asked").to_numpy().all()

@@ -83,9 +83,9 @@ def test_who_may_only_read_reads_and_writing_is_refused_in_one_line(s3, place, m
 
 def test_a_bucket_that_is_not_there_is_named() -> None:
     for command in (["status"], ["build", "-s", "starter"]):
-        done = call_quit(*command, "-w", "s3://no-such-bucket-here/W")
-        assert done.returncode == 7 and "There is no bucket for s3://no-such-bucket-here/W" in done.stderr
-        assert done.stderr.count("\n") == 1
+        result = call_quit(*command, "-w", "s3://no-such-bucket-here/W")
+        assert result.returncode == 7 and "There is no bucket for s3://no-such-bucket-here/W" in result.stderr
+        assert result.stderr.count("\n") == 1
 
 
 def test_a_build_that_was_killed_goes_on_on_another_machine_to_the_same_bytes(
@@ -101,8 +101,8 @@ def test_a_build_that_was_killed_goes_on_on_another_machine_to_the_same_bytes(
     before = _written(there)
     assert before and not [key for key in before if key.startswith("tables/10_label")]
     machine("second")
-    done = call_quit(*command)
-    assert done.returncode == 0 and "Another run holds" in done.stderr, done.stderr
+    result = call_quit(*command)
+    assert result.returncode == 0 and "Another run holds" in result.stderr, result.stderr
     assert before.items() <= _written(there).items(), "what was there is not written again"
     hashes = {key: hashlib.sha256(there.read(key) or b"").hexdigest() for key in _written(there)}
     assert hashes == bytes_of(few_built) and Workspace.open(place).state == Workspace.open(few_built).state

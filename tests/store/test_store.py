@@ -121,17 +121,17 @@ OTHER_TOOLS = ("export --out", "report --out", "release create --name v1 --out",
     ],
 )
 def test_a_url_that_is_none_or_no_place_for_other_tools_is_one_clear_line(command: str, message: str) -> None:
-    done = call_quit(*command.split())
-    assert done.returncode == (3 if "restore" in command else 4) and message in done.stderr
-    assert done.stderr.count("\n") == 1 and "secret" not in done.stderr
+    result = call_quit(*command.split())
+    assert result.returncode == (3 if "restore" in command else 4) and message in result.stderr
+    assert result.stderr.count("\n") == 1 and "secret" not in result.stderr
     assert not Path("s3:").exists()
 
 
 def test_a_missing_package_is_named() -> None:
     code = "import sys; sys.modules['s3fs'] = None; from quit.cli import main; main(['status', '-w', 's3://bucket/x'])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 5 and done.stderr.count("\n") == 1
-    assert "pip install -c constraints.txt -e '.[object-store]'" in done.stderr
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.returncode == 5 and result.stderr.count("\n") == 1
+    assert "pip install -c constraints.txt -e '.[object-store]'" in result.stderr
 
 
 def test_an_unreachable_endpoint_is_a_server_to_try_again_later(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -121,10 +121,10 @@ class WordOverlap:
         return np.array([float(len(asked & one)) for one in own])
 
     def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
-        made = []
+        replies = []
         for query in queries:
             scores = self._shared(query, self._texts)
             rows = np.argsort(-scores, kind="stable")[:depth]
             rows = rows[scores[rows] > 0]
-            made.append(Ranking(rows.astype(np.int64), scores[rows].astype(np.float32)))
-        return made
+            replies.append(Ranking(rows.astype(np.int64), scores[rows].astype(np.float32)))
+        return replies

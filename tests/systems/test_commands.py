@@ -36,6 +36,6 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> BuiltCorpus:
     ],
 )
 def test_bad_input_is_named(corpus: BuiltCorpus, tmp_path: Path, arguments: str, error: type, said: str) -> None:
-    given = [*arguments.split(), "-c", str(corpus.path), "-o", str(tmp_path)]
+    command = [*arguments.split(), "-c", str(corpus.path), "-o", str(tmp_path)]
     with pytest.raises(error, match=said):
-        CliRunner().invoke(app, given, catch_exceptions=False)
+        CliRunner().invoke(app, command, catch_exceptions=False)

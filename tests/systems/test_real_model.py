@@ -63,16 +63,16 @@ def test_sunar(real_model: VllmServer, variant: str, tmp_path: Path) -> None:
 
     before = _answered(real_model)
     first = trace(tmp_path / "one")
-    asked = _answered(real_model) - before
+    requests = _answered(real_model) - before
     written = json.loads(first)
     replies = written["replies"]
-    assert set(replies) == set(COUNTS) and 0 < replies["calls"] >= asked  # variants share some replies
+    assert set(replies) == set(COUNTS) and 0 < replies["calls"] >= requests  # variants share some replies
     assert replies["completion_tokens"] <= 32 * replies["calls"] and replies["cut"] <= replies["calls"]
     assert written["prediction"] and len(written["steps"]) <= 2
     figures = scores([written], [query])["replies"]
     assert figures["unread"] == replies["unread"] + figures["unread_plans"] + figures["unread_mer"] <= replies["calls"]
     assert sum(figures["ended"].values()) == sum(figures["prediction_from"].values()) == 1
-    assert trace(tmp_path / "two") == first and _answered(real_model) - before == asked
+    assert trace(tmp_path / "two") == first and _answered(real_model) - before == requests
 
 
 def test_decompositions_reports_and_judged_documents(real_model: VllmServer) -> None:

@@ -57,21 +57,21 @@ def test_scores_follow_from_verdicts() -> None:
         return "yes." if fields["answer"] in fields["report"] else "No"
 
     text = "It is Lesotho [1][2]. Letsie III leads it [2][9]. It is nice."
-    made = judge_of(reply, Reports()).score(TASK, text)
+    scores = judge_of(reply, Reports()).score(TASK, text)
     # citations: (1 -> d1 yes), (1 -> d2 no), (2 -> d2 yes), (2 -> invented no); nuggets: two of three; sentences: two
     # of three
-    assert (made.citations, made.invented, made.unread, made.verdicts) == (4, 1, 0, 6)
-    assert made.citation_support == pytest.approx(2 / 4)
-    assert made.sentence_support == pytest.approx(2 / 3)
-    assert made.nugget_coverage == pytest.approx(2 / 3)
+    assert (scores.citations, scores.invented, scores.unread, scores.verdicts) == (4, 1, 0, 6)
+    assert scores.citation_support == pytest.approx(2 / 4)
+    assert scores.sentence_support == pytest.approx(2 / 3)
+    assert scores.nugget_coverage == pytest.approx(2 / 3)
 
 
 def test_a_rambling_judge_supports_nothing_and_is_counted() -> None:
     """Of an empty report it is asked nothing."""
     for text, unread in (("It is Lesotho [1].", 4), (" ", 0)):
-        made = judge_of(lambda request: "Well, that depends", Reports()).score(TASK, text)
-        assert (made.citation_support, made.nugget_coverage, made.sentence_support) == (0.0, 0.0, 0.0)
-        assert made.unread == unread
+        scores = judge_of(lambda request: "Well, that depends", Reports()).score(TASK, text)
+        assert (scores.citation_support, scores.nugget_coverage, scores.sentence_support) == (0.0, 0.0, 0.0)
+        assert scores.unread == unread
 
 
 def test_the_writer_sees_numbered_documents_and_skips_empty_selections() -> None:

@@ -59,8 +59,8 @@ def rated_of(encoder) -> list[rrcp.ComplexityResult]:
 
 def result(answerability: float = 0.1, complete: float = 0.5, documents: int = 3, t_ans: float = 0.5, **question):
     """A rated question: complete from 0.9, answerable from ``t_ans``."""
-    asked = rrcp.ComplexityQuestion(**{"query_id": "q", "text": "q", "answers": ("Letsie III",), **question})
-    return rrcp.ComplexityResult(asked, Retrieved(answerability, 0.0, complete, 0.1, documents), t_ans, 0.9)
+    item = rrcp.ComplexityQuestion(**{"query_id": "q", "text": "q", "answers": ("Letsie III",), **question})
+    return rrcp.ComplexityResult(item, Retrieved(answerability, 0.0, complete, 0.1, documents), t_ans, 0.9)
 
 
 def test_ratings(encoder, tmp_path: Path) -> None:
@@ -81,13 +81,13 @@ def test_ratings(encoder, tmp_path: Path) -> None:
 
 
 def test_complex_is_neither_answerable_nor_complete() -> None:
-    for given, answerable, complete in (
+    for records, answerable, complete in (
         ((0.5, 0.2), True, False),
         ((0.49, 0.9), False, True),
         ((0.49, 0.89), False, False),
         ((0.0, 0.0, 0, 0.0), False, False),  # no documents: neither
     ):
-        rated = result(*given)
+        rated = result(*records)
         assert (rated.answerable, rated.complete) == (answerable, complete)
         assert rated.complex == (not answerable and not complete)
 
@@ -192,11 +192,11 @@ def test_bad_question_files_name_the_line(tmp_path: Path, text: str, named: str)
 
 def test_labels_of_a_file_are_what_complexity_is_compared_with(tmp_path: Path) -> None:
     rows = [{"complex": True}, {"complex": False, "hops": 3}, {"hops": 2}, {}]
-    given = [{"id": number, "question": "q", "answers": ["a"], **row} for number, row in enumerate(rows)]
-    asked = rrcp.read_questions(write_lines(tmp_path / "q.jsonl", given))
-    assert [one.label for one in asked] == [True, False, True, None]
+    records = [{"id": number, "question": "q", "answers": ["a"], **row} for number, row in enumerate(rows)]
+    item = rrcp.read_questions(write_lines(tmp_path / "q.jsonl", records))
+    assert [one.label for one in item] == [True, False, True, None]
     # Complex are 0 and 1 (no document holds an answer), so of the three labelled ones 0 is right and 1 and 2 are wrong.
-    rated = [replace(result(float(number > 1), 0.1), question=one) for number, one in enumerate(asked)]
+    rated = [replace(result(float(number > 1), 0.1), question=one) for number, one in enumerate(item)]
     agreement = rrcp.agreement(rated, SETTINGS)["known_complex"]
     assert (agreement["items"], agreement["positive"], agreement["complex"]["accuracy"]) == (3, 2, pytest.approx(1 / 3))
     whole = rrcp.write(rated, tmp_path, {}, SETTINGS)

@@ -101,6 +101,6 @@ def test_a_traceback_shows_no_secret(error, debug, records, monkeypatch, capsys)
     monkeypatch.setattr("quit.cli.app", fail)
     with pytest.raises(SystemExit) as raised:
         main(["--debug", "status"] if debug else ["status"])
-    printed = capsys.readouterr().err
-    assert raised.value.code == 1 and "Traceback" in printed
-    assert "tok-in" not in printed and printed.count("(QUIT_TEST_TOKEN)") == 2
+    output = capsys.readouterr().err
+    assert raised.value.code == 1 and "Traceback" in output
+    assert "tok-in" not in output and output.count("(QUIT_TEST_TOKEN)") == 2

@@ -26,8 +26,8 @@ def test_controls_directions_and_surrogates_are_escaped_and_nothing_else_is() ->
 def test_json_says_the_same_when_it_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     value = {"a\u202e": "\x1b[2J\x9b\u2028é\n", "b": "\x7f"}
     echo(json.dumps(value, ensure_ascii=False))
-    printed = capsys.readouterr().out
-    assert json.loads(printed) == value and "\x7f" not in printed and "\u202e" not in printed
+    output = capsys.readouterr().out
+    assert json.loads(output) == value and "\x7f" not in output and "\u202e" not in output
 
 
 def test_a_message_is_visible_and_no_longer_than_people_read(caplog: pytest.LogCaptureFixture) -> None:

@@ -58,8 +58,8 @@ def test_replies_are_those_of_transformers_and_a_released_engine_leaves_no_proce
     environment["VLLM_CACHE_ROOT"] = str(Path(os.environ["QUIT_TEST_CACHE"]) / "vllm")  # what it finds out of a class
     environment |= {"OMP_NUM_THREADS": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
     command, sent = [str(programs / "python"), str(script), str(prompt)], json.dumps([model, questions])
-    done = subprocess.run(command, input=sent, capture_output=True, text=True, timeout=600, env=environment)
-    [line] = [line for line in done.stdout.splitlines() if line.startswith("REPLIES")] or [done.stderr[-3000:]]
+    result = subprocess.run(command, input=sent, capture_output=True, text=True, timeout=600, env=environment)
+    [line] = [line for line in result.stdout.splitlines() if line.startswith("REPLIES")] or [result.stderr[-3000:]]
     (*replies, constrained), alive, left = json.loads(line.removeprefix("REPLIES"))
     plain = TransformersGenerator("t", ModelOptions(model, template_options={"enable_thinking": False}))
     template = load_prompt(str(prompt))

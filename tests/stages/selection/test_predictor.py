@@ -72,10 +72,10 @@ def test_labels_that_are_not_known_change_nothing() -> None:
 
 
 def test_the_same_label_everywhere_is_laplaces_rule() -> None:
-    known = np.zeros(SHAPE, dtype=bool)
-    known[0, :3] = True
-    assert (predict(np.zeros(SHAPE, dtype=bool), FIRM, known, HINTS) == 0.2).all()
-    assert (predict(np.ones(SHAPE, dtype=bool), FIRM, known, HINTS) == 0.8).all()
+    evidence = np.zeros(SHAPE, dtype=bool)
+    evidence[0, :3] = True
+    assert (predict(np.zeros(SHAPE, dtype=bool), FIRM, evidence, HINTS) == 0.2).all()
+    assert (predict(np.ones(SHAPE, dtype=bool), FIRM, evidence, HINTS) == 0.8).all()
 
 
 def test_order_that_does_not_matter_is_learned_and_probabilities_are_calibrated() -> None:
@@ -83,8 +83,8 @@ def test_order_that_does_not_matter_is_learned_and_probabilities_are_calibrated(
     subsets = permutation_table(hints).subset.to_pylist()
     codes = np.array([sorted(set(subsets)).index(subset) for subset in subsets])
     labels = (RNG.random((questions, len(set(subsets)))) < 0.3)[:, codes]
-    known = RNG.random(labels.shape) < 0.4
-    probability = predict(labels, labels.astype(np.float32), known, hints)
-    rest = ~known
+    evidence = RNG.random(labels.shape) < 0.4
+    probability = predict(labels, labels.astype(np.float32), evidence, hints)
+    rest = ~evidence
     assert ((probability >= 0.5) == labels)[rest].mean() > 0.9
     assert probability[rest].mean() == pytest.approx(labels[rest].mean(), abs=0.05)

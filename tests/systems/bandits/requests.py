@@ -27,7 +27,7 @@ def request_of(
 
     rows = padded(documents or [[next(numbers) for _ in row] for row in relevance], -1).astype(np.int64)
     observed = padded(relevance, 0.0).astype(float)
-    found = padded(scores or [range(ranks, ranks - len(row), -1) for row in relevance], 0.0).astype(float)
+    retrieval_scores = padded(scores or [range(ranks, ranks - len(row), -1) for row in relevance], 0.0).astype(float)
     relevant = (observed >= 0.5) & (rows >= 0)
     gold = np.unique(rows[relevant])
     return Request(
@@ -35,7 +35,7 @@ def request_of(
         text=name,
         arms=tuple(f"arm {arm}" for arm in range(arms)),
         documents=rows,
-        scores=found,
+        scores=retrieval_scores,
         observed=observed,
         relevant=relevant,
         parents=np.full(arms, -1) if parents is None else np.array(parents),

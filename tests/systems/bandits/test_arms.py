@@ -46,22 +46,22 @@ def _requests(collection: SmallCollection, parts=None, **more):
 def test_sub_questions_in_the_order_of_their_hops(collection: SmallCollection) -> None:
     [q, p] = questions(collection)
     assert ([step.query_id for step in q.steps], q.kind, p.steps) == (["q-s1", "q-s2"], "2hop", ())
-    [made] = arms.sub_questions([q, p])
-    assert made.arms == ("country inside South Africa", "king of Lesotho") and made.parents == (-1, -1)
+    [arms_of] = arms.sub_questions([q, p])
+    assert arms_of.arms == ("country inside South Africa", "king of Lesotho") and arms_of.parents == (-1, -1)
     with pytest.raises(InputError, match="No question of this corpus has sub-questions"):
         arms.sub_questions([p])
 
 
 def test_requests_hold_what_the_first_stage_finds(collection: SmallCollection) -> None:
-    [made] = _requests(collection, vectors=lambda rows: np.eye(5)[rows])
-    assert made.documents.tolist() == [[0, 3, -1], [1, 4, 0]]
-    assert made.relevant.tolist() == [[True, True, False], [True, False, True]]
-    assert made.observed.tolist() == made.relevant.astype(float).tolist()
-    assert made.scores[0].tolist() == [4.0, 2.0, 0.0]
+    [arms_of] = _requests(collection, vectors=lambda rows: np.eye(5)[rows])
+    assert arms_of.documents.tolist() == [[0, 3, -1], [1, 4, 0]]
+    assert arms_of.relevant.tolist() == [[True, True, False], [True, False, True]]
+    assert arms_of.observed.tolist() == arms_of.relevant.astype(float).tolist()
+    assert arms_of.scores[0].tolist() == [4.0, 2.0, 0.0]
     # nuggets: each sub-question, and the document that only the whole question calls relevant
-    assert made.gold.tolist() == [0, 1, 3]
-    assert made.nuggets.tolist() == [[True, False, False], [False, True, False], [False, False, True]]
-    assert made.vectors.shape == (4, 5) and made.size == 5
+    assert arms_of.gold.tolist() == [0, 1, 3]
+    assert arms_of.nuggets.tolist() == [[True, False, False], [False, True, False], [False, False, True]]
+    assert arms_of.vectors.shape == (4, 5) and arms_of.size == 5
 
 
 def test_policies_can_observe_scores_or_a_judge(collection: SmallCollection) -> None:
@@ -84,24 +84,29 @@ def test_a_second_level_is_made_of_titles_and_no_labels(collection: SmallCollect
 
     def levels(settings: Bandits) -> arms.Decomposed:
         parts = arms.sub_questions(questions(collection))
-        [made] = arms.two_level(parts, collection, WordOverlap(collection), settings)
-        return made
+        [arms_of] = arms.two_level(parts, collection, WordOverlap(collection), settings)
+        return arms_of
 
-    made = levels(SETTINGS)
-    assert made.arms == (
+    arms_of = levels(SETTINGS)
+    assert arms_of.arms == (
         "country inside South Africa",
         "king of Lesotho",
         "country inside South Africa Lesotho",  # South Africa is in the sub-question already
         "king of Lesotho Letsie III",  # a blank title and Lesotho refine nothing
     )
-    assert made.parents == (-1, -1, 0, 1)
+    assert arms_of.parents == (-1, -1, 0, 1)
     assert len(levels(Bandits(documents=3, arms=3)).arms) == 3
 
 
 def test_a_question_that_matches_nothing_has_empty_lists(collection: SmallCollection) -> None:
     part = arms.Decomposed(questions(collection)[1], ("xyzzy", "plugh"), (-1, -1))
-    [made] = _requests(collection, [part], vectors=lambda rows: np.eye(5)[rows])
-    assert made.size == 0 and made.relevant_share == 0.0 and made.gold.shape == (0,) and made.nuggets.shape == (0, 0)
+    [arms_of] = _requests(collection, [part], vectors=lambda rows: np.eye(5)[rows])
+    assert (
+        arms_of.size == 0
+        and arms_of.relevant_share == 0.0
+        and arms_of.gold.shape == (0,)
+        and arms_of.nuggets.shape == (0, 0)
+    )
 
 
 @pytest.mark.parametrize(
@@ -155,8 +160,8 @@ def test_a_model_is_asked_with_both_prompts() -> None:
         definitional = request.template.name.endswith("definitional")
         return '["what is it", "who is it"]' if definitional else '["when exactly", "how much", "x"]'
 
-    made = decomposition(reply).sub_queries([DecompositionRequest("q", "A request", ("some document",))])
-    assert made == [["what is it", "who is it", "when exactly", "how much"]]
+    arms_of = decomposition(reply).sub_queries([DecompositionRequest("q", "A request", ("some document",))])
+    assert arms_of == [["what is it", "who is it", "when exactly", "how much"]]
     assert [request.fields["context"] for request in seen] == ["some document", "some document"]
     assert all(request.temperature == 0.7 for request in seen)
     text = seen[1].messages()[-1]["content"]
@@ -173,14 +178,14 @@ def test_written_arms_become_requests(collection: SmallCollection) -> None:
     def written(reply) -> list[arms.Decomposed]:
         return arms.written(questions(collection), collection, WordOverlap(collection), decomposition(reply), SETTINGS)
 
-    made = written(lambda request: '["king of Lesotho", "flour"]')
-    assert [part.arms for part in made] == [("king of Lesotho", "flour")] * 4
-    requests = _requests(collection, made)
+    arms_of = written(lambda request: '["king of Lesotho", "flour"]')
+    assert [part.arms for part in arms_of] == [("king of Lesotho", "flour")] * 4
+    requests = _requests(collection, arms_of)
     assert requests[0].relevant.any() and not requests[1].relevant.any()
     streams = [(request.request_id, request.stream) for request in requests]
     assert streams == [("q", "q"), ("p", "p"), ("q", "q#1"), ("p", "p#1")]
-    made = written(lambda request: f'["query {request.sample}"]')  # two attempts each
-    assert [(part.arms, part.number) for part in made[::2]] == [(("query 0",), 0), (("query 2",), 1)]
+    arms_of = written(lambda request: f'["query {request.sample}"]')  # two attempts each
+    assert [(part.arms, part.number) for part in arms_of[::2]] == [(("query 0",), 0), (("query 2",), 1)]
 
 
 def test_arms_of_a_file_are_any_tree(collection: SmallCollection, tmp_path: Path) -> None:
@@ -189,10 +194,10 @@ def test_arms_of_a_file_are_any_tree(collection: SmallCollection, tmp_path: Path
         {"query_id": "elsewhere", "arms": ["x"]},
         {"query_id": "q", "arms": ["Lesotho"]},
     ]
-    made = arms.of_file(write_lines(tmp_path / "arms.jsonl", lines), questions(collection))
-    found = [(part.arms, part.parents, part.number) for part in made]
-    assert found == [(("country", "king", "king of Lesotho"), (-1, -1, 1), 0), (("Lesotho",), (-1,), 1)]
-    [tree, flat] = _requests(collection, made)
+    arms_of = arms.of_file(write_lines(tmp_path / "arms.jsonl", lines), questions(collection))
+    parts = [(part.arms, part.parents, part.number) for part in arms_of]
+    assert parts == [(("country", "king", "king of Lesotho"), (-1, -1, 1), 0), (("Lesotho",), (-1,), 1)]
+    [tree, flat] = _requests(collection, arms_of)
     assert tree.children(1).tolist() == [2] and (flat.request_id, flat.decomposition) == ("q", 1)
 
 

@@ -17,12 +17,12 @@ from tests.release import small
 @pytest.fixture
 def release(tmp_path: Path) -> Path:
     """q1 and q2 in train, q3 in test; permutations 0, 01, 1, 10 have the labels 2, 2, 1, 1."""
-    made = small.rows()
-    for row in made["splits"]:
+    rows = small.rows()
+    for row in rows["splits"]:
         row["split"] = "test" if row["question_id"] == "q3" else "train"
     folder = tmp_path / "release"
     folder.mkdir()
-    small.freeze(folder, made)
+    small.freeze(folder, rows)
     return folder
 
 
@@ -33,13 +33,13 @@ def world(release: Path, tmp_path: Path) -> Any:
     task = release_task(dataset, dataset.tables.provenance["content_id"], "all")
 
     def context(*overrides: str, **changes: Any) -> PluginContext:
-        given = {
+        answers = {
             "passages": task.passages,
             "settings": load("embedded", overrides).settings,
             "models": None,
             "cache": tmp_path / "cache",
             "collection": collection_of(dataset.tables),
         }
-        return PluginContext(**{**given, **changes})
+        return PluginContext(**{**answers, **changes})
 
     return SimpleNamespace(dataset=dataset, task=task, context=context, release=release)

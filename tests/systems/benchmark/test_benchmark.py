@@ -40,12 +40,12 @@ def _reads(replies: dict[str, str]) -> Reads:
 
 @pytest.fixture
 def reader(monkeypatch) -> Reads:
-    made = _reads({"It lies on the Pacific. Pizarro founded it.": "It is Lima", "Pizarro founded it.": "lima!"})
+    output = _reads({"It lies on the Pacific. Pizarro founded it.": "It is Lima", "Pizarro founded it.": "lima!"})
     real = plugins.make_reader
     by_name = "quit.systems.benchmark.run.make_reader"
-    monkeypatch.setattr(by_name, lambda name, context: made if name == "scripted" else real(name, context))
+    monkeypatch.setattr(by_name, lambda name, context: output if name == "scripted" else real(name, context))
     monkeypatch.setattr(module, "check", lambda request, settings: None)
-    return made
+    return output
 
 
 @pytest.fixture
@@ -64,15 +64,15 @@ def test_a_run_and_its_files_and_a_second_one_that_asks_nothing(
 ) -> None:
     out, outcome = tmp_path / "out", run()
     keys = ("retriever", "reranker", "reader", "strategy", "k", "metric")
-    found = {tuple(row[key] for key in keys): row["value"] for row in outcome.results.to_pylist()}
+    by_metric = {tuple(row[key] for key in keys): row["value"] for row in outcome.results.to_pylist()}
     # Every passage of q3, read alone: two texts make the reader say Lima. "lima!" equals it, "It is Lima" only covers
     # it.
-    assert found["oracle", "oracle", "scripted", "any", 1, "EM"] == pytest.approx(1 / 3)
-    assert found["oracle", "oracle", "", "", 0, "nDCG@10"] == 1.0
+    assert by_metric["oracle", "oracle", "scripted", "any", 1, "EM"] == pytest.approx(1 / 3)
+    assert by_metric["oracle", "oracle", "", "", 0, "nDCG@10"] == 1.0
     # The oracle's rows of q3 in order: hint 0 first. Union of the first three is "Pacific, Pizarro".
-    assert found["oracle", "", "scripted", "norm", 3, "EM"] == 0.0
-    assert found["oracle", "", "scripted", "norm", 3, "cover-EM"] == pytest.approx(1 / 3)
-    assert found["oracle", "", "scripted", "norm", 1, "cover-EM"] == 0.0
+    assert by_metric["oracle", "", "scripted", "norm", 3, "EM"] == 0.0
+    assert by_metric["oracle", "", "scripted", "norm", 3, "cover-EM"] == pytest.approx(1 / 3)
+    assert by_metric["oracle", "", "scripted", "norm", 1, "cover-EM"] == 0.0
     described = json.loads((out / "run.json").read_text())
     assert described["runs"] == {
         "release-bm25.run": "release: bm25", "release-bm25-oracle.run": "release: bm25 + oracle",
@@ -86,10 +86,10 @@ def test_a_run_and_its_files_and_a_second_one_that_asks_nothing(
     assert any(text.startswith("retrieve") for text in notes)
     before = {path: path.read_bytes() for path in out.iterdir() if path.is_file()}
     assert len(before) >= 7
-    asked = len(reader.asked)
+    requests = len(reader.asked)
     notes.clear()
     run()
-    assert notes == ["evaluate"] and len(reader.asked) == asked
+    assert notes == ["evaluate"] and len(reader.asked) == requests
     assert {path: path.read_bytes() for path in before} == before
     run("benchmark.k=[1,2]")  # another k reads only what it adds; retrieval stays
     assert not any(text.startswith("retrieve") for text in notes)
@@ -104,21 +104,21 @@ def test_another_run_leaves_its_own_run_files_and_without_bounds_no_oracle(run, 
 
 
 def test_scores_of_run_files_fall_strictly() -> None:
-    made = falling(np.array([2.0, 2.0, 2.0, 1.0, -1.0, -1.0]))
-    texts = [float(f"{one:.9g}") for one in made]
+    output = falling(np.array([2.0, 2.0, 2.0, 1.0, -1.0, -1.0]))
+    texts = [float(f"{one:.9g}") for one in output]
     assert all(np.float32(a) > np.float32(b) for a, b in pairwise(texts))
-    assert made[0] == 2.0 and made[3] == 1.0 and falling(np.array([])) == []
+    assert output[0] == 2.0 and output[3] == 1.0 and falling(np.array([])) == []
 
 
 def test_a_killed_step_goes_on_at_its_first_missing_part(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(module_stages, "PART", 2)
-    done: list[list[int]] = []
+    batches: list[list[int]] = []
 
     def make(places: range) -> list[dict]:
-        if 4 in places and len(done) < 3:
-            done.append([])
+        if 4 in places and len(batches) < 3:
+            batches.append([])
             raise KeyboardInterrupt
-        done.append(list(places))
+        batches.append(list(places))
         return [{"question_id": str(place), "row": place, "label": 2} for place in places]
 
     questions = [str(place) for place in range(5)]
@@ -126,9 +126,9 @@ def test_a_killed_step_goes_on_at_its_first_missing_part(tmp_path: Path, monkeyp
     with pytest.raises(KeyboardInterrupt):
         stages.table("relabel", "x", {"a": 1}, questions, RELABELLED, make)
     _, table = Stages(tmp_path).table("relabel", "x", {"a": 1}, questions, RELABELLED, make)
-    assert done == [[0, 1], [2, 3], [], [4]] and table["row"].to_pylist() == [0, 1, 2, 3, 4]
+    assert batches == [[0, 1], [2, 3], [], [4]] and table["row"].to_pylist() == [0, 1, 2, 3, 4]
     other, _ = Stages(tmp_path).table("relabel", "x", {"a": 2}, questions, RELABELLED, make)
-    assert len(done) == 7 and other
+    assert len(batches) == 7 and other
     next(tmp_path.rglob("part-00001*")).write_bytes(b"broken")
     with pytest.raises(WorkspaceError, match="Delete it"):
         for key in ({"a": 1}, {"a": 2}):
@@ -178,14 +178,14 @@ def test_a_question_without_a_relevant_passage_follows_the_policy(world) -> None
     scores.add_system(System(world.task, "own", "", "", "", own), ["Hit@1", "Hit(rel=2)@1", "MRR(rel=2)@100"])
     for policy, value, questions in (("zero", 2 / 3, 3), ("skip", 1.0, 2)):
         settings = load("embedded", [*QUICK, f"benchmark.without_relevant={policy}"]).settings.benchmark
-        found = {row["metric"]: (row["value"], row["questions"]) for row in scores.results(settings).to_pylist()}
-        assert found["Hit@1"] == (1.0, 3)
-        assert found["Hit(rel=2)@1"] == found["MRR(rel=2)@100"] == (pytest.approx(value), questions)
+        by_metric = {row["metric"]: (row["value"], row["questions"]) for row in scores.results(settings).to_pylist()}
+        assert by_metric["Hit@1"] == (1.0, 3)
+        assert by_metric["Hit(rel=2)@1"] == by_metric["MRR(rel=2)@100"] == (pytest.approx(value), questions)
 
 
 def test_reranked_passages_stay_in_front_of_the_rest() -> None:
-    made = reordered(Ranking(np.array([5, 6, 7, 8]), np.zeros(4)), np.array([0.1, 0.9, 0.1]))
-    assert made.rows.tolist() == [6, 5, 7, 8] and (np.diff(made.scores) <= 0).all() and made.scores[3] < 0.1
+    output = reordered(Ranking(np.array([5, 6, 7, 8]), np.zeros(4)), np.array([0.1, 0.9, 0.1]))
+    assert output.rows.tolist() == [6, 5, 7, 8] and (np.diff(output.scores) <= 0).all() and output.scores[3] < 0.1
 
 
 def test_passages_of_another_corpus_are_relabelled(world, tmp_path: Path) -> None:
@@ -195,12 +195,12 @@ def test_passages_of_another_corpus_are_relabelled(world, tmp_path: Path) -> Non
         BenchmarkQuery("q3", "Capital of Peru?", ("Lima",), ("Lima",)),
         BenchmarkQuery("q4", "Other?", ("x",), ("x",)),
     ]
-    said = {0: "LIMA", 2: "La Lima", 3: "Perhaps", 4: "Reviewed", 5: NO_ANSWER}
-    readers = [_reads({texts[place]: answer for place, answer in said.items()}),
+    answers = {0: "LIMA", 2: "La Lima", 3: "Perhaps", 4: "Reviewed", 5: NO_ANSWER}
+    readers = [_reads({texts[place]: answer for place, answer in answers.items()}),
                _reads({texts[1]: "la lima", texts[5]: NO_ANSWER})]  # fmt: skip
     judge = Rules({"La Lima": True, "Perhaps": None})
-    known = known_verdicts(world.dataset.tables.verdicts)
-    assert known["q3", "lima"] is True and known["q3", "wrong"] is False
+    verdicts = known_verdicts(world.dataset.tables.verdicts)
+    assert verdicts["q3", "lima"] is True and verdicts["q3", "wrong"] is False
     rows = [np.arange(6), np.array([], dtype=np.int64)]
     labels = relabel(queries, rows, DocumentPassages(Corpus(path)), readers, judge, {("q3", "reviewed"): True})
     # 0 equals gold; 1 by the second labeler; 2 by the judge; 3 could not be read; 4 by the release's verdict; 5 NO
@@ -216,8 +216,8 @@ def test_other_corpora_have_hit_and_mrr_at_label_2_only(world) -> None:
     metrics = ("Hit@1", "Recall@5", "nDCG@10", "Hit(rel=2)@1", "Hit(rel=2)@10", "MRR(rel=2)@100", "Recall(rel=2)@10")
     scores = Scores(task)
     scores.add_system(System(task, "x", "", "", "", rankings), metrics)
-    found = {name: values.tolist() for (_, name), values in scores.values.items()}
-    assert found == {"Hit(rel=2)@1": [0, 0, 0], "Hit(rel=2)@10": [1, 0, 0], "MRR(rel=2)@100": [0.5, 0, 0]}
+    by_metric = {name: values.tolist() for (_, name), values in scores.values.items()}
+    assert by_metric == {"Hit(rel=2)@1": [0, 0, 0], "Hit(rel=2)@10": [1, 0, 0], "MRR(rel=2)@100": [0.5, 0, 0]}
 
 
 def test_the_leaderboard_escapes_everything_that_is_not_ours() -> None:
@@ -234,9 +234,9 @@ def test_the_leaderboard_escapes_everything_that_is_not_ours() -> None:
         for table, rows in ((COMPARISONS, [pair]), (FIGURES, points))
     )
     bound = {**row, "retriever": "oracle", "value": 1.0}
-    made = page({evil: evil}, RESULTS.from_rows([row, bound]), compared, figures)
-    assert "<script" not in made and "&lt;script&gt;" in made and "http" not in made and "src=" not in made
-    assert 'best">50.00' in made and 'best">100.00' not in made  # a bound is no system
+    output = page({evil: evil}, RESULTS.from_rows([row, bound]), compared, figures)
+    assert "<script" not in output and "&lt;script&gt;" in output and "http" not in output and "src=" not in output
+    assert 'best">50.00' in output and 'best">100.00' not in output  # a bound is no system
 
 
 @pytest.mark.parametrize(
@@ -255,9 +255,9 @@ def test_the_leaderboard_escapes_everything_that_is_not_ours() -> None:
     ],
 )
 def test_bad_requests(release: Path, tmp_path: Path, changes, overrides, error, message: str) -> None:
-    given = {"release": release, "split": "test", "retrievers": ("bm25",), **changes}
+    arguments = {"release": release, "split": "test", "retrievers": ("bm25",), **changes}
     with pytest.raises(error, match=message):
-        run_benchmark(BenchmarkRequest(**given), load("embedded", [*QUICK, *overrides]).settings, tmp_path / "out")
+        run_benchmark(BenchmarkRequest(**arguments), load("embedded", [*QUICK, *overrides]).settings, tmp_path / "out")
 
 
 def test_file_names_are_distinct_and_safe() -> None:

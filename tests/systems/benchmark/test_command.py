@@ -19,31 +19,31 @@ def test_another_corpus_stands_beside_the_release(release: Path, tmp_path: Path)
     corpus.write_text(WIKI)
     run = ("benchmark", "run", "-r", release, "-o", out, "--corpus", corpus, "--reader", "minilm-late")
     run = (*run, "--set", "benchmark.resamples=100")
-    done = call_quit(*run, "--json")
-    assert done.returncode == 0, done.stderr
-    made = json.loads(done.stdout)
-    assert {"results", "seconds"} == set(made)
-    rows = [row for row in made["results"] if row["corpus"] == "wiki"]
+    result = call_quit(*run, "--json")
+    assert result.returncode == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert {"results", "seconds"} == set(report)
+    rows = [row for row in report["results"] if row["corpus"] == "wiki"]
     assert {row["metric"] for row in rows if not row["reader"]} == {
         "Hit(rel=2)@1", "Hit(rel=2)@10", "Hit(rel=2)@50", "Hit(rel=2)@100", "MRR(rel=2)@100",
     }  # fmt: skip
     assert {row["retriever"] for row in rows} == {"bm25"} and {row["reranker"] for row in rows} == {"", "oracle"}
     assert {row["metric"] for row in rows if row["reader"]} == {"EM", "F1", "cover-EM"}
     assert (out / "runs" / "wiki-bm25.run").read_text().startswith("q3 Q0 a 1 ")
-    printed = call_quit(*run).stdout
-    assert "retriever" in printed and "oracle" in printed and str(out / "leaderboard.html") in printed
+    output = call_quit(*run).stdout
+    assert "retriever" in output and "oracle" in output and str(out / "leaderboard.html") in output
 
 
 def test_what_can_be_named_is_listed() -> None:
-    found = json.loads(call_quit("benchmark", "list", "--json").stdout)
-    assert set(found) == {"retrievers", "rerankers", "readers"} and "bm25" in found["retrievers"]
-    assert found["readers"]["minilm-late"] == "profile embedded"
+    names = json.loads(call_quit("benchmark", "list", "--json").stdout)
+    assert set(names) == {"retrievers", "rerankers", "readers"} and "bm25" in names["retrievers"]
+    assert names["readers"]["minilm-late"] == "profile embedded"
 
 
 def test_the_grid_prints_the_best_weights_first(release: Path, tmp_path: Path) -> None:
     grid = ("benchmark", "grid", "-r", release, "-o", tmp_path / "out", "--split", "test", "--reader", "minilm-late")
-    found = json.loads(call_quit(*grid, "--set", "benchmark.grid=[0.6,0.2]", "--json").stdout)
-    assert {(row["alpha"], row["beta"]) for row in found["means"]} == {(0.6, 0.4), (0.2, 0.8)}
-    assert {row["k"] for row in found["rows"]} == {3, 5}
-    assert found["means"][0]["EM"] >= found["means"][1]["EM"]
+    names = json.loads(call_quit(*grid, "--set", "benchmark.grid=[0.6,0.2]", "--json").stdout)
+    assert {(row["alpha"], row["beta"]) for row in names["means"]} == {(0.6, 0.4), (0.2, 0.8)}
+    assert {row["k"] for row in names["rows"]} == {3, 5}
+    assert names["means"][0]["EM"] >= names["means"][1]["EM"]
     assert str(tmp_path / "out" / "grid.parquet") in call_quit(*grid, "--quiet").stdout

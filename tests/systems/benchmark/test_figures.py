@@ -68,9 +68,9 @@ def test_figure_5_takes_one_context_a_system_for_all_readers(world) -> None:
     read(scores, reranked, "r", {("norm", 1): "q1 q2", ("freq", 5): "q1"})
     read(scores, reranked, "s", {("norm", 1): "", ("freq", 5): ""})
     read(scores, oracle, "r", {("norm", 1): "q1 q2 q3"})
-    found = points(figures([scores], [], "zero"), "5", "line", "x", "strategy", "k", "y")
+    values = points(figures([scores], [], "zero"), "5", "line", "x", "strategy", "k", "y")
     thirds = pytest.approx(2 / 3)
-    assert found == [
+    assert values == [
         ("r", "a", "freq", 5, 1.0), ("s", "a", "freq", 5, thirds),
         ("r", "a + x", "norm", 1, thirds), ("s", "a + x", "norm", 1, 0.0),
     ]  # fmt: skip
@@ -98,10 +98,10 @@ def test_figure_6_counts_passages_with_a_correct_answer_by_hints(world) -> None:
         (RERANKED, "oracle", "1", 0, 0.0), (RERANKED, "oracle", "2", 1, 1.0),
         (OPTIMAL, "oracle", "1", 2, 0.4), (OPTIMAL, "oracle", "2", 3, 0.6),
     ]  # fmt: skip
-    made = page({}, RESULTS.schema.empty_table(), COMPARISONS.schema.empty_table(), table)
-    drawn = made.partition("(figure 6)")[2]
+    html = page({}, RESULTS.schema.empty_table(), COMPARISONS.schema.empty_table(), table)
+    drawn = html.partition("(figure 6)")[2]
     assert "33.33" in drawn and "50.00" not in drawn  # the reader is right more often from b than from a
-    assert made.count("<svg") == made.count("</svg>") == 2  # figures 5 and 6
+    assert html.count("<svg") == html.count("</svg>") == 2  # figures 5 and 6
     never = Scores(world.task)  # a reader that is never right has a figure without shares
     read(never, system(world.task, "a", "", [0], [], [9]), "r", {("norm", 1): ""})
     assert points(figures([never], [], "zero"), "6", "x", "passages", "y") == [("1", 0, 0.0), ("2", 0, 0.0)]

@@ -21,9 +21,9 @@ from tests.systems.benchmark import tiny
 
 
 def test_examples_are_of_the_train_split_with_negatives_of_other_questions(world) -> None:
-    found = triples(world.dataset, "x", FineTuning(2, 2))
-    assert {question for question, _, _ in found} == {small.QUESTIONS["q1"], small.QUESTIONS["q2"]}
-    for question, positive, negative in found:
+    pairs = triples(world.dataset, "x", FineTuning(2, 2))
+    assert {question for question, _, _ in pairs} == {small.QUESTIONS["q1"], small.QUESTIONS["q2"]}
+    for question, positive, negative in pairs:
         mine = "q1" if question == small.QUESTIONS["q1"] else "q2"
         assert positive.startswith(small.HINTS[mine][0])  # label 2: passages that begin with hint 0
         other = "q2" if mine == "q1" else "q1"
@@ -31,7 +31,7 @@ def test_examples_are_of_the_train_split_with_negatives_of_other_questions(world
     assert {negative for _, _, negative in triples(world.dataset, "x", FineTuning(2, 4, "any"))} > {
         small.HINTS["q1"][1], small.HINTS["q2"][1]
     }  # fmt: skip
-    assert len(found) == 4 and len(triples(world.dataset, "x", FineTuning(1, 1))) == 2
+    assert len(pairs) == 4 and len(triples(world.dataset, "x", FineTuning(1, 1))) == 2
 
 
 def test_a_release_without_examples_is_told_so(tmp_path: Path) -> None:
@@ -53,9 +53,9 @@ def test_a_release_without_examples_is_told_so(tmp_path: Path) -> None:
     ],
 )
 def test_bad_requests(release: Path, tmp_path: Path, changes, error, message: str) -> None:
-    given = {"release": release, "kind": "bi-encoder", "positives": (1,), **changes}
+    arguments = {"release": release, "kind": "bi-encoder", "positives": (1,), **changes}
     with pytest.raises(error, match=message):
-        run_finetune(TuningRequest(**given), load("embedded").settings, tmp_path / "out")
+        run_finetune(TuningRequest(**arguments), load("embedded").settings, tmp_path / "out")
 
 
 FLOWERS = {"rose": "red", "lily": "white", "iris": "blue", "tulip": "pink"}
@@ -98,9 +98,9 @@ def test_encoders_learn_what_they_are_shown(tmp_path: Path, kind: str, similarit
     assert tuned.model.similarity_fn_name == similarity
     assert (np.linalg.norm(tuned.documents(colours), axis=1).round(3) == 1).all() == (similarity == "cosine")
     before = SentenceTransformer(str(base), device="cpu").encode(["red"], normalize_embeddings=similarity == "cosine")
-    asked, found = tuned.queries(["red"]), tuned.documents(["red"])
-    assert min(np.abs(before - asked).max(), np.abs(before - found).max()) > 0.05
-    assert (np.abs(asked - found).max() > 0.05) == (kind == "two-tower")
+    asked, pairs = tuned.queries(["red"]), tuned.documents(["red"])
+    assert min(np.abs(before - asked).max(), np.abs(before - pairs).max()) > 0.05
+    assert (np.abs(asked - pairs).max() > 0.05) == (kind == "two-tower")
 
 
 @pytest.mark.parametrize(
@@ -112,11 +112,11 @@ def test_encoders_learn_what_they_are_shown(tmp_path: Path, kind: str, similarit
     ],
 )
 def test_tuned_models_have_their_rows_beside_the_base(release, tmp_path, monkeypatch, kind, retrievers, rerankers):
-    made = Tuned(Path("TUNED"), 2, 4, 1.0)
-    monkeypatch.setattr(module, "finetune", lambda *_: made)
+    model_folder = Tuned(Path("TUNED"), 2, 4, 1.0)
+    monkeypatch.setattr(module, "finetune", lambda *_: model_folder)
     monkeypatch.setattr(module, "run_benchmark", lambda request, *_: request)
     request, tuned = run_finetune(TuningRequest(release, kind, "minilm", (2, 2)), QUICK, tmp_path)
-    assert tuned == [made] and (request.retrievers, request.rerankers) == (retrievers, rerankers)
+    assert tuned == [model_folder] and (request.retrievers, request.rerankers) == (retrievers, rerankers)
     assert request.bounds == bool(rerankers)
 
 
@@ -142,5 +142,5 @@ def test_a_cross_encoder_is_made_once_and_has_its_rows(release: Path, tmp_path: 
     about.unlink()
     dataset = Dataset(export_tables_of_release(release))
     content_id = dataset.tables.provenance["content_id"]
-    made = finetune("cross-encoder", "minilm", 1, dataset, content_id, QUICK, tmp_path / "out" / "models")
-    assert made.folder == folder and notes[-1].startswith("finetune") and weights.read_bytes() == first
+    model_folder = finetune("cross-encoder", "minilm", 1, dataset, content_id, QUICK, tmp_path / "out" / "models")
+    assert model_folder.folder == folder and notes[-1].startswith("finetune") and weights.read_bytes() == first

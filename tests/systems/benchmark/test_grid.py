@@ -52,6 +52,6 @@ def test_the_weights_that_put_the_right_hint_first_win(release: Path, tmp_path: 
     ],
 )
 def test_bad_requests(release: Path, tmp_path: Path, changes, overrides, message: str) -> None:
-    given = {"release": release, "split": "test", "readers": ("minilm-late",), "bounds": False, **changes}
+    arguments = {"release": release, "split": "test", "readers": ("minilm-late",), "bounds": False, **changes}
     with pytest.raises(SettingsError, match=message):
-        run_grid(BenchmarkRequest(**given), load("embedded", overrides).settings, tmp_path / "out")
+        run_grid(BenchmarkRequest(**arguments), load("embedded", overrides).settings, tmp_path / "out")

@@ -82,16 +82,16 @@ def test_a_run_of_plugins_alone_has_the_values_computed_by_hand(release, install
     outcome = run_benchmark(request, settings, tmp_path / "out")
     assert json.loads((tmp_path / "out" / "run.json").read_text())["replies"] == {}
     keys = ("retriever", "reranker", "reader", "strategy", "k", "metric")
-    found = {tuple(row[key] for key in keys): row["value"] for row in outcome.results.to_pylist()}
+    values = {tuple(row[key] for key in keys): row["value"] for row in outcome.results.to_pylist()}
     for metric, value in {"Hit@5": 0.0, "Hit@10": 1.0, "MRR@100": 1 / 9, "Recall@10": 0.5}.items():
-        assert found["first-rows:10", "", "", "", 0, metric] == pytest.approx(value)
+        assert values["first-rows:10", "", "", "", 0, metric] == pytest.approx(value)
     # By length: of the first ten rows those of two hints are 1, 3 (q1), 5, 7 (q2) and 9 (q3), with 31, 31, 39, 39 and
     # 43 characters: 9 is in front, of label 2.
-    assert found["first-rows:10", "longest", "", "", 0, "MRR@100"] == 1.0
-    assert found["first-rows:10", "oracle", "", "", 0, "nDCG(exp)@1"] == 1.0
-    assert found["oracle", "", "", "", 0, "Recall@5"] == 1.0
+    assert values["first-rows:10", "longest", "", "", 0, "MRR@100"] == 1.0
+    assert values["first-rows:10", "oracle", "", "", 0, "nDCG(exp)@1"] == 1.0
+    assert values["oracle", "", "", "", 0, "Recall@5"] == 1.0
     # Echo reads "Pacific" or "it": never Lima.
-    assert found["oracle", "oracle", "echo", "any", 1, "EM"] == 0.0
+    assert values["oracle", "oracle", "echo", "any", 1, "EM"] == 0.0
 
 
 @pytest.mark.parametrize(
@@ -126,8 +126,8 @@ def test_rankings_that_cannot_be(rows, scores, message: str) -> None:
 
 
 def test_rankings_are_put_in_order_and_cut() -> None:
-    found = checked("mine", Ranking(np.array([5, 2, 9]), np.array([1.0, 1.0, 3.0])), 12, 2)
-    assert found.rows.tolist() == [9, 2]
+    values = checked("mine", Ranking(np.array([5, 2, 9]), np.array([1.0, 1.0, 3.0])), 12, 2)
+    assert values.rows.tolist() == [9, 2]
     assert len(checked("mine", Ranking(np.array([], dtype=np.int64), np.array([])), 12, 2)) == 0
 
 
@@ -141,5 +141,5 @@ def test_the_class_in_the_docs_is_a_retriever(world, install) -> None:
     page = (Path(__file__).parents[3] / "docs" / "howto" / "benchmark.md").read_text(encoding="utf-8")
     [code] = re.findall(r"```python\n(.*?)```", page, flags=re.S)
     install("[quit.retrievers]\nfirst-rows = {module}:FirstRows\n", code)
-    [found] = make_retriever("first-rows:2", world.context()).search(["q"], 10)
-    assert found.rows.tolist() == [0, 1]
+    [values] = make_retriever("first-rows:2", world.context()).search(["q"], 10)
+    assert values.rows.tolist() == [0, 1]

@@ -33,32 +33,32 @@ def t5(tmp_path: Path):
 
 def _monot5(model, tokenizer, text: str) -> float:
     """The first token's probability of true against false."""
-    given = tokenizer(f"Query: {QUESTION} Document: {text} Relevant:", return_tensors="pt")["input_ids"]
-    logits = model(input_ids=given, decoder_input_ids=torch.tensor([[0]])).logits[0, 0]
+    inputs = tokenizer(f"Query: {QUESTION} Document: {text} Relevant:", return_tensors="pt")["input_ids"]
+    logits = model(input_ids=inputs, decoder_input_ids=torch.tensor([[0]])).logits[0, 0]
     true, false = (float(logits[tokenizer.convert_tokens_to_ids(word)]) for word in ("true", "false"))
     return true - np.logaddexp(true, false)
 
 
 def _rankt5(model, tokenizer, text: str) -> float:
     """The first token's logit of the sentinel."""
-    given = tokenizer(f"Query: {QUESTION} Document: {text}", return_tensors="pt")["input_ids"]
-    logits = model(input_ids=given, decoder_input_ids=torch.tensor([[0]])).logits[0, 0]
+    inputs = tokenizer(f"Query: {QUESTION} Document: {text}", return_tensors="pt")["input_ids"]
+    logits = model(input_ids=inputs, decoder_input_ids=torch.tensor([[0]])).logits[0, 0]
     return float(logits[tokenizer.convert_tokens_to_ids("<extra_id_10>")])
 
 
 def _upr(model, tokenizer, text: str) -> float:
     """The loss of transformers itself: T5's mean cross-entropy over question and end."""
     labels = torch.tensor([[*tokenizer(QUESTION)["input_ids"], tokenizer.eos_token_id]])
-    asked = tokenizer(f"{text} is", return_tensors="pt", return_token_type_ids=False)
-    return -float(model(**asked, labels=labels).loss)
+    inputs = tokenizer(f"{text} is", return_tensors="pt", return_token_type_ids=False)
+    return -float(model(**inputs, labels=labels).loss)
 
 
 def _upr_of_a_causal_model(model, tokenizer, text: str) -> float:
     """The same, over the question alone: -100 is what the loss leaves out."""
     read = tokenizer(f"{text} is")["input_ids"]
-    asked = [*tokenizer(QUESTION)["input_ids"], tokenizer.eos_token_id]
-    labels = torch.tensor([[-100] * len(read) + asked])
-    return -float(model(input_ids=torch.tensor([[*read, *asked]]), labels=labels).loss)
+    inputs = [*tokenizer(QUESTION)["input_ids"], tokenizer.eos_token_id]
+    labels = torch.tensor([[-100] * len(read) + inputs])
+    return -float(model(input_ids=torch.tensor([[*read, *inputs]]), labels=labels).loss)
 
 
 @pytest.mark.parametrize(
@@ -79,8 +79,8 @@ def test_scores_are_those_of_transformers_one_text_at_a_time(world, t5, tmp_path
 
 
 def test_upr_ranks_by_another_prompt_under_another_identity(world, t5) -> None:
-    given = ([], ["benchmark.upr_prompt={passage}"])
-    ours, other = (make_reranker(f"upr:{t5[0]}", world.context(*overrides)) for overrides in given)
+    inputs = ([], ["benchmark.upr_prompt={passage}"])
+    ours, other = (make_reranker(f"upr:{t5[0]}", world.context(*overrides)) for overrides in inputs)
     assert ours.identity != other.identity
     with pytest.raises(SettingsError, match="upr_prompt"):
         world.context("benchmark.upr_prompt=no passage in it")
@@ -120,13 +120,13 @@ def test_models_that_cannot_rerank_are_refused(world, name: str, message: str) -
 def test_late_reranker_is_maxsim_and_sees_order(world, encoder) -> None:
     reranker = LateReranker(world.context(models=SimpleNamespace(encoder=encoder)))
     texts = [*TEXTS, "long very is it"]
-    found = reranker.score("Which river is long?", texts)
-    [asked] = encoder.encode_tokens(["Which river is long?"])
-    for text, score in zip(texts, found, strict=True):
+    scores = reranker.score("Which river is long?", texts)
+    [inputs] = encoder.encode_tokens(["Which river is long?"])
+    for text, score in zip(texts, scores, strict=True):
         [tokens] = encoder.encode_tokens([text])
-        assert score == pytest.approx(float((asked @ tokens.T).max(axis=1).sum()), rel=1e-5)
-    assert found[2] != found[3]
-    assert reranker.score("Which river is long?", texts[::-1]).tolist() == found[::-1].tolist()
+        assert score == pytest.approx(float((inputs @ tokens.T).max(axis=1).sum()), rel=1e-5)
+    assert scores[2] != scores[3]
+    assert reranker.score("Which river is long?", texts[::-1]).tolist() == scores[::-1].tolist()
     assert len(reranker.score("Which river is long?", [])) == 0
 
 
@@ -163,10 +163,10 @@ def _listwise(world, model: Callable[[ChatRequest], str]) -> ListwiseReranker:
 
 def test_a_listwise_reranker_brings_the_best_to_the_front(world) -> None:
     """The model sorts its passages by the number they begin with."""
-    asked: list[ChatRequest] = []
+    inputs: list[ChatRequest] = []
 
     def reply(request: ChatRequest) -> str:
-        asked.append(request)
+        inputs.append(request)
         listed = [line.split(" ") for line in request.fields["passages"].splitlines()]
         return " > ".join(line[0] for line in sorted(listed, key=lambda line: -int(line[1])))
 
@@ -174,7 +174,7 @@ def test_a_listwise_reranker_brings_the_best_to_the_front(world) -> None:
     scores = _listwise(world, reply).score("q", texts)
     ranked = [int(texts[i].split()[0]) for i in np.argsort(-scores)]
     # Windows 4-7, 2-5, 0-3 with half of each carried on: the two best of all are in front.
-    assert len(asked) == 3 and ranked[:2] == [9, 6] and sorted(ranked) == [1, 1, 2, 3, 4, 5, 6, 9]
+    assert len(inputs) == 3 and ranked[:2] == [9, 6] and sorted(ranked) == [1, 1, 2, 3, 4, 5, 6, 9]
 
 
 def test_a_model_that_rambles_leaves_the_order_as_it_was(world) -> None:

@@ -40,16 +40,16 @@ def test_bm25_has_the_scores_of_an_index_of_every_permutation(world) -> None:
     index = bm25s.BM25(k1=0.9, b=0.4, method="lucene", backend="numpy")
     index.index((ids, vocabulary), show_progress=False)
     retriever = Bm25Retriever(world.context(passages=passages))
-    found = retriever.search(QUERIES, 1000)
-    for query, one in zip(QUERIES, found, strict=True):
-        asked = [vocabulary[term] for term in query.split() if term in vocabulary]
-        theirs = index.get_scores_from_ids(asked) if asked else np.zeros(len(texts))
+    rankings = retriever.search(QUERIES, 1000)
+    for query, one in zip(QUERIES, rankings, strict=True):
+        terms = [vocabulary[term] for term in query.split() if term in vocabulary]
+        theirs = index.get_scores_from_ids(terms) if terms else np.zeros(len(texts))
         expected = np.flatnonzero(theirs > 0)
         assert sorted(one.rows.tolist()) == expected.tolist()
         assert one.scores == pytest.approx(theirs[one.rows], rel=1e-5)
         assert (np.diff(one.scores) <= 0).all()
-    assert len(found[3]) == 0  # shares no term
-    assert retriever.search(QUERIES[:1], 7)[0].rows.tolist() == found[0].rows[:7].tolist()
+    assert len(rankings[3]) == 0  # shares no term
+    assert retriever.search(QUERIES[:1], 7)[0].rows.tolist() == rankings[0].rows[:7].tolist()
     stop_words = passages_of(parts=[("the", "of", "a")] * 4)
     assert [len(one) for one in Bm25Retriever(world.context(passages=stop_words)).search(["the of"], 5)] == [0]
 
@@ -59,26 +59,26 @@ def test_dense_search_is_brute_force_over_chunks_and_encodes_once(world) -> None
     context = world.context("benchmark.chunk=7", passages=passages)
     retriever = DenseRetriever(context, tower)
     assert isinstance(retriever, FirstStage)
-    found = retriever.search(QUERIES, 10)
+    rankings = retriever.search(QUERIES, 10)
     every = Dice().encode(passages.texts(range(len(passages))))
-    for query, one in zip(Dice().encode(QUERIES), found, strict=True):
+    for query, one in zip(Dice().encode(QUERIES), rankings, strict=True):
         scores = every @ query
         assert one.rows.tolist() == np.argsort(-scores, kind="stable")[:10].tolist()
         assert one.scores == pytest.approx(scores[one.rows])
     assert tower.encoded == len(passages) + len(QUERIES)
     again = DenseRetriever(context, tower).search(QUERIES, 10)
     assert tower.encoded == len(passages) + 2 * len(QUERIES)  # the vectors were on disk
-    assert [one.rows.tolist() for one in again] == [one.rows.tolist() for one in found]
+    assert [one.rows.tolist() for one in again] == [one.rows.tolist() for one in rankings]
 
 
 def test_dense_by_subset_encodes_a_subset_in_rank_order_for_all_its_permutations(world) -> None:
     passages, tower = passages_of(5), Dice()
     context = world.context("benchmark.granularity=subset", "benchmark.chunk=15", passages=passages)
-    [found] = DenseRetriever(context, tower).search(QUERIES[:1], len(passages))
-    assert tower.encoded == 4 * 7 + 1 and len(found) == len(passages)
-    hints = zip(found.rows.tolist(), passages.sentences(found.rows.tolist()), strict=True)
+    [rankings] = DenseRetriever(context, tower).search(QUERIES[:1], len(passages))
+    assert tower.encoded == 4 * 7 + 1 and len(rankings) == len(passages)
+    hints = zip(rankings.rows.tolist(), passages.sentences(rankings.rows.tolist()), strict=True)
     texts = [" ".join(sorted(own, key=passages.parts(row // passages.size).index)) for row, own in hints]
-    assert found.scores == pytest.approx(tower.encode(texts) @ tower.encode(QUERIES[:1])[0], abs=1e-6)
+    assert rankings.scores == pytest.approx(tower.encode(texts) @ tower.encode(QUERIES[:1])[0], abs=1e-6)
 
 
 def test_late_interaction_over_hints_is_maxsim_over_their_tokens(world, monkeypatch) -> None:
@@ -86,17 +86,17 @@ def test_late_interaction_over_hints_is_maxsim_over_their_tokens(world, monkeypa
     monkeypatch.setattr("quit.systems.benchmark.late.token_encoder", lambda _: TokenVectors(Dice()))
     for chunk in (1, 8192):
         context = world.context(f"benchmark.chunk={chunk}", passages=passages)
-        found = LateRetriever(context).search([*QUERIES, ""], len(passages))
+        rankings = LateRetriever(context).search([*QUERIES, ""], len(passages))
         with monkeypatch.context() as no_corpus:  # token vectors are kept: other questions encode no text again
             no_corpus.setattr(passages, "parts", None)
             cut = LateRetriever(context).search([*QUERIES, ""], 7)
-        assert [one.rows.tolist() for one in cut] == [one.rows[:7].tolist() for one in found]
-        for query, one in zip([*QUERIES, ""], found, strict=True):
-            [asked] = Dice().encode_tokens([query])
+        assert [one.rows.tolist() for one in cut] == [one.rows[:7].tolist() for one in rankings]
+        for query, one in zip([*QUERIES, ""], rankings, strict=True):
+            [terms] = Dice().encode_tokens([query])
             for row, score in zip(one.rows.tolist(), one.scores.tolist(), strict=True):
                 # Tokens do not see their neighbours here, so a passage's tokens are those of its hints.
                 [tokens] = Dice().encode_tokens(passages.texts([row]))
-                assert score == pytest.approx(float((asked @ tokens.T).max(axis=1).sum()), abs=2e-3)
+                assert score == pytest.approx(float((terms @ tokens.T).max(axis=1).sum()), abs=2e-3)
             assert sorted(one.rows.tolist()) == list(range(len(passages)))
 
 

@@ -39,8 +39,8 @@ def test_a_split_and_an_empty_one(world) -> None:
 
 def test_permutations_of_a_subset_share_its_score_and_ties_go_to_the_lower_row(world) -> None:
     # Units: group * 3 + subset. Subset 01 of q2 is unit 4: rows 5 and 7. Unit 2, hint 1 of q1, ties with it: row 2.
-    found = expand(world.task.passages, np.array([4, 2, 0]), np.array([0.5, 0.5, 0.9]), 3)
-    assert found.rows.tolist() == [0, 2, 5] and found.scores.tolist() == pytest.approx([0.9, 0.5, 0.5])
+    expansion = expand(world.task.passages, np.array([4, 2, 0]), np.array([0.5, 0.5, 0.9]), 3)
+    assert expansion.rows.tolist() == [0, 2, 5] and expansion.scores.tolist() == pytest.approx([0.9, 0.5, 0.5])
     assert len(expand(world.task.passages, np.array([], dtype=np.int64), np.array([]), 3)) == 0
 
 
@@ -55,5 +55,5 @@ def test_documents_of_a_jsonl_corpus_and_of_a_built_one(tmp_path: Path) -> None:
     assert mean_words(passages) == 4.0  # 7 with its title, and 1
     assert expand(passages, np.array([1, 0]), np.array([2.0, 1.0]), 5).rows.tolist() == [1, 0]
     built(tmp_path / "C", f"jsonl:{path}")
-    found = open_documents(tmp_path / "C")
-    assert isinstance(found, BuiltCorpus) and found.texts([0, 1]) == ["Peru Lima is big. It is old.", "x"]
+    expansion = open_documents(tmp_path / "C")
+    assert isinstance(expansion, BuiltCorpus) and expansion.texts([0, 1]) == ["Peru Lima is big. It is old.", "x"]

@@ -19,8 +19,8 @@ ONE_WAY = SimpleNamespace(  # an equivalence model for which only longer answers
 
 def entailment(*pairs: str) -> Mock:
     """An entailment that knows its pairs."""
-    known = {frozenset(pair) for pair in pairs}
-    return Mock(identity="pairs", mutual=Mock(side_effect=lambda _, *answers: frozenset(answers) in known))
+    equal = {frozenset(pair) for pair in pairs}
+    return Mock(identity="pairs", mutual=Mock(side_effect=lambda _, *answers: frozenset(answers) in equal))
 
 
 def reader(*answers: str) -> Mock:

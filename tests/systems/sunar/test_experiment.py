@@ -210,17 +210,17 @@ def test_other_planners_search_read_and_end(one: Place, tmp_path: Path, name: st
 
 def _quit(*arguments: object, code: int = 0) -> str:
     """Run a command of ``quit sunar``; return what it prints, or where it must fail what it says."""
-    done = call_quit("sunar", *arguments)
-    assert done.returncode == code, done.stderr
-    return done.stderr if code else done.stdout
+    result = call_quit("sunar", *arguments)
+    assert result.returncode == code, result.stderr
+    return result.stderr if code else result.stdout
 
 
 def test_the_commands_run_show_and_compare(place: Place, corpus: Path, tmp_path: Path) -> None:
     first, out = place[1][0].query_id, tmp_path / "out"
     queries = write_lines(tmp_path / "q.jsonl", [{"id": first}, {"id": "mine", "text": "Where is Port Blair?"}])
     changes = ["run", "--corpus", corpus, "--queries", queries, "--set", "sunar.c=8", "--set", "sunar.b=4"]
-    made = json.loads(_quit(*changes, "--out", out, "--variant", "read", "--variant", "rerank-read", "--json"))
-    assert made["read"]["questions"] == 2 and made["read"]["judged"] == made["read"]["answered_for"] == 1
+    report = json.loads(_quit(*changes, "--out", out, "--variant", "read", "--variant", "rerank-read", "--json"))
+    assert report["read"]["questions"] == 2 and report["read"]["judged"] == report["read"]["answered_for"] == 1
     again = _quit(*changes, "--out", out, "--variant", "read")
     assert "2 questions, 1 with answers, 1 with relevant documents" in again
     shown = _quit("trace", "mine", "--out", out)

@@ -110,11 +110,11 @@ def test_what_the_graph_gains_is_counted_by_its_parents() -> None:
     before = _trace(query, pool=["a", "c"], evidence=["c", "a"])
     batches = [{"pool": "R", "documents": ["x", "a"]}, {"pool": "N", "documents": ["b"], "parents": ["a"]}]
     after = _trace(query, pool=["x", "a", "b"], evidence=["b", "a", "x"]) | {"steps": [{"batches": batches}]}
-    made = compare([before], [after], top=2)
-    assert (made["relevant"], made["gained"], made["lost"], made["by_graph"]) == (3, 1, 1, 1)
-    assert (made["parent_relevant"], made["parent_rank"]) == (1, 2.0)
-    assert (made["gained_in_top"], made["lost_from_top"]) == (1, 1)
-    assert made["kinds"] == {"2hop": {"questions": 1, "pool": [0.6667, 0.6667], "top_2": [0.6667, 0.6667]}}
+    comparison = compare([before], [after], top=2)
+    assert (comparison["relevant"], comparison["gained"], comparison["lost"], comparison["by_graph"]) == (3, 1, 1, 1)
+    assert (comparison["parent_relevant"], comparison["parent_rank"]) == (1, 2.0)
+    assert (comparison["gained_in_top"], comparison["lost_from_top"]) == (1, 1)
+    assert comparison["kinds"] == {"2hop": {"questions": 1, "pool": [0.6667, 0.6667], "top_2": [0.6667, 0.6667]}}
 
 
 def _answered(prediction: str, *evidence: str, questions: int = 1) -> list[dict]:
@@ -126,11 +126,11 @@ def _answered(prediction: str, *evidence: str, questions: int = 1) -> list[dict]
 def test_two_runs_differ_by_exact_paired_tests() -> None:
     before = _answered("Quito", "d2", questions=5)
     after = _answered("It is Lima", "d1", "d2", questions=4) + before[4:]
-    made = significance(before, after, resamples=100, seed=0)
-    row = made["cover_em"]
+    comparison = significance(before, after, resamples=100, seed=0)
+    row = comparison["cover_em"]
     assert (row["questions"], row["before"], row["after"], row["difference"]) == (5, 0.0, 0.8, 0.8)
     # Four of four differing questions on one side: both ends of 2^4 equally likely sign patterns.
-    assert row["p_randomisation"] == 2 / 16 and made["Recall@10"]["p_randomisation"] == 2 / 16
+    assert row["p_randomisation"] == 2 / 16 and comparison["Recall@10"]["p_randomisation"] == 2 / 16
     assert row["holm"] == 3 * 2 / 16 and row["p_t"] == pytest.approx(0.0161, abs=1e-4)  # t = 4 on 4 degrees of freedom
     assert significance(before, before, resamples=100, seed=0)["nDCG@10"]["p_randomisation"] == 1.0
     unjudged = [{**trace, "answers": [], "relevant": []} for trace in before]
