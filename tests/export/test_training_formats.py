@@ -133,6 +133,17 @@ def test_a_question_gets_every_positive_of_the_others_where_these_are_few():
     assert 3 <= len(fully) <= 200 and sorted(first.negatives) == fully != first.negatives
 
 
+def test_all_there_is_when_more_is_wanted():
+    dataset = Dataset(make_tables({"q1": "train", "q2": "train", "q3": "dev"}))
+    selection, labels = Selection(dataset, FineTuning(200, 200, "partial")), dataset.labels(np.arange(3))
+    for example in selection.examples("train"):
+        rows = {*np.flatnonzero(labels[example.position] == 1).tolist()}
+        passages = {number % 325 for number in example.negatives}
+        assert passages <= rows and len(passages) == min(200, len(rows))
+    assert list(selection.examples("dev"))
+    assert list(Selection(dataset, FineTuning(1, 1, "other")).examples("dev")) == [], "dev has no other question"
+
+
 def test_hard_negatives_are_the_nearest_questions_and_topped_up_where_there_are_none():
     """Three questions: one names the hints of the second, one nothing that any hint says."""
     tables = make_tables({"q1": "train", "q2": "train", "q3": "train"})
