@@ -269,8 +269,8 @@ def no_prefect_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def small_source(run_folder: Path) -> Path:
     """The first eighteen questions of the starter collection and two broken lines."""
     lines = STARTER.read_text(encoding="utf-8").splitlines()[:18]
-    broken = ['{"id": "broken"', json.dumps({"id": "no-answer", "question": "Who?", "hints": ["x"]})]
-    text = "\n".join([*lines, *broken]) + "\n"
+    bad_lines = ['{"id": "broken"', json.dumps({"id": "no-answer", "question": "Who?", "hints": ["x"]})]
+    text = "\n".join([*lines, *bad_lines]) + "\n"
     return (
         once(run_folder / "source", lambda folder: (folder / "small.jsonl").write_text(text, "utf-8")) / "small.jsonl"
     )

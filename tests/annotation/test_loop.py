@@ -37,19 +37,19 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, re
     workspace, settings = review_workspace, review_settings
     quit_prints("release", "create", "-w", workspace, "--name", "v1")
     assert "Nothing has been pushed yet" in quit_review("status", "-w", workspace)
-    url, chosen = ("--url", live.account.url), ("--set", "review.overlap=2", "--set", "review.blind=0.5")
-    pushed = json.loads(quit_review("push", "-w", workspace, *url, *chosen, "--json"))
+    url, overrides = ("--url", live.account.url), ("--set", "review.overlap=2", "--set", "review.blind=0.5")
+    push = json.loads(quit_review("push", "-w", workspace, *url, *overrides, "--json"))
     opened = Workspace.open(workspace)
     reviewed = {row["question_id"] for row in opened.read("splits").to_pylist() if row["split"] != "train"}
-    assert pushed["new"] == len(reviewed) >= 8 and pushed["created"]
+    assert push["new"] == len(reviewed) >= 8 and push["created"]
     progress = quit_review("status", "-w", workspace)
     assert f"0 of {len(reviewed)} tasks done, {len(reviewed)} open" in progress
     server = live.client(settings)
-    project = pushed["project"]
+    project = push["project"]
     tasks = list(server.tasks(project, ["id", "meta", "data"]))
     assert {task.meta["key"] for task in tasks} == reviewed
     blind = {task.meta["key"] for task in tasks if task.data["blind"]}
-    assert len(blind) == pushed["blind"] and 0 < len(blind) < len(reviewed)
+    assert len(blind) == push["blind"] and 0 < len(blind) < len(reviewed)
 
     verdicts, questions = opened.read("verdicts", runs=["judge"]).to_pylist(), opened.read("questions").to_pylist()
     judge = {(row["question_id"], row["answer_key"]): bool(row["correct"]) for row in verdicts}
@@ -78,9 +78,9 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, re
     for question in order[4 : len(order) // 2]:
         _annotate(ben, by_question[question], ticked[question])
 
-    pulled = json.loads(quit_review("pull", "-w", workspace, *url, "--json"))
-    assert pulled["versions"] == 3 + len(order) // 2 and pulled["ask_back"] == 1
-    [question] = pulled["problems"]
+    pull = json.loads(quit_review("pull", "-w", workspace, *url, "--json"))
+    assert pull["versions"] == 3 + len(order) // 2 and pull["ask_back"] == 1
+    [question] = pull["problems"]
     assert question.startswith(f"Ask ada@example.org about {second}: the gold answer") and "?task=" in question
     reviews = opened.read("reviews").to_pylist()
     mine = [row for row in reviews if row["annotator"] == "ada@example.org" and row["question_id"] == first]
@@ -88,7 +88,7 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, re
         key: key in ticked[first] | {accepted_by_ada} for key in keys[first]
     }
     assert [row["lead_seconds"] for row in mine if row["kind"] == "annotation"] == [3.0]
-    assert pulled["verdicts"] == sum(row["correct"] is not None for row in reviews) > 0
+    assert pull["verdicts"] == sum(row["correct"] is not None for row in reviews) > 0
     assert {row["blind"] for row in mine} == {first in blind}
     status = json.loads(quit_review("status", "-w", workspace, "--json"))
     assert [row["question_id"] for row in status["ask_back"]] == [second]
@@ -116,17 +116,17 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, re
     assert "A <b>quite</b> new name" in added
 
     text = quit_review("run", "-w", workspace, *url)  # nothing is new
-    assert f"of {pulled['versions'] - 3} questions by 2 people" in text
+    assert f"of {pull['versions'] - 3} questions by 2 people" in text
     assert re.search(r"ben@example.org +\d+\b", text)
-    refused = call_quit("release", "create", "-w", workspace, "--name", "v1")
-    assert refused.returncode == 3 and "with other content" in refused.stderr
+    refusal = call_quit("release", "create", "-w", workspace, "--name", "v1")
+    assert refusal.returncode == 3 and "with other content" in refusal.stderr
     quit_prints("release", "create", "-w", workspace, "--name", "v2")
     releases = [workspace / "releases" / name for name in ("v1", "v2")]
     assert all(b"@example.org" not in data for data in files_of(releases[1]).values())
     verification = [export_tables_of_release(path).provenance.get("verification") for path in releases]
     with held_last_build(workspace) as pipeline:
         assert export_tables_of(opened, pipeline).provenance["verification"] == verification[1]
-    assert verification[0] is None and verification[1]["annotations"] == pulled["versions"]
+    assert verification[0] is None and verification[1]["annotations"] == pull["versions"]
     difference = json.loads(quit_prints("release", "diff", *releases, "--json"))
     assert [(row["question_id"], row["up"]) for row in difference["labels"]] == [(first, len(changed))]
     assert [row["question_id"] for row in difference["removed"]] == [fourth]

@@ -22,10 +22,10 @@ def test_a_dry_run_lists_files_with_sizes_and_needs_no_token(call, release, monk
     assert result.code == 0, result.err
     folder = Path("E/huggingface")
     sizes = {path.relative_to(folder).as_posix(): path.stat().st_size for path in folder.rglob("*") if path.is_file()}
-    listed = [line.split() for line in result.out.splitlines() if line.startswith(" ")]
+    lines = [line.split() for line in result.out.splitlines() if line.startswith(" ")]
     assert result.out.startswith(f"E/huggingface: {len(sizes)} files, ")
     assert "The licence is unknown: set licence in a [card] block" in result.out
-    *files, total = listed
+    *files, total = lines
     assert {name: int(size.replace(",", "")) for size, name in files} == sizes
     assert " ".join(total) == f"{sum(sizes.values()):,} bytes in {len(sizes)} files would go to org/rivers (private)"
     assert 'load_dataset("org/rivers", "passages"' in (folder / "README.md").read_text()

@@ -56,8 +56,8 @@ def test_sub_questions_with_and_without_qa_pairs(tmp_path: Path) -> None:
     [plain] = _read(tmp_path, RECORD)
     steps = [(query.text, query.answers, query.hop) for query in plain.queries[1:3]]
     assert steps == [("Red >> director", ("Ann",), 1), ("Blue >> director", ("Bo",), 2)]
-    unrelated = ["Zed", "capital", "Q"]
-    [another] = _read(tmp_path, {**RECORD, "evidences": [*RECORD["evidences"], unrelated]})
+    another_evidence = ["Zed", "capital", "Q"]
+    [another] = _read(tmp_path, {**RECORD, "evidences": [*RECORD["evidences"], another_evidence]})
     assert [query.relevant for query in another.queries[4:]] == [((4, 1),), ()]
     [asked] = _read(tmp_path, {**RECORD, "qa_pairs": PAIRS})
     assert [(q.text, q.answers, q.relevant) for q in asked.queries[1:]] == [

@@ -68,12 +68,12 @@ class Reader:
         elif block.kind == "sh" and word.startswith("in the background"):
             self._start(block.text, rest)
         elif block.kind in ("sh", "python"):
-            ended = list(self._runs(block))
-            text = "".join(done.stdout + done.stderr for done in ended)
-            codes = [0] * (len(ended) - 1) + [int(block.note == "exits with 1")]
-            assert [done.returncode for done in ended] == codes, f"line {block.line}: {text}"
+            processes = list(self._runs(block))
+            text = "".join(process.stdout + process.stderr for process in processes)
+            codes = [0] * (len(processes) - 1) + [int(block.note == "exits with 1")]
+            assert [process.returncode for process in processes] == codes, f"line {block.line}: {text}"
             assert "Traceback" not in text and "\x1b" not in text, text
-            self.printed += "".join(done.stdout for done in ended)
+            self.printed += "".join(process.stdout for process in processes)
         elif block.kind == "text":
             assert (line := missing(block.text, self.printed)) is None, f"line {block.line}: {line}\n{self.printed}"
             self.printed = ""

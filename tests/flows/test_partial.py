@@ -48,8 +48,8 @@ def test_a_release_and_its_dataset_say_what_was_asked(exact: Path, full: Path, t
     quit_prints("release", "create", "-w", folder, "--name", "v1", "--out", tmp_path / "v1", *WAIVED)
     gates = {row["gate"]: row["state"] for row in json.loads((tmp_path / "v1" / "release.json").read_text())["gates"]}
     assert gates["label-mismatch"] == gates["missing-passage"] == gates["predicted-label"] == "passed"
-    refused = call_quit("export", "--release", tmp_path / "v1", "-f", "release-json", "--out", tmp_path / "x")
-    assert refused.returncode != 0 and "labels.partial=off" in refused.stderr
+    refusal = call_quit("export", "--release", tmp_path / "v1", "-f", "release-json", "--out", tmp_path / "x")
+    assert refusal.returncode != 0 and "labels.partial=off" in refusal.stderr
     quit_prints("export", "--release", tmp_path / "v1", "-f", "huggingface,trec", "--out", tmp_path / "x")
     parts = sorted((tmp_path / "x" / "huggingface" / "answers").glob("*.parquet"))
     answers = pa.concat_tables(pq.read_table(path) for path in parts)
@@ -93,7 +93,7 @@ def test_a_rejected_answer_is_asked_of_the_labelers_that_were_skipped(exact: Pat
         {**row, "answer": form if row.get("answer_key") == key else row.get("answer")}
         for row in said("ada", 1, question=question, **answers)
     ]
-    lowered = []
+    lowered_counts = []
     stop_early = True
     for workspace in (ours, theirs):
         ReviewStore(workspace).append(review)
@@ -104,7 +104,7 @@ def test_a_rejected_answer_is_asked_of_the_labelers_that_were_skipped(exact: Pat
             updated.finish(run)
             stop_early = False
         output = quit_prints("review", "apply", "-w", workspace.path, "--json")
-        lowered.append(json.loads(output)["labels_down"])
+        lowered_counts.append(json.loads(output)["labels_down"])
     accepted = {
         (row["question_id"], row["permutation"])
         for row in answers_in(ours, [f"read:{LABELERS[0]}"])
@@ -116,7 +116,7 @@ def test_a_rejected_answer_is_asked_of_the_labelers_that_were_skipped(exact: Pat
     assert asked_of(ours, LABELERS[2]) >= before[LABELERS[2]]
     assert ours.read("labels")["label"].equals(theirs.read("labels")["label"])
     assert ours.read("splits").equals(theirs.read("splits"))
-    assert lowered[0] > 0 and last_build(ours).up_to_date
+    assert lowered_counts[0] > 0 and last_build(ours).up_to_date
     quit_prints("review", "apply", "-w", ours.path, "--withdraw")
     assert ours.state == state and {name: asked_of(ours, name) for name in LABELERS} == before
 
@@ -134,8 +134,8 @@ def test_predicted_labels_are_no_asked_ones(estimated: Path, tmp_path: Path) -> 
     selection = {(row["question_id"], row["permutation"]): row for row in workspace.read("selection").to_pylist()}
     predicted = {passage for passage, row in selection.items() if row["reason"] is None}
     assert predicted and {passage for passage in selection} - predicted == asked_of(workspace, LABELERS[0])
-    refused = call_quit("export", "-w", estimated, "-f", "trec", "--out", tmp_path / "x")
-    assert refused.returncode != 0 and "some labels are predicted" in refused.stderr and "partial=off" in refused.stderr
+    refusal = call_quit("export", "-w", estimated, "-f", "trec", "--out", tmp_path / "x")
+    assert refusal.returncode != 0 and "some labels are predicted" in refusal.stderr and "partial=off" in refusal.stderr
     quit_prints("export", "-w", estimated, "-f", "huggingface", "--out", tmp_path / "x")
     labels = {(row["question_id"], row["permutation"]): row for row in workspace.read("labels").to_pylist()}
     for path in (tmp_path / "x" / "huggingface" / "passages").glob("*.parquet"):
@@ -164,8 +164,8 @@ def test_predicted_labels_are_no_asked_ones(estimated: Path, tmp_path: Path) -> 
 
 def test_a_release_of_predicted_labels_needs_a_reason(estimated: Path, tmp_path: Path) -> None:
     create = ("release", "create", "-w", estimated, "--name", "v1", "--out", tmp_path / "v1")
-    refused = call_quit(*create, *WAIVED)
-    assert refused.returncode != 0 and "predicted-label" in refused.stderr and "in dev" not in refused.stderr
+    refusal = call_quit(*create, *WAIVED)
+    assert refusal.returncode != 0 and "predicted-label" in refusal.stderr and "in dev" not in refusal.stderr
     quit_prints(*create, *WAIVED, "--waive", "predicted-label=a cheap draft")
     verified = call_quit("release", "verify", tmp_path / "v1")
     assert verified.returncode == 0, verified.stderr

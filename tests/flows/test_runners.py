@@ -96,8 +96,8 @@ def test_a_killed_process_of_the_pool_is_replaced(few_built, few_source, tmp_pat
         process.kill()
     text = errors.read_text()
     assert process.returncode == 0, text
-    shown = re.findall(r"^ *\d+ (\S+): done, (\d+) shards?; .+ left", text, re.M)
-    assert "has lost its worker" in text and ("collect", "1") in shown
+    lines = re.findall(r"^ *\d+ (\S+): done, (\d+) shards?; .+ left", text, re.M)
+    assert "has lost its worker" in text and ("collect", "1") in lines
     assert bytes_of(folder) == bytes_of(few_built)
 
 

@@ -26,9 +26,9 @@ def _arguments(tmp_path: Path, *more: str) -> tuple[str, ...]:
 def test_it_lists_what_it_would_deploy_without_a_server(tmp_path: Path) -> None:
     schedule = "schedules=[{flow='build', cron='0 3 * * *', timezone='Europe/Vienna'}]"
     output = quit_prints(*_arguments(tmp_path, "--json", "--set", schedule))
-    listed = {one["deployment"]: one for one in json.loads(output)}
-    assert set(listed) == {"build/W", "review-sync/W", "label-update/W", "release/W", "benchmark/W"}
-    assert "T03:00:00" in listed["build/W"]["next"] and listed["release/W"]["next"] is None
+    deployments = {one["deployment"]: one for one in json.loads(output)}
+    assert set(deployments) == {"build/W", "review-sync/W", "label-update/W", "release/W", "benchmark/W"}
+    assert "T03:00:00" in deployments["build/W"]["next"] and deployments["release/W"]["next"] is None
     assert not (tmp_path / "W").exists()
 
 

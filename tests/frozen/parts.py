@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import quit
 from quit.engine.workspace import Workspace
 from quit.review.store import ReviewStore
-from tests.conftest import DATA, ROOT, STARTER, call_quit
+from tests.conftest import DATA, ROOT, STARTER, quit_prints
 from tests.frozen.answers import draw, made_of_answers
 from tests.frozen.tables import figure, files, tables
 from tests.frozen.values import checksum
@@ -25,14 +25,6 @@ REVIEWED = ("labels", "valid_answers", "verdicts", "splits", "leak_findings", "r
 
 SUNAR = ("sunar", "no-asu", "no-mer", "rerank", "first", "prf")
 POLICIES = "random-rank-aware,bernoulli,gaussian,gaussian-ing"
-
-
-def run(*arguments: str | Path) -> str:
-    """Run a command; return what it prints. Raises ``RuntimeError`` where it fails."""
-    result = call_quit(*map(str, arguments))
-    if result.returncode:
-        raise RuntimeError(f"quit {' '.join(map(str, arguments))}: {result.stderr}")
-    return result.stdout
 
 
 def answers(folder: Path) -> dict[str, Any]:
@@ -58,19 +50,19 @@ def wikihint(folder: Path) -> dict[str, Any]:
 def dataset(source: str, folder: Path) -> dict[str, Any]:
     """Build, review, apply, release, export: the tables of the build, those that the review changed, every file."""
     workspace = folder / "W"
-    run("build", "-q", "-w", workspace, "-s", source, "-p", "embedded", "--shards", "2")
+    quit_prints("build", "-q", "-w", workspace, "-s", source, "-p", "embedded", "--shards", "2")
     entries = {f"build: {name}": value for name, value in tables(workspace).items()}
     ReviewStore(Workspace.open(workspace)).append(review(workspace))
-    report = json.loads(run("review", "apply", "-q", "-w", workspace, "--json"))
+    report = json.loads(quit_prints("review", "apply", "-q", "-w", workspace, "--json"))
     entries["review: report"] = {key: value for key, value in report.items() if key != "fingerprint"}
     for name, value in tables(workspace).items():
         if name == "table changes":
             entries[f"review: {name}"] = value
         elif name.removeprefix("table ") in REVIEWED:  # `changes` has their rows in words
             entries[f"review: {name}"] = value["columns"]
-    run("release", "create", "-q", "-w", workspace, "-n", "v1")
+    quit_prints("release", "create", "-q", "-w", workspace, "-n", "v1")
     release = workspace / "releases" / "v1"
-    run("export", "-q", "--release", release, "-f", FORMATS, "-o", folder / "exports")
+    quit_prints("export", "-q", "--release", release, "-f", FORMATS, "-o", folder / "exports")
     return entries | files(folder / "exports")
 
 
@@ -111,10 +103,10 @@ def systems(folder: Path) -> dict[str, Any]:
     """SUNAR, bandits and retrieval complexity on a corpus of six chained questions, a benchmark of 24 questions."""
     corpus, lexical, dense = folder / "C", folder / "B", folder / "D"
     write_lines(folder / "chained.jsonl", chained())
-    run("corpus", "build", "-q", "-s", f"musique:{folder / 'chained.jsonl'}", "-o", corpus)
-    run("index", "build", "-q", "-c", corpus, "-e", "bm25", "-o", lexical)
-    run("index", "build", "-q", "-c", corpus, "-e", "minilm", "-o", dense)
-    run("graph", "build", "-q", "-c", corpus, "-k", "10", "-o", folder / "G")
+    quit_prints("corpus", "build", "-q", "-s", f"musique:{folder / 'chained.jsonl'}", "-o", corpus)
+    quit_prints("index", "build", "-q", "-c", corpus, "-e", "bm25", "-o", lexical)
+    quit_prints("index", "build", "-q", "-c", corpus, "-e", "minilm", "-o", dense)
+    quit_prints("graph", "build", "-q", "-c", corpus, "-k", "10", "-o", folder / "G")
     return {
         **sunar(folder, ("-c", corpus, "--graph", folder / "G", "-i", lexical)),
         **bandits(folder, ("-c", corpus, "-i", lexical, "--vectors", dense)),
@@ -155,7 +147,7 @@ def chained() -> list[dict]:
 def sunar(folder: Path, opened: tuple[str | Path, ...]) -> dict[str, Any]:
     """Figures of each variant, its predictions, and its ranked documents."""
     variants = [part for name in SUNAR for part in ("--variant", name)]
-    figures = json.loads(run("sunar", "run", *opened, *variants, "-o", folder / "S", "--json"))
+    figures = json.loads(quit_prints("sunar", "run", *opened, *variants, "-o", folder / "S", "--json"))
     entries = {}
     for name in SUNAR:
         ranked: dict[str, list[str]] = {}
@@ -177,7 +169,7 @@ def bandits(folder: Path, opened: tuple[str | Path, ...]) -> dict[str, Any]:
     entries = {}
     for arms, policies in cases.items():
         options = ("--arms", arms, "--policies", policies, "--runs", "20", "-b", "10,50")
-        whole = json.loads(run("bandits", "run", *opened, *options, "-o", folder / arms, "--json"))
+        whole = json.loads(quit_prints("bandits", "run", *opened, *options, "-o", folder / arms, "--json"))
         rows: dict[str, dict[str, Any]] = {}
         for row in whole["rows"]:
             key = f"{row['structure']} {row['metric']}@{row['budget']}"
@@ -192,7 +184,7 @@ def bandits(folder: Path, opened: tuple[str | Path, ...]) -> dict[str, Any]:
 def complexity(folder: Path, opened: tuple[str | Path, ...]) -> dict[str, Any]:
     """Each question's figures, and their agreement with hops and types."""
     options = ("--set", "complexity.resamples=100", "--set", "complexity.documents=4")
-    whole = json.loads(run("complexity", "run", *opened, *options, "-o", folder / "X", "--json"))
+    whole = json.loads(quit_prints("complexity", "run", *opened, *options, "-o", folder / "X", "--json"))
     rows = pq.read_table(folder / "X" / "complexity.parquet").to_pylist()
     return {
         "complexity": {
@@ -207,12 +199,14 @@ def benchmark(folder: Path) -> dict[str, Any]:
     """Three retrievers, a reranker and a reader over a release of 24 questions with four passages each."""
     workspace = folder / "W"
     profile = ROOT / "tests" / "few.toml"
-    run("build", "-q", "-w", workspace, "-s", "starter", "-p", profile, "--questions", "24", "--shards", "1")
-    run("release", "create", "-q", "-w", workspace, "-n", "v1")
+    quit_prints("build", "-q", "-w", workspace, "-s", "starter", "-p", profile, "--questions", "24", "--shards", "1")
+    quit_prints("release", "create", "-q", "-w", workspace, "-n", "v1")
     named = ("--retriever", "bm25", "--retriever", "minilm", "--retriever", "late", "--reranker", "late",
              "--reader", "minilm-late", "--split", "all", "--set", "benchmark.resamples=100")  # fmt: skip
     out = folder / "benchmark"
-    results = json.loads(run("benchmark", "run", "-r", workspace / "releases" / "v1", *named, "-o", out, "--json"))
+    results = json.loads(
+        quit_prints("benchmark", "run", "-r", workspace / "releases" / "v1", *named, "-o", out, "--json")
+    )
     rows: dict[str, dict[str, Any]] = {}
     for row in results["results"]:
         system = " ".join(str(row[name]) for name in ("retriever", "reranker", "reader") if row[name])

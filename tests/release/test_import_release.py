@@ -142,9 +142,9 @@ def test_subsets_named_by_bits_keep_their_names(tmp_path: Path) -> None:
 def test_the_card_says_what_it_is_and_what_it_lacks(release: Release, tmp_path: Path) -> None:
     export(export_tables_of_release(release.path), ["huggingface", "trec"], tmp_path)
     card = (tmp_path / "huggingface" / "README.md").read_text()
-    output = ["**The labels are the published ones**", "1 of 12 passages would have another label",
+    statements = ["**The labels are the published ones**", "1 of 12 passages would have another label",
             "- `c`, permutation 0: published 1, ours 2"]  # fmt: skip
-    assert all(text in card for text in (*output, *(f"- {unknown}" for unknown in release.imported["unknown"])))
+    assert all(text in card for text in (*statements, *(f"- {unknown}" for unknown in release.imported["unknown"])))
     absent = ("Warning", "Labels by difficulty", "Labels by question type", "gold answers |")
     assert not any(text in card for text in absent)
     questions = pq.read_table(next((tmp_path / "huggingface" / "questions").glob("test-*")))

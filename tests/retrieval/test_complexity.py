@@ -52,9 +52,9 @@ def test_embedded_heads(encoder) -> None:
     assert head.scores("Which country?", [], texts, vectors).tolist() == [0.0, 0.0]
     tokens = complexity.LateInteraction(encoder)
     for least, share in ((scores[1], 1.0), (1.0, 0.5)):
-        measured = complexity.measure("Which country?", ["Lesotho"], texts, vectors, vectors[0], head, tokens, least)
-        assert (measured.answerability, measured.answer_share, measured.documents) == (1.0, share, 2)
-        assert measured.similarity == pytest.approx((1 + float(vectors[0] @ vectors[1])) / 2)
+        figures = complexity.measure("Which country?", ["Lesotho"], texts, vectors, vectors[0], head, tokens, least)
+        assert (figures.answerability, figures.answer_share, figures.documents) == (1.0, share, 2)
+        assert figures.similarity == pytest.approx((1 + float(vectors[0] @ vectors[1])) / 2)
     tokens = complexity.LateInteraction(encoder).relevance("South Africa bread", TEXTS)
     asked, first = encoder.encode_tokens(["South Africa bread", TEXTS[0]])
     assert tokens.shape == (2, len(asked)) and (tokens >= 0).all()

@@ -43,7 +43,7 @@ def live_reviews(reviews: pa.Table) -> pa.Table:
     """Return the rows of ``reviews`` that count: the latest version of each annotation, unless withdrawn or skipped;
     one annotation per person and question (the newest). A version that someone else wrote over an annotator's work does
     not count."""
-    with duckdb.cursor() as connection:
+    with duckdb.cursor() as connection:  # of the process's own database in memory: a new one takes 15 ms
         connection.register("reviews", reviews)
         return connection.sql(
             f"SELECT * FROM reviews WHERE review_id IN (SELECT review_id FROM ({_LATEST})) "

@@ -99,8 +99,8 @@ def test_figure_6_counts_passages_with_a_correct_answer_by_hints(world) -> None:
         (OPTIMAL, "oracle", "1", 2, 0.4), (OPTIMAL, "oracle", "2", 3, 0.6),
     ]  # fmt: skip
     html = page({}, RESULTS.schema.empty_table(), COMPARISONS.schema.empty_table(), table)
-    drawn = html.partition("(figure 6)")[2]
-    assert "33.33" in drawn and "50.00" not in drawn  # the reader is right more often from b than from a
+    figure_6 = html.partition("(figure 6)")[2]
+    assert "33.33" in figure_6 and "50.00" not in figure_6  # the reader is right more often from b than from a
     assert html.count("<svg") == html.count("</svg>") == 2  # figures 5 and 6
     never = Scores(world.task)  # a reader that is never right has a figure without shares
     read(never, system(world.task, "a", "", [0], [], [9]), "r", {("norm", 1): ""})

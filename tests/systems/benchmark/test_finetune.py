@@ -91,16 +91,16 @@ def test_encoders_learn_what_they_are_shown(tmp_path: Path, kind: str, similarit
 
     base = tiny.encoder(tmp_path, WORDS, similarity)
     train(kind, str(base), flowers(), FineTune(epochs=60, batch=4, learning_rate=0.01), "cpu", tmp_path / "tuned")
-    tuned = SentenceEncoder(str(tmp_path / "tuned"), FirstStages(device="cpu"))
+    encoder = SentenceEncoder(str(tmp_path / "tuned"), FirstStages(device="cpu"))
     colours = list(FLOWERS.values())
-    scores = tuned.queries([question for question, _, _ in flowers()]) @ tuned.documents(colours).T
+    scores = encoder.queries([question for question, _, _ in flowers()]) @ encoder.documents(colours).T
     assert np.argmax(scores, axis=1).tolist() == [0, 1, 2, 3]
-    assert tuned.model.similarity_fn_name == similarity
-    assert (np.linalg.norm(tuned.documents(colours), axis=1).round(3) == 1).all() == (similarity == "cosine")
+    assert encoder.model.similarity_fn_name == similarity
+    assert (np.linalg.norm(encoder.documents(colours), axis=1).round(3) == 1).all() == (similarity == "cosine")
     before = SentenceTransformer(str(base), device="cpu").encode(["red"], normalize_embeddings=similarity == "cosine")
-    asked, pairs = tuned.queries(["red"]), tuned.documents(["red"])
-    assert min(np.abs(before - asked).max(), np.abs(before - pairs).max()) > 0.05
-    assert (np.abs(asked - pairs).max() > 0.05) == (kind == "two-tower")
+    queries, documents = encoder.queries(["red"]), encoder.documents(["red"])
+    assert min(np.abs(before - queries).max(), np.abs(before - documents).max()) > 0.05
+    assert (np.abs(queries - documents).max() > 0.05) == (kind == "two-tower")
 
 
 @pytest.mark.parametrize(
@@ -112,11 +112,11 @@ def test_encoders_learn_what_they_are_shown(tmp_path: Path, kind: str, similarit
     ],
 )
 def test_tuned_models_have_their_rows_beside_the_base(release, tmp_path, monkeypatch, kind, retrievers, rerankers):
-    model_folder = Tuned(Path("TUNED"), 2, 4, 1.0)
-    monkeypatch.setattr(module, "finetune", lambda *_: model_folder)
+    model = Tuned(Path("TUNED"), 2, 4, 1.0)
+    monkeypatch.setattr(module, "finetune", lambda *_: model)
     monkeypatch.setattr(module, "run_benchmark", lambda request, *_: request)
-    request, tuned = run_finetune(TuningRequest(release, kind, "minilm", (2, 2)), QUICK, tmp_path)
-    assert tuned == [model_folder] and (request.retrievers, request.rerankers) == (retrievers, rerankers)
+    request, models = run_finetune(TuningRequest(release, kind, "minilm", (2, 2)), QUICK, tmp_path)
+    assert models == [model] and (request.retrievers, request.rerankers) == (retrievers, rerankers)
     assert request.bounds == bool(rerankers)
 
 

@@ -167,8 +167,8 @@ def test_a_listwise_reranker_brings_the_best_to_the_front(world) -> None:
 
     def reply(request: ChatRequest) -> str:
         inputs.append(request)
-        listed = [line.split(" ") for line in request.fields["passages"].splitlines()]
-        return " > ".join(line[0] for line in sorted(listed, key=lambda line: -int(line[1])))
+        lines = [line.split(" ") for line in request.fields["passages"].splitlines()]
+        return " > ".join(line[0] for line in sorted(lines, key=lambda line: -int(line[1])))
 
     texts = [f"{number} passage" for number in (3, 1, 4, 1, 5, 9, 2, 6)]
     scores = _listwise(world, reply).score("q", texts)

@@ -22,8 +22,8 @@ def passages_of(seed: int = 0, parts: list[tuple[str, ...]] | None = None) -> Re
     """Passages of ``parts``, else of four questions with three hints of random words: 15 each."""
     draw = np.random.default_rng(seed)
     words = [f"w{i}x" for i in range(25)]
-    drawn = [[draw.choice(words, draw.integers(1, 9)) for _ in range(3)] for _ in range(4)]
-    hints = parts or [tuple(map(" ".join, of_question)) for of_question in drawn]
+    words_of_hints = [[draw.choice(words, draw.integers(1, 9)) for _ in range(3)] for _ in range(4)]
+    hints = parts or [tuple(map(" ".join, of_question)) for of_question in words_of_hints]
     names = [f"q{number}" for number in range(len(hints))]
     table = permutation_table(len(hints[0]))
     return ReleasePassages(SimpleNamespace(ids=names, permutations=table, hint_lists=lambda rows: hints), "fake")

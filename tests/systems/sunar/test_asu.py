@@ -49,8 +49,8 @@ def test_sets_are_greedy_against_first_members() -> None:
     model = entailment("ab", "bc")
     assert semantic_sets("q", ["The Nile", "nile.", "Nile"], model) == [[0, 1, 2]] and not model.mutual.called
     assert semantic_sets("q", ["a", "b", "c", "b"], model) == [[0, 1, 3], [2]]
-    compared = [found.args for found in model.mutual.call_args_list]
-    assert ("q", "a", "c") in compared and ("q", "b", "c") not in compared
+    pairs_compared = [call.args for call in model.mutual.call_args_list]
+    assert ("q", "a", "c") in pairs_compared and ("q", "b", "c") not in pairs_compared
 
 
 @given(st.lists(st.sampled_from("abcdef"), max_size=10), st.sets(st.sampled_from(["ab", "bc", "cd", "ef"])))
@@ -70,7 +70,7 @@ def test_a_batch_is_read_best_first_and_divided_by_its_sets() -> None:
     fixed = reader("1990", "1991", "1990.", "unknown")
     rescore = asu("when?", lambda rows: [f"text {row}" for row in rows], fixed, entailment(), m=4)
     batch = rescore([7, 3], np.array([0.0, np.log(1 / 3)]))
-    assert [tuple(read.args[1]) for read in fixed.samples.call_args_list] == [("text 7", "text 3")]
+    assert [tuple(call.args[1]) for call in fixed.samples.call_args_list] == [("text 7", "text 3")]
     assert batch.trace == {"s": 3, "sets": [["1990", "1990."], ["1991"], ["unknown"]]}
     assert batch.scores == pytest.approx([0.5 / 3, 0.25 / 3])
     unsampled = asu("q", lambda rows: [""], reader(), entailment(), m=10)([1], np.array([0.0]))
