@@ -59,6 +59,7 @@ FEW = ROOT / "tests" / "few.toml"
 SLOWEST = (
     ("tests/annotation/", "tests/docs/test_notebook.py"),
     ("tests/flows/test_language_models.py", "tests/systems/test_real_model.py"),
+    ("tests/test_processors.py",),
     ("tests/flows/test_serve.py",),
     ("tests/flows/test_runners.py",),
     ("tests/test_frozen.py",),

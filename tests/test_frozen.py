@@ -32,7 +32,10 @@ CHANGED: dict[str, tuple[dict, list[str]]] = {
     ),
     "a verdict": ({"verdicts": {"correct": False}}, ["columns correct", 'questions q: "lima | 0 others" -> "1 o']),
     "a probability": ({"verdicts": {"probability": 0.50001}}, ["verdicts means q probability: 0.5 -> 0.50001"]),
-    "the last bits of a probability": ({"verdicts": {"probability": 0.5 + 1e-9}}, []),
+    "the last digits of a probability": (
+        {"verdicts": {"probability": 0.5 + 1e-9}},
+        ["verdicts means q probability: 0.5 -> 0.500000001"],
+    ),
     "a model": ({"verdicts": {"producer": "m@2"}}, ["columns producer", 'identities producer[0]: "m@1" -> "m@2"']),
 }
 

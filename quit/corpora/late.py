@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from quit.common.arithmetic import unit
 from quit.retrieval import vectors
 from quit.retrieval.encoders import LateEncoder, device_of
 from quit.retrieval.search import SCORE_MB, ExactSearch, Neighbours
@@ -53,8 +54,7 @@ class LateNeighbours(Neighbours):
         self._files = [tokens for tokens, _ in steps]
         self._bounds = [np.concatenate([[0], np.cumsum(lengths)]) for _, lengths in steps]
         count = len(self.corpus)
-        means = np.stack([self._tokens(row).mean(axis=0) for row in range(count)]).astype(np.float32)
-        means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
+        means = unit(np.stack([self._tokens(row).mean(axis=0) for row in range(count)]).astype(np.float32))
         self._search = ExactSearch(
             means,
             min(self.k * self.settings.late_candidates, count - 1),
@@ -95,13 +95,13 @@ class LateNeighbours(Neighbours):
         if not len(others):
             return np.zeros(0, dtype=np.float32)
         device = device_of(self.stages)
-        query_tokens = torch.from_numpy(self._tokens(row)).to(device)
+        query_tokens = torch.from_numpy(self._tokens(row)).to(device).double()  # half precision: products are exact
         parts = []
         step = max(1, (SCORE_MB << 20) // (4 * max(1, len(query_tokens)) * 512))
         for low in range(0, len(others), step):
             tokens = [self._tokens(int(other)) for other in others[low : low + step]]
             owner = torch.from_numpy(np.repeat(np.arange(len(tokens)), list(map(len, tokens)))).to(device)
-            similar = query_tokens @ torch.from_numpy(np.concatenate(tokens)).to(device).T
+            similar = (query_tokens @ torch.from_numpy(np.concatenate(tokens)).to(device).double().T).float()
             top = torch.full((len(query_tokens), len(tokens)), -1.0, device=device)
             top.scatter_reduce_(1, owner.expand(len(query_tokens), -1), similar, reduce="amax")
             parts.append(top.mean(dim=0).cpu().numpy())

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from quit.common.arithmetic import ARITHMETIC, arithmetic
 from quit.common.progress import note
 from quit.engine.pipeline import Pipeline
 from quit.engine.plan import check_labelers
@@ -53,7 +54,20 @@ def held_build(
         pipeline = Pipeline(held, settings, refs, requested=requested, replace=replace)
         for line in pipeline.discard_damaged():
             note(line, loud=True)
+        if others := _other_arithmetics(held):
+            note(
+                f"The tables of {workspace} were computed on another kind of machine ({', '.join(others)}; here: "
+                f"{arithmetic()}). Stages that depend on it run again.",
+                loud=True,
+            )
         yield pipeline
+
+
+def _other_arithmetics(workspace: Workspace) -> list[str]:
+    """Return the names of the arithmetics by which current tables were computed, except this machine's."""
+    models = " ".join(model for _, manifest in workspace.current().values() for model in manifest["models"])
+    names = re.findall(rf"/({re.escape(ARITHMETIC.partition('-')[0])}-[\w-]+)", models)
+    return sorted({*names} - {arithmetic()})
 
 
 def _sources_of_build(workspace: Workspace, sources: Sequence[str], add: bool) -> Sequence[str]:

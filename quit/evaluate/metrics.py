@@ -104,7 +104,7 @@ def dcg(ranked: Sequence[int] | np.ndarray, depth: int, *, exponential: bool = F
     gains = np.maximum(np.asarray(ranked, dtype=np.float64)[:depth], 0.0)
     if exponential:
         gains = np.exp2(gains) - 1.0
-    return math.fsum(gains / np.log2(np.arange(2, len(gains) + 2)))
+    return math.fsum(gains / [math.log2(rank) for rank in range(2, len(gains) + 2)])
 
 
 def run_values(

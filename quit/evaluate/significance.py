@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
+from quit.common.arithmetic import on_grid
+
 _EXACT = 16
 """Up to so many differing questions every sign pattern is tried (65,536) instead of a sample."""
 _AT_ONCE = 1_000
@@ -42,7 +44,7 @@ def intervals(values: np.ndarray, resamples: int, seed: int) -> np.ndarray:
     means = []
     for start in range(0, resamples, _AT_ONCE):
         counts = generator.multinomial(questions, np.full(questions, 1 / questions), min(_AT_ONCE, resamples - start))
-        means.append(counts.astype(np.float64) @ values / questions)
+        means.append(counts.astype(np.float64) @ on_grid(values) / questions)
     return np.quantile(np.concatenate(means), [0.025, 0.975], axis=0).T
 
 
@@ -85,8 +87,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 def _randomisation(differences: np.ndarray, resamples: int, seed: int) -> list[float]:
     """Return one p value per column of ``differences``, shape (questions, pairs)."""
-    # Sums of the same numbers in another order must count as equal.
-    observed = np.abs(differences.sum(axis=0)) - 1e-12
+    differences = on_grid(differences)  # sums of the same numbers in another order count as equal
+    observed = np.abs(differences.sum(axis=0))
     extreme = np.ones(differences.shape[1])
     many = np.flatnonzero((differences != 0).sum(axis=0) > _EXACT)
     generator = np.random.default_rng(seed)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from quit.common.arithmetic import exp
 from quit.common.files import file_checksum
 from quit.models.convergence_features import features, meanings, texts_of
 from quit.models.encoders.cache import CachingEncoder
@@ -56,7 +57,7 @@ class KernelRidge:
             value = self._base
             for part, squares, width, view in zip(self._parts, self._squares, self._widths, views, strict=True):
                 distance = squares + (view * view).sum() - 2.0 * np.einsum("ij,j->i", part, view)
-                value += (self._weights * np.exp(-width * np.maximum(distance, 0.0))).sum()
+                value += (self._weights * exp(-width * np.maximum(distance, 0.0))).sum()
             values[row] = value
         return values
 

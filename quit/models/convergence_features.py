@@ -6,11 +6,13 @@ lifts the gold answer further above its distractors. Nothing depends on other qu
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 
 import numpy as np
 
+from quit.common.arithmetic import exp, log, on_grid, products
 from quit.models.equivalence.features import rarity
 from quit.models.protocols import Encoder, HintSet
 from quit.models.readers.methods import NAME, STATEMENTS, names_in
@@ -77,7 +79,7 @@ def features(item: HintSet, encoder: Encoder) -> np.ndarray:
             "to_question": hints[position] @ question_vector,
             "to_hints": among[position].mean(),
             "to_nearest_hint": nearest[-2] if len(nearest) > 1 else 0.0,
-            "to_hints_mean": hints[position] @ hints.mean(axis=0),
+            "to_hints_mean": hints[position] @ on_grid(hints.mean(axis=0)),
             "place": position / len(item.hints),
             "repeated": item.hints.count(hint) > 1,
         }
@@ -129,12 +131,12 @@ def _similarities(item: HintSet, encoder: Encoder) -> tuple[np.ndarray, np.ndarr
     stated = template_vectors(encoder.encode, answers, NAME + STATEMENTS)
     with_question = encoder.encode([f"{item.question} {answer}" for answer in answers])
     near = np.zeros((len(hints), len(answers), len(CHANNELS)))
-    near[:, :, 0], near[:, :, 1], near[:, :, 2] = h @ bare.T, h @ stated.T, h @ with_question.T
+    near[:, :, 0], near[:, :, 1], near[:, :, 2] = (products(h, answers) for answers in (bare, stated, with_question))
     for i, hint in enumerate(hints):
         names = names_in(hint)
         if names:
-            near[i, :, 3] = stated @ encoder.encode(names).mean(axis=0)
-    return near, (bare @ bare.T).astype(np.float64)
+            near[i, :, 3] = products(stated, on_grid(encoder.encode(names).mean(axis=0)))
+    return near, products(bare, bare).astype(np.float64)
 
 
 def _answers(item: HintSet) -> list[str]:
@@ -160,10 +162,10 @@ def _gold_and_distractors(near: np.ndarray) -> dict[str, float]:
         "z": lead / (spread + 0.02),
     }
     for name, temperature in _TEMPERATURES.items():
-        weight = np.exp((near - near.max()) / temperature)
+        weight = exp((near - near.max()) / temperature)
         share = weight / weight.sum()
         values[f"share_{name}"] = share[-1]
-        values[f"entropy_{name}"] = -(share * np.log(share + 1e-12)).sum() / np.log(len(near))
+        values[f"entropy_{name}"] = -(share * log(share + 1e-12)).sum() / math.log(len(near))
     return values
 
 
@@ -175,15 +177,15 @@ def _wording(hint: str) -> dict[str, float]:
     opening = words[0] if words else ""
     return {
         "words": len(words),
-        "log_words": np.log1p(len(words)),
+        "log_words": math.log1p(len(words)),
         "word_length": len(hint) / max(1, len(words)),
         "capitals": capitals,
         "capital_share": capitals / max(1, len(raw)),
         "numbers": sum(any(char.isdigit() for char in word) for word in raw),
         "year": bool(_YEAR.search(hint)),
-        "rarity_mean": np.mean(rare),
+        "rarity_mean": float(np.mean(rare)),
         "rarity_max": rare[0],
-        "rarity_top": np.mean(rare[:3]),
+        "rarity_top": float(np.mean(rare[:3])),
         "known": "known" in words,
         "famous": bool({"famous", "popular"}.intersection(words)),
         "first": "first" in words,

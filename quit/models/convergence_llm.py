@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from quit.common.arithmetic import products
 from quit.models.generation import CachedGenerator, ChatRequest
 from quit.models.judges.gpt_eval import read_verdicts
 from quit.models.prompting import PromptTemplate
@@ -99,7 +100,7 @@ class LLMCandidates:
             return []
         pairs = [Pair(question, answer, candidate) for candidate in candidates for answer in answers]
         equal = self.equivalence.probability(pairs).reshape(len(candidates), len(answers)).max(axis=1)
-        near = (self.encoder.encode(candidates) @ self.encoder.encode(answers).T).max(axis=1)
+        near = products(self.encoder.encode(candidates), self.encoder.encode(answers)).max(axis=1)
         measured = zip(candidates, equal.tolist(), near.tolist(), strict=True)
         limit = self.settings.candidate_equivalence
         return [Drawn(candidate, "", similarity) for candidate, same, similarity in measured if same < limit]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from quit.common.arithmetic import products
 from quit.models.protocols import Encoder, HintPair, HintScorer, HintSet
 from quit.settings import Convergence
 
@@ -82,7 +83,7 @@ class SimilarityConvergence:
     def _values(self, item: HintSet) -> list[float]:
         if not item.distractors:
             return [0.0] * len(item.hints)
-        near = self._encoder.encode(list(item.hints)) @ self._encoder.encode([*item.distractors, item.gold]).T
+        near = products(self._encoder.encode(list(item.hints)), self._encoder.encode([*item.distractors, item.gold]))
         distractors, gold = near[:, :-1], near[:, -1:]
         refers = gold >= np.median(distractors, axis=1, keepdims=True)
         scores = np.hstack([distractors >= gold - self._settings.margin, refers]).astype(int).tolist()

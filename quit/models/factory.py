@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from quit.common.arithmetic import arithmetic
 from quit.common.cache import equivalence_store, vector_store
 from quit.common.files import file_checksum
 from quit.models.encoders.minilm import minilm_identity
@@ -289,7 +290,7 @@ def equivalence_identity(settings: Settings) -> str:
         return checkpoint_identity(settings.models.bem_checkpoint, settings.models.bem_revision)
     from quit.models.equivalence.embedded import VERSION
 
-    return f"{settings.models.equivalence}-{VERSION}@{_weights('equivalence')}"
+    return f"{settings.models.equivalence}-{VERSION}@{_weights('equivalence')}/{arithmetic()}"
 
 
 def judge_identity(settings: Settings) -> str:

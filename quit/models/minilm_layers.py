@@ -15,7 +15,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from quit.models.linear import linear
+from quit.models.linear import gelu, linear
 from quit.models.minilm_weights import model_folder
 
 WIDTH, HEADS, INNER, EPSILON = 384, 12, 1536, 1e-12
@@ -48,7 +48,7 @@ class Layer(nn.Module):
     def after_attention(self, x: torch.Tensor, attended: torch.Tensor, drop: float = 0.0) -> torch.Tensor:
         """Return the next hidden states, shape (..., WIDTH), from the states before and what attention brought."""
         x = self.norm1(x + functional.dropout(linear(self.out, attended), drop, self.training))
-        y = linear(self.down, functional.gelu(linear(self.up, x)))
+        y = linear(self.down, gelu(linear(self.up, x)))
         return self.norm2(x + functional.dropout(y, drop, self.training))
 
 
@@ -119,7 +119,7 @@ class QuestionNet(Body):
 
     def head_of(self, pooled: torch.Tensor) -> torch.Tensor:
         """Return logits, shape (rows, labels), of first and mean states, shape (rows, 2 * WIDTH)."""
-        return self.head(functional.dropout(pooled, self.drop, self.training))
+        return linear(self.head, functional.dropout(pooled, self.drop, self.training))
 
 
 def restore(model: nn.Module, arrays: Mapping[str, np.ndarray]) -> nn.Module:

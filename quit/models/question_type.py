@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from quit.common.arithmetic import exp, log
 from quit.errors import InputError
 from quit.models.loading import once
 from quit.models.protocols import Encoder
@@ -203,9 +204,9 @@ def probabilities(questions: Sequence[str], arrays: Mapping[str, np.ndarray], ne
         logits[row] = arrays["bias"] + (dense * vector.astype(np.float64)).sum(axis=1) + words
     share = float(arrays["share"])
     neural = packed.logits(net, [(ids,) for ids in pieces(questions)]).astype(np.float64)
-    return np.exp(_log_softmax((1 - share) * _log_softmax(logits) + share * _log_softmax(neural)))
+    return exp(_log_softmax((1 - share) * _log_softmax(logits) + share * _log_softmax(neural)))
 
 
 def _log_softmax(logits: np.ndarray) -> np.ndarray:
     shifted = logits - logits.max(axis=1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return shifted - log(exp(shifted).sum(axis=1, keepdims=True))

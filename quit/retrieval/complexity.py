@@ -8,6 +8,7 @@ protocol), and how relevant it is to each token of the question (Rel(d_i, t_j), 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from quit.common.arithmetic import log, products
 from quit.errors import SettingsError
 from quit.models.loading import load_pretrained, model_identity
 from quit.models.protocols import Encoder
@@ -53,7 +55,7 @@ class ContainedOrNear:
         """Return s_i of each text; without answers all are 0."""
         if not answers or not len(texts):
             return np.zeros(len(texts))
-        near = (vectors @ self._encoder.encode(list(answers)).T).max(axis=1)
+        near = products(vectors, self._encoder.encode(list(answers))).max(axis=1)
         scores = np.clip((near - UNRELATED) / (TELLING - UNRELATED), 0.0, 1.0)
         return np.where(contains_answer(texts, answers), 1.0, scores)
 
@@ -187,7 +189,7 @@ def normalised_entropy(relevance: np.ndarray) -> np.ndarray:
         if total > 0:
             share = row / total
             share = share[share > 0]
-            entropies[document] = float(-(share * np.log(share)).sum() / np.log(tokens))
+            entropies[document] = float(-(share * log(share)).sum() / math.log(tokens))
     return entropies
 
 
@@ -230,6 +232,6 @@ def measure(
         float(scores.max()),
         float((scores >= t_ans).mean()),
         completeness(token_head.relevance(question, texts)),
-        float((vectors @ question_vector).mean()),
+        float(products(vectors, question_vector).mean()),
         len(texts),
     )

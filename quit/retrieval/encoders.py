@@ -112,7 +112,11 @@ class EmbeddedEncoder:
 
     def __init__(self, settings: FirstStages) -> None:
         self._settings = settings
-        self.identity = minilm_identity(settings.precision)
+
+    @cached_property
+    def identity(self) -> str:
+        """MiniLM's, on the device that the settings name."""
+        return minilm_identity(self._settings.precision, device_of(self._settings))
 
     @cached_property
     def _model(self) -> MiniLM:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from quit.common.arithmetic import products
 from quit.errors import InputError
 from quit.models.loading import load_sentence_model, located, model_identity
 from quit.models.protocols import Encoder
@@ -34,7 +35,7 @@ def maxsim(query: np.ndarray, texts: Sequence[np.ndarray]) -> np.ndarray:
     highest = np.zeros((len(texts), len(query)), dtype=np.float32)
     for row, tokens in enumerate(texts):
         if len(tokens) and len(query):
-            highest[row] = (query @ tokens.T).max(axis=1)
+            highest[row] = products(query, tokens).max(axis=1)
     return highest
 
 

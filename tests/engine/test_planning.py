@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from quit.common.arithmetic import ARITHMETIC, OWN
 from quit.common.progress import listening
 from quit.engine.pipeline import Pipeline
 from quit.engine.planning import check_buildable, held_build
@@ -136,6 +137,18 @@ def test_a_workspace_without_reviews_is_told_what_leaves_and_a_new_one_nothing(r
     assert _collected(reviewed, reviewed / "other.jsonl") == (["3 questions leave, 2 come."], ["other.jsonl"])
     shutil.rmtree(reviewed / "W")
     assert _collected(reviewed, reviewed / "other.jsonl", add=True) == ([], ["other.jsonl"])
+
+
+def test_tables_of_another_kind_of_machine_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = tmp_path / "one.jsonl"
+    source.write_text(STARTER.read_text(encoding="utf-8").splitlines()[0] + "\n", encoding="utf-8")
+    with held_build(tmp_path / "W", [f"jsonl:{source}"], "embedded", []) as build:
+        carry_out(build, "collect")
+        carry_out(build, "filter")
+    assert _collected(tmp_path, source)[0] == []
+    monkeypatch.setenv(OWN, "mine")
+    [line] = _collected(tmp_path, source)[0]
+    assert f"another kind of machine ({ARITHMETIC}; here: {ARITHMETIC}-mine)" in line
 
 
 def test_a_lease_lasts_as_long_as_the_settings_say(place, machine) -> None:

@@ -10,8 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional
 
-from quit.models import packed
+from quit.common.arithmetic import OWN
+from quit.errors import SettingsError
+from quit.models import minilm_layers, packed
 from quit.models.equivalence.crossencoder import CrossEncoder
 from quit.models.minilm_layers import Body
 from training.padded import pooled
@@ -95,6 +98,15 @@ def test_a_call_from_each_of_two_threads_gets_its_own_and_torch_keeps_its_thread
         first, second = pool.map(states, [texts, texts[::-1]])
     assert torch.get_num_threads() == before
     assert [a.tobytes() for a in first] == [b.tobytes() for b in together] == [b.tobytes() for b in second[::-1]]
+
+
+def test_a_machine_that_computes_otherwise_under_the_common_name_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    packed.check.__wrapped__()
+    monkeypatch.setattr(minilm_layers, "gelu", functional.relu)
+    with pytest.raises(SettingsError, match=f"(?s)does not compute MiniLM here as it does .* set {OWN} to a name"):
+        packed.check.__wrapped__()
+    monkeypatch.setenv(OWN, "mine")
+    packed.check.__wrapped__()
 
 
 def test_few_positions_are_computed_that_are_no_token(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,18 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from quit.common.arithmetic import arithmetic, unit
 from quit.models.minilm_weights import SHA256, model_folder
 
 DIMENSION = 384
 MAX_PIECES = 256
 """Word pieces at which texts are cut: the model's own limit."""
-ARITHMETIC = "packed-2"
-"""Part of the identity: rises whenever the same weights give other bits."""
 
 
-def minilm_identity(precision: str = "fp32") -> str:
+def minilm_identity(precision: str = "fp32", device: str = "cpu") -> str:
     """Return what MiniLM's vectors depend on: its weights and their arithmetic."""
-    return f"all-MiniLM-L6-v2@{SHA256[:12]}/{ARITHMETIC}/{precision}"
+    return f"all-MiniLM-L6-v2@{SHA256[:12]}/{arithmetic(device)}/{precision}"
 
 
 def word_pieces(longest: int | None = None) -> Any:
@@ -40,7 +39,6 @@ class MiniLM:
     (:mod:`quit.models.packed`).
     """
 
-    identity = minilm_identity()
     dimension = DIMENSION
 
     def __init__(self, precision: str = "fp32", device: str = "cpu") -> None:
@@ -48,8 +46,7 @@ class MiniLM:
         self._precision, self._device = precision, device
         self._lock = Lock()
         self._loaded: tuple[Any, Any] | None = None
-        if precision != "fp32":
-            self.identity = minilm_identity(precision)
+        self.identity = minilm_identity(precision, device)
 
     def _tokenizer_and_body(self) -> tuple[Any, Any]:
         """Return tokenizer and network, loaded when the first text is encoded: vectors that were kept need none."""
@@ -96,12 +93,9 @@ class MiniLM:
 
 def _sentence(states: np.ndarray) -> np.ndarray:
     """Return the unit mean of a text's states, shape (384,)."""
-    mean = states.mean(axis=0)
-    return mean / max(float(np.linalg.norm(mean)), 1e-12)
+    return unit(states.mean(axis=0))
 
 
 def _tokens(states: np.ndarray) -> np.ndarray:
     """Return the unit states of a text's own tokens, shape (tokens, 384)."""
-    inner = states[1:-1]
-    unit = inner / np.maximum(np.linalg.norm(inner, axis=1, keepdims=True), 1e-12)
-    return unit.astype(np.float16).astype(np.float32)
+    return unit(states[1:-1]).astype(np.float16).astype(np.float32)

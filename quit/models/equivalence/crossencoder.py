@@ -17,6 +17,7 @@ from torch import nn
 from torch.nn import functional
 
 from quit.models.encoders.minilm import word_pieces
+from quit.models.linear import linear, tanh
 from quit.models.minilm_layers import WIDTH, Body
 from quit.models.packed import Pieces
 
@@ -63,5 +64,5 @@ class CrossEncoder(Body):
 
     def head_of(self, pooled: torch.Tensor) -> torch.Tensor:
         """Return logits, shape (rows,), of first and mean states, shape (rows, 2 * WIDTH)."""
-        hidden = functional.dropout(torch.tanh(self.pool(pooled)), self.drop, self.training)
-        return self.head(hidden).squeeze(1)
+        hidden = functional.dropout(tanh(linear(self.pool, pooled)), self.drop, self.training)
+        return linear(self.head, hidden).squeeze(1)

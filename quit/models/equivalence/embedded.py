@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from quit.common.arithmetic import arithmetic, exp
 from quit.common.files import file_checksum
 from quit.models.equivalence.features import NAMES, clean, focus, lexical
 from quit.models.loading import once
@@ -78,7 +79,7 @@ class EnsembleClassifier:
             ]
             z = np.stack([logits[open_rows], self.cross(sequences)], axis=1)
             logits[open_rows] = (z * self._arrays["join"]).sum(axis=1) + self._arrays["join_bias"]
-        return 1.0 / (1.0 + np.exp(-logits))
+        return 1.0 / (1.0 + exp(-logits))
 
 
 class EmbeddedEquivalence:
@@ -90,7 +91,7 @@ class EmbeddedEquivalence:
     def __init__(self, weights: Path = WEIGHTS) -> None:
         self._weights = weights
         # The number is this code's: raise it when features change, for then the same weights answer differently.
-        self.identity = f"embedded-equivalence-{VERSION}@{file_checksum(weights)[:12]}"
+        self.identity = f"embedded-equivalence-{VERSION}@{file_checksum(weights)[:12]}/{arithmetic()}"
 
     @once
     def _model(self) -> EnsembleClassifier:

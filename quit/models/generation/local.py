@@ -272,7 +272,7 @@ class TransformersGenerator:
         import torch
         from transformers import AttentionInterface
 
-        from quit.models.linear import linear
+        from quit.models.linear import fast_linear
 
         AttentionInterface.register(_attend.__name__, _attend)
         model, tokenizer = load_pretrained(
@@ -286,7 +286,7 @@ class TransformersGenerator:
         )
         for module in model.modules():
             if type(module) is torch.nn.Linear:
-                module.forward = partial(linear, module)  # type: ignore[method-assign]
+                module.forward = partial(fast_linear, module)  # type: ignore[method-assign]
         if tokenizer.chat_template is None:
             raise InputError(f"{self.name}: {self._options.model!r} has no chat template. Use an instruct model.")
         return model, tokenizer

@@ -1,6 +1,6 @@
 """The embedded readers score a closed set of answers part by part, or say NO ANSWER.
 
-They need no server and no download, and reply the same on every machine with the same library builds.
+They need no server and no download, and reply the same on every machine (:mod:`quit.common.arithmetic` says which).
 
 A passage is never encoded. Its parts are: the question and five hints at most. Each part scores every answer once; a
 passage's scores are a weighted sum of its parts', the weights following each hint's position. So the 325 passages of a
@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from quit.common.arithmetic import on_grid, products
 from quit.errors import InputError
 from quit.models.protocols import NO_ANSWER, Encoder, Prompt, Reply
 from quit.models.readers.methods import Method, embedded_method, names_in
@@ -84,16 +85,16 @@ class EmbeddedReader:
     def score_parts(self, texts: Sequence[str], answers: AnswerSet) -> list[np.ndarray]:
         """Return how well each answer goes with each part, shapes (answers,), float32.
 
-        A part's scores depend on its text and the answers alone, bit for bit: one product of fixed shape per part.
+        A part's scores depend on its text and the answers alone, bit for bit.
         """
         method, vectors = self.method, self._answer_vectors(answers)
-        usual = None if method.contrast is None else vectors @ self.pool.background_mean(self.encoder)
+        usual = None if method.contrast is None else products(vectors, self.pool.background_mean(self.encoder))
         scores = []
         for text in texts:
             vector, *names = self.encoder.encode([text, *self._names(text)])
             if names:  # the mean of cosines is the cosine with the mean: one product per part
-                vector = vector + np.float32(method.names) * np.stack(names).mean(axis=0)
-            score = vectors @ vector
+                vector = on_grid(vector + np.float32(method.names) * np.stack(names).mean(axis=0))
+            score = products(vectors, vector)
             if usual is not None:
                 score -= np.float32(method.contrast) * usual
             if method.temperature is not None:
@@ -123,7 +124,7 @@ class EmbeddedReader:
             for score, of_part in zip(scores, self.encoder.encode_tokens(texts), strict=True):
                 if not len(of_part):
                     continue
-                similar = of_answers @ of_part.T
+                similar = products(of_answers, of_part)
                 of_tokens = np.add.reduceat(similar.max(axis=1), offsets) / lengths.astype(np.float32)
                 covered = np.maximum.reduceat(similar, offsets, axis=0).mean(axis=1)
                 score[start : start + ANSWERS_AT_ONCE] += of_tokens + covered
@@ -230,7 +231,7 @@ def _leads(scores: np.ndarray, best: np.ndarray) -> np.ndarray:
     others[rows, best] = -np.inf
     lead = (scores[rows, best] - others.max(axis=1)).astype(np.float64)
     centred = scores - scores.mean(axis=1, keepdims=True)
-    squares = np.array([row @ row for row in centred], np.float32)
+    squares = (centred * centred).sum(axis=1)
     spread = np.sqrt(squares / np.float32(scores.shape[1])).astype(np.float64)
     return np.divide(lead, spread, out=np.zeros_like(lead), where=spread > 0)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from quit.common.arithmetic import on_grid, unit
 from quit.errors import InputError
 from quit.models.protocols import Encoder
 from quit.text.normalize import normalize_answer
@@ -121,7 +122,7 @@ class AnswerPool:
         def mean() -> np.ndarray:
             if not self.background:
                 return np.zeros(encoder.dimension, dtype=np.float32)
-            return encoder.encode(self.background).mean(axis=0)
+            return on_grid(encoder.encode(self.background).mean(axis=0))
 
         return self._once(("background", encoder.identity), mean)
 
@@ -160,7 +161,7 @@ def template_vectors(
     """Return the unit mean of each answer's vectors over ``templates``, shape (answers, dimension), float32."""
     vectors = encode([template.replace("{}", answer) for template in templates for answer in answers])
     total = np.sum(vectors.reshape(len(templates), len(answers), vectors.shape[1]), axis=0, dtype=np.float32)
-    return total / np.maximum(np.linalg.norm(total, axis=-1, keepdims=True), 1e-12)
+    return unit(np.asarray(total))
 
 
 def _digest(text: str) -> str:

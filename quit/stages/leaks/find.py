@@ -15,6 +15,7 @@ from itertools import chain
 import numpy as np
 import pyarrow as pa
 
+from quit.common.arithmetic import products
 from quit.models.protocols import Encoder, Equivalence, Pair
 from quit.settings import Leakage
 from quit.stages.leaks.containment import content_words, hints_of_occurrence, is_word_of
@@ -257,7 +258,7 @@ class _Nearness:
             self._vectors.update(zip(new, self._encoder.encode(new), strict=True))
 
     def close(self, text: str, answer: str) -> bool:
-        return self._encoder is None or float(np.dot(self._vectors[text], self._vectors[answer])) >= self._screen
+        return self._encoder is None or float(products(self._vectors[text], self._vectors[answer])) >= self._screen
 
 
 def _stems(text: str) -> frozenset[str]:

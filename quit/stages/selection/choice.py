@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from quit.common.arithmetic import on_grid
 from quit.stages.selection.predictor import ancestors, membership, similarity
 
 _NEW = 0.03
@@ -41,11 +42,11 @@ def choose(
     """
     evidence = evidence.copy()
     uncertainty = np.minimum(probability, 1 - probability) * ~evidence
-    alike = similarity(hints).astype(np.float64)
+    alike = similarity(hints)
     step = max(1, len(evidence) // _STEPS_PER_PASSAGE)
     tokens = prompt_tokens
     with threadpool_limits(1):
-        mass, near = uncertainty @ alike, evidence @ alike
+        mass, near = on_grid(uncertainty, 20) @ alike, evidence @ alike
     price = computed_tokens(evidence, tokens, hints)
     value = np.where(evidence, -1.0, mass / (_NEW + near) / price)
     best = value.argmax(axis=1)

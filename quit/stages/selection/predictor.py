@@ -12,6 +12,7 @@ from functools import lru_cache
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from quit.common.arithmetic import exp, log, on_grid
 from quit.stages.labelling.passages import PermutationTable, permutation_table
 
 _PRIOR = 0.5
@@ -54,12 +55,12 @@ def last_hints(table: PermutationTable) -> np.ndarray:
 
 @lru_cache(maxsize=2)
 def similarity(hints: int) -> np.ndarray:
-    """Return how much passages have in common, from 1 for a passage and itself: float32, shape (passages, passages)."""
-    table, has = permutation_table(hints), membership(hints).astype(np.float32)
-    sizes = table.hints.astype(np.float32)
+    """Return how much passages have in common, from 1 for a passage and itself: float64, shape (passages, passages)."""
+    table, has = permutation_table(hints), membership(hints).astype(np.float64)
+    sizes = table.hints.astype(np.float64)
     apart = sizes[:, None] + sizes - 2 * (has @ has.T)
     last = last_hints(table)
-    return np.float32(_HINT_APART) ** apart * np.where(last[:, None] == last, 1, np.float32(_OTHER_LAST))
+    return on_grid(_HINT_APART**apart * np.where(last[:, None] == last, 1, _OTHER_LAST))
 
 
 @lru_cache(maxsize=2)
@@ -137,14 +138,15 @@ def predict(label_2: np.ndarray, firm: np.ndarray, evidence: np.ndarray, hints: 
         centre, spread = rows.mean(axis=0), rows.std(axis=0) + 1e-6
         if labels.all() or not labels.any():
             return np.full(evidence.shape, round(share, 4))
-        model = LogisticRegression(C=0.3, max_iter=500).fit((rows - centre) / spread, labels)
+        model = LogisticRegression(C=0.3, max_iter=500, tol=1e-9).fit((rows - centre) / spread, labels)
+        weights, bias = model.coef_[0].round(5), model.intercept_[0].round(5)  # what the order of sums changes is less
         for piece in pieces:
             piece_features = features(label_2[piece], firm[piece], evidence[piece], hints, share)
-            score = ((piece_features - centre) / spread) @ model.coef_[0] + model.intercept_[0]
-            probabilities[piece] = 1 / (1 + np.exp(-score))
+            score = ((piece_features - centre) / spread * weights).sum(axis=-1) + bias
+            probabilities[piece] = 1 / (1 + exp(-score))
     return probabilities.round(4)
 
 
 def _log_odds(rate: np.ndarray) -> np.ndarray:
     rate = np.clip(rate, _LEAST, 1 - _LEAST)
-    return np.log(rate / (1 - rate))
+    return log(rate / (1 - rate))

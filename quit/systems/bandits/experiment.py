@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from quit.common.arithmetic import on_grid
 from quit.errors import InputError
 from quit.settings.bandits import Bandits
 from quit.systems.bandits import metrics
@@ -65,7 +66,7 @@ class Grid:
         ``value``: macro average. ``low``, ``high``: 95% bootstrap interval over requests. ``difference``: from the
         baseline at the same budget, flat, paired by request, with its interval; None where the baseline was not run.
         """
-        weights = self._resampled()
+        counts = self._resampled()
         names = [policy.name for policy in self.policies]
         means = np.moveaxis(self.means, 0, -1)
         base = means[names.index(BASELINE), 0] if BASELINE in names else None
@@ -77,12 +78,12 @@ class Grid:
                 continue
             row = dict(zip(("policy", "structure", "budget", "metric"), map(getitem, axes, at), strict=True))
             row |= {"value": float(values.mean()), "run_sd": float(self.spread[at])}
-            row["low"], row["high"] = _interval(weights @ values)
+            row["low"], row["high"] = _interval(counts, values)
             row |= {"difference": None, "difference_low": None, "difference_high": None}
             if base is not None:
                 gain = values - base[at[2:]]
                 row["difference"] = float(gain.mean())
-                row["difference_low"], row["difference_high"] = _interval(weights @ gain)
+                row["difference_low"], row["difference_high"] = _interval(counts, gain)
             rows.append(row)
         return rows
 
@@ -95,14 +96,14 @@ class Grid:
         """
         if "tree" not in self.structures:
             return []
-        weights = self._resampled()
+        counts = self._resampled()
         rows = []
         for (number, policy), (at, budget) in product(enumerate(self.policies), enumerate(self.settings.budgets)):
             for metric in COMPARED:
                 flat, tree = self.means[:, number, :, at, metrics.NAMES.index(metric)].T
                 if np.isnan(tree).any():
                     continue
-                low, high = _interval(weights @ (tree - flat))
+                low, high = _interval(counts, tree - flat)
                 gain = float(tree.mean() / flat.mean() - 1) if flat.mean() else None
                 row = {"policy": policy.name, "budget": budget, "metric": metric}
                 row |= {"flat": float(flat.mean()), "tree": float(tree.mean())}
@@ -110,10 +111,10 @@ class Grid:
         return rows
 
     def _resampled(self) -> np.ndarray:
-        """Return each request's weight in each resample of the bootstrap, shape (resamples, requests)."""
+        """Return how often each request is in each resample of the bootstrap, shape (resamples, requests)."""
         count = len(self.requests)
-        counts = np.random.default_rng(self.settings.seed).multinomial(count, np.full(count, 1 / count), size=RESAMPLES)
-        return counts / count
+        generator = np.random.default_rng(self.settings.seed)
+        return generator.multinomial(count, np.full(count, 1 / count), size=RESAMPLES)
 
 
 def evaluate(
@@ -193,6 +194,6 @@ def _measure(
     return values, ranked
 
 
-def _interval(values: np.ndarray) -> tuple[float, float]:
-    low, high = np.quantile(values, (0.025, 0.975))
+def _interval(counts: np.ndarray, values: np.ndarray) -> tuple[float, float]:
+    low, high = np.quantile(counts @ on_grid(values) / len(values), (0.025, 0.975))
     return float(low), float(high)

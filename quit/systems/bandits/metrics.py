@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from quit.common.arithmetic import log2
 from quit.systems.bandits.request import Request
 
 NAMES = ("precision", "recall", "documents", "relevant_documents", "distinct_recall", "alpha_ndcg", "labels")
@@ -91,10 +92,10 @@ def alpha_ndcg(positions: np.ndarray, nuggets: np.ndarray, cutoffs: Sequence[int
     holds = nuggets.astype(np.float64)
     gain = np.einsum("gm,rgm->rg", holds, (1.0 - alpha) ** (before @ holds))
     seen = positions < np.iinfo(np.int64).max
-    discounted = np.where(seen, gain / np.log2(np.where(seen, positions, 0) + 2.0), 0.0)
+    discounted = np.where(seen, gain / log2(np.where(seen, positions, 0) + 2.0), 0.0)
     reached = (discounted[:, :, None] * (positions[:, :, None] < depths)).sum(axis=1)
     ideal = ideal_gains(nuggets, alpha)
-    best = np.concatenate([[0.0], np.cumsum(ideal / np.log2(np.arange(len(ideal)) + 2.0))])
+    best = np.concatenate([[0.0], np.cumsum(ideal / log2(np.arange(len(ideal)) + 2.0))])
     most = best[np.minimum(depths, len(ideal))]
     return np.divide(reached, most, out=np.zeros_like(reached), where=most > 0)
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
+from quit.common.arithmetic import exp, log
 from quit.settings.bandits import Bandits
 
 _EDGES = np.linspace(0.0, 1.0, 4097)
@@ -194,6 +195,6 @@ class QuantileTable:
 
     def _beta(self, alpha: float, beta: float) -> np.ndarray:
         middle = (_EDGES[1:] + _EDGES[:-1]) / 2
-        density = np.exp((alpha - 1) * np.log(middle) + (beta - 1) * np.log1p(-middle))
+        density = exp((alpha - 1) * log(middle) + (beta - 1) * log(1 - middle))
         below = np.concatenate([[0.0], np.cumsum(density)])
         return np.interp(self._at, below / below[-1], _EDGES)

@@ -7,6 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
+from quit.common.arithmetic import products
+
 
 @dataclass(frozen=True)
 class Request:
@@ -66,7 +68,7 @@ class Request:
         """Cosines of the documents in ``pool``, float32."""
         if self.vectors is None:
             raise ValueError(f"request {self.request_id}: a policy that looks at diversity needs vectors")
-        return np.clip(self.vectors @ self.vectors.T, -1.0, 1.0).astype(np.float32)
+        return np.clip(products(self.vectors, self.vectors), -1.0, 1.0)
 
     @property
     def relevant_share(self) -> float:

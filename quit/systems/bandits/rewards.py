@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from quit.common.arithmetic import exp, log, log2
+
 
 def top_k(relevance: np.ndarray, lengths: np.ndarray, k: int) -> np.ndarray:
     """Return the mean relevance over the ranks n..n+k-1, cut where an arm's list (``lengths``, shape (K,)) ends.
@@ -25,7 +27,7 @@ def top_k(relevance: np.ndarray, lengths: np.ndarray, k: int) -> np.ndarray:
 
 def rank_aware(relevance: np.ndarray) -> np.ndarray:
     """Return Rel / log2(n + 2), n from 0: the first rank keeps its relevance."""
-    return relevance / np.log2(np.arange(relevance.shape[1]) + 2.0)
+    return relevance / log2(np.arange(relevance.shape[1]) + 2.0)
 
 
 def ucb_term(ranks: int, c: float) -> np.ndarray:
@@ -35,7 +37,7 @@ def ucb_term(ranks: int, c: float) -> np.ndarray:
     :func:`index_bonus`.
     """
     n = np.arange(1, ranks + 1, dtype=np.float64)
-    return c * np.sqrt(np.log2(n + 1) / n)
+    return c * np.sqrt(log2(n + 1) / n)
 
 
 def index_bonus(ranks: int, c: float, unpulled: float) -> np.ndarray:
@@ -50,7 +52,8 @@ def novelty(nearest: np.ndarray) -> np.ndarray:
 
 def concave_novelty(nearest: np.ndarray, a: float, b: float) -> np.ndarray:
     """Return exp(-a (max cos)^b), 1 where the maximum is negative."""
-    return np.exp(-a * np.maximum(nearest, 0.0) ** b)
+    power = exp(b * log(np.maximum(nearest, 1e-300)))
+    return exp(-a * power)
 
 
 def normalised(scores: np.ndarray, lengths: np.ndarray) -> np.ndarray:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from quit.common.arithmetic import products
 from quit.common.ids import content_hash
 from quit.models.loading import model_identity
 from quit.retrieval.encoders import ColbertEncoder, LateEncoder, TokenVectors
@@ -49,7 +50,7 @@ class LateRetriever:
             vectors, ends = self._vectors(groups)
             parts = len(ends) // len(groups)
             for number, query in enumerate(query_tokens):
-                matches = self._matches(query @ vectors.T, ends).reshape(len(query), len(groups), parts)
+                matches = self._matches(products(query, vectors), ends).reshape(len(query), len(groups), parts)
                 sums = [matches[:, :, list(subset)].max(axis=2).sum(axis=0) for subset in passages.subsets]
                 first = start * len(passages.subsets)
                 units = np.concatenate([best[number][0], first + np.arange(len(groups) * len(passages.subsets))])

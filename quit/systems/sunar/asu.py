@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from quit.common.arithmetic import exp
 from quit.systems.sunar.entailment import Entailment
 from quit.systems.sunar.nar import Rescore, Rescored
 from quit.systems.sunar.reading import AnswerModel
@@ -22,7 +23,7 @@ def rescored(scores: np.ndarray, s: int, literal: bool = False) -> np.ndarray:
     """Return RESCORE(B, 1/s), float64, of the batch's shape. Never grows with s, unless ``literal``."""
     values = np.asarray(scores, dtype=np.float64)
     if not literal:
-        values = 0.5 * (1.0 + np.tanh(values / 2.0))  # the sigmoid, without its overflow
+        values = 1.0 / (1.0 + exp(-values))
     return values / s
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from quit.common.arithmetic import products
 from quit.models.protocols import NO_ANSWER, Encoder
 from quit.text.normalize import STOP_WORDS, normalize_answer, stem, words
 
@@ -132,7 +133,7 @@ class ExtractiveReader:
         return [list(scores)[int(np.argmax(logits + each))] for each in noise]
 
     def _scores(self, question: str, texts: Sequence[str]) -> dict[str, float]:
-        return {text: float(features @ self._weights) for text, features in self.candidates(question, texts)}
+        return {text: float((features * self._weights).sum()) for text, features in self.candidates(question, texts)}
 
     def candidates(self, question: str, texts: Sequence[str]) -> list[tuple[str, np.ndarray]]:
         """Return the candidates with the features of their best-scored occurrence, in order of appearance."""
@@ -145,7 +146,7 @@ class ExtractiveReader:
         places = sorted(places, key=lambda place: -place[0])[:CLOSEST]
         vectors = self._encoder.encode([question, *(f"{title} {part}".strip() for _, _, title, part in places)])
         best: dict[str, tuple[str, np.ndarray]] = {}
-        for (share, at, title, part), similar in zip(places, vectors[1:] @ vectors[0], strict=True):
+        for (share, at, title, part), similar in zip(places, products(vectors[1:], vectors[0]), strict=True):
             for kind, start, end in spans(part):
                 span = part[start:end]
                 key, size = normalize_answer(span), len(words(span))
@@ -172,7 +173,7 @@ class ExtractiveReader:
                     ],
                     float,
                 )
-                if key not in best or features @ self._weights > best[key][1] @ self._weights:
+                if key not in best or (features * self._weights).sum() > (best[key][1] * self._weights).sum():
                     best[key] = (span, features)
         return list(best.values())
 

@@ -1,0 +1,76 @@
+"""What the embedded models say of a few texts, as a hash per model: ``python -m tests.processors`` prints JSON.
+
+:mod:`tests.test_processors` runs it as other processors.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from quit.models.convergence import EmbeddedConvergence
+from quit.models.convergence_scored import SimilarityConvergence
+from quit.models.encoders.cache import CachingEncoder
+from quit.models.encoders.minilm import MiniLM
+from quit.models.equivalence.embedded import EmbeddedEquivalence
+from quit.models.protocols import HintSet, Pair, Prompt
+from quit.models.question_type import QuestionTypeClassifier
+from quit.models.readers.embedded import AnswerSet, embedded_reader
+from quit.models.readers.methods import EMBEDDED_READERS
+from quit.models.readers.pool import AnswerPool
+from quit.retrieval.scorers import LateScorer
+from quit.settings import Convergence, Difficulty
+from quit.stages.questions.difficulty import RetrievalComplexity
+from quit.systems.sunar.asu import rescored
+from quit.systems.sunar.extract import ExtractiveReader
+
+STARTER = Path(__file__).parents[1] / "quit" / "starter" / "questions.jsonl"
+
+
+def main() -> None:
+    """Print the hashes."""
+    lines = STARTER.read_text(encoding="utf-8").splitlines()[:3]
+    results = {name: hashlib.sha256(np.ascontiguousarray(value)).hexdigest()[:16] for name, value in _results(lines)}
+    print(json.dumps(results))
+
+
+def _results(lines: list[str]) -> Iterator[tuple[str, np.ndarray]]:
+    rows: list[dict[str, Any]] = [json.loads(line) for line in lines]
+    questions, golds = [row["question"] for row in rows], [row["answers"][0] for row in rows]
+    hints = [hint if isinstance(hint, str) else hint["text"] for row in rows for hint in row["hints"][:6]]
+    answers = [*golds, "Botswana", "South Africa", "Bhutan", "Sherpa", "The Kingdom of Lesotho", "Kathmandu, Nepal"]
+    encoder = CachingEncoder(MiniLM())
+    yield "vectors", encoder.encode([*questions, *hints])
+    yield "token vectors", np.concatenate(encoder.encode_tokens(hints))
+    pairs = [Pair(questions[0], gold, answer) for gold in golds for answer in answers]
+    yield "equivalence", EmbeddedEquivalence().probability(pairs)
+    yield (
+        "question types",
+        np.array([guess.confidence for guess in QuestionTypeClassifier(encoder).classify(questions)]),
+    )
+    item = HintSet(questions[0], tuple(hints[:6]), golds[0], ("Botswana", "Bhutan", "Nepal"), "LOC:LOCATION")
+    yield "convergence", np.array(EmbeddedConvergence(encoder).values([item]))
+    yield "similarity convergence", np.array(SimilarityConvergence(encoder, Convergence()).values([item]))
+    pool = AnswerPool.build([(answer, None, None) for answer in answers], hints)
+    prompts = [Prompt("q", questions[0], tuple(hints[:count])) for count in range(1, 6)]
+    for name in EMBEDDED_READERS:
+        reader = embedded_reader(name, encoder, pool)
+        scores = reader.score_parts([questions[0], *hints[:5]], AnswerSet(pool.answers, pool.rows(None, None)))
+        replies = reader.answer(prompts)
+        yield name, np.concatenate([np.stack(scores).ravel().view(np.uint8), _bytes([reply.raw for reply in replies])])
+    complexity = RetrievalComplexity.over_hints(hints, encoder, Difficulty())
+    yield "difficulty", _bytes([str(one) for one in complexity.of(questions, [[gold] for gold in golds])])
+    yield "late interaction", rescored(LateScorer(encoder).score(questions[0], hints), 3)
+    extracts = ExtractiveReader(encoder, lambda question: ("LOC", "country")).candidates(questions[0], hints)
+    yield "extracts", np.stack([features for _, features in extracts])
+
+
+def _bytes(texts: list[str]) -> np.ndarray:
+    return np.frombuffer("\n".join(texts).encode(), dtype=np.uint8)
+
+
+if __name__ == "__main__":
+    main()
