@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import Literal
 
 from quit.models.protocols import NO_ANSWER
+from quit.text.invisible import without_invisible
 
-VERSION = 3
+VERSION = 4
 
 Sentences = Literal["drop", "judge"]
 """Treatment of replies that are sentences: ``drop`` makes them ``NO ANSWER``, ``judge`` leaves them to the judge."""
@@ -19,7 +20,12 @@ _CONTROLS = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)"  # a terminal's escape sequences, with their links
     r"|[^\t\n\r -~\xa0-\u2029\u202f-\u2065\u206a-\U0010ffff]"  # others, and what reverses the direction of text
 )
-_NO_ANSWER = re.compile(r"no[\s_-]+answer")
+_NO_ANSWER = re.compile(r"\bno[\s_\u2010-\u2015-]*answer")
+_THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>|\A.*</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
+_TOKEN = re.compile(r"<\|[a-z_]+\|>|</?s>|<(?:end_of_turn|eos)>", re.IGNORECASE)
+_BOX = re.compile(r"\$*\\boxed\{(?:\\text\{([^{}]*)\}|([^{}]*))\}\$*")
+_FENCE = re.compile(r"`{3,}\w*|~{3,}\w*")
+_REASON = re.compile(r"(?:explanation|reason(?:ing)?|justification|note)\s*[:：]", re.IGNORECASE)
 _OPENING = "(\"'`“”‘’«*_ \t"
 _CLOSING = "\"'`“”‘’»*_ \t"
 _SHORTEST = 4  # words of a sentence without a pronoun as its subject
@@ -43,15 +49,20 @@ _SMALL = frozenset("a an the of in on at to for and or but with by from".split()
 def clean_answer(raw: str, ended: str = "stop", sentences: Sentences = "drop", stop: Sequence[str] = ()) -> str:
     """Return the answer in a reply, or ``NO ANSWER``.
 
-    The last line that is not empty counts, of several the last that is whole; a leading ``(``, quotes and emphasis
-    around it are not part of the answer, nor is an ``Answer:`` before it. No text, ``N/A`` and anything that contains
-    "no answer" in any spelling are ``NO ANSWER``, and so is a sentence, unless ``sentences`` leaves it to the judge.
+    The last line that is not empty counts, of several the last that is whole, and not a fence nor an ``Explanation:``
+    after others; a leading ``(``, quotes and emphasis around it are not part of the answer, nor is an ``Answer:``
+    before it. Thoughts in ``<think>``, end tokens, ``\\boxed{}`` and invisible characters are left out. No text,
+    ``N/A`` and anything that contains "no answer" in any spelling are ``NO ANSWER``, and so is a sentence, unless
+    ``sentences`` leaves it to the judge.
     ``ended``: ``length`` where the reply ran into the token limit, so that a sentence may lack its end; else ``stop``.
     ``stop``: the strings before which replies end; one with a full stop in it takes that of a sentence.
     """
-    raw = without_controls(raw)
-    lines = [line.strip() for line in raw.splitlines() if line.strip()]
+    raw = without_invisible(without_controls(raw))
+    raw = _BOX.sub(lambda box: box[1] or box[2] or "", _TOKEN.sub("", _THOUGHT.sub("", raw)))
+    lines = [line.strip() for line in raw.splitlines() if line.strip() and not _FENCE.fullmatch(line.strip())]
     if ended == "length" and len(lines) > 1 and raw[-1] not in "\r\n":
+        del lines[-1]
+    while len(lines) > 1 and _REASON.match(lines[-1]):
         del lines[-1]
     if not lines:
         return NO_ANSWER

@@ -11,11 +11,10 @@ import unicodedata
 
 import ftfy
 
+from quit.text.invisible import without_invisible
+
 # Text is shown as text, never as HTML, so an entity is always a fault (ftfy's "auto" gives up where a `<` occurs).
 _CONFIG = ftfy.TextFixerConfig(unescape_html=True, explain=False)
-# Zero-width space, word joiner, soft hyphen, byte order mark, direction marks: invisible, and they make equal texts
-# differ. The zero-width joiners stay: scripts and emoji need them.
-_INVISIBLE = re.compile("[\u200b\u200e\u200f\u2060\u00ad\ufeff]")
 
 # At most three digits and no leading zero: `[1999]` and `[0]` are content.
 _MARK = r"\[\^?[1-9]\d{0,2}\^?\](?:\(https?://[^\s)]*\))?"
@@ -61,7 +60,7 @@ def repair(text: str) -> str:
     """Return ``text`` in NFC without mojibake, HTML entities and invisible characters, white space collapsed."""
     if not (text.isascii() and text.isprintable() and "&" not in text):
         # ftfy finds nothing to do in plain printable ASCII, which is nearly all of the data: 160,203 hints in seconds.
-        text = unicodedata.normalize("NFC", _INVISIBLE.sub("", ftfy.fix_text(text, _CONFIG)))
+        text = unicodedata.normalize("NFC", ftfy.fix_text(without_invisible(text), _CONFIG))
     return " ".join(text.split())
 
 

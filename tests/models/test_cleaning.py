@@ -80,3 +80,30 @@ def test_what_people_know_for_an_answer_is_hardly_ever_taken_for_a_sentence(data
     whole = [text for text in long if len(text.split()) > 12 and text[-1] in ".!?"]
     assert sum(map(is_sentence, whole)) / len(whole) > 0.85
     assert sum(is_sentence(" ".join(text.split()[:12]), cut=True) for text in whole) / len(whole) > 0.7
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        *(
+            "\u200bLake\u2060 Baikal\u200b",
+            "```\nLake Baikal\n```",
+            "```text\nLake Baikal\n```",
+            "Lake Baikal<|im_end|>",
+        ),
+        *("<think>Is it\n\nNO ANSWER?</think>Lake Baikal", "It is deep.</think>\nLake Baikal", "Lake Baikal</s>"),
+        *(r"\boxed{Lake Baikal}", r"Answer: $\boxed{\text{Lake Baikal}}$", "Lake Baikal\n\nExplanation: it is a lake"),
+    ],
+)
+def test_what_models_wrap_an_answer_in_is_left_out(raw: str) -> None:
+    assert clean_answer(raw) == "Lake Baikal"
+
+
+@pytest.mark.parametrize("raw", ["No\u200banswer", "NO\u2011ANSWER", "NOANSWER", "<think>Paris</think>", "```\n```"])
+def test_disguised_ways_to_say_nothing(raw: str) -> None:
+    assert clean_answer(raw) == NO_ANSWER
+
+
+def test_words_that_end_in_no_are_answers() -> None:
+    assert clean_answer("Casino answers") == "Casino answers"
+    assert clean_answer("Explanation: x") == "Explanation: x"

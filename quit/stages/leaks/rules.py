@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from os.path import commonprefix
 
+from quit.stages.leaks.disguises import plain_text
 from quit.stages.leaks.given_names import GIVEN_NAMES
 from quit.stages.leaks.letters import compound, digits, initials, spelling
 from quit.stages.leaks.lexicon import lexicon, plain_name
@@ -20,7 +21,7 @@ from quit.stages.leaks.other_names import OTHER_NAMES
 from quit.stages.leaks.reading import AMBIGUOUS, FUNCTION_WORDS, TITLES, Word, answer_words, plain, read, runs, stems
 from quit.text.normalize import STOP_WORDS, normalize_answer, stem, word_spans
 
-VERSION = 5
+VERSION = 6
 
 _SUFFIXES = ("n", "an", "ian", "ean", "ese", "ish", "i", "ite", "er", "ic", "s", "es", "'s", "ism", "ist", "al", "like")
 _ENDINGS = frozenset("e y ia ic al ical er or ist ism ian ous ate ation ion ive ium ing ed".split()) | {""}
@@ -67,6 +68,19 @@ def _exact(hint: str, answer: str, question: str) -> Iterator[str]:
         if answer.strip() and answer.strip() in hint:
             yield answer.strip()
         return
+    yield from (hint[start:end] for start, end in _places(hint, answer, target))
+
+
+def _disguised(hint: str, answer: str, question: str) -> Iterator[str]:
+    """The answer in letters that only look like its own, in boxes, struck out or spelled out."""
+    target = [word.plain for word in answer_words(answer)]
+    text, places = plain_text(hint)
+    if target and text != hint:
+        yield from (hint[places[start] : places[end - 1] + 1] for start, end in _places(text, answer, target))
+
+
+def _places(hint: str, answer: str, target: list[str]) -> Iterator[tuple[int, int]]:
+    """Yield where each occurrence of an answer begins and ends; ``target``: its words in plain form."""
     if hint.isascii() and target[0] not in hint.casefold():  # no word can be it: none has to be read
         return
     single = len(target) == 1
@@ -76,7 +90,7 @@ def _exact(hint: str, answer: str, question: str) -> Iterator[str]:
             if not _same_case(first.text, answer):
                 continue
         if not _in_a_number(hint, first.start, last.end):
-            yield hint[first.start : last.end]
+            yield first.start, last.end
 
 
 def _same_case(word: str, answer: str) -> bool:
@@ -340,6 +354,7 @@ def _date(hint: str, answer: str, question: str) -> Iterator[str]:
 
 RULES: dict[str, Callable[[str, str, str], Iterator[str]]] = {
     "exact": _exact,
+    "disguised": _disguised,
     "inflection": _inflection,
     "part": _part,
     "reordered": _reordered,
