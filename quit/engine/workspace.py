@@ -13,6 +13,7 @@ them: going back to old settings costs nothing.
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -26,6 +27,8 @@ import pyarrow.compute as pc
 
 from quit import contracts
 from quit.common.columns import is_in, plain
+from quit.common.files import json_bytes
+from quit.common.ids import content_hash
 from quit.common.ranges import WHOLE, Range
 from quit.common.shapes import read_json
 from quit.engine.location import Location, as_json
@@ -73,6 +76,8 @@ class Workspace(Location):
             manifest = read_json(path)
             if manifest is not None and manifest.get("fingerprint", folder.name) != folder.name:
                 raise WorkspaceError(f"{path} is of another run. Build it again: quit build -w {self.path}")
+            if manifest is not None and manifest.pop("checksum", None) != content_hash(manifest):
+                raise WorkspaceError(f"{path} was altered. Build it again: quit build -w {self.path}")
             self._manifests[path] = (stamp, manifest)
         return self._manifests[path][1]
 
@@ -103,7 +108,8 @@ class Workspace(Location):
             stray = {*(path for path, _ in self.store.below(folder / name)), *(folder / name).iterdir()}
             self.store.remove(stray - {*paths})
             tables[name] = {"rows": sum(part["rows"] for part in parts), "parts": parts}
-        self.store.add(folder / "manifest.json", as_json({**facts, "tables": tables}))
+        manifest = json.loads(json_bytes({**facts, "tables": tables}))
+        self.store.add(folder / "manifest.json", as_json({**manifest, "checksum": content_hash(manifest)}))
 
     def discard(self, folder: Path) -> None:
         """Remove a stage run, its manifest first: what a kill leaves is an unfinished run, not one that lacks parts."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ EXPECTED = "a folder that datasets.load_from_disk or load_dataset loads, with id
 _FRONT_MATTER = re.compile(r"\A\ufeff?---\s*\n(.*?)\n---\s*(?:\n|\Z)", re.DOTALL)
 _FORMATS = ("parquet", "json", "arrow")
 """Formats that hold rows of text and numbers; others (archives, images) are no questions, and some can run code."""
-_DAMAGED = (OSError, ValueError, TypeError, KeyError, AttributeError, StopIteration)
+_DAMAGED = (OSError, ValueError, TypeError, KeyError, AttributeError, RuntimeError, StopIteration)
 """Errors of ``datasets``, beside its own, for files with unexpected content; the last one for an empty file of JSON
 Lines."""
 _CARDS = ("README.md", ".huggingface.yaml")
@@ -69,6 +70,7 @@ def _items(path: Path) -> Iterator[Item]:
 def _splits(path: Path, datasets: Any) -> dict[str, Any]:
     if (path / "dataset_dict.json").exists() or (path / "state.json").exists():
         dataset = datasets.load_from_disk(str(path))
+        _check_inside(path, dataset)
     else:
         _check_local(path)
         with tempfile.TemporaryDirectory() as cache:
@@ -80,6 +82,15 @@ def _splits(path: Path, datasets: Any) -> dict[str, Any]:
     if not isinstance(dataset, dict):
         return {str(dataset.split or "all"): dataset}
     return {str(split): rows for split, rows in dataset.items()}
+
+
+def _check_inside(path: Path, dataset: Any) -> None:
+    """Raise ``InputError`` where a saved dataset names files outside its folder: their changes would go unnoticed."""
+    folder = os.path.abspath(path)
+    for rows in dataset.values() if isinstance(dataset, dict) else [dataset]:
+        for entry in rows.cache_files:
+            if os.path.commonpath([folder, os.path.abspath(entry["filename"])]) != folder:
+                raise InputError(f"{path} names a data file outside the folder ({quote(entry['filename'])}).")
 
 
 def _check_local(path: Path) -> None:

@@ -1,6 +1,7 @@
 """Files of a workspace that were lost, cut short, altered or left half written: what is found, what is refused, what is
 kept."""
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -133,6 +134,14 @@ def test_a_build_describes_the_parts_of_a_damaged_manifest_again_and_keeps_none_
     (line,) = finished.discard_damaged()
     assert line.startswith(f"describe: {manifest} cannot be read") and "\n" not in line
     assert finished.pending(run) == []
+    finished.finish(run)
+    assert finished.up_to_date and bytes_of(finished.workspace.path) == before
+    facts = json.loads(whole)
+    facts["tables"]["descriptions"]["rows"] -= 1
+    manifest.write_text(json.dumps(facts))
+    with pytest.raises(WorkspaceError, match="was altered. Build it again"):
+        finished.workspace.manifest(folder)
+    assert len(finished.discard_damaged()) == 1
     finished.finish(run)
     assert finished.up_to_date and bytes_of(finished.workspace.path) == before
     manifest.write_text(whole.replace(folder.name, "0" * 16))

@@ -1,5 +1,8 @@
 """Hugging Face dataset folders: saved ones, folders of files, and folders that must not be read."""
 
+import json
+import shutil
+
 import pytest
 
 from quit.errors import InputError
@@ -95,3 +98,31 @@ def test_a_folder_that_cannot_be_used_is_an_error(tmp_path, files, words):
     with pytest.raises(InputError) as error:
         read(folder)
     assert words in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("absolute", [False, True])
+def test_a_saved_dataset_that_names_a_file_outside_its_folder_is_refused(tmp_path, absolute):
+    datasets.Dataset.from_list(rows(1)).save_to_disk(tmp_path / "d")
+    state = json.loads((tmp_path / "d" / "state.json").read_text())
+    name = state["_data_files"][0]["filename"]
+    shutil.move(tmp_path / "d" / name, tmp_path / "ext.arrow")
+    state["_data_files"][0]["filename"] = str(tmp_path / "ext.arrow") if absolute else "../ext.arrow"
+    (tmp_path / "d" / "state.json").write_text(json.dumps(state))
+    with pytest.raises(InputError, match="names a data file outside the folder"):
+        read(tmp_path / "d")
+
+
+def test_a_saved_dataset_whose_split_lies_elsewhere_is_refused(tmp_path):
+    datasets.Dataset.from_list(rows(1)).save_to_disk(tmp_path / "other")
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "dataset_dict.json").write_text('{"splits": ["../other"]}')
+    with pytest.raises(InputError, match="names a data file outside the folder"):
+        read(tmp_path / "d")
+
+
+def test_a_folder_with_a_loading_script_is_refused(tmp_path):
+    (tmp_path / "d").mkdir()
+    datasets.Dataset.from_list(rows(1)).to_parquet(tmp_path / "d" / "train.parquet")
+    (tmp_path / "d" / "d.py").write_text("raise SystemExit('code was run')")
+    with pytest.raises(InputError, match="scripts are no longer supported"):
+        read(tmp_path / "d")

@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from quit.common.ids import content_hash
 from quit.common.ranges import WHOLE
 from quit.engine.workspace import Workspace
 from quit.stages.labelling.answers import number_answers
@@ -53,6 +54,7 @@ def test_the_papers_losses_stand_beside_those_of_bem_by_its_method_alone(tmp_pat
     folder, manifest = workspace.current()["filter"]
     settings = {"leakage": {"method": method}}
     facts = manifest | {"settings": settings, "models": ["rules", model, "encoder"]}
+    facts["checksum"] = content_hash(facts)
     (folder / "manifest.json").write_text(json.dumps(facts))
     questions = len(workspace.read("questions"))
     lost = sum(row["kind"] == "question" and row["stage"] == "filter" for row in workspace.read("rejects").to_pylist())
