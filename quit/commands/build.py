@@ -167,6 +167,10 @@ def _lines(findings: dict[str, Any], limit: int) -> list[str]:
             lines.append(f"... {len(findings[name]) - limit:,} more (--limit 0 shows all)")
     if findings["skipped"]:
         lines.append(f"Skipped: {findings['skipped']}.")
+    from quit.models.readers.pool import about_small_pool
+
+    if note := about_small_pool(findings["answers"]):
+        lines.append(f"Note: {note}")
     faults = len(findings["faults"])
     counts = (
         f"{counted(findings['records'], 'record')}: {counted(findings['questions'], 'usable question')} with "

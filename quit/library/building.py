@@ -161,7 +161,8 @@ def check(
         progress: Show how far it is.
 
     Returns:
-        ``records``, ``questions`` and ``hints`` (usable ones), counted; ``faults`` (what would be left out) and
+        ``records``, ``questions`` and ``hints`` (usable ones), and distinct ``answers`` (gold ones and candidates),
+            counted; ``faults`` (what would be left out) and
         ``notes`` (what looks odd), each with file, reason (of faults) and detail; ``skipped``: what was not looked for.
 
     Raises:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ def examine(refs: Any, settings: Any, models: Any = None) -> dict[str, Any]:
     ``models`` None: leaks are sought by rules alone, and ``skipped`` says so. Raises ``InputError`` where nothing can
     be collected, and what the readers raise.
     """
+    from quit.models.readers.pool import pool_size
     from quit.stages.collect import collect
     from quit.stages.filter import filter_leaks
 
@@ -36,11 +38,12 @@ def examine(refs: Any, settings: Any, models: Any = None) -> dict[str, Any]:
         settings.leakage,
         settings.convergence.hints,
     )
-    usable = filtered["usable_hints"]
+    usable, candidates = filtered["usable_hints"], tables["candidates"]["candidate"].to_pylist()
     return {
         "records": read.records,
         "questions": len(usable["question_id"].unique()),
         "hints": len(usable),
+        "answers": pool_size(chain(*tables["questions"]["answers"].to_pylist(), candidates)),
         "skipped": "" if models else "leaks that only the models find (--no-models); a build may leave out more",
         "faults": _faults(tables, filtered["rejects"], units),
         "notes": read.notes + _notes_on_files(refs, read.without_candidates),

@@ -14,6 +14,7 @@ import pyarrow as pa
 from quit.common.arithmetic import arithmetic
 from quit.common.cache import equivalence_store, vector_store
 from quit.common.files import file_checksum
+from quit.errors import InputError
 from quit.models.encoders.minilm import minilm_identity
 from quit.models.generation import CachedGenerator, GenerationCache, Meter
 from quit.models.generation.base import ChatRequest, Completing, Completion, Generator, ModelOptions
@@ -185,15 +186,27 @@ class Models:
 
 
 def answer_pool(collection: Mapping[str, pa.Table]) -> Any:
-    """Return the pool of an embedded reader: all gold and candidate answers of the described questions, with types."""
+    """Return the pool of an embedded reader: all gold and candidate answers of the described questions, with types.
+
+    Raises ``InputError`` where it holds nothing except the answers to one question.
+    """
     from quit.models.readers import AnswerPool
+    from quit.models.readers.pool import pool_size
 
     types = {row["question_id"]: (row["coarse"], row["fine"]) for row in collection["descriptions"].to_pylist()}
     questions = collection["questions"].select(["question_id", "answers"]).to_pylist()
     answers = [(row["question_id"], answer) for row in questions for answer in row["answers"]]
     answers += [(row["question_id"], row["candidate"]) for row in collection["candidates"].to_pylist()]
     entries = [(answer, *types[question_id]) for question_id, answer in answers if question_id in types]
-    return AnswerPool.build(entries, collection["ranked_hints"].column("hint").to_pylist())
+    pool = AnswerPool.build(entries, collection["ranked_hints"].column("hint").to_pylist())
+    for row in questions:
+        if row["question_id"] in types and pool_size(row["answers"]) == len(pool.answers):
+            raise InputError(
+                "An embedded reader chooses from the gold answers and candidates of all questions: here these are "
+                f"{', '.join(map(repr, pool.answers[:3]))}, the answer to {row['question_id']}, so no reply can be "
+                "wrong. Give the question candidates (plausible wrong answers), or build more questions together."
+            )
+    return pool
 
 
 # Language models and users' classes.

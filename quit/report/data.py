@@ -32,6 +32,7 @@ from quit.status.summary import (
     funnel,
     judge_agreement,
     leakage_losses,
+    small_pool,
     type_agreement,
     usage_table,
 )
@@ -75,6 +76,7 @@ def gather(workspace: Workspace, settings: Settings, compared: Sequence[Path] = 
         facts["passage"] = _counted(example_passage(workspace, connection, facts["readers"]))
         facts["examples"] = _counted(examples(workspace, connection, settings))
     facts["funnel"] = _counted([] if frozen else _funnel(workspace, releases))
+    facts["small_pool"] = None if frozen else small_pool(workspace)
     facts["statistics"] = _counted(frozen.facts["statistics"] if frozen else _statistics(workspace))
     answering = [reader for reader in facts["readers"] if f"read:{reader['name']}" in workspace.state]
     by_hints, patterns = reply_counts(workspace, [reader["name"] for reader in answering])

@@ -60,6 +60,8 @@ def _funnel(facts: Facts, most: int) -> Pieces:
     steps = facts["funnel"]
     if not steps:
         return
+    if facts["small_pool"]:
+        yield facts["small_pool"]
     first, collected = steps[0][1], steps[1][1]
     text = f"{first:,} questions in the sources; {collected:,} have enough hints"
     records = facts["counts"]["records"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from quit.common.files import is_url
 from quit.engine.usage import origins, totals
 from quit.engine.workspace import Workspace
 from quit.evaluate.agreement import kappa_of
+from quit.models.readers.pool import FITTING_MINIMUM, about_small_pool, pool_size
 from quit.render.table import Table, markdown, share
 from quit.stages import filter_stage
 from quit.status.asked import asked, asked_tables
@@ -101,6 +103,20 @@ def leakage_losses(workspace: Workspace) -> str | None:
     )
     ours, whole = PAPER_LOSSES
     return text + (f"; the paper: {ours / whole:.1%}." if bem and method == "bem" else ".")
+
+
+def small_pool(workspace: Workspace) -> str | None:
+    """Return what to know about a small pool of answers; None where it is large, or no embedded reader has read."""
+    read = (facts.get("models", ()) for run, (_, facts) in workspace.current().items() if run.startswith("read:"))
+    if "/pool-of-" not in "".join(chain(*read)):
+        return None
+    with workspace.connect(tables=["questions", "candidates", "descriptions"]) as connection:
+        rows = connection.execute(
+            f"""SELECT answer FROM (SELECT question_id, unnest(answers) AS answer FROM questions
+                                    UNION SELECT question_id, candidate FROM candidates)
+                SEMI JOIN descriptions USING (question_id) GROUP BY 1 LIMIT {20 * FITTING_MINIMUM}"""
+        ).fetchall()
+    return about_small_pool(pool_size(answer for (answer,) in rows))
 
 
 def out_of_depth(workspace: Workspace) -> str | None:
@@ -227,7 +243,13 @@ def summary(workspace: Workspace) -> list[Table | str]:
         *asked_tables(asked(workspace)),
         *([usage] if (usage := usage_table(workspace)).rows else []),
         *filter(
-            None, (leakage_losses(workspace), out_of_depth(workspace), agreement.sentence() if agreement else None)
+            None,
+            (
+                small_pool(workspace),
+                leakage_losses(workspace),
+                out_of_depth(workspace),
+                agreement.sentence() if agreement else None,
+            ),
         ),
         *([type_sentence(*types)] if types[0] else []),
     ]
@@ -241,6 +263,7 @@ def as_dict(workspace: Workspace, pipeline: Any = None) -> dict[str, Any]:
         "funnel": dict(funnel(workspace)),
         "leakage": leakage_losses(workspace),
         "out_of_depth": out_of_depth(workspace),
+        "small_pool": small_pool(workspace),
         "question_types": dict(
             zip(("typed_by_source", "coarse_agrees", "fine_agrees"), type_agreement(workspace), strict=True)
         ),

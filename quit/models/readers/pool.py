@@ -16,12 +16,29 @@ from quit.common.arithmetic import on_grid, unit
 from quit.errors import InputError
 from quit.models.protocols import Encoder
 from quit.text.normalize import normalize_answer
+from quit.text.words import counted
 
 BACKGROUND = 1000
 """How many hint texts of the collection are kept for normalisation statistics."""
 
 FITTING_MINIMUM = 40
 """A type with fewer members than this is too small to guess from: about four questions' candidates."""
+
+
+def pool_size(answers: Iterable[str]) -> int:
+    """Return the number of distinct answers in a pool of these."""
+    return len({normalize_answer(answer) for answer in answers} - {""})
+
+
+def about_small_pool(size: int) -> str | None:
+    """Return what to know about labels by readers that choose from so few answers; None where there are enough."""
+    if size >= FITTING_MINIMUM:
+        return None
+    return (
+        f"The embedded readers choose from {counted(size, 'answer')} (gold answers and candidates of all questions). "
+        f"With fewer than {FITTING_MINIMUM} they are often right by chance, so the share of label 2 says little. Give "
+        "questions more candidates (plausible wrong answers), or build more questions together."
+    )
 
 
 @dataclass
