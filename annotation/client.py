@@ -122,10 +122,8 @@ class Server:
         )
         return pages.items or []
 
-    def email(self, number: int | None) -> str:
+    def email(self, number: int) -> str:
         """Return the e-mail of an account; ``user-7`` where the server names it no more."""
-        if number is None:
-            return "unknown"
         if number not in self._people:
             users = self.ask(lambda studio: studio.users.list())
             self._people.update({user.id: user.email for user in users if user.id and user.email})

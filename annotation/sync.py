@@ -160,27 +160,30 @@ class _Rows:
         annotations = task.annotations or []
         key = task_key(task)
         if key:
-            for annotation in sorted(annotations, key=lambda entry: (entry["updated_at"], entry["id"])):
-                self._take(task.id, key, task.data, annotation)
+            for annotation in sorted(
+                annotations, key=lambda entry: (str(entry.get("updated_at")), str(entry.get("id")))
+            ):
+                try:
+                    self._take(task.id, key, task.data, annotation)
+                except (KeyError, TypeError, ValueError, AttributeError) as error:
+                    self._report.problems.append(
+                        f"Annotation {annotation.get('id')!r} of task {task.id} could not be read "
+                        f"({type(error).__name__}: {error}): it, or the task's data, were edited. Push again to put "
+                        "the data back, then pull with --full."
+                    )
         elif annotations:
             self._report.problems.append(
                 f"Task {task.id} was not made by quit: its {len(annotations)} annotations are not read."
             )
 
     def _take(self, task: int, question: str, data: Mapping[str, Any], annotation: Mapping[str, Any]) -> None:
-        number = annotation["id"]
+        number, lead = int(annotation["id"]), annotation.get("lead_time")
         former = self._headers.get(number)
-        updated = _utc(annotation["updated_at"])
-        if former and updated <= former["updated"]:
-            return
-        try:
-            reading = read_result(annotation["result"], data)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        reading = read_result(annotation["result"], data)
+        if _person(annotation.get("completed_by")) is None:
             self._report.problems.append(
-                f"Annotation {number} of task {task} could not be read ({type(error).__name__}: {error}): the "
-                "task's data were edited. Push again to put them back, then pull with --full."
+                f"Annotation {number} of task {task} has no account (deleted?): it counts as one person's."
             )
-            return
         annotator, editor, state = self._people_and_state(annotation)
         if state == "submitted" and reading.empty:
             state = "empty"
@@ -199,8 +202,8 @@ class _Rows:
             "annotator": annotator,
             "editor": editor,
             "created": _utc(annotation["created_at"]),
-            "updated": updated,
-            "lead_seconds": annotation.get("lead_time"),
+            "updated": _utc(annotation["updated_at"]),
+            "lead_seconds": None if lead is None else float(lead),
             "project": self._project,
             "task": task,
             "annotation": number,
@@ -208,6 +211,8 @@ class _Rows:
             "shown": reading.shown,
             "blind": reading.blind,
             "digest": digest,
+            "content": reading.seen[0],
+            "content_with_hints": reading.seen[1],
             "sync": self._sync,
         }
         ask = reading.ask if state in ("submitted", "empty") else None
@@ -229,7 +234,9 @@ class _Rows:
 
     def _people_and_state(self, annotation: Mapping[str, Any]) -> tuple[str, str | None, str]:
         """Return who made an annotation, who else has changed it since, and its state."""
-        annotator = self._server.email(_person(annotation.get("completed_by")))
+        person = _person(annotation.get("completed_by"))
+        # Each annotation of an account that is gone is a person: two of them may be two people.
+        annotator = f"unknown-{annotation['id']}" if person is None else self._server.email(person)
         number = _person(annotation.get("updated_by"))
         editor = None if number is None else self._server.email(number)
         if editor == annotator:

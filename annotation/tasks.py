@@ -16,6 +16,7 @@ from typing import Any
 
 from quit.common.ids import content_hash
 from quit.review.items import ReviewAnswer, ReviewItem
+from quit.stages.labelling.verdicts import content_of
 from quit.text.normalize import normalize_answer
 
 SUGGESTIONS = "quit"
@@ -94,6 +95,7 @@ def make_task(item: ReviewItem, former: Mapping[str, Any] | None = None) -> dict
             "candidates": candidates,
             "answers": rows + old_rows,
             "ticked": {**ticks, str(version): _ticked(item)},
+            "seen": {**({} if former is None else former["seen"]), str(version): _seen(item)},
             "blind": [*blind, version] if item.blind else blind,
         },
         "meta": {"key": item.question_id, "version": version, "digest": digest(item)},
@@ -111,6 +113,10 @@ def _prediction(item: ReviewItem, version: int) -> dict[str, Any]:
         for name, (kind, value) in values.items()
     ]
     return {"model_version": SUGGESTIONS, "result": result}
+
+
+def _seen(item: ReviewItem) -> list[str]:
+    return [content_of(item.question, item.gold_answers, hints) for hints in (None, item.hints)]
 
 
 def _ticked(item: ReviewItem) -> list[str]:
@@ -156,6 +162,8 @@ class Reading:
     unknown: tuple[str, ...]
     blind: bool = False
     ask: str | None = None
+    seen: tuple[str, str] = ("", "")
+    """What the page showed: hashes of question and gold answers, and of these with the hints."""
 
     @property
     def empty(self) -> bool:
@@ -179,7 +187,7 @@ def read_result(result: list[dict[str, Any]], data: Mapping[str, Any]) -> Readin
     for entry in result:
         name, value = entry.get("from_name"), entry.get("value") or {}
         texts = value.get("text") or []
-        texts = [texts] if isinstance(texts, str) else texts
+        texts = [text.encode("utf-8", "replace").decode() for text in ([texts] if isinstance(texts, str) else texts)]
         if name == "correct":
             for choice in value.get("choices") or []:
                 (ticked.add if choice in by_alias or choice == NONE else unknown.append)(choice)
@@ -191,7 +199,7 @@ def read_result(result: list[dict[str, Any]], data: Mapping[str, Any]) -> Readin
         elif name == "note":
             note += [text.strip() for text in texts if text.strip()]
         elif name == "shown":
-            if texts and str(texts[0]).isdigit():
+            if texts and str(texts[0]).isdecimal():
                 shown = min(shown, int(texts[0]))
         else:
             unknown.append(f"{name}: {value}")
@@ -205,6 +213,7 @@ def read_result(result: list[dict[str, Any]], data: Mapping[str, Any]) -> Readin
         tuple(dict.fromkeys(unknown)),
         shown in data["blind"],
         ask,
+        tuple(data["seen"][str(shown)]),
     )
 
 

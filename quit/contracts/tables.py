@@ -448,6 +448,8 @@ TABLES: dict[str, TableContract] = {
                     nullable=True,
                 ),
                 Column("digest", TEXT, "Hash of what this version says."),
+                Column("content", TEXT, "Hash of the question and gold answers shown: it counts for these.", True),
+                Column("content_with_hints", TEXT, "The same with the hints, for flags that concern them.", True),
                 Column("sync", COUNT, "Number of the pull that brought it, from 1."),
             ),
         ),

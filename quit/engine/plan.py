@@ -108,10 +108,10 @@ class BuildPlan:
         return runs
 
     @cached_property
-    def rejected(self) -> frozenset[tuple[str, str]]:
-        """(question id, normalised answer) of the answers that the applied reviews reject."""
+    def rejected(self) -> frozenset[tuple[str, str, str]]:
+        """(question id, content, normalised answer) of the answers that the applied reviews reject."""
         rows = self.decisions.filter(pc.equal(self.decisions.column("decision"), False)).to_pylist()
-        return frozenset((row["question_id"], row["key"]) for row in rows if row["kind"] == "answer")
+        return frozenset((row["question_id"], row["content"], row["key"]) for row in rows if row["kind"] == "answer")
 
     @cached_property
     def reviews_applied(self) -> list[Path]:

@@ -39,6 +39,7 @@ from quit.models.factory import judge_prompt, reader_prompts
 from quit.models.prompting import PromptTemplate, load_prompt
 from quit.models.protocols import Encoder
 from quit.release.gates import GateResult, Subject, check, coverage
+from quit.review.store import ReviewStore
 from quit.settings import ReaderSettings, Settings, parse
 from quit.store.base import Store
 from quit.store.folder import FolderStore
@@ -295,17 +296,20 @@ def _prompts(settings: Settings) -> dict[str, dict[str, str]]:
 def _reviews(pipeline: Pipeline, files: TableFiles) -> dict[str, Any]:
     """Return which reviews the labels rest on. People appear under a hash that is keyed by their project's private
     key."""
-    live = pipeline.live_reviews
+    store = ReviewStore(pipeline.workspace)
+    live, decisions = store.fitting(pipeline.live_reviews), store.fitting(pipeline.decisions)
     review_ids = sorted(live["review_id"].unique().to_pylist())
     people = live.group_by(["project", "annotator"]).aggregate([]).to_pylist()
-    settled = len(pipeline.decisions) - pipeline.decisions["decision"].null_count if review_ids else 0
+    set_aside = len(pipeline.live_reviews["review_id"].unique()) - len(review_ids)
+    settled = len(decisions) - decisions["decision"].null_count
     return {
         "reviews": len(review_ids),
         "reviews_hash": content_hash(review_ids),
         "decisions_hash": pipeline.decisions_hash if review_ids else None,
         "annotators": sorted({content_hash("annotator", row["project"], row["annotator"], size=6) for row in people}),
         "settled": settled,
-        "open": len(pipeline.decisions) - settled if review_ids else 0,
+        "open": len(decisions) - settled,
+        **({"set_aside": set_aside} if set_aside else {}),
         "coverage": coverage(files, pipeline.settings.review.splits),
     }
 

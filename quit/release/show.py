@@ -62,6 +62,7 @@ def _reviews(reviews: Mapping[str, Any]) -> str:
     return (
         f"reviews: {reviews['reviews']:,} by {people}; {reviews['coverage']['share']:.1%} of the answers in "
         f"{', '.join(reviews['coverage']['splits'])} judged by people"
+        + (f"; {reviews['set_aside']:,} set aside" if reviews.get("set_aside") else "")
     )
 
 

@@ -30,7 +30,8 @@ def review_progress(workspace: Workspace, settings: Review) -> dict[str, Any] | 
     names = sorted({row["annotator"] for row in status["annotators"]})
     number = {name: f"annotator {position}" for position, name in enumerate(names, start=1)}
     with workspace.connect(tables=["splits"]) as connection:
-        connection.register("live", live_reviews(ReviewStore(workspace).read()))
+        store = ReviewStore(workspace)
+        connection.register("live", store.fitting(live_reviews(store.read())))
         counts = connection.execute(
             """
             SELECT split, count(*), count(*) FILTER (question_id IN (SELECT question_id FROM live))
@@ -62,7 +63,8 @@ def judge_against_people(workspace: Workspace, settings: Review) -> dict[str, An
     ``kappa``: Cohen's, None where it is not defined. ``kinds``: the same for blind pages and for the others, each a
     dict with ``blind``.
     """
-    live = live_reviews(ReviewStore(workspace).read())
+    store = ReviewStore(workspace)
+    live = store.fitting(live_reviews(store.read()))
     ids = live["question_id"].unique().to_pylist()
     columns = ("question_id", "answer_key", "correct", "basis")
     verdicts = workspace.read_questions("verdicts", ids, columns, runs=["judge"])

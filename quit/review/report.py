@@ -161,7 +161,8 @@ def review_status(workspace: Workspace, settings: Review) -> dict[str, Any]:
     """Return the state of a workspace's review as JSON-like values; nothing is asked of a server."""
     store = ReviewStore(workspace)
     reviews = store.read()
-    live = live_reviews(reviews)
+    every = live_reviews(reviews)
+    live = store.fitting(every)
     decisions = decide(live, settings)
     controls = controls_of(settings)
     headers = live.filter(pc.equal(live.column("kind"), "annotation")).to_pylist()
@@ -183,6 +184,7 @@ def review_status(workspace: Workspace, settings: Review) -> dict[str, Any]:
             "rows": len(reviews),
             "annotations": len(headers),
             "questions": len({row["question_id"] for row in headers}),
+            "set_aside": len(every["review_id"].unique()) - len(headers),
         },
         "annotators": sorted(people.values(), key=lambda row: row["annotator"]),
         "kinds": kinds(live, controls),
@@ -243,6 +245,11 @@ def described(status: dict[str, Any], most: int = 0) -> list[Table | str]:
         f"{counted(reviews['annotations'], 'annotation')} of {counted(reviews['questions'], 'question')} by "
         f"{counted(len(people), 'person', 'people')}; {status['decided']:,} verdicts settled, {status['open']:,} "
         "disagreements open.",
+        *(
+            [f"Set aside: {counted(reviews['set_aside'], 'annotation')} of questions that had another text or other "
+             "gold answers. They count again when these come back."]
+            if reviews["set_aside"] else []
+        ),
         f"Krippendorff's alpha {number(agreement['alpha'])} over the {agreement['items']:,} answers that two or more "
         "people judged."
         if agreement["items"]

@@ -22,6 +22,7 @@ from quit.common.shapes import read_json
 from quit.engine.logs import Log, applied_reviews
 from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
+from quit.stages.labelling.verdicts import fitting
 from quit.store.parts import log_number
 
 
@@ -43,6 +44,14 @@ class ReviewStore:
     def read(self, parts: Sequence[str] | None = None) -> pa.Table:
         """Return the rows of all parts, or of those named. Raises :class:`WorkspaceError` for a bad part."""
         return self._log.read(None if parts is None else [self.folder / name for name in parts])
+
+    def fitting(self, rows: pa.Table) -> pa.Table:
+        """Return the rows, of decisions or of reviews, whose question still shows what annotators saw; the others are
+        set aside."""
+        ids = rows["question_id"].unique().to_pylist()
+        questions = self.workspace.read_questions("questions", ids, ("question_id", "question", "answers"))
+        hints = self.workspace.read_questions("ranked_hints", ids, ("question_id", "hint", "selected"))
+        return fitting(rows, questions, hints)
 
     def next_sync(self) -> int:
         """Return the number of the next pull that brings something, from 1."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 from quit.models.protocols import NO_ANSWER, Judge, Prompt, Reader, Reply
 from quit.stages.judge import judge_answers
 from quit.stages.labelling.answers import Answers, accepted_answers, answers_of, number_answers
+from quit.stages.labelling.verdicts import contents
 from quit.stages.selection.strategy import labelling_strategy
 from quit.stages.stage import COLLECTION, Context, RowsOf, Tables, stage
 
@@ -43,7 +44,9 @@ def read_stage(
     if answers is not None and distinct_answers is not None:
         names = labelling_strategy(context.settings).earlier_labelers(context.reader)
         earlier = [answers_of(name, answers, distinct_answers) for name in names]
-        to_ask &= still_open(questions, earlier, context.models.judge, context.rejected)
+        current = contents(questions, ranked_hints, [question_id for question_id, _, _ in context.rejected])
+        rejected = {(name, key) for name, content, key in context.rejected if content in current.get(name, ())}
+        to_ask &= still_open(questions, earlier, context.models.judge, rejected)
     reader = context.models.reader(context.reader, context.whole)
     replies = np.full(len(passages), NOT_ASKED, dtype=object)
     replies[to_ask] = reader.answer(

@@ -39,8 +39,8 @@ class Context:
     """Everything a stage gets in addition to its inputs.
 
     ``whole``: the tables it declared as whole; ``overrides``: the overrides in force of the kind it declared;
-    ``reader``: the name of its reader, where it runs once per reader; ``rejected``: (question id, normalised answer) of
-    the answers that applied reviews reject.
+    ``reader``: the name of its reader, where it runs once per reader; ``rejected``: (question id, content, normalised
+    answer) of the answers that applied reviews reject of questions with that content.
     """
 
     whole: Tables
@@ -48,7 +48,7 @@ class Context:
     models: Models
     reader: str | None = None
     overrides: pa.Table | None = None
-    rejected: Set[tuple[str, str]] = frozenset()
+    rejected: Set[tuple[str, str, str]] = frozenset()
 
 
 @dataclass(eq=False)

@@ -20,13 +20,16 @@ import pyarrow.compute as pc
 from quit import contracts
 from quit.common.cache import leak_store
 from quit.common.columns import is_in, plain, same
+from quit.common.progress import note
 from quit.settings import Review
 from quit.stages.label import is_predicted, labels_of, valid_answers_of, with_predicted
 from quit.stages.labelling.answers import Answers, accepted_answers, answers_of
+from quit.stages.labelling.verdicts import fitting
 from quit.stages.leaks.find import Finding, LeakItem, overrides_by_hint
 from quit.stages.leaks.kept import kept_leaks_of
 from quit.stages.stage import Context, RowsOf, Tables, stage
 from quit.text.normalize import normalize_answer
+from quit.text.words import counted
 
 JUDGE = "review"
 """Name under which people's verdicts are listed in ``verdicts``."""
@@ -122,7 +125,14 @@ def update_stage(
     settings, models = context.settings, context.models
     columns = contracts.table("labels").schema.names
     before = LabelTables(questions, ranked_hints, splits, verdicts, labels(columns), valid_answers)
-    settled = decided(decisions, before, settings.review)
+    current = fitting(decisions, questions, ranked_hints)
+    if others := len(decisions) - len(current):
+        note(
+            f"{counted(others, 'decision of people is', 'decisions of people are')} set aside: what they saw of the "
+            "question (text, gold answers, for some flags hints) has changed. See: quit review status",
+            loud=True,
+        )
+    settled = decided(current, before, settings.review)
     overrides = overrides_by_hint(context.overrides)
     by_labeler = {
         labeler.name: answers_of(labeler.name, answers, distinct_answers, settled.touched)

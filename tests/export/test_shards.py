@@ -8,6 +8,7 @@ from quit.export import export
 from quit.export.files import FORMATS
 from quit.export.training import FineTuning
 from quit.release.create import create
+from quit.stages.labelling.verdicts import DECISIONS
 from tests.comparing import files_of
 from tests.report import tiny
 from tests.rows import table_of
@@ -18,6 +19,7 @@ FEW_QUESTIONS = {"human-coverage": "a test"}
 def test_releases_and_exports_have_the_same_bytes_whatever_the_number_of_shards(tmp_path: Path, monkeypatch) -> None:
     # Nothing was run: the tables are made by hand.
     pipeline = SimpleNamespace(runs=[], settings=tiny.settings(), live_reviews=table_of("reviews", []))
+    pipeline.workspace, pipeline.decisions = tiny.workspace(tmp_path / "T"), DECISIONS.empty_table()
     settings = tiny.settings().model_dump(mode="json")
     provenance = {"settings": settings, "fingerprints": {}, "sources": [], "program_version": "1"}
     for module in ("quit.release.create", "quit.dataset.workspace"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -9,10 +11,12 @@ import pyarrow.compute as pc
 from quit import contracts
 from quit.common.ids import content_hash
 from quit.settings import Review
+from quit.text.normalize import normalize_answer
 
 DECISIONS = pa.schema(
     [
         pa.field("question_id", pa.string(), nullable=False),
+        pa.field("content", pa.string(), nullable=False),
         pa.field("kind", pa.string(), nullable=False),
         pa.field("key", pa.string(), nullable=False),
         pa.field("answer", pa.string()),
@@ -23,26 +27,64 @@ DECISIONS = pa.schema(
         pa.field("reviews", contracts.tables.TEXTS, nullable=False),
     ]
 )
-"""``kind``: ``answer`` (key: the normalised answer) or ``flag`` (key: its name). ``decision``: null while it is open.
-``basis``: ``unanimous``, ``majority``, ``adjudicator``, ``tie``, ``waiting`` (for the adjudicator) or ``too_few``.
+"""``content``: what its voters saw (:func:`content_of`). ``kind``: ``answer`` (key: the normalised answer) or ``flag``
+(key: its name). ``decision``: null while it is open. ``basis``: ``unanimous``, ``majority``, ``adjudicator``, ``tie``,
+``waiting`` (for the adjudicator) or ``too_few``.
 ``reviews``: those who voted for the decision (all voters while it is open)."""
 
 _LATEST = """
     WITH versions AS (
-        SELECT project, annotation, version, state, annotator, question_id, updated, review_id, task, text
+        SELECT project, annotation, version, state, annotator, question_id, content, updated, review_id, task, text
         FROM reviews WHERE kind = 'annotation' AND state <> 'overwritten'
     ), latest AS (
         SELECT * FROM versions QUALIFY row_number() OVER (PARTITION BY project, annotation ORDER BY version DESC) = 1
     )
     SELECT * FROM latest WHERE list_contains($states, state)
-    QUALIFY row_number() OVER (PARTITION BY annotator, question_id ORDER BY updated DESC, annotation DESC) = 1
+    QUALIFY row_number() OVER (PARTITION BY annotator, question_id, content ORDER BY updated DESC, annotation DESC) = 1
 """
+
+HINT_FLAGS = ("leak", "offensive")
+"""Flags that concern a question's hints too."""
+
+
+def content_of(question: str, gold_answers: Sequence[str], hints: Sequence[str] | None = None) -> str:
+    """Return a hash of what an annotator saw: the question and its normalised gold answers, and the ``hints`` in any
+    order where what was said concerns them too."""
+    golds = sorted({normalize_answer(answer) for answer in gold_answers})
+    return content_hash("seen", question, golds, [] if hints is None else ["hints", *sorted(hints)], size=8)
+
+
+def contents(questions: pa.Table, ranked_hints: pa.Table, question_ids: Iterable[str]) -> dict[str, set[str]]:
+    """Return question id -> the contents that annotators see of it now, without and with hints, of some questions.
+
+    An empty content, of rows that say none, fits as well. A question that is not in ``questions`` has none.
+    """
+    ids = pa.array(sorted({*question_ids}), pa.string())
+    some = questions.filter(pc.is_in(questions["question_id"], ids))
+    hints = ranked_hints.filter(pc.and_(pc.is_in(ranked_hints["question_id"], ids), ranked_hints["selected"]))
+    hints_of: dict[str, list[str]] = {}
+    for question_id, hint in zip(hints["question_id"].to_pylist(), hints["hint"].to_pylist(), strict=True):
+        hints_of.setdefault(question_id, []).append(hint)
+    columns = (some[name].to_pylist() for name in ("question_id", "question", "answers"))
+    return {
+        question_id: {"", content_of(text, golds), content_of(text, golds, hints_of.get(question_id, []))}
+        for question_id, text, golds in zip(*columns, strict=True)
+    }
+
+
+def fitting(rows: pa.Table, questions: pa.Table, ranked_hints: pa.Table) -> pa.Table:
+    """Return the rows, of decisions or of reviews, whose question still shows what its annotators saw."""
+    now = contents(questions, ranked_hints, rows["question_id"].unique().to_pylist())
+    pairs = zip(rows["question_id"].to_pylist(), rows["content"].to_pylist(), strict=True)
+    return rows.filter(
+        pa.array([(content or "") in now.get(question_id, ()) for question_id, content in pairs], pa.bool_())
+    )
 
 
 def live_reviews(reviews: pa.Table) -> pa.Table:
     """Return the rows of ``reviews`` that count: the latest version of each annotation, unless withdrawn or skipped;
-    one annotation per person and question (the newest). A version that someone else wrote over an annotator's work does
-    not count."""
+    one annotation per person, question and content (the newest). A version that someone else wrote over an annotator's
+    work does not count."""
     with duckdb.cursor() as connection:  # of the process's own database in memory: a new one takes 15 ms
         connection.register("reviews", reviews)
         return connection.sql(
@@ -82,7 +124,8 @@ def ask_back(reviews: pa.Table) -> list[dict]:
 
 
 def votes(live: pa.Table) -> pa.Table:
-    """Return ``question_id, kind, key, answer, annotator, yes, review_id``: one row per person and answer or flag.
+    """Return ``question_id, content, kind, key, answer, annotator, yes, review_id``: one row per person, content and
+    answer or flag.
 
     An answer is voted on by those who saw it, and by those who typed it (accepting), except by people whose
     annotation is unclear (see :func:`ask_back`). A flag is voted on by everyone who submitted.
@@ -91,23 +134,29 @@ def votes(live: pa.Table) -> pa.Table:
         connection.register("live", live)
         return connection.sql(
             """
-            SELECT question_id, 'answer' AS kind, answer_key AS key, min(answer) AS answer, annotator,
-                   bool_or(correct) AS yes, min(review_id) AS review_id
+            SELECT question_id, coalesce(content, '') AS content, 'answer' AS kind, answer_key AS key,
+                   min(answer) AS answer, annotator, bool_or(correct) AS yes, min(review_id) AS review_id
             FROM live WHERE kind IN ('answer', 'missing') AND answer_key IS NOT NULL AND correct IS NOT NULL
-            GROUP BY question_id, answer_key, annotator
+            GROUP BY ALL
             UNION ALL
-            SELECT a.question_id, 'flag', f.text, NULL, a.annotator,
+            SELECT a.question_id, f.content, 'flag', f.text, NULL, a.annotator,
                    exists(SELECT 1 FROM live m WHERE m.kind = 'flag' AND m.review_id = a.review_id AND m.text = f.text),
                    a.review_id
-            FROM live a JOIN (SELECT DISTINCT question_id, text FROM live WHERE kind = 'flag') f USING (question_id)
+            FROM live a JOIN (
+                SELECT DISTINCT question_id, text, list_contains($hint_flags, text) AS of_hints,
+                       coalesce(if(of_hints, content_with_hints, content), '') AS content
+                FROM live WHERE kind = 'flag'
+            ) f ON a.question_id = f.question_id
+                AND coalesce(if(f.of_hints, a.content_with_hints, a.content), '') = f.content
             WHERE a.kind = 'annotation'
-            ORDER BY 1, 2, 3, 5
-            """
+            ORDER BY 1, 2, 3, 4, 6
+            """,
+            params={"hint_flags": list(HINT_FLAGS)},
         ).to_arrow_table()
 
 
 def decide(live: pa.Table, settings: Review) -> pa.Table:
-    """Return the decisions (schema ``DECISIONS``) under the owner's rule, sorted by question, kind, key.
+    """Return the decisions (schema ``DECISIONS``) under the owner's rule, sorted by question, content, kind, key.
 
     ``live``: the reviews that count (:func:`live_reviews`).
 
@@ -119,10 +168,10 @@ def decide(live: pa.Table, settings: Review) -> pa.Table:
         decisions = connection.sql(
             """
             WITH tally AS (
-                SELECT question_id, kind, key, min(answer) AS answer,
+                SELECT question_id, content, kind, key, min(answer) AS answer,
                        count(*) FILTER (yes) AS yes, count(*) FILTER (NOT yes) AS no,
                        bool_or(yes) FILTER ($rule = 'adjudicator' AND annotator = $adjudicator) AS ruled
-                FROM votes GROUP BY question_id, kind, key
+                FROM votes GROUP BY question_id, content, kind, key
             ), settled AS (
                 SELECT *, CASE
                     WHEN ruled IS NOT NULL THEN 'adjudicator'
@@ -139,11 +188,12 @@ def decide(live: pa.Table, settings: Review) -> pa.Table:
                     WHEN 'majority' THEN yes > no END AS decision
                 FROM settled
             )
-            SELECT d.question_id, d.kind, d.key, any_value(d.answer) AS answer, any_value(d.decision) AS decision,
-                   any_value(d.yes) AS yes, any_value(d.no) AS no, any_value(d.basis) AS basis,
+            SELECT d.question_id, d.content, d.kind, d.key, any_value(d.answer) AS answer,
+                   any_value(d.decision) AS decision, any_value(d.yes) AS yes, any_value(d.no) AS no,
+                   any_value(d.basis) AS basis,
                    list(v.review_id ORDER BY v.review_id) FILTER (d.decision IS NULL OR v.yes = d.decision) AS reviews
-            FROM decided d JOIN votes v USING (question_id, kind, key)
-            GROUP BY d.question_id, d.kind, d.key ORDER BY 1, 2, 3
+            FROM decided d JOIN votes v USING (question_id, content, kind, key)
+            GROUP BY d.question_id, d.content, d.kind, d.key ORDER BY 1, 2, 3, 4
             """,
             params={
                 "rule": settings.adjudication,

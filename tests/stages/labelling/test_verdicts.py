@@ -1,11 +1,21 @@
 """From reviews to decisions: what counts, how it is counted, what stays open."""
 
+import pyarrow as pa
 import pytest
 
 from quit import contracts
 from quit.common.ids import content_hash
 from quit.settings import Review
-from quit.stages.labelling.verdicts import ask_back, decide, decisions_hash, disagreements, live_reviews, of_kind
+from quit.stages.labelling.verdicts import (
+    ask_back,
+    content_of,
+    decide,
+    decisions_hash,
+    disagreements,
+    fitting,
+    live_reviews,
+    of_kind,
+)
 
 
 def said(
@@ -104,6 +114,7 @@ def test_an_adjudicator_settles_what_others_disagree_on() -> None:
 def test_the_hash_follows_settled_decisions_alone() -> None:
     base = decisions_hash(_decisions(said("a", 1, x=True)))
     settled = {"question_id": "q", "kind": "answer", "key": "x", "answer": "x", "decision": True, "yes": 1, "no": 0}
+    settled = {"question_id": "q", "content": "", **settled}
     settled |= {"basis": "unanimous", "reviews": ["a1v1"]}
     assert base == content_hash("reviews", {name: [value] for name, value in settled.items()}, size=8)
     gone = [said("b", 2, x=False, question="z"), said("b", 2, 2, "withdrawn", question="z")]
@@ -112,6 +123,41 @@ def test_the_hash_follows_settled_decisions_alone() -> None:
     tie = said("a", 1, x=True, question="k"), said("b", 2, x=False, question="k")
     opened = _decisions(*tie, said("a", 3, x=True))
     assert decisions_hash(opened) == decisions_hash(_decisions(said("a", 3, x=True)))
+
+
+LAKE = {"question_id": "q", "question": "Which lake?", "answers": ["Lake Baikal"]}
+HINTS = [
+    {"question_id": "q", "hint": hint, "selected": selected} for hint, selected in (("Deep.", True), ("No.", False))
+]
+
+
+def _seen(rows: list[dict], *golds: str, hints: tuple[str, ...] = ("Deep.",)) -> list[dict]:
+    """The rows of an annotation of a page with that gold answer and these hints."""
+    seen = [content_of("Which lake?", golds, some) for some in (None, hints)]
+    return [{**row, "content": seen[0], "content_with_hints": seen[1]} for row in rows]
+
+
+def _counting(*groups: list[dict], **question: list[str]) -> list[tuple[str, bool]]:
+    tables = pa.Table.from_pylist([LAKE | question]), pa.Table.from_pylist(HINTS)
+    return [(row["key"], row["decision"]) for row in fitting(_decisions(*groups), *tables).to_pylist()]
+
+
+def test_a_review_counts_only_for_the_question_and_gold_answers_that_its_annotator_saw() -> None:
+    lake = _seen(said("a", 1, x=True, flag_ambiguous=True), "Lake Baikal")
+    assert _counting(lake) == [("x", True), ("ambiguous", True)]
+    assert _counting(lake, answers=["lake baikal!"]) == [("x", True), ("ambiguous", True)]
+    assert _counting(lake, answers=["Mars"]) == []
+    mars = _seen(said("a", 2, x=False, when=9), "Mars")
+    assert _counting(lake, mars, answers=["Mars"]) == [("x", False)]
+    assert _counting(lake, mars) == [("x", True), ("ambiguous", True)]  # the old content is back
+
+
+def test_a_flag_that_concerns_hints_counts_only_for_these_hints_in_any_order() -> None:
+    same = _seen(said("a", 1, x=True, flag_leak=True), "Lake Baikal")
+    other = _seen(said("b", 2, x=True, flag_leak=True), "Lake Baikal", hints=("Deep.", "Cold."))
+    assert _counting(same) == [("x", True), ("leak", True)]
+    assert _counting(other) == [("x", True)]
+    assert content_of("Q", ["a"], ["x", "y"]) == content_of("Q", ["A"], ["y", "x"]) != content_of("Q", ["a"])
 
 
 def test_the_queue_of_disagreements_begins_with_most_voters() -> None:
