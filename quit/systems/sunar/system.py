@@ -53,12 +53,16 @@ class SunarSystem:
             answer = self.reader.answer(query.text, self.planner.collected(path))
             stop = stop if answer == NO_ANSWER else replace(stop, answer=answer)
         pool = list(dict.fromkeys(row for each in evidences for row in each.rows))
-        merged = self._merged(query, evidences) if len(evidences) > 1 else pool
+        # The first document of each sub-question, then the second, and so on: one rule for all variants.
+        turns = zip_longest(*(each.rows[: self.settings.top] for each in evidences))
+        merged = list(dict.fromkeys(row for turn in turns for row in turn if row is not None))
+        merged = merged if len(evidences) > 1 else pool
         prediction, source = self._conclusion(path, steps, stop)
         reasoned: dict[str, Any] | None = None
         if self.reasoner is not None:
-            meta = self.reasoner.reason(query.text, path, self._texts(merged[: self.settings.top]))
-            reasoned = {"answer": meta.answer, "raw": meta.raw}
+            shown = (self._by_score(query, merged) if len(evidences) > 1 else pool)[: self.settings.top]
+            meta = self.reasoner.reason(query.text, path, self._texts(shown))
+            reasoned = {"answer": meta.answer, "raw": meta.raw, "evidence": self.library.documents.ids(shown)}
             if meta.answer is not None:
                 prediction, source = meta.answer, "mer"
         return {
@@ -111,11 +115,9 @@ class SunarSystem:
         names = self.library.documents.ids(read)
         return evidence, {"sub_question": sub_question, "answer": answer, "read": names, **evidence.trace}
 
-    def _merged(self, query: Query, evidences: Sequence[Evidence]) -> list[int]:
-        """Return the documents read for all sub-questions by their score for the original question, ties by document
-        id; where nothing is scored, the first of every sub-question, then the second, and so on."""
-        turns = zip_longest(*(each.rows[: self.settings.top] for each in evidences))
-        rows = list(dict.fromkeys(row for turn in turns for row in turn if row is not None))
+    def _by_score(self, query: Query, rows: list[int]) -> list[int]:
+        """Return documents by their score for the original question, ties by document id; where nothing is scored, as
+        they are."""
         if self.settings.retrieval in ("first", "gold"):
             return rows
         scores = self.library.scorer.score(query.text, self._texts(rows)).tolist()

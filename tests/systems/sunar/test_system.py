@@ -84,9 +84,16 @@ def test_the_first_stage_alone_scores_nothing_and_takes_turns() -> None:
     # By shared words: d0 (4), d3 (3), d1 (1); then d1 (4), d0 (3), d3 (1).
     assert [step["read"] for step in trace["steps"]] == [["d0", "d3", "d1"], ["d1", "d0", "d3"]]
     assert trace["evidence"] == ["d0", "d1", "d3"]
-    # Where documents were scored, the evidence of both is put in order by the scorer for the original question.
-    _system(library, kind="rerank").answer(QUERY)
-    assert QUERY.text in library.scorer.scored
+
+
+def test_evidence_takes_turns_in_every_variant_and_the_reasoner_reads_it_by_score() -> None:
+    library = _library()
+    trace = _system(library, kind="rerank", reasoner=LastAnswer(FINDS)).answer(QUERY)
+    first, second = (step["read"] for step in trace["steps"])
+    turns = [document for pair in zip(first, second, strict=True) for document in pair]
+    assert trace["evidence"] == list(dict.fromkeys(turns))
+    # For the original question, document 1 shares "was" and "born", 0 "was" and "Ivanhoe"; ids break the tie.
+    assert QUERY.text in library.scorer.scored and trace["mer"]["evidence"][:2] == ["d0", "d1"]
 
 
 def test_feedback_expands_the_query_that_documents_are_scored_for() -> None:
@@ -152,7 +159,7 @@ def test_a_model_that_rambles_degrades_to_retrieve_and_read() -> None:
 def test_without_a_word_of_the_reasoner_the_planner_has_the_last(meta: str | None) -> None:
     trace, _ = _asked(lambda hops: "[Final Answer]: Leith" if hops else "Follow up: Who?", meta)
     assert (trace["prediction"], trace["prediction_from"]) == ("Leith", "planner")
-    assert trace["mer"] == ({"answer": None, "raw": meta} if meta else None)
+    assert trace["mer"] == ({"answer": None, "raw": meta, "evidence": []} if meta else None)
 
 
 def test_the_reasoner_sees_the_path_and_evidence_of_all_hops() -> None:
@@ -163,7 +170,7 @@ def test_the_reasoner_sees_the_path_and_evidence_of_all_hops() -> None:
     assert TEXTS[0] in shown and TEXTS[1] in shown
     assert trace["prediction"] == "Leith"
     # Re-scored for the original question: document 1 shares "was", "born", 0 "was", "Ivanhoe"; ids break the tie.
-    assert trace["evidence"][:2] == ["d0", "d1"]
+    assert trace["mer"]["evidence"][:2] == ["d0", "d1"]
 
 
 def test_react_looks_up_without_retrieving() -> None:
