@@ -46,7 +46,7 @@ def examine(refs: Any, settings: Any, models: Any = None) -> dict[str, Any]:
         "answers": pool_size(chain(*tables["questions"]["answers"].to_pylist(), candidates)),
         "skipped": "" if models else "leaks that only the models find (--no-models); a build may leave out more",
         "faults": _faults(tables, filtered["rejects"], units),
-        "notes": read.notes + _notes_on_files(refs, read.without_candidates),
+        "notes": read.notes + _notes_on_files(refs, read),
     }
 
 
@@ -57,11 +57,12 @@ class _Read:
         self._refs, self._units = refs, units
         self.records = 0
         self.notes: list[dict[str, str]] = []
-        self.without_candidates = Counter[str]()
+        self.without_candidates, self.with_gold = Counter[str](), Counter[str]()
 
     def __iter__(self) -> Iterator[Any]:
         from quit.sources import read_sources
         from quit.sources.notes import notes
+        from quit.text.normalize import normalize_answer
 
         for record in read_sources(self._refs):
             self.records += 1
@@ -70,6 +71,8 @@ class _Read:
                 where = _where(self._units, question.file, question.position, question.record_id)
                 self.notes += [{"file": question.file, "detail": f"{where}: {note}"} for note in notes(question)]
                 self.without_candidates[question.file] += not question.candidates
+                golds = {normalize_answer(answer) for answer in question.answers}
+                self.with_gold[question.file] += any(normalize_answer(text) in golds for text in question.candidates)
             yield record
 
 
@@ -89,7 +92,7 @@ def _faults(tables: dict[str, Any], leaks: Any, units: dict[str, str]) -> list[d
     return faults
 
 
-def _notes_on_files(refs: Any, without_candidates: Counter[str]) -> list[dict[str, str]]:
+def _notes_on_files(refs: Any, read: _Read) -> list[dict[str, str]]:
     from quit.sources.csv import column_notes
     from quit.sources.notes import key_notes
 
@@ -98,7 +101,10 @@ def _notes_on_files(refs: Any, without_candidates: Counter[str]) -> list[dict[st
         if ref.kind == "csv" or (ref.kind == "jsonl" and ref.path.suffix.lower() != ".parquet"):
             remarks = (column_notes if ref.kind == "csv" else key_notes)(ref.path)
             notes += [{"file": ref.path.name, "detail": remark} for remark in remarks]
-    for file, count in (+without_candidates).items():
+    for file, count in (+read.with_gold).items():
+        harmless = "with the gold answer among the candidates: it is not taken for a wrong answer."
+        notes.append({"file": file, "detail": f"{count:,} {harmless}"})
+    for file, count in (+read.without_candidates).items():
         pool = "without candidates (plausible wrong answers): the pool of all answers replaces them."
         notes.append({"file": file, "detail": f"{count:,} {pool}"})
     return notes

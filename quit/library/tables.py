@@ -105,8 +105,10 @@ class Tables:
 
     def polars(self, name: str) -> pl.DataFrame:
         """Return a table as a polars data frame. Raises as :meth:`arrow`; needs the package polars."""
-        import polars
-
+        try:
+            import polars
+        except ImportError:
+            raise MissingDependency("Data frames of polars need the package polars: pip install polars") from None
         return polars.from_arrow(self.arrow(name))
 
     def dataset(self, name: str) -> datasets.Dataset:

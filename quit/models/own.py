@@ -178,7 +178,7 @@ class OwnGenerator:
             fault = ServerError if isinstance(error, OSError) else InputError
             raise fault(
                 f"{self.name}: {method.__qualname__} raised {type(error).__name__}: {error}. What it answered before "
-                "is kept; --debug shows where."
+                "is kept; --debug, or the error's cause in Python, shows where."
             ) from error
         if len(replies) != len(items):
             raise InputError(

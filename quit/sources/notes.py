@@ -14,7 +14,7 @@ from quit.sources.fields import quote
 from quit.sources.files import line_items
 from quit.sources.records import RawQuestion
 from quit.text.english import not_english
-from quit.text.normalize import STOP_WORDS, normalize_answer, words
+from quit.text.normalize import STOP_WORDS, words
 
 READ = ("id", "question", "answers", "hints", "candidates", "question_type", "difficulty")
 READ_OF_HINT = ("hint", "text", "rank", "convergence", "url", "scores")
@@ -37,11 +37,6 @@ def notes(question: RawQuestion) -> Iterator[str]:
         yield f"The question holds markup, {quote(markup.group())}: readers will see it as text. Take it out."
     if not_english(" ".join([question.question, *(hint.text for hint in question.hints)])):
         yield "The question and its hints are not English: the embedded models read no other language."
-    golds = {normalize_answer(answer) for answer in question.answers}
-    if not any(hint.scores for hint in question.hints):  # who scores hints scores them against the gold answer too
-        for candidate in question.candidates:
-            if normalize_answer(candidate) in golds:
-                yield f"The candidate {quote(candidate)} is the answer: candidates are wrong answers. Take it out."
     if len(question.candidates) == 1 and _LIST.search(question.candidates[0]):
         yield f"The only candidate is {quote(question.candidates[0])}: are these several? Write a list, one text each."
     for answer in question.answers:

@@ -15,7 +15,7 @@ from quit import contracts
 from quit.common.files import file_checksum, file_mark, is_settled, known_checksum
 from quit.common.ids import content_hash
 from quit.common.ranges import Range
-from quit.errors import WorkspaceError
+from quit.errors import WorkspaceError, fault_of_the_machine
 
 UNREADABLE = (OSError, pa.ArrowException, ValueError)
 """Errors of reading a damaged Parquet file; the last one for names and texts that are not UTF-8."""
@@ -91,6 +91,8 @@ def read_part(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         with pq.ParquetFile(path, read_dictionary=[key for key in KEYS if key in columns]) as file:
             return file.read(columns)
     except UNREADABLE as error:
+        if fault := fault_of_the_machine(error):
+            raise fault from error
         raise WorkspaceError(f"{path} cannot be read: {error}. Build again to write it again.") from error
 
 

@@ -62,7 +62,6 @@ FAULTS = {
 NOTES = {
     "an unknown key": (changed(candidates=..., canditates=["squid"]), ["'canditates'", "did you mean 'candidates'?"]),
     "a key twice": (changed()[:-1] + ', "answers": ["octopus"]}', ["'answers' is in an object twice", "only the last"]),
-    "the answer among the candidates": (changed(candidates=["squid", "Octopus"]), ["'Octopus'", "Take it out"]),
     "a list in one text": (changed(candidates="Monet, Cezanne"), ["'Monet, Cezanne'", "Write a list"]),
     "a stop word as answer": (changed(answers=["yours"]), ["'yours' is a common word", "full name"]),
     "punctuation as answer": (changed(answers=["!!!"]), ["'!!!'", "no letter or digit"]),
@@ -86,6 +85,13 @@ def test_a_mistake_is_left_out_with_file_line_field_and_remedy(tmp_path, name):
     assert all(any(word in row["detail"] for row in faults) for word in words), faults
     # One bad line costs nobody else anything.
     assert outcome["questions"] >= len(LINES) - 1
+
+
+def test_answers_among_the_candidates_do_no_harm_and_are_one_note(tmp_path):
+    code, outcome = checked(written(tmp_path, changed(candidates=["squid", "Octopus"])))
+    assert code == 0 and outcome["questions"] == len(LINES)
+    [note] = [row["detail"] for row in outcome["notes"] if "gold answer" in row["detail"]]
+    assert note == "1 with the gold answer among the candidates: it is not taken for a wrong answer."
 
 
 @pytest.mark.parametrize("name", NOTES)

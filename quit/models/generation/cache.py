@@ -1,4 +1,4 @@
-"""The generation cache: each reply is on disk before it is used, and no reply is paid for twice.
+"""The generation cache: each reply is on disk before it is used, and a kept reply is never asked for again.
 
 One SQLite file for all workspaces of a machine, in WAL mode, so that several processes can read and write at once.
 A writer thread commits all replies since its last commit in one transaction. A reply counts as finished after its
