@@ -33,7 +33,7 @@ _HIDDEN = (
     *("inner_id", "total_predictions", "annotations_results", "annotations_ids", "predictions_score"),
     *("predictions_model_versions", "predictions_results", "file_upload", "storage_filename", "created_at"),
     *("updated_at", "updated_by", "avg_lead_time", "draft_exists"),
-    *(f"data.{name}" for name in ("hints_html", "candidates", "key", "version", "answers", "ticked", "blind")),
+    *(f"data.{name}" for name in ("hints_html", "candidates", "key", "version", "answers", "ticked", "blind", "seen")),
 )
 """Columns that the list of tasks leaves out: it shows the question, its gold answers, and who did it and when."""
 _KEY = re.compile(r"\[quit-review ([0-9a-f]{12})\]")
