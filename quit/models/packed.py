@@ -33,7 +33,7 @@ CHUNK = 128
 CHUNK_GPU = 8192
 """The same on a GPU."""
 BLOCK = 192
-"""Tokens of an attention product on a CPU, except that a longer text has one of its own."""
+"""Tokens of an attention product on a CPU; a longer text is a product alone."""
 BLOCK_GPU = 1024
 """The same on a GPU."""
 _SCALE = math.log2(math.e) / math.sqrt(WIDTH // HEADS)
@@ -186,8 +186,9 @@ def _blocks(lengths: Sequence[int], most: int, x: torch.Tensor) -> Iterator[_Blo
         real = at < np.array(lengths[first:stop])[:, None]
         rows = np.where(real, starts[first:stop, None] + at, len(x) - 1).ravel()
         ended = None if real.all() else x.new_tensor(np.where(real, 0.0, -np.inf)[:, None])
-        weights = zeros.setdefault((slots, length), x.new_zeros(HEADS, len(rows), len(rows)))
-        yield _Block(torch.from_numpy(rows).to(x.device), ended, weights, slots)
+        if (slots, length) not in zeros:  # each block writes over the diagonal of the one before
+            zeros[slots, length] = x.new_zeros(HEADS, len(rows), len(rows))
+        yield _Block(torch.from_numpy(rows).to(x.device), ended, zeros[slots, length], slots)
         first = stop
 
 
