@@ -1,4 +1,4 @@
-"""The build flow: from sources to labels, one line per stage (paper, figure 2)."""
+"""The build flow: from sources to labels, one task per stage (paper, figure 2)."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from prefect.artifacts import create_markdown_artifact
 
 from flows.notices import HOOKS
 from flows.parameters import NO_LIMITS, Source
-from flows.scheduling import FlowResult, run_held, run_with_limits
-from flows.shards import StageExecutor
-from quit import stages
+from flows.scheduling import run_with_limits
+from flows.tasks import ProgressArtifact, as_task
+from quit.common.progress import listening
+from quit.engine.execution import Execution
 from quit.engine.pipeline import Pipeline
-from quit.engine.planning import held_build
-from quit.operations.replies import look_ahead
+from quit.library import jobs
+from quit.library.jobs import JobResult
 from quit.settings import Limits
+from quit.stages import STAGES
 from quit.status.summary import markdown_links, markdown_summary
 
 
-@flow(name="build", **HOOKS)  # its shards go to the runner that `run.runner` names
+@flow(name="build", **HOOKS)  # its shards go to the place that `run.runner` names
 def build(
     workspace: str,
     sources: list[Source] = [],  # noqa: B006 (Prefect's form shows it)
@@ -25,6 +27,7 @@ def build(
     overrides: list[str] | None = None,
     add: bool = False,
     replace: bool = False,
+    fresh_replies: bool = False,
     limits: Limits = NO_LIMITS,
 ) -> str:
     """Build a workspace: run every stage that is not up to date; returns the run's summary (Markdown).
@@ -38,44 +41,24 @@ def build(
         overrides: key=value over the profile, such as labels.max_new_tokens=16.
         add: Whether the sources of the last build are kept before these.
         replace: Whether questions that people reviewed may leave; else such a run fails and changes nothing.
+        fresh_replies: Whether the kept replies of this build's language models are deleted and asked again.
         limits: Timeout, retries, and who is notified of a failure.
     """
 
-    def work() -> FlowResult:
-        with held_build(workspace, sources, profile, overrides or [], add=add, replace=replace) as pipeline:
-            return _build(pipeline)
+    def work() -> JobResult:
+        options = {"add": add, "replace": replace, "fresh_replies": fresh_replies}
+        outcome = jobs.build(workspace, sources, profile, overrides, **options, carry_out=_run_stages)
+        nothing = outcome.nothing_new
+        heading = f"**{nothing}** No stage ran.\n\n" if nothing else ""
+        summary = heading + markdown_links(outcome.result) + markdown_summary(outcome.result)
+        create_markdown_artifact(summary, key="quit-build-summary", description=nothing or "What was built")
+        return JobResult(summary, nothing)
 
     return run_with_limits(limits, work)
 
 
-def build_held(pipeline: Pipeline) -> str:
-    """Run the flow on a build that the caller has opened."""
-    return run_held("build", pipeline, lambda: _build(pipeline))
-
-
-def _build(pipeline: Pipeline) -> FlowResult:
-    """Run what is missing, one line per stage."""
-    workspace, nothing = pipeline.workspace, None
-    if pipeline.up_to_date:
-        nothing = f"Nothing new: sources, settings and models of {workspace} are those of its tables."
-    else:
-        look_ahead(pipeline)
-    pipeline.begin()  # the sources may lie elsewhere now
-    if nothing is None:
-        with StageExecutor(pipeline) as carry_out:
-            carry_out(stages.collect_stage)  # sources -> questions, hints, candidates (3.1.1)
-            carry_out(stages.filter_stage)  # hints that give the answer away are left out, with their questions (3.1.2)
-            carry_out(stages.rank_stage)  # five hints of highest convergence (3.1.2)
-            carry_out(stages.describe_stage)  # question type and difficulty (3.1.3)
-            carry_out(stages.probe_stage)  # who answers without hints? (3.1.4)
-            carry_out(stages.split_stage)  # train, dev, test (3.1.4)
-            carry_out(stages.enumerate_stage)  # 325 passages per question (3.2.1)
-            carry_out(stages.select_stage)  # which passages are asked, with labels.partial = "estimated"
-            carry_out(stages.read_stage)  # three labelers, three readers (3.2.2)
-            carry_out(stages.judge_stage)  # GPT-Eval: a verdict on each distinct answer (3.2.2)
-            carry_out(stages.label_stage)  # 2 fully, 1 partially relevant (3.2.2)
-            carry_out(stages.update_stage)  # people's verdicts over the judge's, and the filter again (3.2.4)
-    heading = f"**{nothing}** No stage ran.\n\n" if nothing else ""
-    summary = heading + markdown_links(workspace) + markdown_summary(workspace)
-    create_markdown_artifact(summary, key="quit-build-summary", description=nothing or "What was built")
-    return FlowResult(summary, nothing)
+def _run_stages(pipeline: Pipeline) -> None:
+    """Run what is missing, stage by stage."""
+    with Execution(pipeline) as run_stage, listening(ProgressArtifact(pipeline)):
+        for stage in STAGES:  # from collect to update: quit/stages/__init__.py has a line for each
+            as_task(stage.name, run_stage, stage)

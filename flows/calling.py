@@ -1,47 +1,55 @@
-"""Call a Prefect flow from the command line, without Prefect's log, with a server of this process if none is named."""
+"""Carry out a job of the command line: by its function, or as a run of the Prefect server that the user has named."""
 
 from __future__ import annotations
 
 import os
+import tomllib
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
-from flows.server import OwnServer
-from quit.errors import require
+from quit.common.endpoints import address
+from quit.errors import ServerError, require
+
+_FLOWS = {
+    "build": "build.build",
+    "review": "review.review",
+    "release": "release.release",
+    "benchmark": "benchmark.benchmark",
+}
 
 
-def call_flow(name: str, *arguments: Any, encodes: bool = False, **parameters: Any) -> Any:
-    """Call the flow ``name`` (``build.build_held``: module and function below ``flows``) and return its result.
+def run_job(job: str, **parameters: Any) -> Any:
+    """Carry out a job of :mod:`quit.library.jobs` and return its result, or that of its flow.
 
-    Where no Prefect server is named, one is started for this process. ``encodes``: whether the flow may encode texts;
-    torch is imported while that server starts. Raises ``MissingDependency`` without Prefect.
+    The flow takes the same parameters. Raises ``ServerError`` where the named server does not answer,
+    ``MissingDependency`` without Prefect.
     """
-    require("prefect")
-    # Prefect's log stays off the terminal, which shows progress by itself; its server still gets every line.
-    for variable in ("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "PREFECT_LOGGING_SERVER_LEVEL"):
-        os.environ.setdefault(variable, "CRITICAL")
-    # Started before Prefect is imported, so that both happen at once; stopped if Prefect's settings name a server.
-    own = None if os.environ.get("PREFECT_API_URL") else OwnServer()
-    from prefect.context import refresh_global_settings_context
-    from prefect.settings import (
-        PREFECT_API_URL,
-        PREFECT_FLOWS_HEARTBEAT_FREQUENCY,
-        PREFECT_SERVER_EPHEMERAL_ENABLED,
-        temporary_settings,
-    )
+    if not (url := server_url()):
+        return getattr(import_module("quit.library.jobs"), job)(**parameters).result
+    from quit.common.starting import healthy
 
-    if own is not None and (PREFECT_API_URL.value() or not PREFECT_SERVER_EPHEMERAL_ENABLED.value()):
-        own.stop()
-        own = None
-    place, _, function = name.rpartition(".")
-    flow = getattr(import_module(f"flows.{place}"), function)
-    if own is None:
-        return flow(*arguments, **parameters)
-    if encodes:
-        import_module("quit.models.minilm_layers")
-    own.wait()
-    os.environ["PREFECT_API_URL"] = own.url
-    refresh_global_settings_context()
-    # Nobody waits for heartbeats here, and to end them takes up to a second.
-    with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
-        return flow(*arguments, **parameters)
+    require("prefect")
+    if not healthy(url):
+        raise ServerError(
+            f"The Prefect server {address(url)} does not answer. Start it (prefect server start), or unset "
+            "PREFECT_API_URL to run without one."
+        )
+    # Prefect's log stays off the terminal, which shows progress by itself; its server still gets every line.
+    os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
+    place, _, flow = _FLOWS[job].partition(".")
+    return getattr(import_module(f"flows.{place}"), flow)(**parameters)
+
+
+def server_url() -> str | None:
+    """Return the API's address of the Prefect server that ``PREFECT_API_URL`` or Prefect's active profile names, or
+    None. Prefect itself is not imported."""
+    if (url := os.environ.get("PREFECT_API_URL")) is not None:
+        return url or None
+    home = Path(os.environ.get("PREFECT_HOME", "~/.prefect")).expanduser()
+    try:
+        profiles = tomllib.loads(Path(os.environ.get("PREFECT_PROFILES_PATH", home / "profiles.toml")).read_text())
+    except (OSError, ValueError):
+        return None
+    active = os.environ.get("PREFECT_PROFILE", profiles.get("active"))
+    return profiles.get("profiles", {}).get(active, {}).get("PREFECT_API_URL")

@@ -25,6 +25,6 @@ Format = Literal[
     "monot5",
     "hinteval",
 ]
-Step = Literal["push", "pull"]
+Step = Literal["push", "pull", "update"]
 Split = Literal["train", "dev", "test", "all"]
 NO_LIMITS = Limits()

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-from prefect import flow
+from prefect.exceptions import MissingContextError
 from prefect.logging import get_run_logger
 from prefect.states import Completed
 from prefect.utilities.timeout import timeout
 
-from flows.parameters import NO_LIMITS
 from quit.common.progress import Listener, listening
-from quit.common.stopping import heeding_sigterm_again
-from quit.engine.pipeline import Pipeline
 from quit.errors import QuitError, without_secrets_in_errors
+from quit.library.jobs import JobResult
 from quit.settings import Limits
+from quit.text.words import counted
 
 NOTHING_NEW = "Nothing new"
 
@@ -30,22 +28,23 @@ class RunTimeout(TimeoutError):
     """A run took longer than its ``timeout_seconds``. Prefect ends it as ``TimedOut``."""
 
 
-@dataclass(frozen=True)
-class FlowResult:
-    """``result``: what the flow returns; ``nothing_new``: why there was nothing to do, in one sentence."""
-
-    result: Any
-    nothing_new: str | None = None
-
-
 class _RunLog(Listener):
-    """What the job notes is in the run's log."""
+    """Notes and finished shards are lines of the log: of the task that works, or of the run."""
 
     def __init__(self, logger: Any) -> None:
-        self._log = logger.info
+        self._logger = logger
 
     def noted(self, text: str, loud: bool) -> None:
-        self._log("%s", text)
+        """Log a note."""
+        try:
+            logger = get_run_logger()
+        except MissingContextError:  # a thread that works on a shard
+            logger = self._logger
+        logger.info("%s", text)
+
+    def shards(self, number: int, run: str, done: int, count: int) -> None:
+        """Log how many shards of a stage run are done."""
+        self.noted(f"{run}: {done} of {counted(count, 'shard')} done", False)
 
 
 def helps_to_retry(error: BaseException) -> bool:
@@ -56,13 +55,11 @@ def helps_to_retry(error: BaseException) -> bool:
     return isinstance(error, OSError) and not isinstance(error, RunTimeout)
 
 
-def run_with_limits(limits: Limits, work: Callable[[], FlowResult]) -> Any:
+def run_with_limits(limits: Limits, work: Callable[[], JobResult]) -> Any:
     """Do a flow's work under its limits and return what the flow returns: the result, or a state ``Nothing new``."""
     logger = get_run_logger()
     started = time.time()
-    # Prefect's own handler of SIGTERM waits for the shards at work.
     with (
-        heeding_sigterm_again(),
         timeout(seconds=limits.timeout_seconds or None, timeout_exc_type=RunTimeout),
         listening(_RunLog(logger)),
     ):
@@ -76,30 +73,7 @@ def run_with_limits(limits: Limits, work: Callable[[], FlowResult]) -> Any:
     return Completed(name=NOTHING_NEW, message=message, data=outcome.result)
 
 
-@dataclass(frozen=True)
-class _Here:
-    """Work with what is open in this process. Prefect sends the flow along with a task: other processes get it
-    empty."""
-
-    work: Callable[[], FlowResult] | None = None
-
-    def __reduce__(self) -> tuple[type[_Here], tuple[()]]:
-        return _Here, ()
-
-
-def run_held(name: str, pipeline: Pipeline, work: Callable[[], FlowResult]) -> Any:
-    """Do a flow's work, without limits, for a caller that has opened the build and holds its workspace."""
-    here = _Here(work)
-
-    @flow(name=name)
-    def held(workspace: str) -> Any:
-        assert here.work is not None
-        return run_with_limits(NO_LIMITS, here.work)
-
-    return held(pipeline.workspace.address)
-
-
-def _with_retries(limits: Limits, work: Callable[[], FlowResult], logger: Any) -> FlowResult:
+def _with_retries(limits: Limits, work: Callable[[], JobResult], logger: Any) -> JobResult:
     for attempt in range(limits.retries):
         try:
             return work()

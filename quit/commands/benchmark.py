@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from flows.calling import run_job
 from quit.commands.options import JsonOption, NamedProfileOption, SetOption, load_settings, local_folder, show
 from quit.common.terminal import echo
 from quit.render.table import Table
@@ -75,20 +76,18 @@ def run(
     from quit.library.progress import working
 
     with working("benchmark", quiet or as_json):
-        from flows.calling import call_flow
-
-        outcome = call_flow(
-            "benchmark.benchmark",
-            str(release),
-            str(out),
-            split,
-            retriever,
-            reranker,
-            reader,
-            [str(path) for path in corpus or ()],
-            bounds,
-            profile,
-            set_,
+        outcome = run_job(
+            "benchmark",
+            release=str(release),
+            out=str(out),
+            split=split,
+            retrievers=retriever,
+            rerankers=reranker,
+            readers=reader,
+            corpora=[str(path) for path in corpus or ()],
+            bounds=bounds,
+            profile=profile,
+            overrides=set_,
             anew=True,
         )
     _print(outcome["results"], outcome["seconds"], out, as_json)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from flows.calling import run_job
 from quit.commands.options import (
     JsonOption,
     NamedProfileOption,
@@ -53,7 +54,7 @@ def build(
     ] = None,
     runner: Annotated[
         str | None,
-        typer.Option("--runner", help="Where: threads, processes, ray, ray://HOST:10001; same result."),
+        typer.Option("--runner", help="Where: threads, ray (processes), ray://HOST:10001; same result."),
     ] = None,
     questions: FirstQuestionsOption = None,
     add: Annotated[bool, typer.Option("--add", help="Keep the sources of the last build and add --source.")] = False,
@@ -78,21 +79,16 @@ def build(
     Example: `quit build --source triviahg:Copilot.json --source wikihint:test.json`
     """
     from quit.commands.console import print_summary
-    from quit.library.building import build as build_workspace
+    from quit.library.arguments import named_source
+    from quit.library.building import as_built
+    from quit.library.progress import BuildConsole
 
-    build_workspace(
-        workspace,
-        source,
-        profile,
-        set_,
-        questions=questions,
-        shards=shards,
-        runner=runner,
-        add=add,
-        replace=replace,
-        fresh_replies=fresh_replies,
-        progress=not quiet,
-    )
+    changes = {"run.shards": shards, "run.runner": runner, "collect.questions": questions}
+    _, profile, texts = as_built(workspace, profile, set_, changes)
+    options: dict[str, Any] = {"add": add, "replace": replace, "fresh_replies": fresh_replies}
+    with BuildConsole(quiet):
+        sources = [named_source(text) for text in source or ()]
+        run_job("build", workspace=str(workspace), sources=sources, profile=profile, overrides=texts, **options)
     if not quiet:
         print_summary(open_workspace(workspace))
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from flows.calling import run_job
 from quit.commands.options import (
     JsonOption,
     QuietOption,
@@ -57,9 +58,11 @@ def create(
 
     Example: `quit release create --name v1`
     """
-    from quit.library.tables import open_tables
+    from quit.library.progress import working
 
-    facts = open_tables(workspace).release(name, waive=waive or (), settings=set_, out=out, progress=not quiet).facts
+    options: dict[str, Any] = {"waive": waive, "settings": set_, "folder": str(out) if out else None}
+    with working("release", quiet):
+        facts = run_job("release", workspace=str(workspace), name=name, **options)
     path, content_id = facts["path"], facts["content_id"]
     line = f"{path}: release {facts['name']}, content id {content_id}"
     if not facts["new"]:

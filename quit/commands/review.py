@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from flows.calling import run_job
 from quit.commands.options import JsonOption, QuietOption, WorkspaceOption, open_workspace, show
 from quit.common.terminal import echo
 
@@ -99,19 +100,17 @@ def push(
     """
     from quit.library.progress import working
 
+    options: dict[str, Any] = {
+        "url": url,
+        "project": project,
+        "new_project": new_project,
+        "repair": repair_config,
+        "settings": set_,
+    }
     with working("push"):
-        from flows.calling import call_flow
-
-        report = call_flow(
-            "review.review_sync",
-            str(workspace),
-            url,
-            ["push"],
-            project,
-            new_project=new_project,
-            repair=repair_config,
-            settings=set_,
-        )["push"]
+        report = run_job("review", workspace=str(workspace), url=url, steps=["push"], project=project, **options)[
+            "push"
+        ]
     verb = "Made" if report["created"] else "Updated"
     lines = [
         f"{verb} project {report['project']}: {report['url']}/projects/{report['project']}/data",
@@ -140,9 +139,40 @@ def pull(
     from quit.library.progress import working
 
     with working("pull"):
-        from flows.calling import call_flow
+        options: dict[str, Any] = {"new_project": new_project, "repair": repair_config, "settings": set_}
+    options |= {"url": url, "project": project}
+    with working("push"):
+        report = run_job("review", workspace=str(workspace), steps=["push"], **options)["push"]
+    verb = "Made" if report["created"] else "Updated"
+    lines = [
+        f"{verb} project {report['project']}: {report['url']}/projects/{report['project']}/data",
+        f"  {report['new']} tasks new, {report['changed']} changed, {report['unchanged']} unchanged"
+        + (f"; {report['blind']} are blind" if report["blind"] else ""),
+    ]
+    _print_report(report, as_json, lines)
 
-        report = call_flow("review.review_sync", str(workspace), url, ["pull"], project, full=full)["pull"]
+
+@app.command()
+def pull(
+    workspace: WorkspaceOption = Path("workspace"),
+    url: UrlOption = None,
+    project: ProjectOption = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Read every task, not only those changed since the last pull.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Import what people did into the table `reviews`, and say whom to ask about unclear pages.
+
+    An interrupted pull counts nothing twice.
+
+    Example: `quit review pull`
+    """
+    from quit.library.progress import working
+
+    with working("pull"):
+        options: dict[str, Any] = {"url": url, "project": project, "full": full}
+        report = run_job("review", workspace=str(workspace), steps=["pull"], **options)["pull"]
     line = (
         f"{report['versions']} new versions of annotations ({report['skipped']} skipped), {report['withdrawn']} "
         f"withdrawn: {report['rows']} rows, {report['verdicts']} of them verdicts on answers. {report['done']} of "
@@ -166,9 +196,11 @@ def apply(
 
     Example: `quit review apply`
     """
-    from quit.library.tables import open_tables
+    from quit.library.progress import working
 
-    report = open_tables(workspace).review_apply(withdraw=withdraw, settings=set_, progress=not quiet)
+    options: dict[str, Any] = {"withdraw": withdraw, "settings": set_}
+    with working("labels", quiet):
+        report = run_job("review", workspace=str(workspace), steps=["update"], **options)["update"]
     removed = ", ".join(f"{count} {reason}" for reason, count in report["questions_removed"].items()) or "none"
     lines = [
         "Applied." if report["ran"] else "Nothing new: the labels already use these reviews.",
@@ -237,9 +269,7 @@ def run(
         review.serve(name="review", cron=every, parameters=parameters, pause_on_shutdown=False)
     else:
         with working("review"):
-            from flows.calling import call_flow
-
-            call_flow("review.review", opened.address, url)
+            run_job("review", workspace=opened.address, url=url)
         show(None, False, pieces(review_status(opened, settings_of(opened).review)))
 
 

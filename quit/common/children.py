@@ -1,4 +1,4 @@
-"""Processes that end with the one that started them, whatever ends it: servers, pip, and the workers of a pool.
+"""Processes that end with the one that started them, whatever ends it: servers and pip.
 
 What is killed (SIGKILL) can tell nobody. But its pipes close: this file is run as a small process between us and each
 child (8 MB), holds the reading end of a pipe whose writing end is ours alone, and ends the child when that pipe closes.
@@ -14,7 +14,6 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 GRACE = 10.0
@@ -44,22 +43,6 @@ class Child(subprocess.Popen[bytes]):
         """Kill the child and all that it has started in its session."""
         if self.poll() is None:
             os.killpg(self.pid, signal.SIGKILL)
-
-
-@cache
-def end_with_parent() -> None:
-    """In a process of a pool: end when the process ends that started it."""
-    import multiprocessing
-
-    parent = multiprocessing.parent_process()
-    if parent is None:
-        return
-
-    def watch() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=watch, name="parent", daemon=True).start()
 
 
 def _guard(pipe: int, grace: float, command: list[str]) -> int:

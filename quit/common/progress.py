@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from quit.text.visible import visible
 
@@ -17,6 +18,9 @@ class Listener:
 
     def shards(self, number: int, run: str, done: int, count: int) -> None:
         """``done`` of ``count`` shards of a stage run (``read:minilm-late``) are done; ``number``: the stage's."""
+
+    def build_begins(self, pipeline: Any) -> None:
+        """A build (``quit.engine.pipeline.Pipeline``) begins, before its first shard."""
 
     def noted(self, text: str, loud: bool) -> None:
         """Something happened that people should know. ``loud``: even those who want to hear nothing but errors."""
@@ -35,6 +39,12 @@ def shards_done(number: int, run: str, done: int, count: int) -> None:
     """Report the shards of a stage run."""
     for listener in _listeners:
         listener.shards(number, run, done, count)
+
+
+def build_begins(pipeline: Any) -> None:
+    """Report that a build begins."""
+    for listener in _listeners:
+        listener.build_begins(pipeline)
 
 
 def note(text: str, loud: bool = False) -> None:

@@ -21,13 +21,12 @@ from contextlib import contextmanager, suppress
 
 LINE = "quit: stopped. What is done stays done; run the same command again to resume."
 GRACE = 3.0
-"""Seconds that a command has to end by itself. Prefect alone would wait for every shard that is at work."""
+"""Seconds that a command has to end by itself, before shards at work are left."""
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _codes: list[int] = []
 _first: list[Callable[[], None]] = []
 _stopped_by: list[int] = []
-_handlers: list[Callable[..., None]] = []
 
 
 def on_stop(call: Callable[[], None]) -> None:
@@ -89,28 +88,13 @@ def taking_interrupts(quiet_after: bool = True) -> Iterator[None]:
     taken = [number for number in _SIGNALS if before[number] is not signal.SIG_IGN]
     for number in taken:
         signal.signal(number, handle)
-    _handlers.append(handle)
     try:
         yield
     finally:
         if _stopped_by:
             _end()  # nothing waits for threads that are still at work
-        _handlers.remove(handle)
         for number in taken:
             signal.signal(number, before[number])
-
-
-@contextmanager
-def heeding_sigterm_again() -> Iterator[None]:
-    """Within :func:`taking_interrupts`, restore our SIGTERM handler in this block, where a library has replaced it."""
-    if not _handlers or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    theirs = signal.signal(signal.SIGTERM, _handlers[-1])
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, theirs)
 
 
 def _end_later() -> None:

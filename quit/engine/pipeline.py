@@ -160,8 +160,8 @@ class Pipeline(BuildPlan):
             self.workspace.set_build({"profile": profile, "overrides": overrides, "sources": sources})
         self._set_current({run.key for run in self.runs if self.is_done(run)})
 
-    def work_on(self, run: StageRun, shard: Range) -> int:
-        """Carry out one shard of a stage run and write its parts; returns the number of rows of its first table."""
+    def work_on(self, run: StageRun, shard: Range) -> None:
+        """Carry out one shard of a stage run and write its parts."""
         stage = run.stage
         self._take_turns(run)
         if not self.workspace.held:  # in a worker elsewhere: the earlier stages are finished by now
@@ -170,7 +170,6 @@ class Pipeline(BuildPlan):
         inputs = {name: self._input(run, name, shard) for name in (*stage.inputs, *optional)}
         tables = stage.function(self._context(run), **inputs)
         self.workspace.write_part(self.folder(run), shard, {name: tables[name] for name in stage.outputs})
-        return len(tables[stage.outputs[0]])
 
     def _take_turns(self, run: StageRun) -> None:
         """Release the readers of the run before, where a run begins in this process: no more than one is loaded."""

@@ -1,5 +1,5 @@
-"""Shards worked on by other processes, here or on other machines: the build a worker gets, what it checks, what it
-reports.
+"""Shards worked on by other processes, here or on other machines: the build that a worker gets, its checks and its
+report.
 
 A worker shares only files with the build: the sources and the workspace, under the same paths. Before it works, it
 checks four things: it is the same program; it sees the workspace that the build holds; it would make the same tables;
@@ -23,14 +23,14 @@ from typing import Any
 
 from quit import contracts
 from quit.common.cache import VARIABLE
-from quit.common.children import end_with_parent
+from quit.common.progress import note
 from quit.common.ranges import Range
 from quit.engine.pipeline import Pipeline
 from quit.engine.plan import StageRun
 from quit.engine.workspace import Workspace
-from quit.errors import QuitError, WorkspaceError
+from quit.errors import QuitError, ServerError, WorkspaceError
 from quit.models.factory import Models
-from quit.settings import Settings, parse
+from quit.settings import RunSettings, Settings, parse
 from quit.sources import parse_source
 from quit.version import __version__
 
@@ -65,12 +65,18 @@ class RemoteBuild:
 
 @dataclass(frozen=True)
 class ShardResult:
-    """A worker's result. ``rows``: of the first table, None where the parts were there already. ``usage``: of language
-    models."""
+    """A worker's result. ``usage``: of language models."""
 
-    rows: int | None
     usage: dict[str, dict[str, Any]]
     host: str
+
+
+class LostWorker(Exception):
+    """The worker of a shard is gone: killed, out of memory, its machine down. Another one can take the shard."""
+
+
+class LostPlace(ServerError):
+    """A place cannot be reached, or not any more: nothing that was given to it will come back."""
 
 
 @cache
@@ -98,21 +104,35 @@ def remote_build(pipeline: Pipeline, run: StageRun, processes: int) -> RemoteBui
     )
 
 
+def with_retries(settings: RunSettings, work: Callable[[], None]) -> None:
+    """Work on a shard, again after a fault of this system (``run.retries``); servers' clients have their own attempts.
+
+    Raises the last fault.
+    """
+    for attempt in range(settings.retries):
+        try:
+            return work()
+        except OSError as error:
+            pause = settings.retry_seconds * 2**attempt
+            note(f"{error} Trying again in {pause:g} s ({attempt + 1} of {settings.retries}).", loud=True)
+            time.sleep(pause)
+    return work()
+
+
 def work_on(build: RemoteBuild, run: str, shard: Range) -> ShardResult:
     """Carry out one shard of a stage run in a worker of another process. Every refusal names the worker's machine.
 
     Raises :class:`WorkspaceError` where this worker must not work: another program, another folder, other inputs, or
     tables that have not arrived; and whatever the stage raises.
     """
-    end_with_parent()
     host = socket.gethostname()
     try:
         pipeline = _ready_pipeline(build, run)
-        stage_run, rows = pipeline.stage_run(run), None
+        stage_run = pipeline.stage_run(run)
         if not pipeline.workspace.part_done(pipeline.folder(stage_run), stage_run.stage.outputs, shard, publish=True):
-            rows = pipeline.work_on(stage_run, shard)
+            with_retries(build.settings.run, lambda: pipeline.work_on(stage_run, shard))
             pipeline.workspace.flush_replies()
-        return ShardResult(rows, pipeline.models.meter.take(), host)
+        return ShardResult(pipeline.models.meter.take(), host)
     except QuitError as error:
         raise type(error)(f"{error} (Worker on {host}.)") from error
 

@@ -43,9 +43,14 @@ def source_texts(sources: Any, put: Put) -> list[str]:
     return [_source_text(source, put) for source in (sources if several else [sources])]
 
 
+def named_source(source: str | Path) -> str:
+    """Return a source by its name: of ``starter``, the file of the bundled collection."""
+    return f"jsonl:{STARTER}" if source == "starter" else str(source)
+
+
 def _source_text(source: Any, put: Put) -> str:
     if isinstance(source, str | Path):
-        return f"jsonl:{STARTER}" if source == "starter" else str(source)
+        return named_source(source)
     lines = [json.dumps(row, ensure_ascii=False, default=_plain) + "\n" for row in _rows(source)]
     data = "".join(lines).encode()
     return f"jsonl:{put(f'records-{hashlib.sha256(data).hexdigest()[:16]}.jsonl', data)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import ExitStack, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +43,7 @@ def build(
             (docs/howto/language-models.md). They work with the runner ``threads`` only.
         questions: Only the first so many questions; 0 for all again.
         shards: Parts per table; the result is the same.
-        runner: ``threads``, ``processes`` or ``ray``; the result is the same.
+        runner: ``threads`` or ``ray``; the result is the same.
         add: Keep the sources of the last build before these.
         replace: Let questions leave that people reviewed.
         fresh_replies: Delete the kept replies of this build's language models and ask again.
@@ -58,18 +58,14 @@ def build(
         ServerError: A model's server does not answer; the same call resumes.
         WorkspaceError: The folder holds something else, another run holds it, or reviewed questions would leave.
     """
-    from flows.calling import call_flow
-    from quit.common.progress import listening, note
-    from quit.common.stopping import on_stop
-    from quit.engine.planning import held_build
     from quit.engine.workspace import Workspace
-    from quit.library.progress import BuildConsole, Notes
+    from quit.library import jobs
+    from quit.library.progress import BuildConsole
     from quit.models.own import register_models
-    from quit.operations.replies import forget_replies
     from quit.settings import load
 
     changes = {"run.shards": shards, "run.runner": runner, "collect.questions": questions}
-    _, profile, texts = _as_built(workspace, profile, settings, changes)
+    _, profile, texts = as_built(workspace, profile, settings, changes)
     texts = _changed(texts, register_models(models or {}, profile, texts))
 
     def keep(name: str, data: bytes) -> Path:
@@ -79,20 +75,10 @@ def build(
         opened.store.add(path, lambda temporary: temporary.write_bytes(data))
         return path
 
-    with ExitStack() as stack:
-        stack.enter_context(listening(Notes(not progress)))
-        source_names = [] if sources is None else source_texts(sources, keep)
-        pipeline = stack.enter_context(held_build(workspace, source_names, profile, texts, add=add, replace=replace))
-        if fresh_replies:
-            forget_replies(pipeline)
-        if pipeline.up_to_date:
-            pipeline.begin()  # the sources may lie elsewhere now
-            note(f"{workspace} is up to date: nothing to run.")
-        else:
-            console = BuildConsole(pipeline, not progress)
-            on_stop(console.stop)
-            with console:
-                call_flow("build.build_held", pipeline, encodes=True)
+    with BuildConsole(not progress):
+        names = [] if sources is None else source_texts(sources, keep)
+        options: dict[str, Any] = {"add": add, "replace": replace, "fresh_replies": fresh_replies}
+        jobs.build(str(workspace), names, profile, texts, **options)
     return open_tables(workspace)
 
 
@@ -135,7 +121,7 @@ def plan(
     from quit.library.progress import working
     from quit.operations.plan import plan as plan_costs
 
-    last, profile, texts = _as_built(workspace, profile, settings, {"collect.questions": questions})
+    last, profile, texts = as_built(workspace, profile, settings, {"collect.questions": questions})
     with nullcontext(last) if sources is None else temporary_sources(sources) as source_names:
         effective, refs = checked_build(source_names, profile, texts)
         pipeline = Pipeline(Workspace(workspace), effective, refs)
@@ -184,7 +170,7 @@ def check(
             return examine(refs, effective, Models(effective) if models else None)
 
 
-def _as_built(
+def as_built(
     place: str | Path, profile: str | None, settings: Overrides | None, changes: dict[str, Any]
 ) -> tuple[list[str], str, list[str]]:
     """Return the sources of a workspace's last build, and profile and overrides: as given, else those of that build.

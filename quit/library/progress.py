@@ -74,16 +74,13 @@ class _NotebookBar:
         self._line.update({"text/plain": "  ".join(filter(None, texts))}, raw=True)
 
 
-class BuildConsole(Listener):
-    """The progress bar of a build, which listens to it, without its notes. Use as a context manager around the flow."""
+class BuildConsole(Notes):
+    """Prints a build's notes, and its progress from the first shard on. Use as a context manager around the job."""
 
-    def __init__(self, pipeline: Pipeline, quiet: bool = False) -> None:
-        self.quiet = quiet
-        self._pipeline = pipeline
-        alike = _alike(pipeline)
-        runs = {run.key: alike[run.key] for run in pipeline.runs if not pipeline.is_done(run)}
-        unlike = frozenset(each for each in runs.values() if not each.endswith(", embedded"))
-        self._forecast = Forecast(runs, unlike)  # a language model's runs are like no other's
+    def __init__(self, quiet: bool = False) -> None:
+        super().__init__(quiet)
+        self._pipeline: Pipeline | None = None
+        self._forecast = Forecast({})
         self._bar = _BuildBar(
             SpinnerColumn(),
             TextColumn("{task.description:<26}"),
@@ -97,24 +94,34 @@ class BuildConsole(Listener):
         )
         self._notebook = _NotebookBar() if _ERR.is_jupyter and not quiet else None
         self._lines = not (quiet or _ERR.is_terminal or self._notebook)
-        self._before = self._share = _share_done(pipeline)
+        self._before = self._share = 0.0
         self._what = "starting"
         self._task = self._bar.add_task(self._what, total=1.0, left="")
-        self._bar.update(self._task, completed=self._share)
         self._current: str | None = None
         self._left = Event()
 
     def __enter__(self) -> BuildConsole:
-        self._bar.start()
+        on_stop(self.stop)
         self._listening = listening(self)
         self._listening.__enter__()
-        Thread(target=self._watch, name="progress", daemon=True).start()
         return self
+
+    def build_begins(self, pipeline: Any) -> None:
+        """Start the bar."""
+        alike = _alike(pipeline)
+        runs = {run.key: alike[run.key] for run in pipeline.runs if not pipeline.is_done(run)}
+        unlike = frozenset(each for each in runs.values() if not each.endswith(", embedded"))
+        self._forecast = Forecast(runs, unlike)  # a language model's runs are like no other's
+        self._before = self._share = _share_done(pipeline)
+        self._pipeline = pipeline
+        self._bar.update(self._task, completed=self._share)
+        self._bar.start()
+        Thread(target=self._watch, name="progress", daemon=True).start()
 
     def __exit__(self, *error: object) -> None:
         self._listening.__exit__(None, None, None)
         self.stop()
-        if self._notebook and error[0] is None:
+        if self._notebook and self._pipeline and error[0] is None:
             self._notebook.show("100%", "done")
 
     def stop(self) -> None:
@@ -130,7 +137,7 @@ class BuildConsole(Listener):
             ticks += 1
             share = self._before + (1 - self._before) * self._forecast.share()
             self._share = max(self._share, share)  # never move the bar backwards
-            line = self._pipeline.models.meter.line() if self._current is not None else ""
+            line = self._pipeline.models.meter.line() if self._pipeline and self._current is not None else ""
             left = self._time_left()
             self._bar.update(self._task, completed=self._share, left=left)
             self._bar.requests = line or self._bar.requests

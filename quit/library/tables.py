@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -281,16 +280,14 @@ class Tables:
             GateError: A gate failed and is not waived.
             WorkspaceError: The build is not finished, or the name is taken by other content.
         """
-        from flows.calling import call_flow
+        from quit.library import jobs
         from quit.library.progress import working
 
         waivers = [f"{gate}={why}" for gate, why in waive.items()] if isinstance(waive, Mapping) else list(waive)
         texts, folder = override_texts(settings), str(out) if out else None
         with working("release", not progress):
-            created = call_flow(
-                "release.release", str(self._opened), name, encodes=True, waive=waivers, folder=folder, settings=texts
-            )
-        # Opened again: a store was last looked at before the flow wrote to it.
+            created = jobs.release(str(self._opened), name, waivers, folder=folder, settings=texts).result
+        # Opened again: a store was last looked at before the job wrote to it.
         opened = [] if out else releases_of(Workspace.open(str(self._opened)))
         inside = {release.name: release for release in opened}
         return Tables(FrozenWorkspace(inside.get(created["name"]) or open_release(created["path"])), created)
@@ -360,17 +357,12 @@ class Tables:
             SettingsError: A setting is of another section.
             WorkspaceError: Another run holds the workspace.
         """
-        from flows.calling import call_flow
-        from quit.engine.planning import held_last_build
+        from quit.library import jobs
         from quit.library.progress import working
-        from quit.review.apply import nothing_to_update
-        from quit.review.apply import report as update_report
 
-        held = held_last_build(str(self._opened), override_texts(settings))
-        with working("labels", not progress), held as pipeline:
-            if nothing_to_update(pipeline, withdraw):
-                return asdict(update_report(pipeline, ran=False))
-            return call_flow("review.update_held", pipeline, withdraw, encodes=True)["update"]
+        options: dict[str, Any] = {"withdraw": withdraw, "settings": override_texts(settings)}
+        with working("labels", not progress):
+            return jobs.review(str(self._opened), steps=("update",), **options).result["update"]
 
 
 def open_tables(place: str | Path) -> Tables:

@@ -220,7 +220,7 @@ class RunSettings(Section):
     )
     runner: str = Field(
         "threads",
-        description="Where shards are worked on: `threads` or `processes` of this machine, `ray` (started here), "
+        description="Where shards are worked on: `threads` of this process, `ray` (processes, started here), "
         "`ray:auto` or `ray:HOST:PORT` (a cluster this machine belongs to), `ray://HOST:10001` (one it does not). With "
         "all except `threads`, limits of `servers` are divided by `workers`.",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-KNOWN = "threads, processes, ray, ray:auto, ray:HOST:PORT, ray://HOST:10001"
+KNOWN = "threads, ray, ray:auto, ray:HOST:PORT, ray://HOST:10001"
 _HOST = r"(?P<address>(\[[0-9a-fA-F:]+\]|[A-Za-z0-9._-]+):\d{1,5})"
 
 
@@ -13,8 +13,8 @@ def parse_runner(text: str) -> tuple[str, str]:
 
     Raises ``ValueError``, whose message does not repeat what may be a password.
     """
-    if text in ("threads", "processes"):
-        return text, ""
+    if text == "threads":
+        return "threads", ""
     if text == "ray":
         return text, "local"
     if text == "ray:auto":

@@ -1,0 +1,154 @@
+"""Shards on Ray (``run.runner = "ray..."``): a Ray of this machine that the build starts, or a cluster.
+
+Workers share only files with the build (:mod:`quit.engine.workers`) and need no server. Ray is imported with the first
+shard.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from concurrent.futures import Future
+from typing import Any
+
+from quit.common.ranges import Range
+from quit.engine import workers
+from quit.engine.pipeline import Pipeline
+from quit.engine.plan import StageRun
+from quit.engine.workers import LostPlace, LostWorker
+from quit.errors import QuitError, SettingsError, fault_of_the_machine, importing
+from quit.settings import RunSettings
+from quit.settings.runner import parse_runner
+from quit.text.secrets import shown
+
+# By name: Ray is imported only where it is used.
+_WORKER_LOST = frozenset(
+    "WorkerCrashedError NodeDiedError LocalRayletDiedError ObjectLostError OwnerDiedError OutOfMemoryError".split()
+)
+_CLUSTER_LOST = frozenset("ConnectionError CancelledError RaySystemError".split())
+_PASSES = ("Starting Ray client server failed", "ZombieProcess")
+"""What a head says when the process of a new session took too long, or that of the last one is just ending."""
+
+
+class Cluster:
+    """A Ray cluster as a place for shards. ``text``: as in :func:`quit.settings.runner.parse_runner`; ``count``: shards
+    at a time, where the build itself starts Ray."""
+
+    def __init__(self, text: str, settings: RunSettings, count: int) -> None:
+        self.address = parse_runner(text)[1]
+        self._text = text
+        self._settings = settings
+        self._count = count
+        self._work_on: Any = None
+
+    def submit(self, pipeline: Pipeline, run: StageRun, shard: Range) -> Future[workers.ShardResult | None]:
+        """Give a shard to a worker of the cluster; one of a stage with a reader or judge reserves ``run.gpus``."""
+        if self._work_on is None:
+            self._work_on = self._start()
+        gpus = self._settings.gpus if {"reader", "judge"} & {*run.stage.models} else 0
+        # Ray would repeat a lost task unseen, and end a process after each task that has a GPU.
+        options: dict[str, Any] = {"name": run.key, "max_retries": 0}
+        options |= {"num_gpus": gpus, "max_calls": 0} if gpus else {}
+        build = workers.remote_build(pipeline, run, pipeline.workers)
+        try:
+            return self._work_on.options(**options).remote(build, run.key, shard).future()
+        except Exception as error:
+            raise self._fault(error) from error
+
+    def result(self, future: Future[workers.ShardResult | None]) -> workers.ShardResult | None:
+        """Return a worker's report. Raises ``LostWorker``, ``LostPlace``, or what the worker raised."""
+        try:
+            return future.result()
+        except Exception as error:
+            cause = getattr(error, "cause", None) or error  # Ray wraps what a worker raised
+            raise cause if isinstance(cause, QuitError) else self._fault(cause) from None
+
+    def check(self) -> None:
+        """Raise ``LostPlace`` where the cluster is gone: Ray itself does not report that."""
+        import ray
+
+        if self._work_on is not None and not ray.is_initialized():
+            raise self._lost("it does not answer any more")
+
+    def close(self) -> None:
+        """Disconnect; a Ray that was started here ends."""
+        if self._work_on is not None:
+            import ray
+
+            ray.shutdown()
+
+    def _start(self) -> Any:
+        """Connect and return the remote function."""
+        with importing(f"run.runner = {self._text!r}"):
+            logging.getLogger("ray").setLevel(logging.ERROR)
+            import ray
+        self._check_reachable()
+        options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+        if self.address == "local":
+            options |= {"address": "local", "num_cpus": self._count, "include_dashboard": False}
+        else:
+            options["address"] = self.address
+        for last in (False, False, True):
+            try:
+                ray.init(**options)
+                return ray.remote(workers.work_on)
+            except Exception as error:
+                if last or not any(text in str(error) for text in _PASSES):
+                    raise self._lost(f"{type(error).__name__}: {_last_line(error)}") from error
+                logging.getLogger(__name__).warning("Ray could not start a session just now; trying again.")
+        raise AssertionError("the last attempt returns or raises")
+
+    def _check_reachable(self) -> None:
+        """Raise ``LostPlace`` where nothing answers at the address: the clients themselves try for minutes."""
+        where, seconds = self.address.rpartition("//")[2], self._settings.cluster_seconds
+        if ":" not in where:
+            return
+        host, _, port = where.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=seconds).close()
+        except (OSError, OverflowError) as error:
+            raise self._lost(f"no connection within {seconds:g} s: {error}") from error
+        tls = os.environ.get("RAY_USE_TLS", "0") not in ("", "0")  # the client's own handshake says no soon enough
+        if not tls and not _is_grpc(where, seconds):
+            raise self._lost(f"something listens there, but it is not Ray (asked for {seconds:g} s)")
+
+    def _lost(self, why: str) -> LostPlace:
+        return LostPlace(
+            f"The cluster of run.runner = {self._text!r} cannot be used: {why}. What is done stays done; start it and "
+            "run the same command again, or use --runner threads."
+        )
+
+    def _fault(self, error: Exception) -> Exception:
+        """Return the meaning of an error: a lost worker, a lost cluster, a worker without the program, or a bug as it
+        is."""
+        names, text = {each.__name__ for each in type(error).__mro__}, str(error)
+        if names & _WORKER_LOST:
+            return LostWorker(f"{type(error).__name__}: {_last_line(error)}")
+        if machine := fault_of_the_machine(error):
+            return machine
+        if "ImportError" in names or "ModuleNotFoundError" in text or "failed to import" in text:
+            return SettingsError(
+                f"A worker has no quit-builder, or another one: {_last_line(error)}. Install the same on every machine."
+            )
+        return self._lost(_last_line(error)) if names & _CLUSTER_LOST else error
+
+
+def _is_grpc(where: str, seconds: float) -> bool:
+    """Whether what listens there speaks Ray's protocol."""
+    import grpc
+
+    channel = grpc.insecure_channel(where)
+    try:
+        grpc.channel_ready_future(channel).result(timeout=seconds)
+    except grpc.FutureTimeoutError:
+        return False
+    finally:
+        channel.close()
+    return True
+
+
+def _last_line(error: Exception) -> str:
+    """Return the last line of a message, which is the cause where a traceback is in it, cut to a readable length."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return shown(lines[-1] if lines and "Traceback" in str(error) else (lines or [type(error).__name__])[0])

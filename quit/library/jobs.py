@@ -1,0 +1,324 @@
+"""Jobs on a workspace or a release that people run or schedule: build, review, release, benchmark.
+
+Each holds what it works on and is safe to repeat. The command line and Python call these functions. The flows call them
+too, and give them their own way to carry out a stage or step: as a task of Prefect.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from quit.common.progress import note
+
+if TYPE_CHECKING:
+    from quit.dataset.release import Release
+    from quit.engine.pipeline import Pipeline
+
+Step = Callable[..., Any]
+"""Carries out a named step of a job: ``step(name, function, *arguments)`` returns what the function returns."""
+
+
+def directly(_name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call the step's function."""
+    return function(*arguments)
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """``result``: what the job did; ``nothing_new``: why there was nothing to do, in one sentence."""
+
+    result: Any
+    nothing_new: str | None = None
+
+
+def build(
+    workspace: str,
+    sources: Sequence[str] = (),
+    profile: str = "embedded",
+    overrides: Sequence[str] | None = None,
+    *,
+    add: bool = False,
+    replace: bool = False,
+    fresh_replies: bool = False,
+    carry_out: Callable[[Pipeline], None] | None = None,
+) -> JobResult:
+    """Run every stage of a build that is not up to date. The result is the workspace.
+
+    Arguments and errors: as of :func:`quit.engine.planning.held_build`. ``fresh_replies``: the kept replies of the
+    build's language models are deleted first. ``carry_out``: instead of :func:`quit.engine.execution.execute`.
+    """
+    from quit.engine.execution import execute
+    from quit.engine.planning import held_build
+    from quit.operations.replies import forget_replies, look_ahead
+
+    with held_build(workspace, sources, profile, overrides or [], add=add, replace=replace) as pipeline:
+        if fresh_replies:
+            forget_replies(pipeline)
+        if pipeline.up_to_date:
+            pipeline.begin()  # the sources may lie elsewhere now
+            note(f"{pipeline.workspace} is up to date: nothing to run.")
+            text = f"Nothing new: sources, settings and models of {pipeline.workspace} are those of its tables."
+            return JobResult(pipeline.workspace, text)
+        look_ahead(pipeline)
+        pipeline.begin()
+        (carry_out or execute)(pipeline)
+        return JobResult(pipeline.workspace)
+
+
+def review(
+    workspace: str,
+    url: str | None = None,
+    steps: Sequence[str] = ("push", "pull", "update"),
+    project: int | None = None,
+    *,
+    new_project: bool = False,
+    repair: bool = False,
+    full: bool = False,
+    withdraw: bool = False,
+    settings: Sequence[str] | None = None,
+    step: Step = directly,
+) -> JobResult:
+    """Push what is to be reviewed, pull what people did, update the labels. The result: step -> what it did.
+
+    Args:
+        workspace: Folder or URL of a workspace.
+        url: The Label Studio server; the workspace's local one if not given.
+        steps: Of ``push``, ``pull`` and ``update``, in that order.
+        project: Number of the project, where several belong to this workspace.
+        new_project: Make a new project and leave the last one.
+        repair: Put back a labelling page that someone edited.
+        full: Read every task, not only those changed since the last pull.
+        withdraw: Take every review off the labels again.
+        settings: Overrides of ``review.*``, remembered from now on.
+        step: Carries out each step.
+
+    Raises:
+        InputError: Nothing was built, or there is nothing to review.
+        ServerError: Label Studio does not answer.
+        WorkspaceError: Another run holds the workspace.
+    """
+    from quit.engine.planning import held_last_build
+
+    reports: dict[str, dict[str, Any]] = {}
+    with held_last_build(workspace, settings or ()) as pipeline:
+        if "push" in steps:  # questions of dev and test, the most informative first (3.2.3)
+            reports["push"] = step("push", _push, pipeline, url, project, new_project, repair)
+        if "pull" in steps:  # annotations -> reviews
+            reports["pull"] = step("pull", _pull, pipeline, url, project, full)
+        if "update" in steps:  # people's verdicts over the judge's (3.2.4)
+            reports["update"] = step("update", _update, pipeline, withdraw)
+    news = ("created", "new", "changed", "remade", "rows", "ran")
+    nothing = None
+    if not any(report.get(name) for report in reports.values() for name in news):
+        nothing = "Nothing new: the project is up to date, and the labels use every review that was pulled."
+    return JobResult(reports, nothing)
+
+
+def _push(pipeline: Pipeline, url: str | None, project: int | None, new_project: bool, repair: bool) -> dict[str, Any]:
+    from annotation.client import connect
+    from annotation.project import push
+    from quit.errors import InputError
+    from quit.review.items import review_items
+    from quit.review.report import controls_of
+    from quit.review.store import ReviewStore
+
+    workspace, settings = pipeline.workspace, pipeline.settings
+    controls = controls_of(settings.review)
+    held_back = sorted(controls.questions) if controls else ()
+    items = review_items(workspace, settings.review, settings.judge.threshold, held_back)
+    if not items:
+        splits = ", ".join(settings.review.splits)
+        raise InputError(f"There is nothing to review: {workspace} has no labelled question in {splits}.")
+    server, store = connect(workspace.path, settings.review, url), ReviewStore(workspace)
+    options: dict[str, Any] = {"project": project, "new_project": new_project, "repair": repair}
+    return asdict(push(store, server, settings, items, controls, **options, say=note))
+
+
+def _pull(pipeline: Pipeline, url: str | None, project: int | None, full: bool) -> dict[str, Any]:
+    from annotation.client import connect
+    from annotation.sync import pull
+    from quit.review.store import ReviewStore
+
+    workspace, settings = pipeline.workspace, pipeline.settings
+    server = connect(workspace.path, settings.review, url)
+    return asdict(pull(ReviewStore(workspace), server, settings, project=project, full=full))
+
+
+def _update(pipeline: Pipeline, withdraw: bool) -> dict[str, Any]:
+    from quit.engine.execution import Execution
+    from quit.review.apply import nothing_to_update, plan_update, report
+
+    if nothing_to_update(pipeline, withdraw):
+        return asdict(report(pipeline, ran=False))
+    before = pipeline.workspace.state
+    updated = plan_update(pipeline, withdraw)
+    with Execution(updated, runner="threads") as carry_out:
+        for stage in dict.fromkeys(run.stage for run in updated.after_reviews):
+            carry_out(stage)
+    updated.begin()  # only now: until the update is done, the tables are those of before
+    return asdict(report(updated, ran=updated.fingerprints != before))
+
+
+def release(
+    workspace: str,
+    name: str,
+    waive: Sequence[str] | None = None,
+    formats: Sequence[str] | None = None,
+    out: str = "exports",
+    *,
+    overwrite: bool = False,
+    folder: str | None = None,
+    settings: Sequence[str] | None = None,
+    step: Step = directly,
+) -> JobResult:
+    """Freeze a workspace as a release and export it. The result: ``name``, ``path``, ``content_id``, whether it is
+    ``new``, and a ``note`` (what differs in a release that exists already and is kept; usually empty).
+
+    Args:
+        workspace: Folder or URL of a workspace.
+        name: Name of the release. The start of the job replaces strftime's %Y, %m, %d, %H, %M.
+        waive: GATE=REASON.
+        formats: Formats to export the release in.
+        out: Folder of the exports.
+        overwrite: Whether an earlier export may be replaced.
+        folder: Folder of the release, which may name the date too; WORKSPACE/releases/NAME if not given.
+        settings: Overrides of ``release.*``, for the gates of this release.
+        step: Carries out each step.
+
+    Raises:
+        GateError: A gate failed and is not waived.
+        WorkspaceError: The build is not finished, or the name is taken by other content.
+    """
+    from quit.dataset.release import FOLDER
+    from quit.engine.planning import held_last_build
+    from quit.export.files import exported
+    from quit.models.factory import Models
+    from quit.release.create import Created, create
+    from quit.release.gates import parse_waivers, with_release_settings
+
+    now = datetime.now()
+    dated, target = now.strftime(name), Path(now.strftime(folder)) if folder else None
+    waivers = parse_waivers(waive or [])
+    with held_last_build(workspace) as pipeline:
+        encoder = Models(pipeline.settings).encoder
+        frozen = _newest(pipeline, target) if dated != name else None
+        current = pipeline.up_to_date and frozen and frozen.content.get("fingerprints") == pipeline.workspace.state
+        if frozen is not None and current:  # a release of these very tables, under the build's own settings
+            created = Created(frozen, False)
+        else:
+            gates = with_release_settings(pipeline.settings, list(settings or []))
+            options: dict[str, Any] = {"waivers": waivers, "settings": gates, "encoder": encoder}
+            created = step("create", lambda: create(pipeline, dated, target, **options))
+    missing = [form for form in formats or [] if created.new or not exported(created.release, form, out)]
+    if missing:
+        step("export", _export, encoder, created.release, missing, Path(out), overwrite)
+    frozen = created.release
+    path = str(frozen.path) if target else f"{workspace}/{FOLDER}/{frozen.name}"
+    facts = {"name": frozen.name, "path": path, "content_id": frozen.content_id}
+    result = {**facts, "new": created.new, "note": created.note}
+    if created.new or missing:
+        return JobResult(result)
+    return JobResult(result, f"Nothing new: the release {frozen.name} holds these very tables.")
+
+
+def _newest(pipeline: Pipeline, target: Path | None) -> Release | None:
+    """Return the release to compare with: the one in the folder that was named, else the workspace's newest."""
+    from quit.dataset.release import is_release, newest_release, open_release
+
+    if target is None:
+        return newest_release(pipeline.workspace)
+    return open_release(target) if is_release(target) else None
+
+
+def _export(encoder: Any, frozen: Release, formats: list[str], out: Path, overwrite: bool) -> list[str]:
+    """Write a release in these formats; returns their folders."""
+    from quit.dataset.release_tables import card_of_release, export_tables_of_release
+    from quit.export import export
+
+    tables, card = export_tables_of_release(frozen.path), card_of_release(frozen.path)
+    exports = export(tables, formats, out, overwrite=overwrite, encoder=encoder, card=card)
+    return [str(out / each.format) for each in exports]
+
+
+_MARK = "scheduled.json"
+"""File in a benchmark's folder: the key of its release, systems and settings."""
+
+
+def benchmark(
+    release: str,
+    out: str = "benchmark",
+    split: str = "test",
+    retrievers: Sequence[str] | None = None,
+    rerankers: Sequence[str] | None = None,
+    readers: Sequence[str] | None = None,
+    corpora: Sequence[str] | None = None,
+    *,
+    bounds: bool = True,
+    profile: str = "embedded",
+    overrides: Sequence[str] | None = None,
+    anew: bool = False,
+    step: Step = directly,
+) -> JobResult:
+    """Benchmark QA systems on a release, or on the newest release of a workspace. The result: ``results``, ``seconds``,
+    the ``page``, and the ``release``'s name.
+
+    Nothing is run where ``out`` holds the results of the same release, systems and settings already and no ``corpora``
+    are named, except with ``anew``. Arguments: as of the command ``quit benchmark run``.
+    """
+    from quit.common.files import write_json
+    from quit.common.ids import content_hash
+    from quit.settings import load
+    from quit.systems.benchmark.benchmark import BenchmarkRequest, check
+    from quit.version import __version__
+
+    settings = load(profile, list(overrides or [])).settings
+    systems = (tuple(retrievers or ("bm25",)), tuple(rerankers or ()), tuple(readers or ()))
+    request = BenchmarkRequest(Path(release), split, *systems, tuple(map(Path, corpora or ())), bounds)
+    check(request, settings)
+    frozen, folder = _release_of(release), Path(out)
+    values = settings.model_dump(mode="json")
+    used = {section: values[section] for section in ("benchmark", "models", "readers", "judge", "labels")}
+    key = content_hash(__version__, frozen.content_id, split, systems, bounds, used, size=16)
+    facts: dict[str, Any] = {"page": str(folder / "leaderboard.html"), "release": frozen.name}
+    complete = all((folder / name).is_file() for name in ("run.json", "leaderboard.html"))
+    if complete and not (anew or corpora) and _mark(folder) == key:
+        facts |= {"results": json.loads((folder / "results.json").read_text(encoding="utf-8")), "seconds": {}}
+        return JobResult(facts, f"Nothing new: {out} holds the results of the release {frozen.name} already.")
+    (folder / _MARK).unlink(missing_ok=True)
+    facts |= step("benchmark", _benchmark, replace(request, release=frozen.path), settings, folder)
+    write_json(folder / _MARK, {"key": key, "release": frozen.name})
+    return JobResult(facts)
+
+
+def _benchmark(request: Any, settings: Any, out: Path) -> dict[str, Any]:
+    from quit.systems.benchmark.benchmark import run_benchmark
+
+    outcome = run_benchmark(request, settings, out)
+    return {"results": outcome.results.to_pylist(), "seconds": outcome.seconds}
+
+
+def _release_of(folder: str) -> Release:
+    from quit.dataset.release import is_release, newest_release, open_release
+    from quit.engine.workspace import Workspace
+    from quit.errors import InputError
+
+    if is_release(folder) or not Workspace(folder).exists:
+        return open_release(folder)
+    workspace = Workspace.open(folder)
+    newest = newest_release(workspace)
+    if newest is None:
+        raise InputError(f"{folder} has no release to benchmark yet. Make one with: quit release create -w {folder}")
+    workspace.download_folder(newest.path)
+    return newest
+
+
+def _mark(out: Path) -> str | None:
+    try:
+        return json.loads((out / _MARK).read_text(encoding="utf-8"))["key"]
+    except (OSError, ValueError, KeyError):
+        return None
