@@ -61,4 +61,5 @@ def _run_stages(pipeline: Pipeline) -> None:
     """Run what is missing, stage by stage."""
     with Execution(pipeline) as run_stage, listening(ProgressArtifact(pipeline)):
         for stage in STAGES:  # from collect to update: quit/stages/__init__.py has a line for each
-            as_task(stage.name, run_stage, stage)
+            if pipeline.runs_of(stage):
+                as_task(stage.name, run_stage, stage)

@@ -42,6 +42,7 @@ gc.set_threshold(20_000, 20, 50)  # else a tenth of the time is the search for g
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test needs a hub; a missing model would be looked for at length
 os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")  # before Prefect, as the command line does
 os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
+os.environ["PREFECT_API_URL"] = ""  # jobs are calls, also where the user's own profile names a server
 
 if os.path.isdir("/dev/shm"):  # in memory, if programs may lie there: on a disk, databases wait for each commit
     room = os.statvfs("/dev/shm")
@@ -58,16 +59,16 @@ FEW = ROOT / "tests" / "few.toml"
 
 SLOWEST = (
     ("tests/annotation/", "tests/docs/test_notebook.py"),
-    ("tests/flows/test_language_models.py", "tests/systems/test_real_model.py"),
+    ("tests/engine/test_language_models.py", "tests/systems/test_real_model.py"),
     ("tests/test_processors.py",),
     ("tests/flows/test_serve.py",),
-    ("tests/flows/test_runners.py",),
+    ("tests/engine/test_cluster.py",),
     ("tests/test_frozen.py",),
     ("tests/docs/test_tutorial.py",),
     ("tests/docs/test_fidelity_runs.py",),
     ("tests/store/test_s3.py",),
     ("tests/models/generation/test_in_process.py",),
-    ("tests/flows/test_build.py",),
+    ("tests/engine/test_build.py",),
     ("tests/models/test_own.py",),
 )
 """Files that share a server, and what takes longest: each group goes to one worker, in this order, before all other
@@ -213,9 +214,9 @@ def quit_prints(*arguments: object, **variables: str) -> str:
     return result.stdout
 
 
-def run_quit(*arguments: str, home: Path, timeout: float = 600) -> subprocess.CompletedProcess[str]:
+def run_quit(*arguments: str, timeout: float = 600) -> subprocess.CompletedProcess[str]:
     """Run the command line as a user does, in a process of its own."""
-    environment = {**os.environ, "PREFECT_HOME": str(home), "NO_COLOR": "1", "COLUMNS": "200"}
+    environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "200"}
     return subprocess.run(
         [sys.executable, "-m", "quit.cli", *arguments],
         capture_output=True,
@@ -241,29 +242,16 @@ def prefect_database() -> Path:
 
 @pytest.fixture(scope="session")
 def prefect_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A Prefect home, and this worker's Prefect server: flows in this process and in those it starts report there.
-
-    Without it each build would start a server of its own, which takes longer than the build.
-    """
+    """A Prefect home, and this worker's Prefect server: jobs of this process and of those it starts are runs there."""
     from prefect.settings import PREFECT_API_URL
     from prefect.testing import utilities
 
     home, server = tmp_path_factory.mktemp("prefect"), tmp_path_factory.mktemp("prefect-server")
     shutil.copy(prefect_database(), server)
-    before = os.environ.get("PREFECT_API_URL")
     with patch.object(utilities, "mkdtemp", lambda: str(server)), utilities.prefect_test_harness(180):
         os.environ["PREFECT_API_URL"] = PREFECT_API_URL.value()
         yield home
-    os.environ.pop("PREFECT_API_URL")
-    if before is not None:
-        os.environ["PREFECT_API_URL"] = before
-
-
-@pytest.fixture
-def no_prefect_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A fresh Prefect home, and no server named: a command starts its own, as on a user's machine."""
-    monkeypatch.delenv("PREFECT_API_URL", raising=False)
-    return tmp_path / "prefect"
+    os.environ["PREFECT_API_URL"] = ""
 
 
 @pytest.fixture(scope="session")
@@ -278,7 +266,7 @@ def small_source(run_folder: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def built(run_folder: Path, small_source: Path, prefect_home: Path) -> Path:
+def built(run_folder: Path, small_source: Path) -> Path:
     """A workspace built from the small source with every model, one shard; the same for all workers: copy it to change
     it."""
     command = ("build", "--source", f"jsonl:{small_source}", "--shards", 1)
@@ -301,7 +289,7 @@ def few_source(run_folder: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def few_built(run_folder: Path, few_source: Path, prefect_home: Path) -> Path:
+def few_built(run_folder: Path, few_source: Path) -> Path:
     """A workspace built undisturbed from ``few_source`` with the profile ``FEW``, in three shards."""
     command = ("build", "-s", f"jsonl:{few_source}", "-p", FEW, "--shards", 3)
     return once(run_folder / "few-built", lambda folder: quit_prints(*command, "-w", folder / "W")) / "W"

@@ -13,9 +13,9 @@ PYTHONPATH = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPA
 """What a process needs to find this checkout first, wherever it starts."""
 
 
-def started(arguments: Sequence[str], errors: Path, home: Path, **variables: str) -> subprocess.Popen[bytes]:
-    """Start ``quit`` in a new process group. stderr goes to the file ``errors``; ``home``: PREFECT_HOME."""
-    environment = {**os.environ, "PREFECT_HOME": str(home), "COLUMNS": "300", "NO_COLOR": "1", **variables}
+def started(arguments: Sequence[str], errors: Path, **variables: str) -> subprocess.Popen[bytes]:
+    """Start ``quit`` in a new process group. stderr goes to the file ``errors``."""
+    environment = {**os.environ, "COLUMNS": "300", "NO_COLOR": "1", **variables}
     command, null = [sys.executable, "-m", "quit.cli", *arguments], subprocess.DEVNULL
     with errors.open("wb") as log:
         return subprocess.Popen(command, stdout=null, stderr=log, env=environment, cwd=ROOT, start_new_session=True)

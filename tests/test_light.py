@@ -58,4 +58,4 @@ def test_the_base_opens_exports_and_scores_and_names_the_extra_of_the_rest(built
     run(*shell, "export", "-w", str(built), "--format", "csv,huggingface,release-json", "--out", "E")
     assert {path.name for path in (tmp_path / "E").iterdir()} >= {"csv", "huggingface", "release-json"}
     refused = run(*shell, "build", "-w", "W", "--source", "starter", code=5).stderr.splitlines()
-    assert len(refused) == 1 and "'.[flows]'" in refused[0]
+    assert len(refused) == 1 and "'.[models]'" in refused[0]

@@ -40,9 +40,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return environment
 
 
-def test_an_installed_wheel_checks_and_builds_from_any_folder(installed, prefect_home, tmp_path) -> None:
+def test_an_installed_wheel_checks_and_builds_from_any_folder(installed, tmp_path) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    environment["PREFECT_HOME"] = str(prefect_home)
 
     def run(program: str, *arguments: str) -> str:
         command = [str(installed / "bin" / program), *arguments]

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from flows.calling import run_job
 from quit.commands.options import JsonOption, NamedProfileOption, SetOption, load_settings, local_folder, show
 from quit.common.terminal import echo
 from quit.render.table import Table
@@ -73,6 +72,7 @@ def run(
     Example: `quit benchmark run --release W/releases/v1 --retriever bm25 --retriever minilm --reranker late --reader
     minilm-names`
     """
+    from flows.calling import run_job
     from quit.library.progress import working
 
     with working("benchmark", quiet or as_json):

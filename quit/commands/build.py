@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from flows.calling import run_job
 from quit.commands.options import (
     JsonOption,
     NamedProfileOption,
@@ -78,6 +77,7 @@ def build(
 
     Example: `quit build --source triviahg:Copilot.json --source wikihint:test.json`
     """
+    from flows.calling import run_job
     from quit.commands.console import print_summary
     from quit.library.arguments import named_source
     from quit.library.building import as_built

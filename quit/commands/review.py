@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from flows.calling import run_job
 from quit.commands.options import JsonOption, QuietOption, WorkspaceOption, open_workspace, show
 from quit.common.terminal import echo
 
@@ -98,19 +97,13 @@ def push(
 
     Example: `quit review push --set review.overlap=2`
     """
+    from flows.calling import run_job
     from quit.library.progress import working
 
-    options: dict[str, Any] = {
-        "url": url,
-        "project": project,
-        "new_project": new_project,
-        "repair": repair_config,
-        "settings": set_,
-    }
+    options: dict[str, Any] = {"new_project": new_project, "repair": repair_config, "settings": set_}
     with working("push"):
-        report = run_job("review", workspace=str(workspace), url=url, steps=["push"], project=project, **options)[
-            "push"
-        ]
+        reports = run_job("review", workspace=str(workspace), url=url, steps=["push"], project=project, **options)
+    report = reports["push"]
     verb = "Made" if report["created"] else "Updated"
     lines = [
         f"{verb} project {report['project']}: {report['url']}/projects/{report['project']}/data",
@@ -136,43 +129,12 @@ def pull(
 
     Example: `quit review pull`
     """
+    from flows.calling import run_job
     from quit.library.progress import working
 
     with working("pull"):
-        options: dict[str, Any] = {"new_project": new_project, "repair": repair_config, "settings": set_}
-    options |= {"url": url, "project": project}
-    with working("push"):
-        report = run_job("review", workspace=str(workspace), steps=["push"], **options)["push"]
-    verb = "Made" if report["created"] else "Updated"
-    lines = [
-        f"{verb} project {report['project']}: {report['url']}/projects/{report['project']}/data",
-        f"  {report['new']} tasks new, {report['changed']} changed, {report['unchanged']} unchanged"
-        + (f"; {report['blind']} are blind" if report["blind"] else ""),
-    ]
-    _print_report(report, as_json, lines)
-
-
-@app.command()
-def pull(
-    workspace: WorkspaceOption = Path("workspace"),
-    url: UrlOption = None,
-    project: ProjectOption = None,
-    full: Annotated[
-        bool, typer.Option("--full", help="Read every task, not only those changed since the last pull.")
-    ] = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Import what people did into the table `reviews`, and say whom to ask about unclear pages.
-
-    An interrupted pull counts nothing twice.
-
-    Example: `quit review pull`
-    """
-    from quit.library.progress import working
-
-    with working("pull"):
-        options: dict[str, Any] = {"url": url, "project": project, "full": full}
-        report = run_job("review", workspace=str(workspace), steps=["pull"], **options)["pull"]
+        reports = run_job("review", workspace=str(workspace), url=url, steps=["pull"], project=project, full=full)
+    report = reports["pull"]
     line = (
         f"{report['versions']} new versions of annotations ({report['skipped']} skipped), {report['withdrawn']} "
         f"withdrawn: {report['rows']} rows, {report['verdicts']} of them verdicts on answers. {report['done']} of "
@@ -196,6 +158,7 @@ def apply(
 
     Example: `quit review apply`
     """
+    from flows.calling import run_job
     from quit.library.progress import working
 
     options: dict[str, Any] = {"withdraw": withdraw, "settings": set_}
@@ -257,6 +220,7 @@ def run(
 
     Example: `quit review run --cron '*/10 * * * *'`
     """
+    from flows.calling import run_job
     from quit.library.progress import working
     from quit.review.report import pieces, review_status
     from quit.status.stages import settings_of

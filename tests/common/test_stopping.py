@@ -17,7 +17,7 @@ from tests.processes import paused, until
 pytestmark = pytest.mark.slow
 
 
-def stop(folder: Path, home: Path, command: Sequence[str], is_time: Callable[[], bool], by: int) -> None:
+def stop(folder: Path, command: Sequence[str], is_time: Callable[[], bool], by: int) -> None:
     """Run a command, stop it when it is time, and look at its code and at what it says.
 
     The end is that of stdout, which every process that the command has started holds too.
@@ -25,7 +25,7 @@ def stop(folder: Path, home: Path, command: Sequence[str], is_time: Callable[[],
     with (folder / "err").open("w") as errors:
         process = subprocess.Popen(
             [sys.executable, *command], stdout=subprocess.PIPE, text=True, stderr=errors, cwd=ROOT,
-            env={**os.environ, "PREFECT_HOME": str(home)}, start_new_session=True,
+            start_new_session=True,
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler) and None,
         )  # fmt: skip
     until(is_time, process)
@@ -36,15 +36,14 @@ def stop(folder: Path, home: Path, command: Sequence[str], is_time: Callable[[],
     assert err.endswith(LINE + "\n") and err.count(LINE) == 1 and "Traceback" not in err, err
 
 
-def test_a_build_stops_within_seconds_and_goes_on_afterwards(tmp_path, few_source, few_built, no_prefect_server):
-    """With the server that Prefect starts for it, as on a user's machine."""
+def test_a_build_stops_within_seconds_and_goes_on_afterwards(tmp_path, few_source, few_built):
     workspace = tmp_path / "W"
     arguments = ("build", "-w", str(workspace), "--source", f"jsonl:{few_source}", "-p", str(FEW), "--shards", "3")
     messages = tmp_path / "err"
     command = ("-m", "quit.cli", *arguments)
     for by, line in ((signal.SIGTERM, "1 collect"), (signal.SIGINT, "2 filter")):
         messages.unlink(missing_ok=True)
-        stop(tmp_path, no_prefect_server, command, lambda line=line: line in messages.read_text(), by)
+        stop(tmp_path, command, lambda line=line: line in messages.read_text(), by)
     again = call_quit(*arguments)
     assert again.returncode == 0, again.stderr
     assert "collect" not in again.stderr and "10 label" in again.stderr  # what was done stayed done
@@ -59,10 +58,10 @@ def test_a_build_stops_within_seconds_and_goes_on_afterwards(tmp_path, few_sourc
         (("release", "create", "--name", "v1"), ("quit.release.create", "write_json")),
     ],
 )
-def test_other_commands_stop_and_leave_nothing_half_made(command, place, tmp_path, built, prefect_home) -> None:
+def test_other_commands_stop_and_leave_nothing_half_made(command, place, tmp_path, built) -> None:
     marker = tmp_path / "there"
     arguments = (*command, "-w", str(built), "--out", str(tmp_path / "out"))
-    stop(tmp_path, prefect_home, paused(*place, marker, *arguments), marker.exists, signal.SIGINT)
+    stop(tmp_path, paused(*place, marker, *arguments), marker.exists, signal.SIGINT)
     assert {path.name for path in tmp_path.iterdir()} <= {"out", "err", "there"}
     assert not list((tmp_path / "out").glob("*"))
 

@@ -163,9 +163,7 @@ def _run(folder: Path, block: Block) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block", BLOCKS, ids=[f"line {block.line}" for block in BLOCKS])
-def test_the_pages_commands_run(block: Block, world: Path, request: pytest.FixtureRequest) -> None:
-    if "quit build" in block.text:
-        request.getfixturevalue("prefect_home")
+def test_the_pages_commands_run(block: Block, world: Path) -> None:
     _run(world, block)
     if "FT_DPR" in block.text:
         _check_encoders(world)

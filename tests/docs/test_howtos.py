@@ -75,7 +75,7 @@ def test_what_the_page_shows_runs(page: str, workspace: Path, tmp_path: Path, mo
     assert ran >= 4
 
 
-def test_the_readmes_record_gets_label_2(tmp_path: Path, prefect_home: Path) -> None:
+def test_the_readmes_record_gets_label_2(tmp_path: Path) -> None:
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     [record] = [block.text for block in blocks(ROOT / "README.md") if block.kind == "json"]
     (tmp_path / "mine.jsonl").write_text(record, encoding="utf-8")
@@ -95,7 +95,7 @@ def test_the_readmes_record_gets_label_2(tmp_path: Path, prefect_home: Path) -> 
     ],
 )
 def test_the_recipe_for_a_server_builds(
-    server: str, models: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prefect_home: Path
+    server: str, models: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its profile and commands, as printed, with a server that answers every prompt; three hints, to be quick."""
     page = (ROOT / "docs" / "howto" / "language-models.md").read_text(encoding="utf-8")

@@ -19,9 +19,7 @@ FACTS = "import json; print(json.dumps([pushed['new'], pulled['versions'], updat
 
 
 @pytest.mark.slow
-def test_the_notebook_does_what_it_says(
-    live: Live, prefect_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_notebook_does_what_it_says(live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     nbformat.validate(notebook)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]

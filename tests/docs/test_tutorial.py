@@ -43,7 +43,7 @@ def test_what_is_printed_is_compared_with_what_is_shown(shown: str, printed: str
 class Reader:
     """Somebody who types what the page says; ``printed`` is what came since the last block of output."""
 
-    def __init__(self, folder: Path, home: Path) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder, self.printed = folder, ""
         self._running: list[subprocess.Popen] = []
         tools = folder / ".bin"
@@ -51,7 +51,7 @@ class Reader:
         for name, words in (("quit", "-m quit.cli"), ("python", "")):
             (tools / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {words} "$@"\n')
             (tools / name).chmod(0o755)
-        self._variables = {"PREFECT_HOME": str(home), "HF_HOME": str(folder / ".hf"), "COLUMNS": "120"}
+        self._variables = {"HF_HOME": str(folder / ".hf"), "COLUMNS": "120"}
         self._environment = {
             **os.environ,
             **self._variables,
@@ -131,8 +131,8 @@ def _lines_of(heading: str) -> range:
 
 
 @pytest.mark.slow
-def test_the_tutorial_does_what_it_says(tmp_path: Path, prefect_home: Path) -> None:
-    reader = Reader(tmp_path, prefect_home)
+def test_the_tutorial_does_what_it_says(tmp_path: Path) -> None:
+    reader = Reader(tmp_path)
     shutil.copy(ROOT / "docs" / "tutorial" / "hints.jsonl", tmp_path)
     reason = _without_label_studio()
     left_out = _lines_of("5. ") if reason else range(0)

@@ -317,7 +317,7 @@ def test_build_json_changes_only_under_the_lock_and_keeps_what_a_build_wrote_mea
 
 
 @pytest.mark.slow
-def test_a_pull_waits_for_a_build(finished, monkeypatch, prefect_home) -> None:
+def test_a_pull_waits_for_a_build(finished, monkeypatch) -> None:
     finished.begin()
     finished.workspace.set_build({**finished.workspace.build, "overrides": ["run.lock_seconds=0.1"]})
     monkeypatch.setattr("annotation.client.connect", lambda *_: pytest.fail("a server was asked while a build ran"))

@@ -109,9 +109,7 @@ def reviewed(tmp_path: Path) -> Path:
         ("typo", "1 question leaves", "1 comes", 3),
     ],
 )
-def test_reviewed_questions_leave_only_where_that_is_asked_for(
-    reviewed, source, leave, come, count, prefect_home
-) -> None:
+def test_reviewed_questions_leave_only_where_that_is_asked_for(reviewed, source, leave, come, count) -> None:
     workspace, before = Workspace.open(reviewed / "W"), _questions(reviewed)
     state, build = workspace.state, workspace.build
     with pytest.raises(WorkspaceError, match=r"1 reviewed question would .*--add.*--replace") as error:

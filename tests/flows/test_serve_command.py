@@ -38,7 +38,7 @@ def test_it_lists_what_it_would_deploy_without_a_server(tmp_path: Path) -> None:
 )
 def test_a_missing_server_is_said_in_one_line(tmp_path: Path, more: list[str], code: int, said: str) -> None:
     """In a process of its own, for Prefect takes the server's address when it is imported."""
-    result = run_quit(*_arguments(tmp_path, *more), home=tmp_path / "prefect", timeout=300)
+    result = run_quit(*_arguments(tmp_path, *more), timeout=300)
     assert result.returncode == code and said in result.stderr and "Traceback" not in result.stderr
 
 

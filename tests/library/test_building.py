@@ -72,9 +72,7 @@ class Echo:
         return [(*prompt.hints, "nothing")[0].split()[0] for prompt in prompts]
 
 
-def test_an_object_reads_beside_the_readers_of_the_profile(
-    few_source: Path, prefect_home: Path, tmp_path: Path
-) -> None:
+def test_an_object_reads_beside_the_readers_of_the_profile(few_source: Path, tmp_path: Path) -> None:
     for _ in range(2):
         tables = quit.build(tmp_path / "W", few_source, str(FEW), models={"echo": Echo()}, progress=False)
     rows = tables.sql("""

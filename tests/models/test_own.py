@@ -188,7 +188,7 @@ def test_an_object_takes_the_place_of_a_reader_or_is_one_more() -> None:
 
 
 @pytest.mark.slow
-def test_a_build_asks_a_class_once_whoever_asks(few_source: Path, tmp_path: Path, monkeypatch, prefect_home) -> None:
+def test_a_build_asks_a_class_once_whoever_asks(few_source: Path, tmp_path: Path, monkeypatch) -> None:
     """By name in a profile, then from the cache in worker processes, then as an object; later commands need neither."""
     monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
     gold = {row["question"]: row["answers"][0] for row in map(json.loads, few_source.read_text("utf-8").splitlines())}

@@ -10,10 +10,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from flows.review import label_update
 from quit.engine.planning import held_build, held_last_build
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError
+from quit.library import jobs
 from quit.review.items import ReviewItem, review_items
 from quit.review.store import ReviewStore
 from quit.settings import Review
@@ -24,13 +24,13 @@ from tests.conftest import ROOT, call_quit, quit_prints
 from tests.processes import paused, until
 from tests.stages.labelling.test_verdicts import said
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("prefect_home")]
+pytestmark = pytest.mark.slow
 UPDATE = "11_update/*/**/*"
 BASE = {"labels": "label", "valid_answers": "label", "verdicts": "judge", "splits": "split"}
 
 
 def apply_reviews(workspace: Workspace, withdraw: bool = False) -> SimpleNamespace:
-    return SimpleNamespace(**label_update(str(workspace.path), withdraw)["update"])
+    return SimpleNamespace(**jobs.review(str(workspace.path), steps=("update",), withdraw=withdraw).result["update"])
 
 
 def _items(workspace: Workspace) -> list[ReviewItem]:
@@ -88,7 +88,7 @@ def test_apply_twice_withdraw_and_apply_again(workspace: Workspace) -> None:
     assert _is_base(workspace)
 
 
-def test_a_build_keeps_what_people_said_and_exports_use_it(workspace, prefect_home, tmp_path) -> None:
+def test_a_build_keeps_what_people_said_and_exports_use_it(workspace, tmp_path) -> None:
     store, items = ReviewStore(workspace), _items(workspace)
     flagged = said("ada", 2, question=items[1].question_id, flag_leak=True)
     store.append([*_say(1, items[0], _wrong(items[0])), *flagged])
@@ -135,7 +135,7 @@ def test_apply_needs_labels_takes_review_settings_only_and_a_build_keeps_them(wo
             pass
     build = workspace.build
     assert not any("review" in text for text in build["overrides"])
-    label_update(str(workspace.path), settings=["review.minimum=2"])
+    jobs.review(str(workspace.path), steps=("update",), settings=["review.minimum=2"])
     for overrides, minimum in ((["run.shards=1"], 2), (["review.minimum=1"], 1)):
         with held_build(workspace.path, build["sources"], "embedded", overrides) as pipeline:
             assert pipeline.settings.review.minimum == minimum

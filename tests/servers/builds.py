@@ -46,13 +46,11 @@ def write_profile(
     return path
 
 
-def start_build(
-    workspace: Path, profile: Path, source: str, cache: Path, home: Path, *more: str
-) -> subprocess.Popen[bytes]:
+def start_build(workspace: Path, profile: Path, source: str, cache: Path, *more: str) -> subprocess.Popen[bytes]:
     """Start ``quit build`` in a process group of its own; ``cache``: its generation cache's folder; log in
     ``W.log``."""
     command = ["build", "-w", str(workspace), "-p", str(profile), "-s", source, *more]
-    return started(command, workspace.with_name("W.log"), home, QUIT_CACHE=str(cache))
+    return started(command, workspace.with_name("W.log"), QUIT_CACHE=str(cache))
 
 
 def kill_when(process: subprocess.Popen[bytes], is_time: Callable[[], bool], seconds: float = 900) -> bool:

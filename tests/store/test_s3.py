@@ -89,11 +89,11 @@ def test_a_bucket_that_is_not_there_is_named() -> None:
 
 
 def test_a_build_that_was_killed_goes_on_on_another_machine_to_the_same_bytes(
-    place: str, few_source: Path, few_built: Path, tmp_path: Path, prefect_home: Path, machine
+    place: str, few_source: Path, few_built: Path, tmp_path: Path, machine
 ) -> None:
     """kill -9 and another mirror: the same bytes as a folder's, and the same release."""
     command = ("build", "-w", place, "-s", f"jsonl:{few_source}", "-p", str(FEW), "--shards", "3", *LEASE)
-    process = started(command, tmp_path / "first", prefect_home)
+    process = started(command, tmp_path / "first")
     mirror, there = tmp_path / "machines" / "first", open_objects(place)
     until(lambda: next(mirror.rglob("tables/02_*/**/part-*"), None), process)  # the stage before is in the store
     os.killpg(process.pid, signal.SIGKILL)

@@ -51,7 +51,7 @@ def kept(cache: Path) -> int:
 
 @pytest.fixture(scope="module")
 def interrupted(
-    real_model: VllmServer, profile: Path, source: Path, tmp_path_factory: pytest.TempPathFactory, prefect_home: Path
+    real_model: VllmServer, profile: Path, source: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, Path, float]:
     """A build killed twice and then finished: (workspace, cache folder, requests the server answered)."""
     folder, cache = tmp_path_factory.mktemp("killed"), tmp_path_factory.mktemp("cache")
@@ -62,9 +62,9 @@ def interrupted(
         return real_model.metrics().get("request_success", 0.0) - before
 
     for after in (8, 22):  # of 34 replies of the reader
-        process = start_build(workspace, profile, f"jsonl:{source}", cache, prefect_home)
+        process = start_build(workspace, profile, f"jsonl:{source}", cache)
         assert kill_when(process, lambda after=after: kept(cache) >= after), workspace.with_name("W.log").read_text()
-    process = start_build(workspace, profile, f"jsonl:{source}", cache, prefect_home)
+    process = start_build(workspace, profile, f"jsonl:{source}", cache)
     assert process.wait(timeout=900) == 0, workspace.with_name("W.log").read_text()
     return workspace, cache, answered()
 

@@ -21,7 +21,7 @@ from tests.conftest import call_quit, quit_prints
 from tests.partly import LABELERS, asked_of, build
 from tests.stages.labelling.test_verdicts import said
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("prefect_home")]
+pytestmark = pytest.mark.slow
 WAIVED = ("--waive", "human-coverage=a test", "--waive", "unjudged-answer=a test")
 
 

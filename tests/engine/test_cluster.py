@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from quit import contracts
+from quit.engine.cluster import Cluster
 from quit.errors import MissingDependency, ServerError
 from quit.settings import RunSettings
 from tests.comparing import bytes_of, tables_of
@@ -38,8 +39,8 @@ def _arguments(workspace: Path, source: Path, runner: str, shards: int = SHARDS)
     return [*command, "--runner", runner, "--set", "run.cluster_seconds=120"]  # the machine may be busy
 
 
-def test_local_ray_and_another_number_of_shards_make_the_same_rows(few_built, few_source, tmp_path, prefect_home):
-    result = run_quit(*_arguments(tmp_path / "W", few_source, "ray", shards=2), home=prefect_home)
+def test_local_ray_and_another_number_of_shards_make_the_same_rows(few_built, few_source, tmp_path):
+    result = run_quit(*_arguments(tmp_path / "W", few_source, "ray", shards=2))
     assert result.returncode == 0, result.stderr
     two, three = tables_of(tmp_path / "W"), tables_of(few_built)
     for name in contracts.TABLES:
@@ -47,7 +48,7 @@ def test_local_ray_and_another_number_of_shards_make_the_same_rows(few_built, fe
     assert "Ray" not in result.stderr and "token" not in result.stderr, "the terminal is the build's"
 
 
-def test_a_node_is_killed_and_the_bytes_are_the_same(cluster, few_built, few_source, tmp_path, prefect_home) -> None:
+def test_a_node_is_killed_and_the_bytes_are_the_same(cluster, few_built, few_source, tmp_path) -> None:
     """SIGKILL to every process of one of two nodes while it works; nothing that was finished is done again."""
     folder = tmp_path / "W"
     node = cluster.start_node()
@@ -61,7 +62,7 @@ def test_a_node_is_killed_and_the_bytes_are_the_same(cluster, few_built, few_sou
         return False
 
     arguments, errors = _arguments(folder, few_source, cluster.address), tmp_path / "errors"
-    process = started(arguments, errors, prefect_home, **cluster.client_environment)
+    process = started(arguments, errors, **cluster.client_environment)
     try:
         until(lambda: any((folder / "tables").glob("02_filter/*/*/part-*")) and caught_at_work(), process)
         before = {path: path.stat().st_mtime_ns for path in (folder / "tables").rglob("part-*.parquet")}
@@ -77,66 +78,33 @@ def test_a_node_is_killed_and_the_bytes_are_the_same(cluster, few_built, few_sou
     assert bytes_of(folder) == bytes_of(few_built)
 
 
-def test_a_killed_process_of_the_pool_is_replaced(few_built, few_source, tmp_path, prefect_home) -> None:
-    import psutil
-
-    folder = tmp_path / "W"
-    errors = tmp_path / "errors"
-    process = started(_arguments(folder, few_source, "processes"), errors, prefect_home)
-    try:
-        until(lambda: any((folder / "tables").glob("05_probe_*/*/*/part-*")), process)
-        workers = [
-            one
-            for one in psutil.Process(process.pid).children(recursive=True)
-            if "spawn_main" in " ".join(one.cmdline())
-        ]
-        workers[-1].kill()
-        process.wait(400)
-    finally:
-        process.kill()
-    text = errors.read_text()
-    assert process.returncode == 0, text
-    lines = re.findall(r"^ *\d+ (\S+): done, (\d+) shards?; .+ left", text, re.M)
-    assert "has lost its worker" in text and ("collect", "1") in lines
-    assert bytes_of(folder) == bytes_of(few_built)
-
-
 @pytest.mark.parametrize("scheme", ["ray://", "ray:"])
 @pytest.mark.parametrize("mute", [False, True], ids=["nobody listens", "something else listens"])
 def test_an_unreachable_cluster_is_one_clear_line(scheme: str, mute: bool) -> None:
-    from flows.runners import ShardRunner
-
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         if mute:
             listening.listen()
         port = listening.getsockname()[1]
         settings = RunSettings(runner=f"{scheme}127.0.0.1:{port}", cluster_seconds=1)
-        with ShardRunner(settings.runner, settings, 2) as runner, pytest.raises(ServerError) as raised:
-            runner.submit(None, {})
+        with pytest.raises(ServerError) as raised:
+            Cluster(settings.runner, settings, 2)._start()
     assert f"{scheme}127.0.0.1:{port}" in str(raised.value) and "--runner threads" in str(raised.value)
     # Not after the clients' own patience, which is minutes.
     assert ("(asked for 1 s)" if mute else "no connection within 1 s") in str(raised.value)
 
 
 def test_too_little_memory_is_no_wrong_installation() -> None:
-    from flows.runners import ShardRunner
-
-    with ShardRunner("threads", RunSettings(), 2) as runner:
-        for error in (ImportError("libtorch_cpu.so: failed to map segment from shared object"), MemoryError()):
-            assert "too little memory" in str(runner._fault(error, None))
-        assert "has no quit-builder" in str(runner._fault(ModuleNotFoundError("No module named 'quit'"), None))
+    cluster = Cluster("ray", RunSettings(runner="ray"), 2)
+    for error in (ImportError("libtorch_cpu.so: failed to map segment from shared object"), MemoryError()):
+        assert "too little memory" in str(cluster._fault(error))
+    assert "has no quit-builder" in str(cluster._fault(ModuleNotFoundError("No module named 'quit'")))
 
 
 def test_a_missing_client_is_named_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    from flows.runners import ShardRunner
-
-    monkeypatch.setitem(sys.modules, "prefect_ray.task_runners", None)
-    with (
-        ShardRunner("ray", RunSettings(runner="ray"), 2) as runner,
-        pytest.raises(MissingDependency, match=r"-e .\.\[ray\]"),
-    ):
-        runner.submit(None, {})
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingDependency, match=r"-e .\.\[ray\]"):
+        Cluster("ray", RunSettings(runner="ray"), 2)._start()
 
 
 def _reply(payload: dict[str, Any]) -> str:
@@ -146,10 +114,10 @@ def _reply(payload: dict[str, Any]) -> str:
 
 
 def test_processes_together_keep_a_servers_limit_pay_once_and_report_what_they_asked(
-    few_source: Path, tmp_path: Path, prefect_home: Path, monkeypatch: pytest.MonkeyPatch
+    few_source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limit, outcomes = 6, {}
-    for runner in ("threads", "processes"):
+    for runner in ("threads", "ray"):
         monkeypatch.setenv("QUIT_CACHE", str(tmp_path / f"cache-{runner}"))
         with RudeServer(lambda number, payload: rude.slow(0.05), reply=_reply) as server:
             # Two readers of one server would have twice its limit, with threads too: so one reader, and the judge after
@@ -170,4 +138,4 @@ def test_processes_together_keep_a_servers_limit_pay_once_and_report_what_they_a
         counts = {name: model["requests"] for name, model in status["language_models"].items()}
         assert sum(counts.values()) == len(requests)
         outcomes[runner] = (counts, bytes_of(tmp_path / runner))
-    assert outcomes["processes"] == outcomes["threads"]
+    assert outcomes["ray"] == outcomes["threads"]

@@ -39,11 +39,11 @@ def test_a_second_build_runs_nothing(workspace: Workspace) -> None:
     assert {path: path.stat().st_mtime_ns for path in workspace.path.rglob("*") if path.is_file()} == before
 
 
-def test_killed_at_any_point_it_resumes_to_the_same_bytes(few_built, few_source, tmp_path, prefect_home) -> None:
+def test_killed_at_any_point_it_resumes_to_the_same_bytes(few_built, few_source, tmp_path) -> None:
     """kill -9 as soon as a stage has written its first part, in four stages one after the other, then let it finish."""
     folder = tmp_path / "W"
     for stage in ("02_filter", "05_probe_minilm-late", "08_read_minilm-late", "09_judge"):
-        process = started(_build(folder, few_source), tmp_path / "errors", prefect_home)
+        process = started(_build(folder, few_source), tmp_path / "errors")
         until(lambda stage=stage: any((folder / "tables" / stage).rglob("part-*.parquet")), process)
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(60)
@@ -56,12 +56,12 @@ def test_killed_at_any_point_it_resumes_to_the_same_bytes(few_built, few_source,
     assert bytes_of(folder) == bytes_of(few_built)
 
 
-def test_two_builds_at_once_take_turns(few_source: Path, tmp_path: Path, prefect_home: Path) -> None:
+def test_two_builds_at_once_take_turns(few_source: Path, tmp_path: Path) -> None:
     """Both wait for a lock that is held; then one does all the work, and the other finds nothing to do."""
     workspace = Workspace.create(tmp_path / "W")
     errors = [tmp_path / "errors-0", tmp_path / "errors-1"]
     with workspace.lock(0):
-        both = [started(_build(workspace.path, few_source), path, prefect_home) for path in errors]
+        both = [started(_build(workspace.path, few_source), path) for path in errors]
         for process, path in zip(both, errors, strict=True):
             until(lambda path=path: "Another run holds" in path.read_text(), process)
         assert not (workspace.path / "tables").exists()
