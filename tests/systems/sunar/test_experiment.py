@@ -175,6 +175,7 @@ def test_the_profile_paper_has_the_papers_checkpoints_and_numbers() -> None:
     assert (how.scorer, how.scorer_model) == ("cross-encoder", "nreimers/mmarco-mMiniLMv2-L12-H384-v1")
     assert (how.entailment, how.literal, how.cover_em, how.priority) == ("nli", True, "substring", "rescored")
     assert (how.first, how.neighbours, how.top, how.max_tokens) == (100, 10, 10, 1000)
+    assert (how.initial, how.mer_documents, how.frontier) == ("sub-question", 0, "all"), "the paper's text"
 
 
 @pytest.mark.parametrize(
