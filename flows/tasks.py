@@ -25,11 +25,7 @@ def _may_help(_task: Any, _run: Any, state: Any) -> bool:
 
 def as_task(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
     """Carry out a step as a task of that name and return its result."""
-    retries: dict[str, Any] = {
-        "retries": _RETRIES.get(name, 0),
-        "retry_delay_seconds": 10,
-        "retry_condition_fn": _may_help,
-    }
+    retries: dict[str, Any] = {"retries": _RETRIES.get(name, 0), "retry_delay_seconds": 10}
 
     @task(name=name, task_run_name=name, cache_policy=NO_CACHE, retry_condition_fn=_may_help, **retries)
     @without_secrets_in_errors

@@ -241,17 +241,22 @@ def prefect_database() -> Path:
 
 
 @pytest.fixture(scope="session")
-def prefect_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A Prefect home, and this worker's Prefect server: jobs of this process and of those it starts are runs there."""
+def _prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """This worker's Prefect server: the address of its API, and its database."""
     from prefect.settings import PREFECT_API_URL
     from prefect.testing import utilities
 
-    home, server = tmp_path_factory.mktemp("prefect"), tmp_path_factory.mktemp("prefect-server")
+    server = tmp_path_factory.mktemp("prefect-server")
     shutil.copy(prefect_database(), server)
     with patch.object(utilities, "mkdtemp", lambda: str(server)), utilities.prefect_test_harness(180):
-        os.environ["PREFECT_API_URL"] = PREFECT_API_URL.value()
-        yield home
-    os.environ["PREFECT_API_URL"] = ""
+        yield PREFECT_API_URL.value(), server / "prefect-test.db"
+
+
+@pytest.fixture
+def prefect_server(_prefect_server: tuple[str, Path], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A Prefect server is named, so jobs of commands are runs there; its database."""
+    monkeypatch.setenv("PREFECT_API_URL", _prefect_server[0])
+    return _prefect_server[1]
 
 
 @pytest.fixture(scope="session")

@@ -48,7 +48,7 @@ class Cluster:
             self._work_on = self._start()
         gpus = self._settings.gpus if {"reader", "judge"} & {*run.stage.models} else 0
         # Ray would repeat a lost task unseen, and end a process after each task that has a GPU.
-        options: dict[str, Any] = {"name": run.key, "max_retries": 0}
+        options: dict[str, Any] = {"name": f"shard of {run.key}", "max_retries": 0}
         options |= {"num_gpus": gpus, "max_calls": 0} if gpus else {}
         build = workers.remote_build(pipeline, run, pipeline.workers)
         try:

@@ -7,7 +7,6 @@ import pickle
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from quit import errors
@@ -51,13 +50,13 @@ def test_a_worker_writes_the_part_once_and_clocks_of_machines_may_differ(planned
     """Files from the past and the future, as a worker with a wrong clock leaves them: nothing looks at their times."""
     build, run, before = _remote(planned), planned.stage_run("collect"), planned.fingerprints
     first = work_on(build, "collect", WHOLE)
-    assert first.host and pq.ParquetFile(next(planned.folder(run).glob("questions/part-*"))).metadata.num_rows == 3
+    assert first.rows == 3 and first.host
     folder = planned.folder(run)
     half = folder / "questions" / ".part-00000-of-00001.parquet.1-1-0000abcd.tmp"
     half.write_bytes(b"half")
     for path in planned.workspace.path.rglob("*"):
         os.utime(path, (4e9, 4e9) if path == half else (0, 0))
-    work_on(build, "collect", WHOLE)
+    assert work_on(build, "collect", WHOLE).rows is None
     parts = list(folder.rglob("part-*"))
     assert parts and {path.stat().st_mtime for path in parts} == {0}, "nothing is written twice"
     wait_for_parts(planned, run, WHOLE, first.host)
@@ -178,6 +177,7 @@ def test_fewer_shards_at_a_time_than_requests_in_flight_allowed(source, tmp_path
 @pytest.mark.parametrize(
     ("text", "meant"),
     [
+        ("threads", ("threads", "")), ("ray", ("ray", "local")),
         ("ray:auto", ("ray", "auto")), ("ray:10.0.0.1:6379", ("ray", "10.0.0.1:6379")),
         ("ray://head.lan:10001", ("ray", "ray://head.lan:10001")), ("ray://[::1]:10001", ("ray", "ray://[::1]:10001")),
     ],

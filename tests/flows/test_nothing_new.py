@@ -13,7 +13,7 @@ from flows.review import label_update
 from quit.dataset.release import verify
 from quit.export import verify as verify_export
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("prefect_server")]
 
 
 def test_releases_benchmarks_and_label_updates_are_not_made_twice(built: Path, tmp_path: Path) -> None:

@@ -175,7 +175,7 @@ def test_an_object_without_a_method_or_in_other_processes_is_refused() -> None:
     with pytest.raises(SettingsError, match="'mine' .object. needs one of the methods"):
         register_models({"mine": object()})
     with pytest.raises(SettingsError, match=r"run.runner=threads only. .*package.module:Name"):
-        register_models({"mine": ScriptedReader(str)}, overrides=["run.runner=processes"])
+        register_models({"mine": ScriptedReader(str)}, overrides=["run.runner=ray"])
 
 
 def test_an_object_takes_the_place_of_a_reader_or_is_one_more() -> None:
@@ -211,7 +211,7 @@ def test_a_build_asks_a_class_once_whoever_asks(few_source: Path, tmp_path: Path
         assert json.loads(rows.stdout) == [{"label": 2, "n": 4 * len(gold)}]
         # Two hints make four passages; the probe asks three times.
         assert requests == len(gold) * (4 + 3)
-        build("B", *sets, "--set", "run.runner=processes")
+        build("B", *sets, "--set", "run.runner=ray")
         assert len(server.requests) == requests
         assert bytes_of(tmp_path / "A", "*.parquet") == bytes_of(tmp_path / "B", "*.parquet")
         model = ServerReader(server.base_url, "other")

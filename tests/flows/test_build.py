@@ -1,0 +1,61 @@
+"""Jobs of the command line as runs of a named Prefect server: the same bytes, and servers that are gone."""
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+from prefect import get_client
+
+from flows.calling import server_url
+from quit.stages import STAGES
+from tests.comparing import bytes_of
+from tests.conftest import FEW, run_quit
+
+pytestmark = pytest.mark.slow
+
+
+def _build(folder: Path, source: Path) -> list[str]:
+    return ["build", "-w", str(folder), "-s", f"jsonl:{source}", "-p", str(FEW), "--shards", "3"]
+
+
+def test_a_command_is_a_run_of_the_named_server_with_a_task_per_stage(few_built, few_source, tmp_path, prefect_server):
+    result = run_quit(*_build(tmp_path / "W", few_source))
+    assert result.returncode == 0, result.stderr
+    assert "10 label: done, 3 shards" in result.stderr and "Prefect" not in result.stderr
+    assert bytes_of(tmp_path / "W") == bytes_of(few_built)
+    with get_client(sync_client=True) as client:
+        [run] = client.read_flow_runs()
+        tasks = sorted(client.read_task_runs(), key=lambda task: task.start_time)
+    assert run.state_name == "Completed" and run.parameters["workspace"] == str(tmp_path / "W")
+    assert [task.name for task in tasks] == [stage.name for stage in STAGES if not stage.on_demand]
+
+
+def test_a_server_that_does_not_answer_is_named_before_anything_is_done(few_source, tmp_path, monkeypatch) -> None:
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("PREFECT_API_URL", f"http://127.0.0.1:{nobody.getsockname()[1]}/api")
+        result = run_quit(*_build(tmp_path / "W", few_source))
+    assert result.returncode == 6 and "unset PREFECT_API_URL" in result.stderr and not (tmp_path / "W").exists()
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({"PREFECT_API_URL": ""}, None),
+        ({"PREFECT_API_URL": "http://a/api"}, "http://a/api"),
+        ({}, "http://active/api"),
+        ({"PREFECT_PROFILE": "other"}, "http://other/api"),
+        ({"PREFECT_PROFILE": "none"}, None),
+    ],
+)
+def test_prefects_profile_names_a_server(variables, expected, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    profiles = ["active = 'mine'", "[profiles.mine]\nPREFECT_API_URL = 'http://active/api'"]
+    profiles += ["[profiles.other]\nPREFECT_API_URL = 'http://other/api'", "[profiles.none]"]
+    (tmp_path / "profiles.toml").write_text("\n".join(profiles), encoding="utf-8")
+    for name in ("PREFECT_API_URL", "PREFECT_PROFILE", "PREFECT_PROFILES_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"PREFECT_HOME": str(tmp_path), **variables}.items():
+        monkeypatch.setenv(name, value)
+    assert server_url() == expected
+    assert os.environ.get("PREFECT_API_URL") == variables.get("PREFECT_API_URL")
