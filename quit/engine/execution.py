@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import Any, Protocol
 
 from quit.common.progress import build_begins, note, shards_done
@@ -21,6 +21,8 @@ from quit.errors import ServerError, without_secrets_in_errors
 from quit.settings.runner import parse_runner
 from quit.stages import STAGES
 from quit.stages.stage import Stage
+from quit.text.secrets import shown
+from quit.text.words import counted
 
 Shard = tuple[StageRun, Range]
 
@@ -140,14 +142,22 @@ class Execution(ExitStack):
                     shards_done(run.stage.number, run.key, shard.count - remaining[run], shard.count)
         except workers.LostPlace:
             raise
-        except BaseException:
-            if at_work:
-                note("Waiting for the shards at work; what is done stays done.")
-            while at_work:
-                for future in self._finished(at_work):
-                    with suppress(Exception):  # the first fault is the one to report
-                        self._accept(*at_work.pop(future), self._place.result(future))
+        except BaseException as fault:
+            self._drain(at_work, fault)
             raise
+
+    def _drain(self, at_work: dict[Future[Any], Shard], fault: BaseException) -> None:
+        """Wait for the shards at work; other faults than the first are noted."""
+        if wait(at_work, 1).not_done:
+            note(f"Waiting for {counted(len(at_work), 'shard')} at work; what is done stays done.")
+        while at_work:
+            for future in self._finished(at_work):
+                run, shard = at_work.pop(future)
+                try:
+                    self._accept(run, shard, self._place.result(future))
+                except Exception as error:
+                    if str(error) != str(fault):
+                        note(f"{run.key}, part {shard.index}: {shown(str(error))}")
 
     def _waiting(self, runs: list[StageRun]) -> deque[Shard]:
         """Return the shards to do; several runs take turns."""

@@ -54,8 +54,10 @@ def build(
     """
     from quit.engine.execution import execute
     from quit.engine.planning import held_build
+    from quit.errors import require
     from quit.operations.replies import forget_replies, look_ahead
 
+    require("torch", "A build")
     with held_build(workspace, sources, profile, overrides or [], add=add, replace=replace) as pipeline:
         if fresh_replies:
             forget_replies(pipeline)
