@@ -183,6 +183,37 @@ def graph_build(
         _print_built(out, new, _graph_lines(built.facts))
 
 
+@graph.command("import")
+def graph_import(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="`.json` of {document: {neighbour: score}} or {document: [neighbour, ...]}, or a TREC run."
+        ),
+    ],
+    corpus: CorpusOption,
+    out: OutOption,
+    encoder: Annotated[
+        str, typer.Option("--encoder", "-e", help="What made it, as `quit graph build` names encoders.")
+    ] = "imported",
+    quiet: QuietOption = False,
+) -> None:
+    """Store the neighbours that another program found as a graph of a corpus. Ids are the corpus's, or those of its
+    sources `jsonl` and `beir`; the graph says how many documents the corpus lacks.
+
+    Example: `quit graph import gar_graph.json --corpus C --out G --encoder late:colbert-ir/colbertv2.0`
+    """
+    from quit.corpora.graph import import_graph
+    from quit.library.progress import working
+    from quit.retrieval.built import BuiltCorpus
+
+    documents = BuiltCorpus.open(corpus)
+    with working("graph", quiet):
+        built, new = import_graph(documents, file, encoder, out)
+    if not quiet:
+        _print_built(out, new, _graph_lines(built.facts))
+
+
 @graph.command("show")
 def graph_show(path: GraphArgument, as_json: JsonOption = False) -> None:
     """Describe a graph: encoder, method, recall, degrees, similarities.
@@ -254,11 +285,15 @@ def _corpus_lines(manifest: dict[str, Any]) -> list[str]:
 
 def _graph_lines(facts: dict[str, Any]) -> list[str]:
     plan, recall, statistics = facts["plan"], facts["recall"], facts["statistics"]
+    if "file" in plan:
+        quality = f"{plan['unknown_documents']:,} of the {plan['file_documents']:,} documents of {plan['file']} unknown"
+    else:
+        quality = f"recall@{recall['at']} {recall['value']:.4f} on {recall['sample']:,} documents against "
+        quality += recall["against"]
     return [
         f"{facts['documents']:,} documents, {facts['k']} neighbours each, {facts['edges']:,} edges "
         f"({facts['identity'][:12]})",
-        f"  encoder {plan['encoder']}, method {plan['method']}; recall@{recall['at']} {recall['value']:.4f} "
-        f"on {recall['sample']:,} documents against {recall['against']}",
+        f"  encoder {plan['encoder']}, method {plan['method']}; {quality}",
         f"  in-degree: median {statistics['in_degree'].get('50%', 0):g}, highest "
         f"{statistics['in_degree'].get('100%', 0):g}, {statistics['never_a_neighbour']:,} documents are in no "
         "list",

@@ -34,6 +34,13 @@ def run(
     corpus: CorpusOption,
     graph: Annotated[Path | None, typer.Option("--graph", help="Folder of its graph: quit graph build.")] = None,
     index: IndexOption = None,
+    first: Annotated[
+        Path | None,
+        typer.Option(
+            "--first",
+            help="Rankings of the questions in place of --index: a TREC run, or `.json` of {id: {document: score}}.",
+        ),
+    ] = None,
     queries: Annotated[
         Path | None,
         typer.Option("--queries", help="JSONL of {query_id, text, answers}; the corpus's own questions if not given."),
@@ -67,6 +74,7 @@ def run(
         corpus,
         graph=graph,
         indexes=index or (),
+        first=first,
         queries=queries,
         source=source,
         kind=kind,

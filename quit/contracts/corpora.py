@@ -84,7 +84,10 @@ EDGES = TableContract(
         Column("neighbour_id", TEXT, "The neighbour; never the document itself."),
         Column("rank", SMALL, "1 is nearest."),
         Column(
-            "weight", pa.float32(), "The encoder's similarity (cosine, MaxSim or a sparse score), as float16 holds it."
+            "weight",
+            pa.float32(),
+            "The encoder's similarity (cosine, MaxSim or a sparse score; imported: the file's score, or 1 / rank), as "
+            "float16 holds it.",
         ),
     ),
 )

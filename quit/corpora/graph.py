@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from quit.common.ids import content_hash, draw
 from quit.common.manifests import fault, write_manifest
 from quit.common.progress import note
 from quit.contracts.corpora import EDGES
-from quit.corpora.neighbours import make_neighbours
+from quit.corpora.neighbours import make_neighbours, read_neighbours
 from quit.errors import InputError, SettingsError, refuse_newer
 from quit.retrieval.built import BuiltCorpus, building
 from quit.retrieval.search import Neighbours
@@ -78,15 +79,16 @@ class NeighbourhoodGraph:
         refuse_newer(f"The graph {path}", facts.get("version", 0), VERSION)
         if problem := _fault(path):
             plan = facts.get("plan", {})
+            made, k = (f"import {plan['file']}", "") if "file" in plan else ("build", f" --k {plan.get('k')}")
             raise InputError(
-                f"{problem}. Make the graph again: quit graph build --corpus {corpus.path if corpus else 'C'} "
-                f"--encoder {plan.get('encoder')} --k {plan.get('k')} --out {path}"
+                f"{problem}. Make the graph again: quit graph {made} --corpus {corpus.path if corpus else 'C'} "
+                f"--encoder {plan.get('encoder')}{k} --out {path}"
             )
         if corpus is not None and facts["corpus"] != corpus.identity:
             raise InputError(
                 f"The corpus {corpus.path} changed since the graph {path} was made ({facts['documents']:,} documents "
-                f"then, {len(corpus):,} now): its rows mean other documents. Run quit graph build again; known "
-                "documents are not encoded twice."
+                f"then, {len(corpus):,} now): its rows mean other documents. Run quit graph build or "
+                "import again; known documents are not encoded twice."
             )
         return cls(path, facts, *_mapped(path, facts["documents"], facts["k"]))
 
@@ -130,10 +132,25 @@ def build_graph(
         raise SettingsError(
             f"k is {k}, but the corpus {corpus.path} has {len(corpus):,} documents: k must be 1 to {len(corpus) - 1:,}."
         )
+    return _build(corpus, out, lambda: make_neighbours(corpus, encoder, k, out, settings, stages))
+
+
+def import_graph(corpus: BuiltCorpus, file: Path, encoder: str, out: Path) -> tuple[NeighbourhoodGraph, bool]:
+    """Write the graph that another program made of a corpus to the folder ``out``; return it, and whether anything had
+    to be done.
+
+    ``file``: as :func:`quit.corpora.neighbours.read_neighbours` reads it. ``encoder``: what made it, as ``build_graph``
+    names it. Raises as both.
+    """
+    return _build(corpus, out, lambda: read_neighbours(corpus, file, encoder, out))
+
+
+def _build(corpus: BuiltCorpus, out: Path, make: Callable[[], Neighbours]) -> tuple[NeighbourhoodGraph, bool]:
     if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not _ours(out))):
         raise SettingsError(f"{out} exists and holds no graph: choose another --out, or remove it first.")
     with building(out):
-        neighbours = make_neighbours(corpus, encoder, k, out, settings, stages)
+        neighbours = make()
+        k = neighbours.k
         plan = {"version": VERSION, "corpus": corpus.identity, "k": k, **neighbours.facts}
         earlier = read_json(out / FACTS)
         remove_leftovers(out, "*")

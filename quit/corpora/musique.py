@@ -23,13 +23,14 @@ _PARAGRAPHS = "a list of paragraphs"
 _STEPS = "a list of steps"
 
 
-def read(path: Path, *, all_context: bool = False) -> Iterator[CorpusRecord]:
-    """Yield the records of a file. ``all_context``: every paragraph is relevant to the whole question.
+def read(path: Path, *, all_context: bool = False, aliases: bool = True) -> Iterator[CorpusRecord]:
+    """Yield the records of a file. ``all_context``: every paragraph is relevant to the whole question. ``aliases``:
+    whether ``answer_aliases`` are answers too.
 
     A question marked unanswerable is rejected, its paragraphs are kept. Raises ``InputError`` as ``corpus_records``
     does.
     """
-    parse = partial(_parse, all_context=all_context)
+    parse = partial(_parse, all_context=all_context, aliases=aliases)
     return corpus_records(streamed_items(path, EXPECTED), "musique", parse, _identify, path, EXPECTED)
 
 
@@ -53,7 +54,7 @@ def _identify(record: dict[str, Any]) -> str:
     return fields.as_id(fields.need(record, "id", "a text"), "id")
 
 
-def _parse(record: dict[str, Any], draft: Draft, all_context: bool) -> None:
+def _parse(record: dict[str, Any], draft: Draft, all_context: bool, aliases: bool) -> None:
     paragraphs = fields.as_list(fields.need(record, "paragraphs", _PARAGRAPHS), "paragraphs", _PARAGRAPHS)
     supporting: list[int] = []
     for position, paragraph in enumerate(paragraphs):
@@ -70,8 +71,8 @@ def _parse(record: dict[str, Any], draft: Draft, all_context: bool) -> None:
         raise BadRecord("unanswerable", "The question is marked as not answerable from its paragraphs.")
     question = clean(fields.as_text(fields.need(record, "question", "a text"), "question"))
     answer = fields.as_text(fields.need(record, "answer", "a text"), "answer")
-    aliases = fields.as_texts(record.get("answer_aliases") or [], "answer_aliases")
-    answers = fields.distinct(clean(text) for text in (answer, *aliases))
+    others = fields.as_texts(record.get("answer_aliases") or [], "answer_aliases") if aliases else []
+    answers = fields.distinct(clean(text) for text in (answer, *others))
     if not question or not answers:
         raise BadRecord("no_question" if not question else "no_answer", "The question or its answer is blank.")
     kind = draft.record_id.partition("__")[0] if "__" in draft.record_id else None

@@ -1,4 +1,4 @@
-"""Ways to a document's neighbours: exact search over vectors, faiss, late interaction, or a sparse first stage."""
+"""Ways to a document's neighbours: exact search over vectors, faiss, late interaction, a sparse first stage, a file."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import numpy as np
 
 from quit.common.progress import note
 from quit.corpora.late import LateNeighbours
-from quit.errors import SettingsError, importing
+from quit.errors import InputError, SettingsError, importing
 from quit.retrieval.built import BuiltCorpus
 from quit.retrieval.encoders import dense_encoder, device_of, late_encoder
 from quit.retrieval.first_stage import build_first_stage
+from quit.retrieval.protocols import Ranking
+from quit.retrieval.rankings import read_rankings
 from quit.retrieval.search import ExactSearch, Exclusions, Neighbours
 from quit.retrieval.vectors import encode_corpus
 from quit.settings import FirstStages, Graph
@@ -45,6 +47,55 @@ def make_neighbours(
     if encoder.startswith("late:"):
         return LateNeighbours(*arguments, tokens=late_encoder(encoder, stages))
     return _FromVectors(*arguments)
+
+
+def read_neighbours(corpus: BuiltCorpus, path: Path, encoder: str, out: Path) -> Neighbours:
+    """Return the neighbours that a file ranks (:func:`quit.retrieval.rankings.read_rankings`, of each document).
+
+    The document itself is left out of its list; of two ids of one document the first has the list. ``k`` is the length
+    of the longest. Raises :class:`InputError` as ``read_rankings``, and for a file without a neighbour.
+    """
+    rankings, rows = read_rankings(path, corpus), corpus.rows_by_id
+    lists: dict[int, Ranking] = {}
+    for name in filter(rows.__contains__, rankings.by_id):
+        row, near = rows[name], rankings.by_id[name]
+        others = near.rows != row
+        lists.setdefault(row, Ranking(near.rows[others], near.scores[others]))
+    k = max(map(len, lists.values()), default=0)
+    if not k:
+        raise InputError(f"{path} lists no neighbour of a document of the corpus {corpus.path}.")
+    documents = rankings.documents | rankings.by_id.keys()
+    neighbours = _FromFile(corpus, encoder, k, out, Graph(), FirstStages())
+    neighbours.lists = lists
+    neighbours.facts |= {
+        "method": "imported",
+        "file": path.name,
+        "checksum": rankings.checksum,
+        "file_documents": len(documents),
+        "unknown_documents": len(documents - rows.keys()),
+    }
+    return neighbours
+
+
+class _FromFile(Neighbours):
+    """Lists of neighbours, by row."""
+
+    truth = "nothing: the edges are a file's"
+    lists: dict[int, Ranking]
+
+    def prepare(self) -> None:
+        """Nothing is encoded."""
+
+    def rows(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        edges = np.full((stop - start, self.k), -1, dtype=np.int64)
+        weights = np.zeros((stop - start, self.k), dtype=np.float32)
+        for row in filter(self.lists.__contains__, range(start, stop)):
+            near = self.lists[row]
+            edges[row - start, : len(near)], weights[row - start, : len(near)] = near.rows, near.scores
+        return edges, weights
+
+    def recall(self, rows: np.ndarray, neighbours: np.ndarray) -> None:
+        return None
 
 
 class _FromVectors(Neighbours):

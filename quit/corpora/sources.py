@@ -62,7 +62,7 @@ CORPUS_SOURCES: dict[str, CorpusSource] = {
         CorpusSource(
             "musique",
             "MuSiQue's JSON Lines: twenty paragraphs per question, sub-questions, supporting paragraphs.",
-            lambda path, settings: musique.read(path, all_context=settings.all_context),
+            lambda path, settings: musique.read(path, all_context=settings.all_context, aliases=settings.aliases),
             musique.EXPECTED,
             licence="CC BY 4.0",
             citation="Trivedi, Balasubramanian, Khot and Sabharwal. MuSiQue: Multihop Questions via Single-hop "

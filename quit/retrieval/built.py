@@ -111,6 +111,18 @@ class BuiltCorpus:
         return rows.to_numpy().astype(np.int64)
 
     @cached_property
+    def rows_by_id(self) -> dict[str, int]:
+        """The row of each document by its id, and by its id in a source of documents (JSONL, BEIR), unless two
+        documents have that."""
+        rows = {identity: row for row, identity in enumerate(self.all_ids())}
+        origins = self.origins.filter(pc.equal(self.origins["place"], ""))
+        names: dict[str, int | None] = {}
+        for name, identity in zip(origins["record_id"].to_pylist(), origins["doc_id"].to_pylist(), strict=True):
+            row = rows[identity]
+            names[name] = row if names.get(name, row) == row else None
+        return {name: row for name, row in names.items() if row is not None} | rows
+
+    @cached_property
     def queries(self) -> pa.Table:
         """Columns query_id, text, answers, parent_id, hop, kind, source (``quit/contracts/corpora.py``)."""
         return self._read("queries")

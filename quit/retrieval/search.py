@@ -120,8 +120,8 @@ class Neighbours:
         """Return (neighbours: int64, -1 where there are fewer; weights: float32), shapes (stop - start, k)."""
         raise NotImplementedError
 
-    def recall(self, rows: np.ndarray, neighbours: np.ndarray) -> float:
-        """Return the mean share of the true neighbours among those given."""
+    def recall(self, rows: np.ndarray, neighbours: np.ndarray) -> float | None:
+        """Return the mean share of the true neighbours among those given, None where nobody knows the true ones."""
         return 1.0
 
 

@@ -17,6 +17,7 @@ class Corpora(Section):
         description="Whether every context paragraph has relevance 1, as SUNAR's own evaluation has it; else "
         "supporting ones only.",
     )
+    aliases: bool = Field(True, description="Whether MuSiQue's `answer_aliases` are gold answers.")
     sub_questions: bool = Field(True, description="Whether decompositions become queries of their own.")
     granularity: Literal["hint", "subset", "permutation"] = Field(
         "subset", description="What a document of a QUIT release is: a hint, a subset of hints, or every permutation."

@@ -40,6 +40,11 @@ class Sunar(Section):
     b: int = Field(16, ge=1, description="Batch size: documents scored before the pools take turns.")
     c: int = Field(100, ge=0, description="Budget: documents scored per sub-question.")
     first: int = Field(100, ge=0, description="Documents of the first stage per sub-question (the size of R).")
+    initial: Literal["sub-question", "question"] = Field(
+        "sub-question",
+        description="What the first stage ranks for (R): each sub-question, or always the whole question, as in the "
+        "authors' code. Documents are scored for the sub-question in both.",
+    )
     rerank_first: int = Field(
         0,
         ge=0,
@@ -52,7 +57,18 @@ class Sunar(Section):
         description="Which score of a scored document its neighbours have in N: after ASU, as line 15 of Algorithm 1 "
         "reads, or the scorer's, as in the authors' code. The same without ASU.",
     )
+    frontier: Literal["all", "bounded"] = Field(
+        "all",
+        description="Whose neighbours enter N: every scored document's, as in Algorithm 1; or, once N could fill the "
+        "rest of the budget, only those of documents with a high enough score, as in GAR and the authors' code.",
+    )
     top: int = Field(10, ge=0, description="Documents that are read (l).")
+    mer_documents: int = Field(
+        0,
+        ge=0,
+        description="Documents of each sub-question among which the meta evidence reasoner gets the first `top` by "
+        "score for the question; 0: `top`; the authors' code: 2.",
+    )
     m: int = Field(10, ge=0, description="Answers sampled per batch.")
     literal: bool = Field(
         False, description="Divide raw scores by s, as printed, which promotes negative ones; else their sigmoid."

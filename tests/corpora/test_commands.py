@@ -36,5 +36,13 @@ def test_from_files_to_a_report(tmp_path: Path) -> None:
     quit_("graph", "report", graph, "-c", corpus, "-i", index, "-o", tmp_path / "R")
     assert (tmp_path / "R" / "reach.png").is_file()
     assert json.loads(quit_("graph", "show", graph, "--json"))["documents"] == 5
+    (tmp_path / "mine.json").write_text(
+        json.dumps(dict(zip(opened.ids([0, 1]), [opened.ids([2]), ["gone"]], strict=True)))
+    )
+    text = quit_("graph", "import", tmp_path / "mine.json", "-c", corpus, "-o", tmp_path / "M")
+    assert "1 edges" in text and "encoder imported, method imported; 1 of the 4 documents of mine.json unknown" in text
+    assert quit_("graph", "show", tmp_path / "M") == text
+    quit_("graph", "report", tmp_path / "M", "-c", corpus, "-i", index, "-o", tmp_path / "RM")
+    assert json.loads(quit_("index", "evaluate", "-c", corpus, index, "-g", tmp_path / "M", "--json"))
     assert "holds no corpus" in quit_("graph", "build", "-c", tmp_path, "-o", tmp_path / "H", code=3)
     assert "holds no finished index" in quit_("index", "evaluate", "-c", corpus, graph, code=3)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from quit.corpora.graph import NeighbourhoodGraph, build_graph
+from quit.corpora.graph import NeighbourhoodGraph, build_graph, import_graph
 from quit.errors import InputError, MissingDependency, SettingsError
 from quit.retrieval import vectors
 from quit.retrieval.built import BuiltCorpus
@@ -89,6 +89,27 @@ def test_new_documents_alone_are_encoded(tmp_path: Path, monkeypatch) -> None:
     assert np.array_equal(grown.edges, fresh.edges) and np.array_equal(grown.weights, fresh.weights)
     encoder.seen.clear()
     assert not _graph(large, tmp_path / "G")[1] and not encoder.seen
+
+
+def test_an_imported_graph_has_the_files_edges(tmp_path: Path) -> None:
+    corpus = corpus_of([f"document {row}" for row in range(5)], tmp_path)  # ids "0" to "4"
+    lists = {"0": {"0": 9, "3": 1, "1": 2, "gone": 3}, "3": {"4": -1.5}, "left": {"0": 1}}
+    (tmp_path / "gar_graph.json").write_text(json.dumps(lists))
+    graph, new = import_graph(corpus, tmp_path / "gar_graph.json", "late:x", tmp_path / "G")
+    assert new and [graph.neighbours(row, 2).tolist() for row in range(5)] == [[1, 3], [], [], [4], []]
+    assert np.asarray(graph.weights)[[0, 3]].tolist() == [[2, 1], [-1.5, 0]]
+    plan = graph.facts["plan"]
+    assert (plan["encoder"], plan["file_documents"], plan["unknown_documents"]) == ("late:x", 6, 2)
+    assert graph.facts["recall"]["value"] is None and graph.facts["edges"] == 3
+    assert not import_graph(corpus, tmp_path / "gar_graph.json", "late:x", tmp_path / "G")[1]
+    with (tmp_path / "G" / "edges.u32.np").open("r+b") as file:
+        file.write(b"\xff")
+    again = f"quit graph import gar_graph.json --corpus {corpus.path} --encoder late:x --out"
+    with pytest.raises(InputError, match=f"was altered.*{again}"):
+        NeighbourhoodGraph.open(tmp_path / "G", corpus)
+    (tmp_path / "self.json").write_text('{"0": ["0"]}')
+    with pytest.raises(InputError, match="lists no neighbour"):
+        import_graph(corpus, tmp_path / "self.json", "late:x", tmp_path / "H")
 
 
 def test_what_a_graph_is_not(tmp_path: Path, monkeypatch) -> None:

@@ -32,6 +32,8 @@ def test_a_step_without_support_has_no_relevant_document(tmp_path: Path) -> None
     assert [(query.kind, query.hop) for query in parsed.queries] == [("2hop", None), ("2hop", 1), ("2hop", 2)]
     [parsed] = read(write_lines(tmp_path / "m.jsonl", [{**record, "id": "plain", "answer_aliases": ["Zwei"]}]))
     assert parsed.queries[0].kind is None and parsed.queries[0].answers[1:] == ("Zwei",)
+    [parsed] = read(tmp_path / "m.jsonl", aliases=False)
+    assert parsed.queries[0].answers == ("a1",)
 
 
 def test_white_space_and_unicode_are_cleaned_and_nothing_else(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from functools import cached_property, lru_cache
 from quit.errors import SettingsError
 from quit.models.factory import Models
 from quit.models.prompting import PROMPTS, load_prompt
+from quit.retrieval.rankings import RankingStage
 from quit.settings import Settings, Sunar
 from quit.systems.opening import language_model
 from quit.systems.sunar import mer
@@ -51,6 +52,11 @@ class Assembly:
         """
         if how.retrieval == "nar" and library.graph is None:
             raise SettingsError("Retrieval `nar` needs a graph: --graph DIR, or build one: quit graph build")
+        if isinstance(library.first_stage, RankingStage) and how.planner != "none" and how.initial == "sub-question":
+            raise SettingsError(
+                "--first ranks documents for whole questions only, and this run asks sub-questions: "
+                "--set sunar.initial=question, or a variant without a plan, such as nar-read."
+            )
         planner, reader = self._planner(how.planner), self._reader(how.reading)
         entailment = self._entailment if how.asu and how.m else None
         reasoner = self._reasoner(reader) if how.mer else None

@@ -7,19 +7,23 @@ from pathlib import Path
 from typing import Any
 
 from quit.common.files import read_json
+from quit.common.ids import question_id
 from quit.common.progress import note
 from quit.corpora.graph import NeighbourhoodGraph
-from quit.errors import SettingsError
+from quit.errors import InputError, SettingsError
 from quit.models.factory import Models
+from quit.retrieval.built import BuiltCorpus
 from quit.retrieval.first_stage import MANIFEST
-from quit.retrieval.protocols import Scorer
+from quit.retrieval.protocols import FirstStage, Ranking, Scorer
+from quit.retrieval.rankings import RankingStage, read_rankings
 from quit.retrieval.scorers import CrossEncoderScorer, LateScorer
 from quit.settings import Settings
+from quit.sources.fields import quote
 from quit.systems.collection import chosen, questions
 from quit.systems.opening import open_collection
 from quit.systems.sunar.assembly import Assembly
 from quit.systems.sunar.queries import Query, of_corpus, of_file
-from quit.systems.sunar.retrieval import Library
+from quit.systems.sunar.retrieval import NOTHING, Library
 from quit.systems.sunar.run import Run
 from quit.systems.sunar.variants import effective
 
@@ -33,6 +37,7 @@ def open_library(
     *,
     graph: Path | None = None,
     indexes: Sequence[Path] = (),
+    first: Path | None = None,
     queries: Path | None = None,
     source: str | None = None,
     kind: str | None = None,
@@ -40,20 +45,28 @@ def open_library(
 ) -> tuple[Library, list[Query]]:
     """Return a corpus with all that belongs to it, and its questions, those of a file, or a selection.
 
-    Several ``indexes`` are fused; without any, BM25 is made in memory.
+    Several ``indexes`` are fused; without any, BM25 is made in memory. ``first``: rankings of the questions in their
+    place (:func:`quit.retrieval.rankings.read_rankings`).
 
     Raises :class:`InputError` for what cannot be opened, belongs to another corpus, or leaves no question, and
-    :class:`SettingsError` for an index or graph of another encoder than the settings name.
+    :class:`SettingsError` for an index or graph of another encoder than the settings name, and for both ``indexes`` and
+    ``first``.
     """
     how = settings.sunar
-    collection = open_collection(corpus, indexes, models, settings)
-    documents = collection.corpus
+    if first and indexes:
+        raise SettingsError("A run has its first stage by --first or by --index, not by both.")
+    documents = BuiltCorpus.open(corpus)
     selection = questions(documents) if queries and source is None and kind is None else chosen(documents, source, kind)
     selected_queries = of_corpus(documents, selection)
     if queries:
         selected_queries = of_file(queries, selected_queries)
+    selected_queries = selected_queries[:count]
+    if first:
+        stage: FirstStage = _ranking_stage(first, documents, selected_queries)
+    else:
+        stage = open_collection(corpus, indexes, models, settings).first_stage
     neighbour_graph = NeighbourhoodGraph.open(graph, documents) if graph else None
-    _check_encoders(settings, indexes, neighbour_graph)
+    _check_encoders(settings, None if first else indexes, neighbour_graph)
     if neighbour_graph and how.neighbours > neighbour_graph.k:
         raise SettingsError(
             f"sunar.neighbours is {how.neighbours}, and the graph {graph} stores {neighbour_graph.k} per document."
@@ -61,7 +74,35 @@ def open_library(
     scorer: Scorer = LateScorer(models.encoder)
     if how.scorer == "cross-encoder":
         scorer = CrossEncoderScorer(how.scorer_model, revision=how.scorer_revision, device=how.device, batch=how.batch)
-    return Library(documents, collection.first_stage, neighbour_graph, scorer), selected_queries[:count]
+    return Library(documents, stage, neighbour_graph, scorer), selected_queries
+
+
+def _ranking_stage(path: Path, corpus: BuiltCorpus, queries: Sequence[Query]) -> RankingStage:
+    """Return the rankings of a file as a first stage; what does not fit is counted on stderr."""
+    rankings = read_rankings(path, corpus)
+    sources = {source["kind"] for source in corpus.manifest["sources"]}
+    by_id = {question_id(source, name): ranking for name, ranking in rankings.by_id.items() for source in sources}
+    by_id |= rankings.by_id
+    missing = [query.query_id for query in queries if query.query_id not in by_id]
+    if len(missing) == len(queries):
+        raise InputError(
+            f"{path} ranks documents for none of the questions: it has {quote(next(iter(rankings.by_id)))}, the run "
+            f"{quote(missing[0])}. Ids are the corpus's or the source's."
+        )
+    by_text: dict[str, Ranking] = {}
+    for query in queries:
+        ranking = by_id.get(query.query_id, NOTHING)
+        if by_text.setdefault(query.text, ranking).rows.tolist() != ranking.rows.tolist():
+            raise InputError(f"{path} has two rankings for questions with the text {quote(query.text)}: leave one out.")
+    others = len(rankings.by_id) - len(queries) + len(missing)
+    for what, number, of, then in (
+        ("documents that the corpus lacks", len(rankings.unknown), len(rankings.documents), "; they are left out"),
+        ("questions that this run does not ask", others, len(rankings.by_id), ""),
+        ("questions of this run without a ranking", len(missing), len(queries), "; they find no document"),
+    ):
+        if number:
+            note(f"{path}: {what}: {number:,} of {of:,}{then}.", loud=True)
+    return RankingStage(by_text, f"rankings@{rankings.checksum[:32]}/{corpus.identity[:12]}")
 
 
 def run_variants(
@@ -81,9 +122,10 @@ def run_variants(
     return figures
 
 
-def _check_encoders(settings: Settings, indexes: Sequence[Path], graph: NeighbourhoodGraph | None) -> None:
-    encoder = settings.sunar.first_encoder
-    encoders = [(read_json(index / MANIFEST) or {}).get("encoder") for index in indexes] or ["bm25"]
+def _check_encoders(settings: Settings, indexes: Sequence[Path] | None, graph: NeighbourhoodGraph | None) -> None:
+    """Raise ``SettingsError`` unless index and graph have the settings' encoders. ``indexes`` None: unknown."""
+    encoder = "" if indexes is None else settings.sunar.first_encoder
+    encoders = [(read_json(index / MANIFEST) or {}).get("encoder") for index in indexes or ()] or ["bm25"]
     if encoder and encoder not in encoders:
         raise SettingsError(
             f"sunar.first_encoder is {encoder!r}, and the index is of {', '.join(map(str, encoders))}. Make it: "

@@ -1,13 +1,15 @@
 """Neighbourhood aware retrieval: Algorithm 1 of SUNAR (the SUNAR paper, section 3.1).
 
 Three readings of the printed algorithm were needed. Its line 18 never alternates as it stands ("R if C = F, N if
-C = N"); the pools take turns here, as in the algorithm it comes from (MacAvaney et al. 2022). Its loop ends when R+
-holds c documents; here also when R and N are empty, which a small corpus brings about. Line 15 does not say which score
-of B a neighbour inherits: lines 9 and 10 leave B rescored, so by default the rescored one.
+C = N"); the pools take turns here, as in the algorithm it comes from (GAR, MacAvaney et al. 2022). Its loop ends when
+R+ holds c documents; here also when R and N are empty, which a small corpus brings about. Line 15 does not say which
+score of B a neighbour inherits: lines 9 and 10 leave B rescored, so by default the rescored one. GAR's program bounds
+N, the printed algorithm does not: ``bounded``.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -90,6 +92,7 @@ def nar(
     c: int,
     neighbours: int = 10,
     raw_priority: bool = False,
+    bounded: bool = False,
 ) -> Pool:
     """Return R+, the documents that were scored.
 
@@ -97,7 +100,9 @@ def nar(
     budget. ``score``: the cross-encoder (line 5). ``rescore``: the feedback of lines 6 to 9; None leaves scores as they
     are. ``b``: batch size, at least 1. ``c``: budget of documents to score; below 1 nothing is scored. ``neighbours``:
     how many a document adds to N. ``raw_priority``: whether neighbours enter N with the cross-encoder's score of their
-    source document, in place of its rescored one. An empty R gives an empty pool. Raises ``ValueError`` for b < 1.
+    source document, in place of its rescored one. ``bounded``: whether a document brings in no neighbours when N could
+    fill the rest of the budget and the document's score is below the lowest that brought any in (pyterrier_adaptive's
+    ``GAR``). An empty R gives an empty pool. Raises ``ValueError`` for b < 1.
     """
     if b < 1:
         raise ValueError(f"b must be at least 1, got {b}")
@@ -106,6 +111,7 @@ def nar(
         first.setdefault(row, value)
     around: dict[int, float] = {}  # N: row -> priority, in the order of arrival
     parent: dict[int, int] = {}
+    lowest = math.inf  # the lowest score that brought a document into N
     scored: set[int] = set()  # R+
     batches: list[Batch] = []
     pools = (("R", first),) if G is None else (("R", first), ("N", around))
@@ -129,9 +135,12 @@ def nar(
             around.pop(row, None)
         if G is not None:
             for row, value in zip(B, (values if raw_priority else after).tolist()):
+                if bounded and len(around) >= c - len(scored) and value < lowest:
+                    continue
                 for near in G.neighbours(row, neighbours).tolist():
                     if near not in scored and (near not in around or value > around[near]):
                         around[near], parent[near] = value, row
+                        lowest = min(lowest, value)
     return Pool(tuple(batches))
 
 

@@ -13,7 +13,8 @@ from quit.settings import Sunar
 from quit.systems.sunar.nar import Pool, Rescore, Scored, nar
 from quit.systems.sunar.queries import Query
 
-_NOTHING = Ranking(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32))
+NOTHING = Ranking(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32))
+"""A ranking without a document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,8 @@ class Retrieval:
         library, how = self._library, self._settings
         if how.retrieval == "gold":
             return Evidence([Scored(row, 1.0, 1.0, 0, "gold") for row in query.relevant_rows], {"first_stage": 0})
-        R = library.first_stage.search([sub_question], how.first)[0] if how.first > 0 else _NOTHING
+        text = query.text if how.initial == "question" else sub_question
+        R = library.first_stage.search([text], how.first)[0] if how.first > 0 else NOTHING
         if how.retrieval == "first":
             scored = [
                 Scored(row, score, score, 0, "R") for row, score in zip(R.rows.tolist(), R.scores.tolist(), strict=True)
@@ -73,6 +75,7 @@ class Retrieval:
             c=how.c,
             neighbours=how.neighbours,
             raw_priority=how.priority == "raw",
+            bounded=how.frontier == "bounded",
         )
         ranked = pool.ranked(library.documents.ids)
         trace = {"first_stage": len(R), "batches": batch_traces(pool, library.documents.ids)}

@@ -19,9 +19,9 @@ def scores(traces: Sequence[Mapping[str, Any]], queries: Sequence[Query], substr
     ``traces`` and ``queries`` belong together, in order. ``cover_em``: over the questions with gold answers
     (``answered_for`` of them); ``substring``: as :func:`quit.evaluate.metrics.cover_em` has it. The measures of
     :data:`MEASURES` and ``pool_recall`` (the share of the relevant documents among all that was scored) are over the
-    questions with a relevant document (``judged`` of them); the others have no value that could be right or wrong. A
-    figure over no question is None. ``replies``: what language models were asked, and what could not be read
-    (:func:`replies`).
+    questions with a relevant document (``judged`` of them); the others have no value that could be right or wrong.
+    Evidence has ``top`` documents of each of several sub-questions: Recall@100 then is not recall at 100. A figure over
+    no question is None. ``replies``: what language models were asked, and what could not be read (:func:`replies`).
     """
     covers = [
         cover_em(trace["prediction"], query.answers, substring)

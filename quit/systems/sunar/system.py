@@ -53,14 +53,13 @@ class SunarSystem:
             answer = self.reader.answer(query.text, self.planner.collected(path))
             stop = stop if answer == NO_ANSWER else replace(stop, answer=answer)
         pool = list(dict.fromkeys(row for each in evidences for row in each.rows))
-        # The first document of each sub-question, then the second, and so on: one rule for all variants.
-        turns = zip_longest(*(each.rows[: self.settings.top] for each in evidences))
-        merged = list(dict.fromkeys(row for turn in turns for row in turn if row is not None))
-        merged = merged if len(evidences) > 1 else pool
+        top = self.settings.top
+        merged = _turns(evidences, top) if len(evidences) > 1 else pool
         prediction, source = self._conclusion(path, steps, stop)
         reasoned: dict[str, Any] | None = None
         if self.reasoner is not None:
-            shown = (self._by_score(query, merged) if len(evidences) > 1 else pool)[: self.settings.top]
+            shown = _turns(evidences, self.settings.mer_documents or top)
+            shown = (self._by_score(query, shown) if len(evidences) > 1 else shown)[:top]
             meta = self.reasoner.reason(query.text, path, self._texts(shown))
             reasoned = {"answer": meta.answer, "raw": meta.raw, "evidence": self.library.documents.ids(shown)}
             if meta.answer is not None:
@@ -133,3 +132,9 @@ class SunarSystem:
 
     def _texts(self, rows: Sequence[int]) -> list[str]:
         return self.library.documents.texts(rows) if len(rows) else []
+
+
+def _turns(evidences: Sequence[Evidence], count: int) -> list[int]:
+    """Return the first document of each sub-question, then the second, up to ``count``: one rule for all variants."""
+    turns = zip_longest(*(each.rows[:count] for each in evidences))
+    return list(dict.fromkeys(row for turn in turns for row in turn if row is not None))

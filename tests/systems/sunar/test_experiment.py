@@ -175,6 +175,7 @@ def test_the_profile_paper_has_the_papers_checkpoints_and_numbers() -> None:
     assert (how.scorer, how.scorer_model) == ("cross-encoder", "nreimers/mmarco-mMiniLMv2-L12-H384-v1")
     assert (how.entailment, how.literal, how.cover_em, how.priority) == ("nli", True, "substring", "rescored")
     assert (how.first, how.neighbours, how.top, how.max_tokens) == (100, 10, 10, 1000)
+    assert (how.initial, how.mer_documents, how.frontier) == ("sub-question", 0, "all"), "the paper's text"
 
 
 @pytest.mark.parametrize(
@@ -233,6 +234,32 @@ def test_the_commands_run_show_and_compare(place: Place, corpus: Path, tmp_path:
     _quit(*changes, "--out", tmp_path / "other", "--set", "sunar.cover_em=substring", "--variant", "read")
     message = _quit("compare", out / "read", tmp_path / "other" / "read", code=3)
     assert "differ in sunar.cover_em" in message
+
+
+def test_a_run_file_is_the_first_stage(place: Place, corpus: Path, tmp_path: Path) -> None:
+    first, second = (query.query_id for query in place[1])
+    documents = place[0].documents.ids([7, 3, 20])
+    source_id = "2hop__" + first.removeprefix("musique-2hop_")
+    lines = [
+        f"{source_id} Q0 {name} 1 {score} x" for name, score in zip([*documents, "gone"], (1, 3, 2, 9), strict=True)
+    ]
+    (tmp_path / "r.trec").write_text("\n".join([*lines, f"other Q0 {documents[0]} 1 1 x"]))
+    run = ["run", "--corpus", corpus, "--first", tmp_path / "r.trec", "--out", tmp_path / "out", "--variant"]
+    message = _quit(*run, "first", code=4)
+    assert "asks sub-questions" in message and "--set sunar.initial=question" in message
+    result = call_quit("sunar", *run, "first", "--set", "sunar.initial=question")
+    for count in ("the corpus lacks: 1 of 4;", "does not ask: 1 of 2.", "without a ranking: 1 of 2;"):
+        assert count in result.stderr
+    _quit(*run, "read")
+    for name in ("first", "read"):
+        traces = json.loads(_quit("trace", first, "--out", tmp_path / "out", "--variant", name, "--json"))
+        steps = [step["read"] for step in traces[name]["steps"]]
+        assert steps == [[documents[1], documents[2], documents[0]]] * (2 if name == "first" else 1)
+    nothing = json.loads(_quit("trace", second, "--out", tmp_path / "out", "--variant", "read", "--json"))
+    assert nothing["read"]["evidence"] == []
+    assert "not by both" in _quit(*run, "read", "--index", corpus, code=4)
+    (tmp_path / "r.trec").write_text(f"q Q0 {documents[0]} 1 1 x")
+    assert "for none of the questions: it has 'q'" in _quit(*run, "read", code=3)
 
 
 @pytest.mark.parametrize(

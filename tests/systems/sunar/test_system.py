@@ -96,6 +96,23 @@ def test_evidence_takes_turns_in_every_variant_and_the_reasoner_reads_it_by_scor
     assert QUERY.text in library.scorer.scored and trace["mer"]["evidence"][:2] == ["d0", "d1"]
 
 
+def test_the_reasoner_gets_the_first_documents_of_each_sub_question() -> None:
+    trace = _system(kind="first", reasoner=LastAnswer(FINDS), mer_documents=1).answer(QUERY)
+    assert [step["read"] for step in trace["steps"]] == [["d0", "d3", "d1"], ["d1", "d0", "d3"]]
+    assert trace["mer"]["evidence"] == ["d0", "d1"] and trace["evidence"] == ["d0", "d1", "d3"]
+    trace = _system(planner=NoPlan(), reasoner=LastAnswer(FINDS), mer_documents=2).answer(QUERY)
+    assert trace["mer"]["evidence"] == trace["evidence"][:2] and len(trace["evidence"]) > 2
+
+
+def test_the_whole_questions_ranking_is_scored_for_each_sub_question() -> None:
+    library = _library()
+    trace = _system(library, kind="first", initial="question").answer(QUERY)
+    # All share two words with the question ("Ivanhoe was", "was born", ...), d4 one: "the".
+    assert [step["read"] for step in trace["steps"]] == [["d0", "d1", "d2", "d3", "d5", "d4"]] * 2
+    _system(library, kind="rerank", initial="question").answer(QUERY)
+    assert library.scorer.scored == set(PARTS)
+
+
 def test_feedback_expands_the_query_that_documents_are_scored_for() -> None:
     library = _library()
     _system(library, kind="prf", planner=NoPlan()).answer(Query("q", "Ivanhoe?"))
