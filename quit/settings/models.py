@@ -101,7 +101,11 @@ class ReaderSettings(LanguageModel):
     model: str | None = Field(
         None, description="The model, as its kind names it; of an embedded reader, its name if not given."
     )
-    prompt: str = Field("reader", description="Prompt with context: `reader` is the paper's figure 8, or a .txt file.")
+    prompt: str = Field(
+        "reader",
+        description="Prompt with context: `reader` is the paper's figure 8, `reader_scripts` the same in the layout of "
+        "its authors' scripts, or a .txt file.",
+    )
     probe_prompt: str = Field("probe", description="Prompt without context, for the parametric probe, or a .txt file.")
     stop: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
         (),
