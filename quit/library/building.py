@@ -7,6 +7,7 @@ from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from quit.errors import SettingsError
 from quit.library.arguments import Overrides, override_texts, source_texts, temporary_sources
 from quit.library.tables import Tables, open_tables
 
@@ -193,6 +194,8 @@ def _as_built(
     """
     from quit.engine.workspace import Workspace
 
+    if (changes.get("collect.questions") or 0) < 0:
+        raise SettingsError(f"questions is {changes['collect.questions']}: give a number from 1, or 0 for all.")
     workspace, last = Workspace(place), dict[str, Any]()
     if workspace.exists:
         workspace.check_format()

@@ -36,7 +36,7 @@ def test_a_sound_file_passes_and_nothing_is_written(call, tmp_path: Path) -> Non
     assert "1 without candidates" in call("check", path).out
     assert call("check", tmp_path / "absent.jsonl").code == 3
     wrong = call("check", f"triviahg:{path}")
-    assert wrong.code == 3 and "Expected a TriviaHG file" in wrong.err and "Or is it of kind jsonl?" in wrong.err
+    assert wrong.code == 3 and "Expected a TriviaHG file" in wrong.err and f"name it jsonl:{path}" in wrong.err
 
 
 def test_another_language_is_noted(call, tmp_path: Path) -> None:
