@@ -184,7 +184,7 @@ def print_checks(checks: Sequence[Any]) -> None:
     """Print the doctor's findings."""
     for check in checks:
         mark = "[green]ok[/]   " if check.ok else "[red]fault[/]"
-        remedy = "" if check.ok else f"\n      {escape(check.remedy)}"
+        remedy = "" if check.ok or not check.remedy else f"\n      {escape(check.remedy)}"
         _OUT.print(f"{mark} {check.what}: {escape(check.found)}{remedy}")
 
 
