@@ -91,6 +91,7 @@ def test_a_model_without_prices_has_no_cost_and_the_total_says_so(source: Path, 
         ("-s S -p paper", 4, "models.bem_revision"),
         ("-s S -p paper --set leakage.method=full", 4, "difficulty.corpus"),
         ("-s S -p paper --set leakage.method=full --set difficulty.corpus=absent.jsonl", 3, "absent.jsonl"),
+        ("mine.jsonl", 4, "Did you mean --source mine.jsonl?"),
         ("", 3, "at least one source (--source, sources=): starter"),
     ],
 )
