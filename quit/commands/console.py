@@ -125,6 +125,10 @@ def print_run_scores(scores: RunScores, split: str, settings: Benchmark) -> None
 def print_plan(plan: Plan) -> None:
     """Print what a build will ask, a row per model and role, and the assumptions."""
     pieces: list[Table | str] = [f"{counted(plan.questions, 'question')}, {counted(plan.passages, 'passage')}"]
+    if plan.remembered:
+        words = ", ".join(f"--set {text}" for text in plan.remembered)
+        words = words.replace("--set profile=", "--profile ").replace("--set collect.questions=", "--questions ")
+        pieces.insert(0, f"As the last build: {words}{'; --questions 0 for all' * ('--questions' in words)}")
     lines = [*plan.lines, *([plan.total] if len(plan.lines) > 1 else [])]
     if plan.lines:
         requests = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
@@ -123,8 +124,8 @@ def plan(
         progress: Show how far it is.
 
     Returns:
-        ``questions``, ``passages``, ``lines`` (requests, tokens, seconds and cost per model and role), ``total`` and
-        ``notes``.
+        ``questions``, ``passages``, ``lines`` (requests, tokens, seconds and cost per model and role), ``total``,
+        ``notes``, and ``remembered``: profile and settings of the last build that are used again.
 
     Raises:
         InputError: A source cannot be read.
@@ -136,12 +137,15 @@ def plan(
     from quit.library.progress import working
     from quit.operations.plan import plan as plan_costs
 
-    last, profile, texts = _as_built(workspace, profile, settings, {"collect.questions": questions})
+    given = [*override_texts(settings), f"collect.questions={questions}"]
+    last, used, texts = _as_built(workspace, profile, settings, {"collect.questions": questions})
+    remembered = (*[f"profile={used}"] * bool(last and not profile), *(text for text in texts if text not in given))
     with nullcontext(last) if sources is None else temporary_sources(sources) as source_names:
-        effective, refs = checked_build(source_names, profile, texts)
+        effective, refs = checked_build(source_names, used, texts)
         pipeline = Pipeline(Workspace(workspace), effective, refs)
         with working("plan", not progress):
-            return plan_costs(pipeline, sample=sample, block=block, throughput=throughput)
+            costs = plan_costs(pipeline, sample=sample, block=block, throughput=throughput)
+    return dataclasses.replace(costs, remembered=remembered)
 
 
 def check(
