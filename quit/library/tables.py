@@ -353,8 +353,9 @@ class Tables:
             progress: Show how far it is.
 
         Returns:
-            ``ran``, ``applied``, ``decided``, ``open``, ``labels_up``, ``labels_down``, ``answers_added``,
-            ``answers_removed``, ``questions_removed`` (reason -> count).
+            ``ran``, ``applied``, ``decided``, ``open``; since the build ``labels_up``, ``labels_down``,
+            ``answers_added``, ``answers_removed`` and ``questions_removed`` (reason -> count); ``now``: how much more
+            or less these sums are by this call.
 
         Raises:
             SettingsError: A setting is of another section.
@@ -363,14 +364,18 @@ class Tables:
         from flows.calling import call_flow
         from quit.engine.planning import held_last_build
         from quit.library.progress import working
-        from quit.review.apply import nothing_to_update
+        from quit.review.apply import ApplyReport, change_counts, difference, nothing_to_update
         from quit.review.apply import report as update_report
 
         held = held_last_build(str(self._opened), override_texts(settings))
         with working("labels", not progress), held as pipeline:
             if nothing_to_update(pipeline, withdraw):
-                return asdict(update_report(pipeline, ran=False))
-            return call_flow("review.update_held", pipeline, withdraw, encodes=True)["update"]
+                report = asdict(update_report(pipeline, ran=False))
+                return {**report, "now": difference(report, report)}
+            workspace = pipeline.workspace
+            before = change_counts(workspace) if "update" in workspace.current() else asdict(ApplyReport())
+            report = call_flow("review.update_held", pipeline, withdraw, encodes=True)["update"]
+        return {**report, "now": difference(before, report)}
 
 
 def open_tables(place: str | Path) -> Tables:
