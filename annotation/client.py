@@ -34,9 +34,10 @@ Answer = TypeVar("Answer")
 class Server:
     """One Label Studio server. Use :func:`connect`, which also checks that it is there and takes the token."""
 
-    def __init__(self, url: str, token: str, settings: Review) -> None:
+    def __init__(self, url: str, token: str, settings: Review, start: str = "") -> None:
         sends(token, TOKEN)
         self.url = url.rstrip("/")
+        self._start = start  # what starts it, for messages
         self._settings = settings
         try:
             self._studio = LabelStudio(
@@ -67,8 +68,8 @@ class Server:
                 pause *= 2
         attempts = f"tried {tries} times" if tries > 1 else "tried once"
         raise ServerError(
-            f"The Label Studio server {self.url} {problem} ({attempts}). Nothing is lost: run the same command again "
-            "when it is up."
+            f"The Label Studio server {self.url} {problem} ({attempts}). Nothing is lost: {self._start}run the same "
+            "command again when it is up."
         )
 
     def _problem(self, error: ApiError) -> str:
@@ -153,7 +154,8 @@ def connect(workspace: Path, settings: Review, url: str | None = None, token: st
         raise SettingsError(
             f"{url} needs a token. Copy one from {url.rstrip('/')}/user/account and set the variable {TOKEN}."
         )
-    server = Server(url, token, settings)
+    own = f"it is the workspace's own, start it in another terminal (quit review serve -w {workspace}), then "
+    server = Server(url, token, settings, own if local else "")
     server.ask(lambda studio: studio.users.whoami())
     return server
 

@@ -18,6 +18,7 @@ from quit.common.ids import content_hash
 from quit.review.items import ReviewAnswer, ReviewItem
 from quit.stages.labelling.verdicts import content_of
 from quit.text.normalize import normalize_answer
+from quit.text.words import counted
 
 SUGGESTIONS = "quit"
 """Model version of all predictions: the project's must equal it, or nothing is ticked beforehand. Of several
@@ -129,7 +130,7 @@ def _html(answer: ReviewAnswer, blind: bool) -> str:
     if len(answer.forms) > 1:
         parts.append(f"<small>also {escape('; '.join(answer.forms[1:]))}</small>")
     facts = ["gold"] if answer.gold else []
-    facts.append(f"{answer.passages} passage{'s' * (answer.passages != 1)}")
+    facts.append(f"given from {counted(answer.passages, 'passage')}")
     if not (answer.gold or blind):
         facts.append(_opinion("judge", answer.verdict))
         if answer.second is not None or answer.second_probability is not None:

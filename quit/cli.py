@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from quit.commands import (
     bandits,
@@ -102,7 +102,8 @@ for panel, members in COMMANDS.items():
         if isinstance(member, typer.Typer):
             app.add_typer(member, name=name, rich_help_panel=panel)
         else:
-            app.command(name, rich_help_panel=panel)(member)
+            named = build.SourceCommand if name in ("build", "plan", "check") else TyperCommand
+            app.command(name, cls=named, rich_help_panel=panel)(member)
 
 
 def _version(asked: bool) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from quit.commands.options import (
     JsonOption,
@@ -19,7 +21,24 @@ from quit.commands.options import (
     print_json,
     show,
 )
+from quit.errors import SettingsError
 from quit.text.words import counted
+
+
+class SourceCommand(TyperCommand):
+    """A command of sources, which says so where they are named as another such command takes them."""
+
+    allow_extra_args = True
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Raise ``SettingsError`` for sources without an option (``build``, ``plan``) or with one (``check``)."""
+        if self.name == "check" and {"--source", "-s"} & {word.partition("=")[0] for word in args}:
+            raise SettingsError("Here sources need no --source: quit check mine.jsonl")
+        if words := super().parse_args(ctx, args):
+            meant = " ".join(f"--source {shlex.quote(word)}" for word in words)
+            raise SettingsError(f"Unexpected: {' '.join(words)}. Did you mean {meant}?")
+        return words
+
 
 SourceOption = Annotated[
     list[str] | None,

@@ -96,7 +96,7 @@ def print_disagreements(agreement: JudgeAgreement | None, rows: Sequence[dict[st
          "; ".join(row["gold"]), row["question"])
         for row in rows[: limit or None]
     ]  # fmt: skip
-    heads = ("passages", "judge", "second", "answer", "gold", "question")
+    heads = ("passages × readers", "judge", "second", "answer", "gold", "question")
     note = "--limit 0 shows all." if len(rows) > len(cells) else ""
     table = Table("", heads, cells, (1, 2, 3, 4, 5), note, len(rows) - len(cells))
     _show(agreement.sentence(), *([table] if rows else []))
@@ -125,6 +125,10 @@ def print_run_scores(scores: RunScores, split: str, settings: Benchmark) -> None
 def print_plan(plan: Plan) -> None:
     """Print what a build will ask, a row per model and role, and the assumptions."""
     pieces: list[Table | str] = [f"{counted(plan.questions, 'question')}, {counted(plan.passages, 'passage')}"]
+    if plan.remembered:
+        words = ", ".join(f"--set {text}" for text in plan.remembered)
+        words = words.replace("--set profile=", "--profile ").replace("--set collect.questions=", "--questions ")
+        pieces.insert(0, f"As the last build: {words}{'; --questions 0 for all' * ('--questions' in words)}")
     lines = [*plan.lines, *([plan.total] if len(plan.lines) > 1 else [])]
     if plan.lines:
         requests = [
@@ -184,7 +188,7 @@ def print_checks(checks: Sequence[Any]) -> None:
     """Print the doctor's findings."""
     for check in checks:
         mark = "[green]ok[/]   " if check.ok else "[red]fault[/]"
-        remedy = "" if check.ok else f"\n      {escape(check.remedy)}"
+        remedy = "" if check.ok or not check.remedy else f"\n      {escape(check.remedy)}"
         _OUT.print(f"{mark} {check.what}: {escape(check.found)}{remedy}")
 
 
@@ -217,8 +221,7 @@ def print_question(life: dict[str, Any], passages: int) -> None:
 
 def _print_origins(life: dict[str, Any]) -> None:
     for row in life["origins"]:
-        file, record = escape(row["file"]), escape(row["record_id"])
-        _OUT.print(f"From {row['source']} {file}, record {row['position'] + 1} ({record})")
+        _OUT.print(f"From {row['source']} {escape(row['where'])} ({escape(row['record_id'])})")
     for row in life["rejects"]:
         where = escape(f" {row['hint_id']}" if row["hint_id"] else "")
         _OUT.print(f"[yellow]Left out[/] at {row['stage']}{where}: {row['reason']} ({escape(row['detail'])})")
@@ -231,11 +234,13 @@ def _print_origins(life: dict[str, Any]) -> None:
 
 def _print_hints(life: dict[str, Any]) -> None:
     rows = [
-        (row["rank"] if row["selected"] else "", number(row["convergence"], ".2f", ""), row["hint"], row["file"])
+        (row["rank"] if row["selected"] else "", row["hint_id"].rpartition("-")[2],
+         number(row["convergence"], ".2f", ""), row["hint"], row["file"])
         for row in life["hints"]
-    ]
+    ]  # fmt: skip
     _OUT.print()
-    _show(Table("Hints", ("", "convergence", "hint", "from"), rows, (2, 3)))
+    heads = ("digit", "id", "convergence", "hint", "from")
+    _show(Table("Hints", heads, rows, (1, 3, 4), "digit: in the passages below; id: place in the source; both from 0"))
     for row in life["leak_findings"]:
         overridden = "; overridden: no leak" if row["overridden"] else ""
         _OUT.print(
@@ -288,7 +293,7 @@ def _print_verdicts(life: dict[str, Any]) -> None:
     ]  # fmt: skip
     if rows:
         _OUT.print()
-        _show(Table("Verdicts", ("verdict", "answer", "given", "basis"), rows, (1, 3)))
+        _show(Table("Verdicts", ("verdict", "answer", "passages × readers", "basis"), rows, (1, 3)))
         _OUT.print(f"Valid answers: {escape('; '.join(row['answer'] for row in life['valid_answers']))}")
 
 

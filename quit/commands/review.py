@@ -9,6 +9,7 @@ import typer
 
 from quit.commands.options import JsonOption, QuietOption, WorkspaceOption, open_workspace, show
 from quit.common.terminal import echo
+from quit.text.words import counted
 
 app = typer.Typer(
     help="People verify the answers of dev and test in Label Studio; their verdicts update the labels.",
@@ -107,7 +108,7 @@ def push(
     verb = "Made" if report["created"] else "Updated"
     lines = [
         f"{verb} project {report['project']}: {report['url']}/projects/{report['project']}/data",
-        f"  {report['new']} tasks new, {report['changed']} changed, {report['unchanged']} unchanged"
+        f"  {counted(report['new'], 'new task')}, {report['changed']} changed, {report['unchanged']} unchanged"
         + (f"; {report['blind']} are blind" if report["blind"] else ""),
     ]
     _print_report(report, as_json, lines)
@@ -136,9 +137,9 @@ def pull(
         reports = run_job("review", workspace=str(workspace), url=url, steps=["pull"], project=project, full=full)
     report = reports["pull"]
     line = (
-        f"{report['versions']} new versions of annotations ({report['skipped']} skipped), {report['withdrawn']} "
-        f"withdrawn: {report['rows']} rows, {report['verdicts']} of them verdicts on answers. {report['done']} of "
-        f"{report['tasks']} tasks are done."
+        f"{counted(report['versions'], 'new or changed annotation')} ({report['skipped']} skipped), "
+        f"{report['withdrawn']} withdrawn: {counted(report['rows'], 'row')}, {report['verdicts']} of them verdicts on "
+        f"answers. {report['done']} of {counted(report['tasks'], 'task')} done."
     )
     _print_report(report, as_json, [line])
 
@@ -165,9 +166,16 @@ def apply(
     with working("labels", quiet):
         report = run_job("review", workspace=str(workspace), steps=["update"], **options)["update"]
     removed = ", ".join(f"{count} {reason}" for reason, count in report["questions_removed"].items()) or "none"
+    what = "labels from 1 to 2,labels from 2 to 1,valid answers added,valid answers removed,questions removed".split(
+        ","
+    )
+    now = [f"{count:+,} {name}" for name, count in zip(what, report["now"].values(), strict=True) if count]
+    done = f"Applied: {', '.join(now) or 'the new reviews change nothing'}."
     lines = [
-        "Applied." if report["ran"] else "Nothing new: the labels already use these reviews.",
-        f"  {report['decided']} verdicts settled, {report['open']} open (quit review status --disagreements)",
+        done if report["ran"] else "Nothing new since the last apply: the labels already use these reviews.",
+        "Since the build:",
+        f"  {counted(report['decided'], 'verdict')} settled, {report['open']} open (quit review status "
+        "--disagreements)",
         f"  labels: {report['labels_up']} from 1 to 2, {report['labels_down']} from 2 to 1",
         f"  valid answers: {report['answers_added']} added, {report['answers_removed']} removed",
         f"  questions removed: {removed}",

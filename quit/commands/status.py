@@ -54,6 +54,9 @@ def show(
     """Show everything about one question: hints, leaks, type, difficulty, probe, split, passages, answers, verdicts,
     labels.
 
+    A hint's digit is its number in the passages, by convergence; its id ends in its place in the source. Both count
+    from 0, lines and records of a source from 1.
+
     Example: `quit show jsonl-geo-003 --passages 20`
     """
     from quit.commands.console import print_question

@@ -37,7 +37,9 @@ _VERDICT = (
     Column("raw", TEXT, "The judge's reply."),
     _NOTE,
 )
-_HINT = Column("hint_id", TEXT, "Id of the hint: the question's id and its position among the pooled hints, `...-h03`.")
+_HINT = Column(
+    "hint_id", TEXT, "Id of the hint: the question's id and its position among the pooled hints, from `-h00`."
+)
 _RANKED = (
     _QUESTION,
     Column("rank", SMALL, "Place by convergence, from 0 (ties: shorter hint first, then source order)."),

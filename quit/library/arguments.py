@@ -66,8 +66,8 @@ def _rows(source: Any) -> list[Any]:
         return pa.table(source.with_format("arrow")[:] if hasattr(source, "with_format") else source).to_pylist()
     except (TypeError, ValueError, pa.ArrowException) as error:
         raise InputError(
-            f"A {type(source).__name__} is no source ({error}). Name 'starter', a file or KIND:PATH, or give records: "
-            "a list of dictionaries, a data frame or a datasets.Dataset."
+            f"A value of type {type(source).__name__} is no source ({error}). Name 'starter', a file or KIND:PATH, or "
+            "give records: a list of dictionaries, a data frame or a datasets.Dataset."
         ) from None
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from quit.errors import SettingsError
 from quit.library.arguments import Overrides, override_texts, source_texts, temporary_sources
 from quit.library.tables import Tables, open_tables
 
@@ -108,8 +110,8 @@ def plan(
         progress: Show how far it is.
 
     Returns:
-        ``questions``, ``passages``, ``lines`` (requests, tokens, seconds and cost per model and role), ``total`` and
-        ``notes``.
+        ``questions``, ``passages``, ``lines`` (requests, tokens, seconds and cost per model and role), ``total``,
+        ``notes``, and ``remembered``: profile and settings of the last build that are used again.
 
     Raises:
         InputError: A source cannot be read.
@@ -121,12 +123,15 @@ def plan(
     from quit.library.progress import working
     from quit.operations.plan import plan as plan_costs
 
-    last, profile, texts = as_built(workspace, profile, settings, {"collect.questions": questions})
+    given = [*override_texts(settings), f"collect.questions={questions}"]
+    last, used, texts = as_built(workspace, profile, settings, {"collect.questions": questions})
+    remembered = (*[f"profile={used}"] * bool(last and not profile), *(text for text in texts if text not in given))
     with nullcontext(last) if sources is None else temporary_sources(sources) as source_names:
-        effective, refs = checked_build(source_names, profile, texts)
+        effective, refs = checked_build(source_names, used, texts)
         pipeline = Pipeline(Workspace(workspace), effective, refs)
         with working("plan", not progress):
-            return plan_costs(pipeline, sample=sample, block=block, throughput=throughput)
+            costs = plan_costs(pipeline, sample=sample, block=block, throughput=throughput)
+    return dataclasses.replace(costs, remembered=remembered)
 
 
 def check(
@@ -179,6 +184,8 @@ def as_built(
     """
     from quit.engine.workspace import Workspace
 
+    if (changes.get("collect.questions") or 0) < 0:
+        raise SettingsError(f"questions is {changes['collect.questions']}: give a number from 1, or 0 for all.")
     workspace, last = Workspace(place), dict[str, Any]()
     if workspace.exists:
         workspace.check_format()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from quit.common.progress import advance
+from quit.sources.fields import shown_file, unit
 
 
 def examine(refs: Any, settings: Any, models: Any = None) -> dict[str, Any]:
@@ -69,7 +70,9 @@ class _Read:
             advance("records")
             if question := record.question:
                 where = _where(self._units, question.file, question.position, question.record_id)
-                self.notes += [{"file": question.file, "detail": f"{where}: {note}"} for note in notes(question)]
+                self.notes += [
+                    {"file": shown_file(question.file), "detail": f"{where}: {note}"} for note in notes(question)
+                ]
                 self.without_candidates[question.file] += not question.candidates
                 golds = {normalize_answer(answer) for answer in question.answers}
                 self.with_gold[question.file] += any(normalize_answer(text) in golds for text in question.candidates)
@@ -88,7 +91,7 @@ def _faults(tables: dict[str, Any], leaks: Any, units: dict[str, str]) -> list[d
         detail = row["detail"]
         if not detail.startswith(("line ", "record ", "row ")):
             detail = f"{_where(units, row['file'], row['position'], row['record_id'])}: {detail}"
-        faults.append({"file": row["file"], "reason": row["reason"], "detail": detail})
+        faults.append({"file": row["file"] and shown_file(row["file"]), "reason": row["reason"], "detail": detail})
     return faults
 
 
@@ -100,13 +103,13 @@ def _notes_on_files(refs: Any, read: _Read) -> list[dict[str, str]]:
     for ref in refs:
         if ref.kind == "csv" or (ref.kind == "jsonl" and ref.path.suffix.lower() != ".parquet"):
             remarks = (column_notes if ref.kind == "csv" else key_notes)(ref.path)
-            notes += [{"file": ref.path.name, "detail": remark} for remark in remarks]
+            notes += [{"file": shown_file(ref.path.name), "detail": remark} for remark in remarks]
     for file, count in (+read.with_gold).items():
         harmless = "with the gold answer among the candidates: it is not taken for a wrong answer."
-        notes.append({"file": file, "detail": f"{count:,} {harmless}"})
+        notes.append({"file": shown_file(file), "detail": f"{count:,} {harmless}"})
     for file, count in (+read.without_candidates).items():
         pool = "without candidates (plausible wrong answers): the pool of all answers replaces them."
-        notes.append({"file": file, "detail": f"{count:,} {pool}"})
+        notes.append({"file": shown_file(file), "detail": f"{count:,} {pool}"})
     return notes
 
 
@@ -114,9 +117,8 @@ def _unit(ref: Any) -> str:
     """Return what a position counts."""
     from quit.sources.files import is_array
 
-    if ref.kind == "csv" or (ref.kind == "jsonl" and ref.path.suffix.lower() == ".parquet"):
-        return "row"
-    return "line" if ref.kind == "jsonl" and not is_array(ref.path) else "record"
+    counts = unit(ref.kind, ref.path.name)
+    return "record" if counts == "line" and is_array(ref.path) else counts
 
 
 def _where(units: dict[str, str], file: str | None, position: int | None, record_id: str | None) -> str:

@@ -153,17 +153,20 @@ def _pull(pipeline: Pipeline, url: str | None, project: int | None, full: bool) 
 
 def _update(pipeline: Pipeline, withdraw: bool) -> dict[str, Any]:
     from quit.engine.execution import Execution
-    from quit.review.apply import nothing_to_update, plan_update, report
+    from quit.review.apply import ApplyReport, change_counts, difference, nothing_to_update, plan_update, report
 
     if nothing_to_update(pipeline, withdraw):
-        return asdict(report(pipeline, ran=False))
-    before = pipeline.workspace.state
+        same = asdict(report(pipeline, ran=False))
+        return {**same, "now": difference(same, same)}
+    workspace, state = pipeline.workspace, pipeline.workspace.state
+    before = change_counts(workspace) if "update" in workspace.current() else asdict(ApplyReport())
     updated = plan_update(pipeline, withdraw)
     with Execution(updated, runner="threads") as carry_out:
         for stage in dict.fromkeys(run.stage for run in updated.after_reviews):
             carry_out(stage)
     updated.begin()  # only now: until the update is done, the tables are those of before
-    return asdict(report(updated, ran=updated.fingerprints != before))
+    after = asdict(report(updated, ran=updated.fingerprints != state))
+    return {**after, "now": difference(before, after)}
 
 
 def release(

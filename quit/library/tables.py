@@ -350,8 +350,9 @@ class Tables:
             progress: Show how far it is.
 
         Returns:
-            ``ran``, ``applied``, ``decided``, ``open``, ``labels_up``, ``labels_down``, ``answers_added``,
-            ``answers_removed``, ``questions_removed`` (reason -> count).
+            ``ran``, ``applied``, ``decided``, ``open``; since the build ``labels_up``, ``labels_down``,
+            ``answers_added``, ``answers_removed`` and ``questions_removed`` (reason -> count); ``now``: how much more
+            or less these sums are by this call.
 
         Raises:
             SettingsError: A setting is of another section.

@@ -24,6 +24,7 @@ from quit.text.secrets import shown
 CONNECT_SECONDS = 10.0
 """Longest wait for a connection."""
 _MAX_BYTES = 4 << 20  # bytes of a list of models
+_MAX_REFUSAL = 1 << 14  # bytes of a refusal
 MAX_MODEL_LEN = 4096  # the few-shot prompt takes about 1,000 tokens, five hints a few hundred
 USABLE = 0.92
 """Share of a GPU's memory that servers may take together."""
@@ -162,22 +163,35 @@ def listed(url: str, key: str | None, timeout: float = CONNECT_SECONDS) -> list[
         return list(json.loads(response.read(_MAX_BYTES))["data"])
 
 
-def check(serving: Serving, timeout: float = 5.0) -> tuple[bool, str]:
-    """Return whether every replica answers and lists the model, and what was found; never raises."""
+def refuses_key(error: urllib.error.HTTPError) -> bool:
+    """Return whether a server's refusal to list its models says that the API key is wrong.
+
+    OpenAI refuses a restricted key that may ask but not list with the same codes, and names the permission.
+    """
+    try:
+        return error.code in (401, 403) and not re.search(rb"scope|permission", error.read(_MAX_REFUSAL).lower())
+    except (OSError, HTTPException):
+        return True
+
+
+def check(serving: Serving, timeout: float = 5.0) -> tuple[bool, str, str]:
+    """Return whether every replica answers and lists the model, what was found, and what to do; never raises."""
     try:
         urls, key = serving.server.urls(), serving.server.key()
     except SettingsError as error:
-        return False, str(error)
+        return False, str(error), ""
     slowest = 0.0
     for url in urls:
         began = time.monotonic()
         try:
             models = [str(model["id"]) for model in listed(url, key, timeout)]
         except urllib.error.HTTPError as error:
-            return False, f"{url} answers HTTP {error.code}"
+            remedy = serving.server.key_remedy if refuses_key(error) else serving.server.remedy
+            return False, f"{url} answers HTTP {error.code}", remedy
         except (OSError, HTTPException, ValueError, KeyError, TypeError, RecursionError) as error:
-            return False, f"{url} does not answer ({shown(str(error))})"
+            return False, f"{url} does not answer ({shown(str(error))})", serving.server.remedy
         slowest = max(slowest, time.monotonic() - began)
         if serving.model not in models:
-            return False, f"{url} serves {shown(', '.join(models[:5])) or 'nothing'}, not {serving.model}"
-    return True, f"{', '.join(urls)} serves {serving.model} ({slowest * 1000:.0f} ms)"
+            other = f"{url} serves {shown(', '.join(models[:5])) or 'nothing'}, not {serving.model}"
+            return False, other, "Name a model that it serves in the profile, or let it serve this one."
+    return True, f"{', '.join(urls)} serves {serving.model} ({slowest * 1000:.0f} ms)", ""

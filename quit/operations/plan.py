@@ -64,7 +64,8 @@ class Line:
 class Plan:
     """What a build will ask. ``total``: the sums of the lines; ``notes`` say what was measured and what was assumed.
 
-    ``partial``: ranges of what labelers are asked, with ``labels.partial``; the lines say the most.
+    ``partial``: ranges of what labelers are asked, with ``labels.partial``; the lines say the most. ``remembered``:
+    profile and settings (``key=value``) that are not given, but those of the workspace's last build.
     """
 
     questions: int
@@ -73,6 +74,7 @@ class Plan:
     total: Line
     notes: tuple[str, ...]
     partial: PartialPlan | None = None
+    remembered: tuple[str, ...] = ()
 
 
 def plan(pipeline: Pipeline, *, sample: int = 200, block: int = 16, throughput: float | None = None) -> Plan:

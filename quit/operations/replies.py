@@ -11,9 +11,9 @@ from quit.common.progress import note
 from quit.engine.damage import discard_to_compare
 from quit.engine.pipeline import Pipeline
 from quit.engine.plan import StageRun
-from quit.errors import ServerError
+from quit.errors import ServerError, SettingsError
 from quit.models.factory import Unasked, generator_identity, language_reader
-from quit.models.serving import listed
+from quit.models.serving import listed, refuses_key
 from quit.operations.plan import cached_replies, is_current, passage_paths, planned_questions
 from quit.settings import JudgeSettings, ReaderSettings
 from quit.text.secrets import shown
@@ -27,7 +27,7 @@ def look_ahead(pipeline: Pipeline) -> None:
     whether it is there. The others may not be started yet.
 
     Raises :class:`ServerError` where nothing accepts a connection and not all replies are kept, and ``SettingsError``
-    for a server without address or key.
+    for a server without address or key, or that refuses the key.
     """
     if served := _served(pipeline, [run for run in pipeline.runs if not pipeline.is_done(run)]):
         _tell_origins(pipeline, {generator_identity(spec): spec for _, spec in served})
@@ -86,7 +86,13 @@ def _ask_first(pipeline: Pipeline, run: StageRun, spec: ReaderSettings | JudgeSe
     for url in urls:
         try:
             served = [str(model["id"]) for model in listed(url, key)]
-        except (HTTPError, HTTPException, TimeoutError, ValueError, KeyError, TypeError, RecursionError):
+        except HTTPError as error:
+            if refuses_key(error):
+                raise SettingsError(
+                    f"{url} refuses the API key of {spec.name} (HTTP {error.code}). {server.key_remedy}"
+                ) from None
+            continue
+        except (HTTPException, TimeoutError, ValueError, KeyError, TypeError, RecursionError):
             continue  # something is there, and may be busy
         except OSError as error:
             absent.append(f"{url} ({shown(str(getattr(error, 'reason', error)))})")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +11,8 @@ from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.review.store import ReviewStore
 from quit.stages.labelling.verdicts import disagreements
+
+_SUMS = ("labels_up", "labels_down", "answers_added", "answers_removed")
 
 
 @dataclass
@@ -93,5 +96,16 @@ def change_counts(workspace: Workspace) -> dict[str, Any]:
             GROUP BY 1 ORDER BY 1
             """
         ).fetchall()
-    names = ("questions", "labels_up", "labels_down", "answers_added", "answers_removed")
-    return {**dict(zip(names, row or (0,) * 5, strict=True)), "questions_removed": dict(removed_questions)}
+    return {
+        **dict(zip(("questions", *_SUMS), row or (0,) * 5, strict=True)),
+        "questions_removed": dict(removed_questions),
+    }
+
+
+def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, int]:
+    """Return by how much the sums of an update are more than those of the one before, questions removed all told."""
+    sums = {name: after[name] - before[name] for name in _SUMS}
+    return {
+        **sums,
+        "questions_removed": sum(after["questions_removed"].values()) - sum(before["questions_removed"].values()),
+    }

@@ -254,9 +254,11 @@ def described(status: dict[str, Any], most: int = 0) -> list[Table | str]:
         "people judged."
         if agreement["items"]
         else "No answer was judged by two people yet, so their agreement is not known.",
-        f"Applied to the labels: {applied['labels_up']:,} passages up to 2, {applied['labels_down']:,} down to 1; "
-        f"{applied['answers_added']:,} valid answers added, {applied['answers_removed']:,} removed; "
-        f"{sum(applied['questions_removed'].values()):,} questions removed. Pulls that wait: {applied['waiting']:,}.",
+        f"Applied to the labels since the build: {applied['labels_up']:,} passages up to 2, "
+        f"{applied['labels_down']:,} down to 1; "
+        f"{counted(applied['answers_added'], 'valid answer')} added, {applied['answers_removed']:,} removed; "
+        f"{counted(sum(applied['questions_removed'].values()), 'question')} removed. Pulls that wait: "
+        f"{applied['waiting']:,}.",
         *(replace(table, rows=table.rows[: most or None], more=len(table.rows[most:]) if most else 0)
           for table in tables if table.rows),
     ]  # fmt: skip

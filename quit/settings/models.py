@@ -101,7 +101,11 @@ class ReaderSettings(LanguageModel):
     model: str | None = Field(
         None, description="The model, as its kind names it; of an embedded reader, its name if not given."
     )
-    prompt: str = Field("reader", description="Prompt with context: `reader` is the paper's figure 8, or a .txt file.")
+    prompt: str = Field(
+        "reader",
+        description="Prompt with context: `reader` is the paper's figure 8, `reader_scripts` the same in the layout of "
+        "its authors' scripts, or a .txt file.",
+    )
     probe_prompt: str = Field("probe", description="Prompt without context, for the parametric probe, or a .txt file.")
     stop: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
         (),
@@ -146,9 +150,16 @@ class ServerSettings(Section):
     @property
     def remedy(self) -> str:
         """The advice for a server that does not answer, for messages."""
+        vendors = self.flavour == "openai" and self.api_key_env and self.api_key_needed
         how = "quit models serve prints the command" if self.flavour == "vllm" else "Ollama: ollama serve"
+        start = "See whether this machine reaches it" if vendors else f"Start it ({how})"
         where = f"set {self.base_url_env} to its address" if self.base_url_env else "correct base_urls in the profile"
-        return f"Start it ({how}), or {where}."
+        return f"{start}, or {where}."
+
+    @property
+    def key_remedy(self) -> str:
+        """The advice for a server that refuses the API key, for messages."""
+        return f"Set {self.api_key_env or 'api_key_env in the profile, and the variable it names'}."
 
     def key(self) -> str | None:
         """Return the API key, which no text shows from then on. Raises :class:`SettingsError` where it is missing."""

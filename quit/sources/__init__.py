@@ -16,7 +16,7 @@ from quit.common.files import file_checksum, file_mark
 from quit.errors import InputError, SettingsError, did_you_mean
 from quit.sources import csv, hinteval, huggingface, jsonl, triviahg, wikihint
 from quit.sources.fields import plain
-from quit.sources.files import check_file
+from quit.sources.files import check_file, kind_of
 from quit.sources.records import SourceRecord
 
 __all__ = ["SOURCES", "Source", "SourceRef", "parse_source", "read_source", "read_sources", "source_checksum"]
@@ -120,6 +120,10 @@ def parse_source(text: str) -> SourceRef:
             f"{Path.cwd()})."
         )
     if not kind:
+        if fitting := kind_of(Path(text).expanduser()):
+            raise SettingsError(
+                f"Source {text!r} names no kind. Its fields are those of {fitting}: name it {fitting}:{text}"
+            )
         what = "is a folder" if text and Path(text).expanduser().is_dir() else "names no kind"
         raise SettingsError(f"Source {text!r} {what}: write KIND:PATH with one of {', '.join(SOURCES)}.")
     if kind not in SOURCES:
@@ -163,7 +167,12 @@ def read_source(ref: SourceRef) -> Iterator[SourceRecord]:
     """Yield the records of one source. Raises what its reader raises, and ``SettingsError`` for an unknown kind."""
     if ref.kind not in SOURCES:
         raise SettingsError(f"Unknown source kind {ref.kind!r}.{did_you_mean(ref.kind, list(SOURCES))}")
-    return SOURCES[ref.kind].read(ref.path)
+    try:
+        yield from SOURCES[ref.kind].read(ref.path)
+    except InputError as error:
+        if (kind := kind_of(ref.path)) in ("", ref.kind):
+            raise
+        raise InputError(f"{error} Its fields are those of {kind}: name it {kind}:{ref.path}") from None
 
 
 def read_sources(refs: Sequence[SourceRef], planned: Sequence[str] | None = None) -> Iterator[SourceRecord]:

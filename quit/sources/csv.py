@@ -186,7 +186,8 @@ def _header(path: Path, text: str) -> tuple[int, list[str], str]:
         meant = f" Is {quote(near[0])} meant?" if near else ""
         columns = ", ".join(quote(name) for name in header[:20] if name) or "no names"
         raise InputError(
-            f"{path}, row {number} has no column {missing[0]!r}; it has {columns}.{meant} Expected {EXPECTED}."
+            f"{path}, row {number} has no column {', '.join(map(repr, missing))}; it has {columns}.{meant} Expected "
+            f"{EXPECTED}."
         )
     if twice := [name for name in ("id", "question") if counts[name] > 1]:
         raise InputError(f"{path}, row {number} has the column {twice[0]!r} twice: rename one of them.")

@@ -7,8 +7,9 @@ Quotations of input are cut to 80 characters and escaped, since terminals and lo
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -22,6 +23,7 @@ from quit.text.normalize import normalize_answer
 STAGE = "collect"
 MAX_QUOTE = 80
 MAX_ID = 200
+MAX_KEYS = 10  # of a record, in a message
 MAX_PARTS = 1000
 """A record with more hints or candidates than this is a fault of the file (a column in one cell), not a question."""
 
@@ -106,6 +108,27 @@ def describe(value: Any) -> str:
     return f"a {type(value).__name__}"
 
 
+_GIVEN = re.compile(r"records-[0-9a-f]{16}\.jsonl")
+
+
+def is_given(file: str) -> bool:
+    """Return whether a file holds records that were given from Python: :mod:`quit.library.arguments` names it."""
+    return _GIVEN.fullmatch(Path(file).name) is not None
+
+
+def shown_file(file: str) -> str:
+    """Return a file's name for messages: that of records given from Python means nothing to their author."""
+    return "your records" if is_given(file) else file
+
+
+def unit(kind: str, file: str) -> str:
+    """Return what positions in a file of a source kind count: its lines, rows or records."""
+    suffix = Path(file).suffix.lower()
+    if kind in ("csv", "huggingface") or (kind == "jsonl" and suffix == ".parquet"):
+        return "row"
+    return "line" if kind == "jsonl" and suffix == ".jsonl" and not is_given(file) else "record"
+
+
 def wrong_type(name: str, expected: str, value: Any) -> BadRecord:
     """Return the fault of a field ``name`` that is not ``expected``."""
     return BadRecord("wrong_type", f"Field {name!r} must be {expected}, but it is {describe(value)}.")
@@ -119,10 +142,29 @@ def need(record: dict, name: str, expected: str, path: str = "") -> Any:
     full = f"{path}{name}"
     if name in record:
         raise BadRecord("missing_field", f"Field {full!r} is null; expected {expected}.")
-    near = get_close_matches(name.lower(), [key.lower() for key in record], n=1, cutoff=0.7)
-    nearest = next((key for key in record if near and key.lower() == near[0]), None)
-    hint = f" The record has {quote(nearest)}: did you mean {name!r}?" if nearest is not None else ""
-    raise BadRecord("missing_field", f"Field {full!r} is missing; expected {expected}.{hint}")
+    raise BadRecord("missing_field", f"Field {full!r} is missing; expected {expected}.{_instead(record, [name])}")
+
+
+def need_all(record: dict, *names: str) -> None:
+    """Raise ``BadRecord`` (``missing_field``) where a record lacks several fields, naming them all; one is left to
+    :func:`need`."""
+    missing = [name for name in names if name not in record]
+    if len(missing) > 1:
+        raise BadRecord(
+            "missing_field", f"Fields {', '.join(map(repr, missing))} are missing.{_instead(record, missing)}"
+        )
+
+
+def _instead(record: dict, missing: Sequence[str]) -> str:
+    """Return what a record has in place of missing fields, and which of that may be meant by them."""
+    keys = {key.lower(): key for key in reversed(record) if isinstance(key, str)}
+    matches = {name: get_close_matches(name.lower(), keys, n=1, cutoff=0.7) for name in missing}
+    near = {name: keys[match[0]] for name, match in matches.items() if match}
+    others = list(near.values() if len(near) == len(missing) else record)
+    text = f" The record has {', '.join(quote(str(key)) for key in others[:MAX_KEYS]) or 'no field'}"
+    text += f" and {len(others) - MAX_KEYS} more" if len(others) > MAX_KEYS else ""
+    text += f": did you mean {', '.join(map(repr, near))}?" if near else "."
+    return text + " Without hints it is no source." * any(name.lower() == "hints" for name in {*missing} - {*near})
 
 
 def as_object(value: Any, name: str) -> dict:
@@ -302,12 +344,12 @@ def records(
 
 def unusable(path: Path, expected: str, reasons: Counter[str], first: Iterable[str]) -> InputError:
     """Return the error of a file without a usable record: its faults by ``reasons``, the ``first`` of them in words."""
+    subject = "Your records hold" if is_given(path.name) else f"{path} holds"
     if not reasons:
-        return InputError(f"{path} holds no record. Expected {expected}.")
+        return InputError(f"{subject} no record. Expected {expected}.")
     counts = ", ".join(f"{reason} {count}" for reason, count in reasons.most_common())
     faults = " ".join(list(first)[:3])
-    other = " Or is it of kind jsonl?" if path.suffix == ".jsonl" and not expected.startswith("JSON Lines") else ""
-    return InputError(f"{path} holds no usable record ({counts}). Expected {expected}.{other} First faults: {faults}")
+    return InputError(f"{subject} no usable record ({counts}). Expected {expected}. First faults: {faults}")
 
 
 def _finish(draft: DraftRecord, source: str, item: Item) -> SourceRecord:

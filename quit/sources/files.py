@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from quit.errors import InputError
-from quit.sources.fields import MAX_QUOTE, BadRecord, Item, describe
+from quit.sources.fields import MAX_QUOTE, BadRecord, Item, describe, is_given
 
 MAX_LINE = 1 << 24
 """Bytes of one line of JSON Lines, 16 MiB: a thousand hints with scores of a hundred candidates each take a quarter of
@@ -91,6 +91,30 @@ def read_json(path: Path, expected: str) -> Any:
     if (rest := _skip(text, end)) < len(text):
         raise _broken(text, rest, path, expected, "after the end of the value", "unexpected text")
     return value
+
+
+_FIELDS = {
+    "triviahg": {"Question", "Hints", "ExactAnswer"},
+    "jsonl": {"question", "answers", "hints"},
+    "wikihint": {"question", "answer", "hints"},
+    "hinteval": {"subsets"},
+}
+
+
+def kind_of(path: Path) -> str:
+    """Return the source kind whose fields the first record of a JSON or JSON Lines file has; "" if of none."""
+    try:
+        value, _ = _DECODER.raw_decode(read_text(path, "JSON").lstrip())
+    except (InputError, ValueError, RecursionError):
+        return ""
+    for _ in range(3):  # an array of records, or an object of ids or splits
+        if isinstance(value, dict):
+            for kind, names in _FIELDS.items():
+                if names <= value.keys() and (kind != "wikihint" or isinstance(value["question"], dict)):
+                    return kind
+            value = list(value.values())
+        value = value[0] if isinstance(value, list) and value else None
+    return ""
 
 
 def is_array(path: Path) -> bool:
@@ -190,7 +214,7 @@ def line_items(path: Path, expected: str, pairs: Pairs | None = None) -> Iterato
             if len(line) == MAX_LINE and not line.endswith(b"\n"):
                 while (more := file.readline(MAX_LINE)) and not more.endswith(b"\n"):
                     pass
-                yield Item(None, index, path.name, f"line {index + 1}", fault=_TOO_LONG)
+                yield Item(None, index, path.name, _where(index, path.name), fault=_TOO_LONG)
                 continue
             line = line.removeprefix(codecs.BOM_UTF8) if index == 0 else line
             if line.strip():
@@ -200,8 +224,12 @@ def line_items(path: Path, expected: str, pairs: Pairs | None = None) -> Iterato
 _TOO_LONG = BadRecord("too_long", f"The line is longer than {MAX_LINE:,} bytes: write one record per line.")
 
 
+def _where(index: int, file: str) -> str:
+    return f"record {index + 1} of your records" if is_given(file) else f"line {index + 1}"
+
+
 def _line(line: bytes, index: int, file: str, decoder: json.JSONDecoder) -> Item:
-    where = f"line {index + 1}"
+    where = _where(index, file)
     try:
         return Item(decoder.decode(line.decode("utf-8")), index, file, where)
     except UnicodeDecodeError as error:

@@ -16,6 +16,7 @@ from quit.sources.files import check_file, line_items
 from quit.sources.records import SourceRecord
 
 EXPECTED = "JSON Lines or Parquet with id, question, answers and hints (schemas/question.schema.json)"
+_GIVEN = "id, question, answers and hints in each"
 _HINTS = "a list of texts or of objects with 'hint'"
 
 
@@ -25,12 +26,14 @@ def read(path: Path) -> Iterator[SourceRecord]:
     One bad line rejects that line alone, with its number. Unknown keys are left out; where a required key is missing, a
     near miss among them is named. Raises ``InputError`` for a file that cannot be read or holds no usable record.
     """
-    items = _parquet(path) if path.suffix.lower() == ".parquet" else line_items(path, EXPECTED)
-    return fields.records(items, "jsonl", parse, path, EXPECTED)
+    expected = _GIVEN if fields.is_given(path.name) else EXPECTED
+    items = _parquet(path) if path.suffix.lower() == ".parquet" else line_items(path, expected)
+    return fields.records(items, "jsonl", parse, path, expected)
 
 
 def parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:
     """Return the checked parts of one record. Raises ``BadRecord``."""
+    fields.need_all(record, "id", "question", "answers", "hints")
     record_id = fields.as_id(fields.need(record, "id", "a text or a whole number"), "id")
     question = fields.as_text(fields.need(record, "question", "a text"), "question")
     answers = fields.as_texts(fields.need(record, "answers", "a text or a list of texts"), "answers")

@@ -32,6 +32,7 @@ def read(path: Path) -> Iterator[SourceRecord]:
 
 def parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:
     """Return the checked parts of one record. Raises ``BadRecord``."""
+    fields.need_all(record, *("Q_ID",) * (key is None), "Question", "ExactAnswer", "Hints")
     record_id = fields.as_id(
         key if key is not None and "Q_ID" not in record else fields.need(record, "Q_ID", "an id"), "Q_ID"
     )

@@ -30,6 +30,7 @@ def read(path: Path) -> Iterator[SourceRecord]:
 
 def parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:
     """Return the checked parts of one record. Raises ``BadRecord``."""
+    fields.need_all(record, *("id",) * (key is None), "question", *("answer",) * ("answers" not in record), "hints")
     record_id = fields.as_id(
         key if key is not None and "id" not in record else fields.need(record, "id", "an id"), "id"
     )

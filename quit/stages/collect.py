@@ -16,7 +16,7 @@ import pyarrow as pa
 from quit.common import ids
 from quit.contracts import table
 from quit.errors import InputError
-from quit.sources.fields import quote
+from quit.sources.fields import is_given, quote, shown_file, unit
 from quit.sources.records import RawHint, RawQuestion, Reject, SourceRecord
 from quit.stages.stage import Context, Tables, stage
 from quit.text.normalize import normalize_answer, normalize_question
@@ -153,8 +153,8 @@ def _fault(question: RawQuestion, first: dict[tuple[str, str, str], int]) -> Rej
     identity = (question.source, question.file, question.record_id)
     if identity in first:
         detail = (
-            f"Id {quote(question.record_id)} is that of record {first[identity] + 1} of "
-            f"{quote(question.file)} already: give each record a unique id."
+            f"Id {quote(question.record_id)} is that of {unit(question.source, question.file)} {first[identity] + 1} "
+            f"of {_quoted(question.file)} already: give each record a unique id."
         )
         return _reject(question, "record", "duplicate_id", detail)
     first[identity] = question.position
@@ -176,7 +176,7 @@ def _pool(gathered: _Gathered, duplicates: Duplicates) -> list[_Pooled]:
             earlier = gathered.records[same[0].arrivals[0]]
             detail = (
                 f"The same question with the same answer is record {quote(earlier.record_id)} of "
-                f"{quote(earlier.file)} already."
+                f"{_quoted(earlier.file)} already."
             )
             gathered.rejects.append((None, _reject(record, "record", "duplicate_question", detail)))
         else:
@@ -310,6 +310,10 @@ def _flush(rows: _Rows, chunks: dict[str, list[pa.Table]]) -> None:
         chunks[name].append(table(name).from_rows(some))
 
 
+def _quoted(file: str) -> str:
+    return shown_file(file) if is_given(file) else quote(file)
+
+
 def _reject(record: RawQuestion, kind: str, reason: str, detail: str) -> Reject:
     return Reject(
         STAGE,
@@ -341,7 +345,7 @@ def _nothing_left(seen: int, rejects: list[Reject], min_hints: int) -> str:
         f"{reason} {count}" for reason, count in Counter(reject.reason for reject in rejects).most_common()
     )
     first = next((reject for reject in rejects if reject.kind != "hint"), None)
-    example = f" First: {first.file or 'a record'}: {first.detail}" if first else ""
+    example = f" First: {shown_file(first.file or 'a record')}: {first.detail}" if first else ""
     return (
         f"The collection is empty: none of {seen} records is a usable question (rejected: {counts}).{example} "
         f"A question needs an answer and {min_hints} distinct hints: "

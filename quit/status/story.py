@@ -9,6 +9,7 @@ from quit.common.ids import passage_id
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, QuitError
 from quit.review.overrides import listed
+from quit.sources.fields import shown_file, unit
 from quit.status.stages import settings_of
 
 _MINE = "WHERE question_id = $1"
@@ -83,6 +84,8 @@ def _story(workspace: Workspace, ask: Callable[..., list[dict[str, Any]]], ident
         }
         for row in rows["passages"]
     ]
+    for row in rows["origins"]:
+        row["where"] = f"{shown_file(row['file'])}, {unit(row['source'], row['file'])} {row['position'] + 1}"
     first = {name: next(iter(rows[name]), None) for name in _ONE_ROW}
     candidates = [row["candidate"] for row in rows["candidates"]]
     return {

@@ -8,6 +8,7 @@ import pytest
 
 from annotation import client
 from annotation.client import connect
+from annotation.server import Account, _store
 from quit.errors import InputError, ServerError, SettingsError
 from quit.settings import Review
 from tests.servers.serving import serving
@@ -48,6 +49,15 @@ def test_only_a_server_in_trouble_is_tried_again_and_then_said(code, body, kind,
         with pytest.raises(kind, match=message) as error:
             connect(Path("nowhere"), QUICK, url, "t" * 40)
         assert len(paths) == (3 if kind is ServerError else 1) and "t" * 40 not in str(error.value)
+
+
+def test_the_workspaces_own_server_is_told_how_to_start(tmp_path) -> None:
+    _store(tmp_path, Account("http://127.0.0.1:9", "a@b.org", "p", "t" * 40, "1"))
+    with pytest.raises(ServerError, match=f"quit review serve -w {tmp_path}"):
+        connect(tmp_path, QUICK)
+    with pytest.raises(ServerError) as other:
+        connect(tmp_path, QUICK, "http://127.0.0.1:10", "t" * 40)
+    assert "quit review serve" not in str(other.value)
 
 
 def test_what_is_missing_is_named(tmp_path, monkeypatch) -> None:

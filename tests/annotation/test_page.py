@@ -84,7 +84,11 @@ def test_the_page_fits_every_width_and_can_be_read_in_both_colours(store, server
     page.dismiss_instructions()
     text = page.text(".quit")
     assert HINTS[0] in text and "A passage" not in text
-    for words in ("1963 239 passages · judge: wrong · 2nd judge: correct", "judge: unreadable", "1969 gold · 234 pass"):
+    for words in (
+        "1963 given from 239 passages · judge: wrong · 2nd judge: correct",
+        "judge: unreadable",
+        "1969 gold · given from 234 pass",
+    ):
         assert words in text
     for position in (1, 2):
         page.until(lambda position=position: page.text(".lsf-current-task__task-count") == f"{position} of 3")

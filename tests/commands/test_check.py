@@ -36,7 +36,13 @@ def test_a_sound_file_passes_and_nothing_is_written(call, tmp_path: Path) -> Non
     assert "1 without candidates" in call("check", path).out
     assert call("check", tmp_path / "absent.jsonl").code == 3
     wrong = call("check", f"triviahg:{path}")
-    assert wrong.code == 3 and "Expected a TriviaHG file" in wrong.err and "Or is it of kind jsonl?" in wrong.err
+    assert wrong.code == 3 and "Expected a TriviaHG file" in wrong.err and f"name it jsonl:{path}" in wrong.err
+
+
+def test_a_source_with_an_option_is_told_that_it_needs_none(call) -> None:
+    for option in (["--source", "mine.jsonl"], ["--source=mine.jsonl"], ["-s", "mine.jsonl"]):
+        shown = call("check", *option)
+        assert shown.code == 4 and "sources need no --source: quit check" in shown.err
 
 
 def test_another_language_is_noted(call, tmp_path: Path) -> None:

@@ -21,7 +21,16 @@ LIFE = {
     "labelers": READERS[:3],
     "question": {"question": "Which city is meant?", "answers": ["Istanbul"]},
     "candidates": ["Constantinople"] * 12,
-    "hints": [{"rank": 0, "selected": True, "convergence": 0.5, "hint": "It lies on two continents. " * 5, "file": ""}],
+    "hints": [
+        {
+            "rank": 0,
+            "hint_id": "jsonl-geo-003-h01",
+            "selected": True,
+            "convergence": 0.5,
+            "hint": "It lies on two continents. " * 5,
+            "file": "",
+        }
+    ],
     "passages": [{"permutation": "01234", "label": 2, "predicted": None, "answers": ANSWERS}],
     **dict.fromkeys(("origins", "rejects", "drawn_candidates", "leak_findings", "overrides", "probe"), ()),
     **dict.fromkeys(("verdicts", "valid_answers", "reviews", "changes"), ()),
@@ -73,7 +82,7 @@ def test_a_question_in_full(drawn: SimpleNamespace) -> None:
     label = {"change": "label", "passages": 3, "before": 1, "after": 2, "reviews": ["r1"], "reason": "accepted"}
     removal = {"change": "question_removed", "reviews": [], "reason": "leak"}
     life = {
-        "origins": [{"source": "jsonl", "file": "f.jsonl", "position": 2, "record_id": "r"}],
+        "origins": [{"source": "jsonl", "file": "f.jsonl", "where": "f.jsonl, line 3", "record_id": "r"}],
         "rejects": [reject],
         "drawn_candidates": [{"candidate": "Rome"}, {"candidate": "Oslo"}],
         "leak_findings": [{**leak, "overridden": False}, {**leak, "overridden": True}],
@@ -90,14 +99,15 @@ def test_a_question_in_full(drawn: SimpleNamespace) -> None:
     lines = [" ".join(line.split()) for line in _lines(drawn) if line]
     assert [line for line in lines if "Constantinople" not in line and "continents" not in line] == [
         *("jsonl-geo-003", "Which city is meant?", "Answers as published: Istanbul"),
-        *("From jsonl f.jsonl, record 3 (r)", "Left out at filter h1: answer_leak (one)"),
-        *("Candidates drawn from the collection: Rome, Oslo", "Hints", "convergence hint from"),
+        *("From jsonl f.jsonl, line 3 (r)", "Left out at filter h1: answer_leak (one)"),
+        *("Candidates drawn from the collection: Rome, Oslo", "Hints", "digit id convergence hint from"),
+        "digit: in the passages below; id: place in the source; both from 0",
         "Leak in h1: 'Pera' for 'Pera!' (exact, 1.00)",
         "Leak in h1: 'Pera' for 'Pera!' (exact, 1.00; overridden: no leak)",
         *("Type LOC / city (x); difficulty 0.10 (easy)", "Without hints, one: Rome (wrong)"),
         *("Split: dev (not parametrically answerable)", "3 passages; readers in brackets, * is a labeler:", "1 one"),
         *("passage label answers", "0 2 (predicted, 0.75) Pera (1)", "01 1 Pera (1)", "... 1 more"),
-        *("Verdicts", "verdict answer given basis", "unknown Pera 4 published", "unreadable Pera 4 model"),
+        *("Verdicts", "verdict answer passages × readers basis", "unknown Pera 4 published", "unreadable Pera 4 model"),
         *("Valid answers: Pera; Istanbul", "Reviewed by ada (submitted, version 2)", "comment: Good."),
         "Changed by review: 3 labels 1 -> 2: accepted",
         "Changed by the second leakage filter: question removed: leak",

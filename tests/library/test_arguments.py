@@ -1,6 +1,7 @@
 """What callers may write in place of files and overrides."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import datasets
@@ -8,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+import quit
 from quit.errors import InputError
 from quit.library.arguments import STARTER, override_texts, source_texts, temporary_sources
 from quit.settings import load
@@ -48,9 +50,28 @@ def test_one_record_is_a_list_of_one() -> None:
         assert [Path(text).name for text in one] == [Path(text).name for text in several]
 
 
+@pytest.mark.parametrize("look", [partial(quit.check, models=False), partial(quit.plan, "none")])
+def test_a_wrong_record_is_told_by_its_number_and_not_by_a_file(look) -> None:
+    for records in ([{"Question": "Who?", "Answer": "Ada"}], pd.DataFrame({"Question": ["Who?"], "Answer": ["Ada"]})):
+        with pytest.raises(
+            InputError, match=r"Your records hold no usable .*: record 1 of your records: Fields '"
+        ) as raised:
+            look(records)
+        assert "records-" not in str(raised.value)
+
+
+def test_faults_and_notes_of_records_name_no_file() -> None:
+    row = {**ROWS[0], "hints": [f"Number {number} is <b>it</b>." for number in range(5)], "hintz": 1}
+    findings = quit.check([row, row], models=False)
+    assert {found["file"] for found in findings["faults"] + findings["notes"]} == {"your records"}
+    assert [found["detail"][:67] for found in findings["faults"]] == [
+        "record 2 (1): Id '1' is that of record 1 of your records already: g"
+    ]
+
+
 def test_names_are_taken_as_they_are() -> None:
     assert source_texts(["starter", "a.csv", Path("b.jsonl")], None) == [f"jsonl:{STARTER}", "a.csv", "b.jsonl"]
     assert source_texts("triviahg:x.json", None) == ["triviahg:x.json"]
-    for nothing, message in ((7, "A int is no source"), ([], "The list of sources is empty")):
+    for nothing, message in ((7, "A value of type int is no source"), ([], "The list of sources is empty")):
         with pytest.raises(InputError, match=message):
             source_texts(nothing, None)

@@ -1,11 +1,14 @@
 """Prompt files against the paper's figures, and what makes a bad one."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from quit.errors import SettingsError
+from quit.models.factory import reader_prompts
 from quit.models.prompting import load_prompt
+from quit.settings import ReaderSettings
 
 
 def test_the_reader_prompt_is_figure_8() -> None:
@@ -16,6 +19,26 @@ def test_the_reader_prompt_is_figure_8() -> None:
     assert answers == ["Barack Obama", "France", "Winter", "AMERICAN FOOTBALL", "Adolf Hitler"]
     for condition in ("1. Answer should not be sentences.", "2. Do not generate", "3. Do not", '"NO ANSWER".'):
         assert condition in messages[1]["content"]
+
+
+def test_the_scripts_prompt_is_figure_8_in_their_layout() -> None:
+    """The instruction in every turn; fields, and the hints of the examples, on lines of their own (by_server.py)."""
+    prompt, _ = reader_prompts(ReaderSettings(name="a", role="reader", prompt="reader_scripts"))
+    fields = {"context": "A hint. Another.", "question": "Which?"}
+    figure, scripts = load_prompt("reader").messages(fields), prompt.messages(fields)
+    instruction = re.escape(figure[1]["content"].partition("\n\n")[0])
+    contexts = []
+    for message, laid_out in zip(figure, scripts, strict=True):
+        turn = re.search(r"Context: (.+)\nQuestion: (.+)", message["content"])
+        if turn is None:
+            assert laid_out == message  # the system's, and the answers
+            continue
+        layout = rf"{instruction}\n\nContext:\n((?:.+\n)+)\nQuestion:\n(.+)\n\nAnswer:"
+        fields_of_turn = re.fullmatch(layout, laid_out["content"])
+        assert fields_of_turn and fields_of_turn[2] == turn[2]
+        contexts.append(fields_of_turn[1].splitlines())
+        assert " ".join(contexts[-1]) == turn[1]
+    assert [len(lines) for lines in contexts] == [5, 5, 5, 5, 5, 1]
 
 
 def test_braces_in_a_value_stay_as_they_are_and_the_hash_follows_the_text(tmp_path: Path) -> None:

@@ -14,15 +14,27 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ACCESS, KEY)
 
 
-def _check(url: str, model: str = "rude") -> tuple[bool, str]:
-    return check(Serving(("r",), model, ServerSettings(name="s", base_urls=(url,), api_key_env=ACCESS), None))
+def _check(url: str, model: str = "rude", **server: str) -> tuple[bool, str, str]:
+    settings = ServerSettings(name="s", base_urls=(url,), api_key_env=ACCESS, **server)
+    return check(Serving(("r",), model, settings, None))
 
 
 def test_a_server_that_serves_the_model_is_well_and_others_are_told() -> None:
     with RudeServer() as server:
         assert _check(server.base_url)[0]
-        assert _check(server.base_url, "other") == (False, f"{server.base_url} serves rude, not other")
+        assert _check(server.base_url, "other")[:2] == (False, f"{server.base_url} serves rude, not other")
     assert not _check(server.base_url)[0], "it is gone"
+
+
+@pytest.mark.parametrize(("status", "remedy"), [(401, f"Set {ACCESS}."), (503, "See whether")])
+def test_a_vendors_server_is_not_to_be_started(status: int, remedy: str, monkeypatch) -> None:
+    with RudeServer() as server:
+        server.models = rude.failure(status)
+        assert _check(server.base_url, flavour="openai")[2].startswith(remedy)
+    assert _check(server.base_url, flavour="openai")[2].startswith("See whether"), "it is gone"
+    monkeypatch.delenv(ACCESS)
+    well, message, remedy = _check(server.base_url, flavour="openai")
+    assert not well and message.endswith(f"{ACCESS} is not set. Set it to the API key.") and not remedy
 
 
 @pytest.mark.parametrize(
@@ -70,6 +82,6 @@ def test_a_judge_stays_up_beside_readers_that_take_turns() -> None:
 def test_a_rude_answer_is_one_line_without_the_key(answer: Fault, says: str) -> None:
     with RudeServer() as server:
         server.models = answer
-        well, message = _check(server.base_url)
+        well, message, _ = _check(server.base_url)
     assert not well and says in message and message.isprintable() and len(message) < 500
     assert not any(piece in message for piece in pieces())

@@ -76,6 +76,22 @@ def test_a_plan_keeps_the_overrides_that_a_build_would_keep(source, tmp_path, mo
     assert seen[0].settings.run.shards == (3 if "--set" in more else 7)
 
 
+@pytest.mark.parametrize(
+    ("more", "top"),
+    [
+        ((), "As the last build: --profile embedded, --questions 1, --set judge.threshold=0.6; --questions 0 for all"),
+        (("--questions", "2"), "As the last build: --profile embedded, --set judge.threshold=0.6"),
+        (("-p", "embedded", "--set", "judge.threshold=0.7"), "As the last build: --questions 1; --questions 0 for all"),
+        (("-p", "embedded", "--set", "judge.threshold=0.7", "--questions", "0"), "2 questions, 650 passages"),
+    ],
+)
+def test_a_plan_says_first_what_it_takes_from_the_last_build(source, tmp_path, more, top) -> None:
+    overrides = ["collect.questions=1", "judge.threshold=0.6"]
+    opened = Workspace.create(tmp_path / "W")
+    opened.set_build({"sources": [f"jsonl:{source}"], "profile": "embedded", "overrides": overrides})
+    assert call_quit("plan", "-w", str(tmp_path / "W"), *more).stdout.splitlines()[0] == top
+
+
 def test_a_model_without_prices_has_no_cost_and_the_total_says_so(source: Path, tmp_path: Path) -> None:
     costs = plan(_pipeline(source, tmp_path, "no/model"))
     assert [(line.cost, line.seconds) for line in costs.lines] == [(None, None)] * 2
@@ -91,6 +107,7 @@ def test_a_model_without_prices_has_no_cost_and_the_total_says_so(source: Path, 
         ("-s S -p paper", 4, "models.bem_revision"),
         ("-s S -p paper --set leakage.method=full", 4, "difficulty.corpus"),
         ("-s S -p paper --set leakage.method=full --set difficulty.corpus=absent.jsonl", 3, "absent.jsonl"),
+        ("mine.jsonl", 4, "Did you mean --source mine.jsonl?"),
         ("", 3, "at least one source (--source, sources=): starter"),
     ],
 )

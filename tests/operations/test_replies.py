@@ -7,7 +7,7 @@ import pytest
 
 from quit.engine.pipeline import Pipeline
 from quit.engine.workspace import Workspace
-from quit.errors import ServerError
+from quit.errors import ServerError, SettingsError
 from quit.models.factory import Unasked, generator_identity, language_reader
 from quit.models.generation import Completion
 from quit.models.generation.base import cache_key
@@ -61,6 +61,17 @@ def test_the_first_server_is_asked_whether_it_is_there(source: Path) -> None:
     for part in (ABSENT, "refused", "ollama serve", "QUIT_BASE_URL"):
         assert part in str(raised.value)
     assert later.looks == 0
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_wrong_key_is_refused_before_anything_is_built(source: Path, notes: list[str], status: int) -> None:
+    with RudeServer() as first:
+        first.models = rude.failure(status, "Incorrect API key provided")
+        with pytest.raises(SettingsError, match=rf"refuses the API key of a \(HTTP {status}\)\. Set api_key_env"):
+            look_ahead(_pipeline(source, first.base_url))
+        first.models = rude.failure(status, "You have insufficient permissions. Missing scopes: api.model.read")
+        look_ahead(_pipeline(source, first.base_url))  # a restricted key may ask, but not list
+    assert notes == []
 
 
 NO_LIST = [rude.failure(404), rude.failure(503), rude.NOT_JSON, rude.HALF_JSON]

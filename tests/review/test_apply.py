@@ -88,6 +88,23 @@ def test_apply_twice_withdraw_and_apply_again(workspace: Workspace) -> None:
     assert _is_base(workspace)
 
 
+def test_apply_says_what_this_call_changed_and_what_the_reviews_changed_since_the_build(workspace: Workspace) -> None:
+    store, items = ReviewStore(workspace), _items(workspace)
+    pulls = ((1, items[0], _wrong(items[0])), (2, items[1], ""), None)
+    for number, pull in enumerate(pulls):
+        store.append(_say(*pull) if pull else [])
+        lines = quit_prints("review", "apply", "-q", "-w", workspace.path, "--json")
+        report = json.loads(lines)
+        sums = {name: report[name] for name in report["now"]}
+        sums["questions_removed"] = sum(sums["questions_removed"].values())
+        assert any(sums.values()) and report["now"] == (sums if number == 0 else dict.fromkeys(sums, 0))
+    first, second, *_ = quit_prints("review", "apply", "-w", workspace.path).splitlines()
+    assert (first, second) == (
+        "Nothing new since the last apply: the labels already use these reviews.",
+        "Since the build:",
+    )
+
+
 def test_a_build_keeps_what_people_said_and_exports_use_it(workspace, tmp_path) -> None:
     store, items = ReviewStore(workspace), _items(workspace)
     flagged = said("ada", 2, question=items[1].question_id, flag_leak=True)

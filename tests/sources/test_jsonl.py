@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from quit.errors import InputError
-from quit.sources import jsonl
+from quit.sources import SourceRef, jsonl, read_source
 from tests.sources.records import good, read
 from tests.sources.test_fields import FAULTS
 
@@ -47,6 +47,30 @@ def test_what_the_schema_allows_is_read(tmp_path, changes):
 def test_the_schema_forbids_what_is_rejected():
     faults = [changes for kind, changes, *_ in FAULTS if kind == "jsonl"]
     assert faults and not [changes for changes in faults if VALIDATOR.is_valid(good("jsonl", **changes))]
+
+
+def test_all_missing_fields_are_one_fault_with_what_the_record_has(tmp_path):
+    """A record of MuSiQue, which has no hints."""
+    record = {"id": "2hop__1", "paragraphs": [], "question": "Who?", "answer": "Ada"}
+    with pytest.raises(InputError) as raised:
+        read("jsonl", tmp_path, record)
+    assert str(raised.value).endswith(
+        "Fields 'answers', 'hints' are missing. The record has 'id', 'paragraphs', 'question', 'answer': did you mean "
+        "'answers'? Without hints it is no source."
+    )
+
+
+@pytest.mark.parametrize("kind", ["triviahg", "wikihint"])
+def test_a_kind_is_suggested_only_where_the_fields_fit(tmp_path, kind):
+    path = tmp_path / "s.json"
+    for value, words in (
+        ([good(kind)], f" Its fields are those of {kind}: name it {kind}:{path}"),
+        ([{"id": "1", "question": "Who?", "answer": "Ada"}], "it is no source."),
+    ):
+        path.write_text(json.dumps(value), encoding="utf-8")
+        with pytest.raises(InputError) as raised:
+            list(read_source(SourceRef("jsonl", path)))
+        assert str(raised.value).endswith(words)
 
 
 def test_bad_lines_cost_themselves_alone(tmp_path):

@@ -45,7 +45,7 @@ def written(folder: Path, line: str | bytes) -> Path:
 
 HINTS = json.loads(LINES[PLACE])["hints"]
 FAULTS = {
-    "id of another line": (changed(id="venus"), "duplicate_id", "'venus'", "record 2", "a unique id"),
+    "id of another line": (changed(id="venus"), "duplicate_id", "'venus'", "line 2", "a unique id"),
     "an id beyond counting": (changed(id=10**50), "bad_value", "'id' is a huge number", "up to 200 characters"),
     "a book as question": (changed(question="x" * 100_001), "too_long", "'question' has 100,001", "at most 100,000"),
     "a book as hint": (changed(hints=[*HINTS, "x" * 100_001]), "too_long", "Hint 7", "100,001 characters"),

@@ -51,9 +51,12 @@ def test_everything_that_a_record_holds(tmp_path, kind):
         (__file__, "names no kind: write KIND:PATH"),
         ("", "names no kind: write KIND:PATH"),
         ("triviahg:", "names no path"),
+        ("thg.json", "Its fields are those of triviahg: name it triviahg:thg.json"),
     ],
 )
-def test_a_source_that_is_none_is_a_fault_of_the_settings(text, words):
+def test_a_source_that_is_none_is_a_fault_of_the_settings(text, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("thg.json").write_text(json.dumps([good("triviahg")]), encoding="utf-8")
     with pytest.raises(SettingsError) as error:
         parse_source(text)
     assert words in str(error.value)

@@ -391,8 +391,9 @@ class Replica:
                 wait = min(wait, _RETRY_AFTER_CAP)
             return _Passing(message, after=wait, overloaded=status in _OVERLOADED)
         if status in (401, 403):
-            variable = self._server.api_key_env or "api_key_env in the profile, and the variable it names"
-            return SettingsError(f"{self.url} refuses the API key of {self.name} ({message}). Set {variable}.")
+            return SettingsError(
+                f"{self.url} refuses the API key of {self.name} ({message}). {self._server.key_remedy}"
+            )
         if status == 404:
             return SettingsError(
                 f"{self.url} has no model {self._options.model!r} or no chat completions ({message}). "

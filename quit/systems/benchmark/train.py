@@ -107,7 +107,7 @@ def _sentence_job(
         **routes,
         **_arguments(settings, device, folder),
     )
-    model.model_card_data.generate_widget_examples = False  # no card is written
+    model.model_card_data.widget = [{}]  # no card is written: the trainer looks for no examples
     return getattr(sentence_transformers, f"{name}Trainer")(
         model=model,
         args=arguments,

@@ -85,12 +85,13 @@ def test_monot5_learns_to_say_true_and_false(world, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "similarity"), [("two-tower", "cosine"), ("bi-encoder", "dot")])
-def test_encoders_learn_what_they_are_shown(tmp_path: Path, kind: str, similarity: str) -> None:
+def test_encoders_learn_what_they_are_shown(tmp_path: Path, kind: str, similarity: str, capfd) -> None:
     """They are searched with the similarity that training used; of two towers questions and passages have one each."""
     from sentence_transformers import SentenceTransformer
 
     base = tiny.encoder(tmp_path, WORDS, similarity)
     train(kind, str(base), flowers(), FineTune(epochs=60, batch=4, learning_rate=0.01), "cpu", tmp_path / "tuned")
+    assert "widget examples" not in capfd.readouterr().err
     encoder = SentenceEncoder(str(tmp_path / "tuned"), FirstStages(device="cpu"))
     colours = list(FLOWERS.values())
     scores = encoder.queries([question for question, _, _ in flowers()]) @ encoder.documents(colours).T
