@@ -62,7 +62,7 @@ def test_settings_keep_those_that_have_an_argument_of_their_own(few_built: Path,
         ({"judge.threshold": 0.6}, 0, ["judge.threshold=0.6"]),
         ([], 7, ["collect.questions=7"]),
     ):
-        assert building._as_built(folder, None, settings, {"collect.questions": questions})[2] == expected
+        assert building.as_built(folder, None, settings, {"collect.questions": questions})[2] == expected
 
 
 class Echo:
