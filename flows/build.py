@@ -1,4 +1,4 @@
-"""The build flow: from sources to labels, one line per stage (paper, figure 2)."""
+"""The build flow: from sources to labels (paper, figure 2). ``quit/stages/__init__.py`` lists the stages in order."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from flows.notices import HOOKS
 from flows.parameters import NO_LIMITS, Source
 from flows.scheduling import FlowResult, run_held, run_with_limits
 from flows.shards import StageExecutor
-from quit import stages
 from quit.engine.pipeline import Pipeline
 from quit.engine.planning import held_build
 from quit.operations.replies import look_ahead
 from quit.settings import Limits
+from quit.stages import STAGES
 from quit.status.summary import markdown_links, markdown_summary
 
 
@@ -54,7 +54,7 @@ def build_held(pipeline: Pipeline) -> str:
 
 
 def _build(pipeline: Pipeline) -> FlowResult:
-    """Run what is missing, one line per stage."""
+    """Run what is missing, stage by stage."""
     workspace, nothing = pipeline.workspace, None
     if pipeline.up_to_date:
         nothing = f"Nothing new: sources, settings and models of {workspace} are those of its tables."
@@ -63,18 +63,8 @@ def _build(pipeline: Pipeline) -> FlowResult:
     pipeline.begin()  # the sources may lie elsewhere now
     if nothing is None:
         with StageExecutor(pipeline) as carry_out:
-            carry_out(stages.collect_stage)  # sources -> questions, hints, candidates (3.1.1)
-            carry_out(stages.filter_stage)  # hints that give the answer away are left out, with their questions (3.1.2)
-            carry_out(stages.rank_stage)  # five hints of highest convergence (3.1.2)
-            carry_out(stages.describe_stage)  # question type and difficulty (3.1.3)
-            carry_out(stages.probe_stage)  # who answers without hints? (3.1.4)
-            carry_out(stages.split_stage)  # train, dev, test (3.1.4)
-            carry_out(stages.enumerate_stage)  # 325 passages per question (3.2.1)
-            carry_out(stages.select_stage)  # which passages are asked, with labels.partial = "estimated"
-            carry_out(stages.read_stage)  # three labelers, three readers (3.2.2)
-            carry_out(stages.judge_stage)  # GPT-Eval: a verdict on each distinct answer (3.2.2)
-            carry_out(stages.label_stage)  # 2 fully, 1 partially relevant (3.2.2)
-            carry_out(stages.update_stage)  # people's verdicts over the judge's, and the filter again (3.2.4)
+            for stage in STAGES:
+                carry_out(stage)
     heading = f"**{nothing}** No stage ran.\n\n" if nothing else ""
     summary = heading + markdown_links(workspace) + markdown_summary(workspace)
     create_markdown_artifact(summary, key="quit-build-summary", description=nothing or "What was built")
