@@ -71,7 +71,7 @@ class Stage:
         scope: ``shard``, or ``collection`` where one task does all questions.
         per_reader: Whether it runs once per reader, each with a folder for its tables.
         overrides: The kind of people's overrides that it applies.
-        supersedes: Outputs that replace an earlier stage's.
+        supersedes: Outputs that replace an earlier stage's: later stages read only these.
         on_demand: Whether it is part of a build only where settings ask for it; it has the number of the stage before.
         seconds: How long it takes (``per_reader``: each reader) for the starter collection on two cores. Only the time
             left of a build depends on it, and only until the stage was seen at work.

@@ -41,8 +41,8 @@ def funnel(workspace: Workspace) -> list[tuple[str, int]]:
         ).fetchall()
         left = connection.sql("SELECT count(*) FROM questions").fetchall()[0][0]
         splits = dict(connection.execute("SELECT split, count(*) FROM splits GROUP BY 1").fetchall())
-    order = [stage.name for stage in STAGES]
-    losses.sort(key=lambda loss: (order.index(loss[0]), loss[1] == "beyond_questions", loss[1]))
+    number = {stage.name: stage.number for stage in STAGES}
+    losses.sort(key=lambda loss: (number.get(loss[0], 0), loss[1] == "beyond_questions", loss[1]))
     left += sum(count for stage, _, count in losses if stage == collect_stage.name)
     steps = [("in the sources", left)]
     for stage, reason, count in losses:
