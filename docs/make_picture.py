@@ -113,7 +113,7 @@ def draw() -> str:
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}" role="img" '
-            'aria-label="From sources through eleven stages to releases, exports, report and QA systems">',
+            'aria-label="From sources through the stages to releases, exports, report and QA systems">',
             f"<style>{STYLE}</style>",
             '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
             '<path d="M0 0L8 4L0 8z"/></marker></defs>',

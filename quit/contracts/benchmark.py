@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from quit.contracts.tables import COUNT, REAL, SMALL, TEXT, Column, TableContract
+from quit.contracts.columns import COUNT, REAL, SMALL, TEXT
+from quit.contracts.contract import Column, TableContract
 
 _CORPUS = Column("corpus", TEXT, "`release`, or the name of another corpus.")
 _SYSTEM = (

@@ -23,6 +23,7 @@ class TableContract:
     """One table: the stage that makes it, its key and its columns.
 
     ``log``: people append to it, no stage makes it; rows are never changed and their order is that of writing.
+    ``released``: every release holds it.
     """
 
     name: str
@@ -31,6 +32,7 @@ class TableContract:
     doc: str
     columns: tuple[Column, ...]
     log: bool = False
+    released: bool = False
 
     @cached_property
     def schema(self) -> pa.Schema:

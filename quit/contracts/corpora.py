@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from quit.contracts.tables import SMALL, TEXT, TEXTS, Column, TableContract, table
+from quit.contracts.columns import SMALL, TEXT, TEXTS
+from quit.contracts.contract import Column, TableContract
+from quit.contracts.tables import table
 
 _DOCUMENT = Column("doc_id", TEXT, "Id of the document: 20 hexadecimal digits that follow from title and text.")
 _QUERY = Column("query_id", TEXT, "Id of the query, namespaced by source; sub-questions end in `-s1`, `-s2`, ...")

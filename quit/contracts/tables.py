@@ -6,83 +6,25 @@ joined by id. Every table is ordered by question, so parts can be concatenated i
 
 from __future__ import annotations
 
-import pyarrow as pa
-
-from quit.contracts.contract import Column, TableContract
-
-TEXT = pa.string()
-TEXTS = pa.list_(pa.field("element", pa.string(), nullable=False))
-REAL = pa.float64()
-FLAG = pa.bool_()
-SMALL = pa.int16()
-COUNT = pa.int64()
-
-_QUESTION = Column("question_id", TEXT, "Id of the question, namespaced by source: `wikihint-test_1`.")
-_NOTE = Column(
-    "note",
+from quit.contracts.columns import (
+    ANSWER,
+    COUNT,
+    DESCRIBED,
+    FLAG,
+    HINT,
+    PERMUTATION,
+    PRODUCER,
+    QUESTION,
+    RANKED,
+    RAW,
+    READER,
+    REAL,
+    SMALL,
     TEXT,
-    "Why an embedded model was out of its depth: `not English`, `hint cut to 254 word pieces`, ...; null: it was not.",
-    nullable=True,
+    TEXTS,
+    VERDICT,
 )
-_VERDICT = (
-    _QUESTION,
-    Column("answer_key", TEXT, "The normalised answer."),
-    Column("answer", TEXT, "Its most frequent surface form."),
-    Column("correct", FLAG, "The verdict; null when the judge's reply could not be read.", nullable=True),
-    Column("probability", REAL, "The judge's probability of being correct, if it gives one.", nullable=True),
-    Column("basis", TEXT, "`exact` (equals a gold answer), `no_answer`, `model`, or `review` (people decided)."),
-    Column("passages", COUNT, "Number of (passage, reader) pairs that gave it."),
-    Column("judge", TEXT, "Name of the judge."),
-    Column("producer", TEXT, "Identity of the judge."),
-    Column("raw", TEXT, "The judge's reply."),
-    _NOTE,
-)
-_HINT = Column(
-    "hint_id", TEXT, "Id of the hint: the question's id and its position among the pooled hints, from `-h00`."
-)
-_RANKED = (
-    _QUESTION,
-    Column("rank", SMALL, "Place by convergence, from 0 (ties: shorter hint first, then source order)."),
-    _HINT,
-    Column("hint", TEXT, "The hint's text."),
-    Column("convergence", REAL, "How far the hint narrows the candidate answers, 0 to 1."),
-    Column("producer", TEXT, "`source`, `source-scores` or the identity of the model that scored it."),
-    Column("selected", FLAG, "Whether it is one of the hints that make passages."),
-    _NOTE,
-)
-_DESCRIBED = (
-    _QUESTION,
-    Column("coarse", TEXT, "Coarse type, such as `LOC:LOCATION`."),
-    Column("fine", TEXT, "Fine type, such as `country:Country`."),
-    Column("type_confidence", REAL, "Confidence of the type; 1 where the source names it."),
-    Column("type_producer", TEXT, "`source` or the identity of the classifier."),
-    Column("classifier_coarse", TEXT, "The classifier's type, also where the source's is used.", nullable=True),
-    Column("classifier_fine", TEXT, "The classifier's type, also where the source's is used.", nullable=True),
-    Column(
-        "answerability",
-        REAL,
-        "max s_i: 1 where a retrieved passage contains an answer; else 0, or with `difficulty.counts = "
-        "nearness` the best cosine of passage and answer, scaled to 0 to 1.",
-    ),
-    Column("answer_share", REAL, "Share of the retrieved passages that contain an answer, 0 to 1."),
-    Column(
-        "near_share",
-        REAL,
-        "Share of the retrieved passages that contain an answer or are near one by cosine (T_ans), 0 to 1.",
-        nullable=True,
-    ),
-    Column("completeness", REAL, "S_D: mean normalised entropy of token relevance, 0 to 1."),
-    Column("similarity", REAL, "Mean similarity of the retrieved passages to the question, -1 to 1."),
-    Column("difficulty", REAL, "0 (easy) to 1 (hard)."),
-    Column("difficulty_bin", TEXT, "`easy`, `medium` or `hard`."),
-    Column("difficulty_producer", TEXT, "Identity of the method and its models."),
-    _NOTE,
-)
-_PERMUTATION = Column("permutation", TEXT, "Indices of the chosen hints in reading order, such as `402`.")
-_READER = Column("reader", TEXT, "Name of the reader.")
-_ANSWER = Column("answer", TEXT, "The cleaned answer, or `NO ANSWER`.")
-_RAW = Column("raw", TEXT, "The reply as the model wrote it.")
-_PRODUCER = Column("producer", TEXT, "Identity of the reader: model, prompt and sampling.")
+from quit.contracts.contract import Column, TableContract
 
 TABLES: dict[str, TableContract] = {
     made.name: made
@@ -93,7 +35,7 @@ TABLES: dict[str, TableContract] = {
             ("question_id",),
             "The collection: one row a question, after pooling.",
             (
-                _QUESTION,
+                QUESTION,
                 Column("question", TEXT, "The question, repaired (mojibake, white space)."),
                 Column("answers", TEXTS, "Gold answers, first the one the source names first; never empty."),
                 Column("source", TEXT, "Source kind of the first record: `triviahg`, `wikihint`, `jsonl`, ..."),
@@ -102,6 +44,7 @@ TABLES: dict[str, TableContract] = {
                 Column("difficulty", TEXT, "The source's own difficulty, such as `Easy`.", nullable=True),
                 Column("content_key", TEXT, "Hash of the normalised question: stable across sources and files."),
             ),
+            released=True,
         ),
         TableContract(
             "origins",
@@ -109,7 +52,7 @@ TABLES: dict[str, TableContract] = {
             ("question_id", "file", "position"),
             "Where each question came from: one row a source record that was pooled into it.",
             (
-                _QUESTION,
+                QUESTION,
                 Column("source", TEXT, "Source kind."),
                 Column("file", TEXT, "Name of the file, without its folder."),
                 Column("position", COUNT, "Position of the record in the file, from 0."),
@@ -122,8 +65,8 @@ TABLES: dict[str, TableContract] = {
             ("hint_id",),
             "Hints in pooled order, each with its origin.",
             (
-                _HINT,
-                _QUESTION,
+                HINT,
+                QUESTION,
                 Column("position", SMALL, "Position among the question's pooled hints, from 0."),
                 Column("hint", TEXT, "The hint, repaired and without citation marks."),
                 Column("source", TEXT, "Source kind of the record that gave it."),
@@ -132,6 +75,7 @@ TABLES: dict[str, TableContract] = {
                 Column("convergence", REAL, "The source's own convergence, 0 to 1.", nullable=True),
                 Column("url", TEXT, "Where the hint's author found it.", nullable=True),
             ),
+            released=True,
         ),
         TableContract(
             "candidates",
@@ -139,7 +83,7 @@ TABLES: dict[str, TableContract] = {
             ("question_id", "candidate"),
             "Candidate answers: distractors (and gold answers) that hints have to tell apart.",
             (
-                _QUESTION,
+                QUESTION,
                 Column("position", SMALL, "Position among the question's pooled candidates, from 0."),
                 Column("candidate", TEXT, "The candidate answer."),
                 Column("is_gold", FLAG, "Whether it equals a gold answer after normalisation."),
@@ -151,8 +95,8 @@ TABLES: dict[str, TableContract] = {
             ("hint_id", "candidate"),
             "The source's own judgement whether a hint may refer to a candidate answer.",
             (
-                _HINT,
-                _QUESTION,
+                HINT,
+                QUESTION,
                 Column("position", SMALL, "Position of the candidate in the source's list, from 0."),
                 Column("candidate", TEXT, "The candidate answer."),
                 Column("score", SMALL, "1 if the hint may refer to the candidate, else 0."),
@@ -164,8 +108,8 @@ TABLES: dict[str, TableContract] = {
             ("hint_id", "span", "answer"),
             "Every span of a hint that gives an answer away, with the reason.",
             (
-                _HINT,
-                _QUESTION,
+                HINT,
+                QUESTION,
                 Column("span", TEXT, "The words of the hint that leak."),
                 Column("answer", TEXT, "The answer they give away."),
                 Column("probability", REAL, "Probability of equivalence; 1 for a lexical match."),
@@ -187,14 +131,15 @@ TABLES: dict[str, TableContract] = {
             "filter",
             ("hint_id",),
             "Hints of the questions that pass the leakage filter.",
-            (_HINT, _QUESTION),
+            (HINT, QUESTION),
         ),
         TableContract(
             "ranked_hints",
             "rank",
             ("hint_id",),
             "Usable hints by convergence; the first five make the passages.",
-            _RANKED,
+            RANKED,
+            released=True,
         ),
         TableContract(
             "drawn_candidates",
@@ -202,7 +147,7 @@ TABLES: dict[str, TableContract] = {
             ("question_id", "position"),
             "Candidate answers drawn from the collection, for questions that needed some and whose source has none.",
             (
-                _QUESTION,
+                QUESTION,
                 Column("position", SMALL, "Place by similarity, from 0."),
                 Column("candidate", TEXT, "A gold answer of another question."),
                 Column("fine", TEXT, "The fine type that both questions have."),
@@ -216,7 +161,8 @@ TABLES: dict[str, TableContract] = {
             ("question_id",),
             "Question type (TREC; our classifier, the paper takes HintEval's) and difficulty (reference-based "
             "retrieval complexity).",
-            _DESCRIBED,
+            DESCRIBED,
+            released=True,
         ),
         TableContract(
             "probe_answers",
@@ -224,8 +170,8 @@ TABLES: dict[str, TableContract] = {
             ("question_id", "reader", "repetition"),
             "Answers to the question alone, without any hint.",
             (
-                _QUESTION,
-                _READER,
+                QUESTION,
+                READER,
                 Column("repetition", SMALL, "Repetition, from 0."),
                 Column("raw", TEXT, "The reply as the model wrote it."),
                 Column("answer", TEXT, "The cleaned answer, or `NO ANSWER`."),
@@ -245,11 +191,12 @@ TABLES: dict[str, TableContract] = {
             ("question_id",),
             "Which split each question belongs to.",
             (
-                _QUESTION,
+                QUESTION,
                 Column("parametric", FLAG, "Whether any reader answers it without hints, in any repetition."),
                 Column("split", TEXT, "`train`, `dev` or `test`."),
                 Column("draw", REAL, "The question's keyed hash as a number in [0, 1): decides its place."),
             ),
+            released=True,
         ),
         TableContract(
             "passages",
@@ -258,11 +205,12 @@ TABLES: dict[str, TableContract] = {
             "Every ordered selection of the five hints, depth first; text follows from hints and permutation and is "
             "never stored.",
             (
-                _QUESTION,
+                QUESTION,
                 Column("subset", TEXT, "Indices of the chosen hints, ascending, such as `024`."),
-                _PERMUTATION,
+                PERMUTATION,
                 Column("hints", SMALL, "Number of hints."),
             ),
+            released=True,
         ),
         TableContract(
             "selection",
@@ -270,8 +218,8 @@ TABLES: dict[str, TableContract] = {
             ("question_id", "permutation"),
             'About which passages the labelers are asked (`labels.partial = "estimated"`).',
             (
-                _QUESTION,
-                _PERMUTATION,
+                QUESTION,
+                PERMUTATION,
                 Column(
                     "reason", TEXT, "Why: `exact` (split), `audit`, `evidence`; null where not asked.", nullable=True
                 ),
@@ -301,9 +249,9 @@ TABLES: dict[str, TableContract] = {
             ("question_id", "permutation", "reader"),
             "Which reply each reader gave to each passage, by its number in `distinct_answers`.",
             (
-                _QUESTION,
-                _PERMUTATION,
-                _READER,
+                QUESTION,
+                PERMUTATION,
+                READER,
                 Column("number", SMALL, "Number of the reply among the reader's distinct ones to the question."),
                 Column(
                     "ended",
@@ -317,7 +265,7 @@ TABLES: dict[str, TableContract] = {
                     "Whether the reader was asked about this passage (`labels.partial`); if not, its reply is "
                     "`NO ANSWER` with an empty `raw`.",
                 ),
-                _PRODUCER,
+                PRODUCER,
             ),
         ),
         TableContract(
@@ -326,12 +274,12 @@ TABLES: dict[str, TableContract] = {
             ("question_id", "reader", "number"),
             "The distinct replies of each reader to each question.",
             (
-                _QUESTION,
-                _READER,
+                QUESTION,
+                READER,
                 Column("number", SMALL, "Number of the reply, from 0, in the order of the first passage that got it."),
-                _ANSWER,
+                ANSWER,
                 Column("answer_key", TEXT, "The normalised answer."),
-                _RAW,
+                RAW,
             ),
         ),
         TableContract(
@@ -339,14 +287,16 @@ TABLES: dict[str, TableContract] = {
             "judge",
             ("question_id", "answer_key", "judge"),
             "The judge's verdict on each distinct normalised answer of a question.",
-            _VERDICT,
+            VERDICT,
+            released=True,
         ),
         TableContract(
             "second_verdicts",
             "judge",
             ("question_id", "answer_key", "judge"),
             "The equivalence model's verdicts on the same answers, where a language model is the judge; else empty.",
-            _VERDICT,
+            VERDICT,
+            released=True,
         ),
         TableContract(
             "labels",
@@ -355,11 +305,12 @@ TABLES: dict[str, TableContract] = {
             "Relevance of a passage to its own question: 2 fully, 1 partially. Passages of other questions are 0 and "
             "not stored.",
             (
-                _QUESTION,
-                _PERMUTATION,
+                QUESTION,
+                PERMUTATION,
                 Column("label", SMALL, "2 if at least one labeler's answer is correct, else 1."),
                 Column("labelers", TEXTS, "Names of the labelers whose answer is correct."),
             ),
+            released=True,
         ),
         TableContract(
             "valid_answers",
@@ -367,12 +318,13 @@ TABLES: dict[str, TableContract] = {
             ("question_id", "answer"),
             "Accepted surface forms of a question: gold answers, and labelers' answers judged correct.",
             (
-                _QUESTION,
+                QUESTION,
                 Column("answer", TEXT, "The accepted answer as written."),
                 Column("answer_key", TEXT, "Its normalised form."),
                 Column("origin", TEXT, "`gold`, `labeler`, or `review` (accepted or added by people only)."),
                 Column("passages", COUNT, "Number of (passage, labeler) pairs that gave exactly this form."),
             ),
+            released=True,
         ),
         TableContract(
             "overrides",
@@ -383,7 +335,7 @@ TABLES: dict[str, TableContract] = {
             (
                 Column("override_id", TEXT, "Id of the row: `ov-` and ten hexadecimal digits."),
                 Column("kind", TEXT, "The overridden instrument: `leak`."),
-                _QUESTION,
+                QUESTION,
                 Column("hint_id", TEXT, "The hint, where one is meant.", nullable=True),
                 Column("span", TEXT, "The words of the hint that are meant; null: any.", nullable=True),
                 Column("answer", TEXT, "The answer that is meant; null: any.", nullable=True),
@@ -403,7 +355,7 @@ TABLES: dict[str, TableContract] = {
             "ones; none is ever changed.",
             (
                 Column("review_id", TEXT, "Id of this version of the annotation: what `changes` refers to."),
-                _QUESTION,
+                QUESTION,
                 Column(
                     "kind",
                     TEXT,
@@ -461,7 +413,7 @@ TABLES: dict[str, TableContract] = {
             ("question_id", "change", "permutation", "answer"),
             "The changelog of a label update: what people's verdicts changed, by which reviews and why.",
             (
-                _QUESTION,
+                QUESTION,
                 Column("change", TEXT, "`label`, `answer_added`, `answer_removed` or `question_removed`."),
                 Column("permutation", TEXT, "The passage whose label changed.", nullable=True),
                 Column("before", SMALL, "Its label before.", nullable=True),
@@ -471,6 +423,7 @@ TABLES: dict[str, TableContract] = {
                 Column("reviews", TEXTS, "The reviews that caused it."),
                 Column("reason", TEXT, "Why, in words."),
             ),
+            released=True,
         ),
         TableContract(
             "rejects",
@@ -489,6 +442,7 @@ TABLES: dict[str, TableContract] = {
                 Column("question_id", TEXT, "The question, where it got that far.", nullable=True),
                 Column("hint_id", TEXT, "The hint, where one hint is meant.", nullable=True),
             ),
+            released=True,
         ),
     )
 }

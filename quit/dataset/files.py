@@ -22,21 +22,8 @@ from quit.stages.labelling.answers import Answers
 from quit.stages.select import SELECTION
 from quit.store.parts import KEYS
 
-TABLES = (
-    "splits",
-    "questions",
-    "hints",
-    "ranked_hints",
-    "descriptions",
-    "passages",
-    "labels",
-    "valid_answers",
-    "verdicts",
-    "second_verdicts",
-    "changes",
-    "rejects",
-)
-"""Tables of a release, without those of its readers. All except the last two hold only questions in ``splits``."""
+TABLES = tuple(name for name, table in contracts.TABLES.items() if table.released)
+"""Tables of a release, without those of its readers. All except :data:`HISTORY` hold only questions in ``splits``."""
 _BEHIND_PASSAGES = ("splits", "questions", "ranked_hints", "valid_answers", "labels")
 HISTORY = ("changes", "rejects")
 """Tables that also hold questions which left the dataset."""

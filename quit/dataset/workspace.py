@@ -17,6 +17,7 @@ from quit.models.factory import reader_identity
 from quit.review.report import verification
 from quit.settings import PARTIAL_LABELLING
 from quit.sources import SOURCES
+from quit.stages import STAGES
 from quit.version import __version__
 
 
@@ -73,8 +74,7 @@ def readers_of(pipeline: Pipeline) -> tuple[ReaderInfo, ...]:
     )
 
 
-_CONSTRUCTION = {
-    *("collect", "leakage", "convergence", "question_type", "difficulty", "probe", "split", "labels", "judge"),
+_CONSTRUCTION = {section.partition(".")[0] for stage in STAGES for section in stage.sections} | {
     *("models", "readers", "review", "release"),
 }
 """Settings on which a dataset depends: not how and where it was built, nor what systems are run on it."""

@@ -79,9 +79,11 @@ class BuildPlan:
         return groups
 
     def producers_of(self, run: StageRun, name: str) -> list[StageRun]:
-        """Return the runs before this one whose rows of a table it reads; none for an optional input that it does
-        without."""
+        """Return the runs before this one whose rows of a table it reads, from the last that supersedes it; none for an
+        optional input that it does without."""
         producers = [each for each in self.runs[: self.runs.index(run)] if name in each.stage.outputs]
+        start = max((at for at, each in enumerate(producers) if name in each.stage.supersedes), default=0)
+        producers = producers[start:]
         if run.reader and name in run.stage.optional:
             deciding = self.strategy.deciding_runs(run.reader)
             producers = [each for each in producers if each.key in deciding]

@@ -27,11 +27,12 @@ from quit.common.progress import Listener, listening
 from quit.common.stopping import on_stop
 from quit.common.terminal import SafeConsole
 from quit.render.terminal import sentence
-from quit.status.forecast import Forecast, time_of
+from quit.status.forecast import Forecast
 from quit.text.words import counted
 
 if TYPE_CHECKING:  # it imports every stage: for seconds no Prefect server would start
     from quit.engine.pipeline import Pipeline
+    from quit.engine.plan import StageRun
 
 warnings.filterwarnings("ignore", "IProgress not found")  # tqdm, which others import in a notebook, warns of it
 _ERR = SafeConsole(stderr=True, highlight=False)
@@ -108,11 +109,9 @@ class BuildConsole(Notes):
 
     def build_begins(self, pipeline: Any) -> None:
         """Start the bar."""
-        alike = _alike(pipeline)
-        runs = {run.key: alike[run.key] for run in pipeline.runs if not pipeline.is_done(run)}
-        unlike = frozenset(each for each in runs.values() if not each.endswith(", embedded"))
-        self._forecast = Forecast(runs, unlike)  # a language model's runs are like no other's
-        self._before = self._share = _share_done(pipeline)
+        pending = {run.key: _usual_time(pipeline, run) for run in pipeline.runs if not pipeline.is_done(run)}
+        self._forecast = Forecast(pending)
+        self._before = self._share = 1 - len(pending) / len(pipeline.runs)
         self._pipeline = pipeline
         self._bar.update(self._task, completed=self._share)
         self._bar.start()
@@ -163,35 +162,15 @@ class BuildConsole(Notes):
             _ERR.print("; ".join(filter(None, (line, self._time_left()))), soft_wrap=True)
 
 
-_LANGUAGE_MODEL = 100
-"""How many times as long as an embedded model's a language model's stage run is taken to last, for the bar of a build
-that goes on."""
-
-
-def _share_done(pipeline: Pipeline) -> float:
-    """Return the share of a build that is done already, 0 to 1, as the time goes that its stages usually take."""
-    alike, done, whole = _alike(pipeline), 0.0, 0.0
-    sharded = pipeline.is_done(pipeline.runs[0])  # until the sources are collected, the shards are unknown
-    for run in pipeline.runs:
-        weight = time_of(run.key) * (1 if alike[run.key].endswith(", embedded") else _LANGUAGE_MODEL)
-        whole += weight
-        if pipeline.is_done(run):
-            done += weight
-        elif sharded:
-            done += weight * (1 - len(pipeline.pending(run)) / len(pipeline.shards(run)))
-    return done / whole
-
-
-def _alike(pipeline: Pipeline) -> dict[str, str]:
-    """Return what each stage run is like in time (``read, server``)."""
-    settings = pipeline.settings
-    kinds = {reader.name: reader.kind for reader in settings.readers}
-    judge = "embedded" if settings.judge.kind == "equivalence" else settings.judge.kind
-    alike = {}
-    for run in pipeline.runs:
-        kind = kinds[run.reader] if run.reader else judge if run.stage.name in ("select", "judge") else "embedded"
-        alike[run.key] = f"{run.stage.name}, {kind}"
-    return alike
+def _usual_time(pipeline: Pipeline, run: StageRun) -> tuple[str, float | None]:
+    """Return what a stage run is like in time (``read, server``), and its usual seconds; None with a language model."""
+    settings, judge = pipeline.settings, pipeline.settings.judge
+    kind = "embedded"
+    if run.reader:
+        kind = next(reader.kind for reader in settings.readers if reader.name == run.reader)
+    elif "judge" in run.stage.models and judge.kind != "equivalence":
+        kind = judge.kind
+    return f"{run.stage.name}, {kind}", run.stage.seconds if kind == "embedded" else None
 
 
 class _TimeLeft(TimeRemainingColumn):

@@ -146,7 +146,7 @@ def planned_questions(pipeline: Pipeline) -> tuple[list[Prompt], list[str]]:
             if len(texts) < pipeline.settings.convergence.hints:
                 texts.append(row["hint"])
         ids = set(hints)
-        note = "Questions and hints: as collected; the leakage filter will take some of them away."
+        note = "Questions and hints: as collected; later stages will leave some of them out."
     questions = [
         Prompt(row["question_id"], row["question"], tuple(hints[row["question_id"]]))
         for row in table.to_pylist()

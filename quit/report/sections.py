@@ -62,8 +62,8 @@ def _funnel(facts: Facts, most: int) -> Pieces:
         return
     if facts["small_pool"]:
         yield facts["small_pool"]
-    first, collected = steps[0][1], steps[1][1]
-    text = f"{first:,} questions in the sources; {collected:,} have enough hints"
+    first, collected = steps[0][1], sum(row["questions"] for row in facts["sources"])
+    text = f"{first:,} questions in the sources; {collected:,} were collected"
     records = facts["counts"]["records"]
     yield text + (f", from {records:,} source records." if records != collected else ".")
     rows = [(name, count, share(count, first)) for name, count in steps]

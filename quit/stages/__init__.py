@@ -1,18 +1,4 @@
-"""The stages of the pipeline: section 3 of *Inferential Question Answering*, one module per stage.
-
-| Section | Module | What it does |
-|---|---|---|
-| 3.1.1 | ``collect`` | pools source records into a collection of questions with hints |
-| 3.1.2 | ``filter`` | discards questions whose hints give an answer away (``leaks``) |
-| 3.1.2 | ``rank`` | ranks hints by convergence, and keeps the best |
-| 3.1.3 | ``describe`` | names each question's TREC type and difficulty |
-| 3.1.4 | ``probe`` | asks readers without context: do they know the answer already? |
-| 3.1.4 | ``split`` | train, dev and test, stable as data grows |
-| 3.2.1 | ``enumerate`` | lists every ordered selection of the hints (``passages``) |
-| | ``select`` | chooses the passages that labelers are asked about (``labels.partial = "estimated"`` only) |
-| 3.2.2 | ``read``, ``judge``, ``label`` | labels passages by what the labelers answer and the judge accepts |
-| 3.2.4 | ``update`` | changes labels after people have reviewed them |
-"""
+"""The stages of the pipeline: section 3 of *Inferential Question Answering*, one module per stage."""
 
 from quit.stages.collect import collect_stage
 from quit.stages.describe import describe_stage
@@ -25,21 +11,21 @@ from quit.stages.rank import rank_stage
 from quit.stages.read import read_stage
 from quit.stages.select import select_stage
 from quit.stages.split import split_stage
-from quit.stages.stage import in_order
+from quit.stages.stage import numbered
 from quit.stages.update import update_stage
 
-STAGES = in_order(
-    collect_stage,
-    describe_stage,
-    enumerate_stage,
-    filter_stage,
-    judge_stage,
-    label_stage,
-    probe_stage,
-    rank_stage,
-    read_stage,
-    select_stage,
-    split_stage,
-    update_stage,
+STAGES = numbered(
+    collect_stage,  # sources -> questions, hints, candidates (3.1.1)
+    filter_stage,  # hints -> usable hints: questions whose hints give the answer away are left out (3.1.2)
+    rank_stage,  # usable hints -> ranked hints by convergence, of which the best are selected (3.1.2)
+    describe_stage,  # questions, ranked hints -> question type and difficulty (3.1.3)
+    probe_stage,  # questions -> readers' answers without hints: do they know them already? (3.1.4)
+    split_stage,  # probe answers -> train, dev, test; stable as data grows (3.1.4)
+    enumerate_stage,  # splits -> passages: every ordered selection of the hints (3.2.1)
+    select_stage,  # passages -> which of them are asked; only with labels.partial = "estimated"
+    read_stage,  # passages -> answers of labelers and readers (3.2.2)
+    judge_stage,  # distinct answers -> verdicts (GPT-Eval, 3.2.2)
+    label_stage,  # answers, verdicts -> labels: 2 fully, 1 partially relevant (3.2.2)
+    update_stage,  # labels, people's decisions -> labels, and the filter again for new valid answers (3.2.4)
 )
-"""The stages in the order in which they run, which follows from the tables that they read and make."""
+"""The stages in the order in which they run."""

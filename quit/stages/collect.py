@@ -61,6 +61,7 @@ def _no_rows() -> _Rows:
     outputs=TABLES,
     sections=("collect", "convergence.hints"),
     scope="collection",
+    seconds=0.5,
 )
 def collect_stage(context: Context, sources: Iterable[SourceRecord]) -> Tables:
     """Read the sources, repair and pool their records."""

@@ -8,7 +8,7 @@ from quit.stages.labelling.passages import enumerate_passages
 from quit.stages.stage import Context, Tables, stage
 
 
-@stage("enumerate", outputs=("passages",), sections=("convergence.hints",))
+@stage("enumerate", outputs=("passages",), sections=("convergence.hints",), seconds=0.1)
 def enumerate_stage(context: Context, splits: pa.Table) -> Tables:
     """List the 325 ordered selections of five hints."""
     return {"passages": enumerate_passages(splits.column("question_id"), context.settings.convergence.hints)}

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Tables = Mapping[str, pa.Table]
 
+OUTSIDE = ("sources", "decisions")
+"""Inputs that no stage makes: records, and what people's reviews come to."""
 COLLECTION = ("questions", "candidates", "ranked_hints", "descriptions")
 """Tables from which a reader may draw what it can answer."""
 
@@ -56,10 +58,9 @@ class Stage:
     """A declared stage: see :func:`stage`.
 
     The names of the function's parameters after the context are its inputs. An input is a table that earlier stages
-    make, shard by shard (annotated ``RowsOf``: only the columns, readers and questions that the stage reads), or an
-    input from outside: ``sources`` (records) and ``decisions`` (what people's reviews come to). An input with a default
-    is optional: the stage gets it where an earlier run makes it for this one
-    (:meth:`quit.engine.plan.BuildPlan.producers_of`).
+    make, shard by shard (annotated ``RowsOf``: only the columns, readers and questions that the stage reads), or one of
+    :data:`OUTSIDE`. An input with a default is optional: the stage gets it where an earlier run, of its own stage too,
+    makes it for this one (:meth:`quit.engine.plan.BuildPlan.producers_of`).
 
     Args:
         name: Name of the stage, and of its folder in a workspace.
@@ -70,8 +71,10 @@ class Stage:
         scope: ``shard``, or ``collection`` where one task does all questions.
         per_reader: Whether it runs once per reader, each with a folder for its tables.
         overrides: The kind of people's overrides that it applies.
-        supersedes: Outputs that replace an earlier stage's.
+        supersedes: Outputs that replace an earlier stage's: later stages read only these.
         on_demand: Whether it is part of a build only where settings ask for it; it has the number of the stage before.
+        seconds: How long it takes (``per_reader``: each reader) for the starter collection on two cores. Only the time
+            left of a build depends on it, and only until the stage was seen at work.
         version: Raise it whenever the same inputs would give other rows.
         number: Its place in the pipeline, from 1.
     """
@@ -87,6 +90,7 @@ class Stage:
     overrides: str | None = None
     supersedes: tuple[str, ...] = ()
     on_demand: bool = False
+    seconds: float = 1.0
     version: int = 1
     number: int = 0
 
@@ -95,12 +99,6 @@ class Stage:
         self.inputs = tuple(each.name for each in parameters if each.default is each.empty)
         self.optional = tuple(each.name for each in parameters if each.default is not each.empty)
         self.lazy_inputs = {each.name for each in parameters if str(each.annotation).startswith("RowsOf")}
-
-    def follows(self, other: Stage) -> bool:
-        """Whether it reads what another stage makes."""
-        return other is not self and not {*self.inputs, *self.optional, *self.whole}.isdisjoint(
-            {*other.outputs} - {*other.supersedes}
-        )
 
     @property
     def doc(self) -> str:
@@ -113,17 +111,17 @@ def stage(name: str, **declared: Any) -> Callable[[Callable[..., Tables]], Stage
     return lambda function: Stage(function, name, **declared)
 
 
-def in_order(*stages: Stage) -> tuple[Stage, ...]:
-    """Return stages in the order of their tables, numbered from 1: a stage comes after those that make its inputs.
+def numbered(*stages: Stage) -> tuple[Stage, ...]:
+    """Number stages in pipeline order, from 1, and return them.
 
-    Raises ``ValueError`` where the tables leave the order open.
+    Raises ``ValueError`` where a stage reads a table that no earlier stage makes.
     """
-    ordered: list[Stage] = []
-    while rest := [stage for stage in stages if stage not in ordered]:
-        ready = [stage for stage in rest if not any(stage.follows(other) for other in rest)]
-        if len(ready) != 1:
-            names = ", ".join(stage.name for stage in ready or rest)
-            raise ValueError(f"The tables do not say which of these stages comes first: {names}.")
-        ordered += ready
-        ready[0].number = sum(not stage.on_demand for stage in ordered)
-    return tuple(ordered)
+    tables = {*OUTSIDE}
+    for position, stage in enumerate(stages):
+        for name in (*stage.inputs, *stage.whole, *stage.optional):
+            if name not in tables and not (name in stage.optional and name in stage.outputs):
+                later = "".join(f"; {each.name!r} does" for each in stages[position:] if name in each.outputs)
+                raise ValueError(f"The stage {stage.name!r} reads {name!r}, which no earlier stage makes{later}.")
+        tables.update(stage.outputs)
+        stage.number = sum(not each.on_demand for each in stages[: position + 1])
+    return stages

@@ -6,23 +6,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-TIMES = {
-    "collect": 0.5,
-    "filter": 12.0,
-    "rank": 5.0,
-    "describe": 1.6,
-    "probe": 0.7,
-    "split": 0.1,
-    "enumerate": 0.1,
-    "select": 4.0,
-    "read": 1.4,
-    "judge": 0.2,
-    "label": 0.1,
-    "update": 0.1,
-}
-"""Seconds that stages (probe and read: each reader) take for the starter collection on two cores; their proportions
-count, and only for stages that were not seen yet."""
-
 
 @dataclass
 class _Seen:
@@ -38,15 +21,15 @@ class _Seen:
 class Forecast:
     """Listens to shards and says how much is done and left; one thread may listen while another one asks.
 
-    ``runs``: stage run -> what it is like (``read, server``): a run that has not begun is taken to last as long as the
-    finished ones that are like it. Where there is none, it takes its share of :data:`TIMES` of what finished runs took,
-    except runs in ``unlike``, such as language models without a finished shard.
+    ``runs``: stage run -> (what it is like, its usual seconds): a run that has not begun is taken to last as long as
+    the finished ones that are like it. Where there is none, it takes as many of its usual seconds as finished runs took
+    of theirs; its time is unknown where its usual seconds are None, as those of language models.
     """
 
     def __init__(
-        self, runs: Mapping[str, str], unlike: frozenset[str] = frozenset(), clock: Callable[[], float] = time.monotonic
+        self, runs: Mapping[str, tuple[str, float | None]], clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._runs, self._unlike, self._clock = dict(runs), unlike, clock
+        self._runs, self._clock = dict(runs), clock
         self._began = clock()
         self._seen: dict[str, _Seen] = {}
 
@@ -99,17 +82,12 @@ class Forecast:
         took = {
             other: (seen.last - seen.begun) * seen.count / (seen.count - seen.before)
             for other, seen in list(self._seen.items())
-            if seen.done == seen.count > seen.before
+            if seen.done == seen.count > seen.before and other in self._runs
         }
-        alike = [seconds for other, seconds in took.items() if self._runs.get(other) == self._runs[run]]
+        alike = [seconds for other, seconds in took.items() if self._runs[other] == self._runs[run]]
         if alike:
             return sum(alike) / len(alike)
-        others = [other for other in took if self._runs.get(other) not in self._unlike]
-        if self._runs[run] in self._unlike or not others:
+        usual = {other: seconds for other in took if (seconds := self._runs[other][1])}
+        if not (usual and (mine := self._runs[run][1])):
             return None
-        return time_of(run) * sum(took[other] for other in others) / sum(map(time_of, others))
-
-
-def time_of(run: str) -> float:
-    """Return the usual time of a stage run, of :data:`TIMES`."""
-    return TIMES[run.partition(":")[0]]
+        return mine * sum(took[other] for other in usual) / sum(usual.values())

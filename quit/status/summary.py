@@ -12,9 +12,10 @@ from quit.common.files import is_url
 from quit.engine.usage import origins, totals
 from quit.engine.workspace import Workspace
 from quit.evaluate.agreement import kappa_of
+from quit.evaluate.labels import SPLITS
 from quit.models.readers.pool import FITTING_MINIMUM, about_small_pool, pool_size
-from quit.render.table import Table, markdown, share
-from quit.stages import filter_stage
+from quit.render.table import Table, markdown, plain_name, share
+from quit.stages import STAGES, collect_stage, filter_stage
 from quit.status.asked import asked, asked_tables
 from quit.status.replies import cut_replies, readers_table, replies_table
 from quit.status.stages import status
@@ -32,24 +33,22 @@ def left_out(workspace: Workspace) -> list[dict[str, Any]]:
 
 
 def funnel(workspace: Workspace) -> list[tuple[str, int]]:
-    """Return (what, number of questions) from the sources to the splits."""
-    with workspace.connect(tables=["questions", "rejects", "usable_hints", "ranked_hints", "splits"]) as connection:
-        counts = connection.execute(
-            """
-            SELECT (SELECT count(*) FROM questions), (SELECT count(DISTINCT question_id) FROM usable_hints),
-                (SELECT count(DISTINCT question_id) FROM ranked_hints),
-                (SELECT count(*) FROM rejects WHERE stage = 'collect' AND kind = 'question'),
-                (SELECT count(*) FROM rejects WHERE reason = 'beyond_questions')
-            """
-        ).fetchone()
+    """Return (what, number of questions) from the sources to the splits: what is left after each stage and reason that
+    left questions out. Questions beyond a limit (``collect.questions``) come after the others of their stage."""
+    with workspace.connect(tables=["questions", "rejects", "splits"]) as connection:
+        losses = connection.execute(
+            "SELECT stage, reason, count(DISTINCT question_id) FROM rejects WHERE kind = 'question' GROUP BY ALL"
+        ).fetchall()
+        left = connection.sql("SELECT count(*) FROM questions").fetchall()[0][0]
         splits = dict(connection.execute("SELECT split, count(*) FROM splits GROUP BY 1").fetchall())
-    assert counts is not None  # a count has one
-    collected, usable, ranked, left_out, beyond = counts
-    steps = [("questions in the sources", collected + left_out), ("with enough hints", collected + beyond)]
-    if beyond:
-        steps.append(("the first of them (collect.questions)", collected))
-    steps += [("without answer leakage", usable), ("with ranked hints", ranked)]
-    return [*steps, *((f"in {split}", splits.get(split, 0)) for split in ("train", "dev", "test"))]
+    number = {stage.name: stage.number for stage in STAGES}
+    losses.sort(key=lambda loss: (number.get(loss[0], 0), loss[1] == "beyond_questions", loss[1]))
+    left += sum(count for stage, _, count in losses if stage == collect_stage.name)
+    steps = [("in the sources", left)]
+    for stage, reason, count in losses:
+        left -= count
+        steps.append((f"after {stage} ({plain_name(reason)})", left))
+    return [*steps, *((f"in {split}", splits.get(split, 0)) for split in SPLITS)]
 
 
 def labels_by_hints(workspace: Workspace) -> list[tuple[int, int, int]]:

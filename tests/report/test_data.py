@@ -25,8 +25,8 @@ def facts(tmp_path_factory) -> dict:
 
 def test_the_funnel_and_what_was_left_out(facts) -> None:
     assert dict(facts["funnel"]) == {
-        "questions in the sources": 5, "with enough hints": 4,  # one had too few hints to be collected
-        "without answer leakage": 3, "with ranked hints": 3, "in train, dev or test": 3,
+        "in the sources": 5, "after collect (too few hints)": 4, "after filter (answer leak)": 3,
+        "in train, dev or test": 3,
     }  # fmt: skip
     assert facts["counts"]["records"] == 4
     columns = ("stage", "kind", "reason", "count", "example")

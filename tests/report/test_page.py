@@ -100,7 +100,7 @@ def test_every_plot_has_a_name_and_a_table_and_no_two_share_an_id(html) -> None:
 
 def test_the_figures_are_on_the_page(html) -> None:
     text = " ".join(Parsed(html).text.split())
-    for words in ("5 questions in the sources; 4 have enough hints.", "agree on 50.0% of the 2 answers",
+    for words in ("5 questions in the sources; 4 were collected.", "agree on 50.0% of the 2 answers",
                   "Krippendorff's alpha 0.53", "Cost at the profile's prices: 6.50.", "From v1 to v2.",
                   "0 added, 1 removed", "66.7%"):  # fmt: skip
         assert words in text, words
@@ -131,7 +131,7 @@ def test_the_command_writes_the_page_and_names_what_is_wrong(tmp_path) -> None:
     quit_prints("report", "-w", workspace.path, "--set", "pages.examples=1")
     assert (workspace.path / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     output = json.loads(call_quit("report", "-w", workspace.path, "--json").stdout)
-    assert dict(output["funnel"])["with enough hints"] == 4
+    assert dict(output["funnel"])["after collect (too few hints)"] == 4
     assert "only settings of pages" in call_quit("report", "-w", workspace.path, "--set", "split.seed=x").stderr
 
 

@@ -10,6 +10,7 @@ from quit.common.ranges import ranges
 from quit.engine.workspace import Workspace
 from quit.review.store import ReviewStore
 from quit.settings import Settings, parse
+from quit.stages import STAGES
 from tests.release import small
 from tests.rows import write_lines
 from tests.stages.labelling.test_verdicts import said
@@ -19,8 +20,7 @@ MARKUP = '<script>alert("x")</script> & <img src="http://evil.example/x" onerror
 TYPE = "LOC:<b>$x$</b> #0072B2 url(#a)"
 """A type that plots would draw in bold, as mathematics, or in another colour, where text were not text."""
 CONVERGENCE = {"q1": (1.0, 0.25), "q2": (0.5, 0.49), "q3": (0.0, 1.0)}
-STAGES = ("collect", "filter", "rank", "describe", "probe", "split", "enumerate", "read", "judge", "label", "update")
-NUMBERS = {name: number for number, name in enumerate(STAGES, start=1)}
+NUMBERS = {stage.name: stage.number for stage in STAGES}
 
 
 def rows() -> small.Rows:

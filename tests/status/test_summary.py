@@ -11,7 +11,7 @@ from quit.common.ranges import WHOLE
 from quit.engine.workspace import Workspace
 from quit.stages.labelling.answers import number_answers
 from quit.status.replies import cut_replies, readers_table
-from quit.status.summary import leakage_losses, markdown_summary, out_of_depth
+from quit.status.summary import funnel, leakage_losses, markdown_summary, out_of_depth
 from tests.conftest import call_quit
 from tests.report import tiny
 
@@ -77,3 +77,16 @@ def test_rows_with_a_note_are_counted_in_one_line(tmp_path: Path) -> None:
     line_of_notes = out_of_depth(Workspace.open(workspace.path))
     assert line_of_notes == "Out of the models' depth (column `note`): 2 rows of `ranked_hints`, 2 rows of `verdicts`."
     assert line_of_notes in markdown_summary(Workspace.open(workspace.path))
+
+
+def test_the_funnel_names_each_reason_and_counts_the_limit_of_questions_last(tmp_path: Path) -> None:
+    rows = tiny.rows()
+    rows["rejects"] += [
+        {"stage": "split", "kind": "question", "reason": "not_sampled", "detail": "", "question_id": "q5"},
+        {"stage": "collect", "kind": "question", "reason": "beyond_questions", "detail": "", "question_id": "q6"},
+    ]
+    assert funnel(tiny.workspace(tmp_path / "W", rows)) == [
+        ("in the sources", 6), ("after collect (too few hints)", 5), ("after collect (beyond questions)", 4),
+        ("after filter (answer leak)", 3), ("after split (not sampled)", 2),
+        ("in train", 1), ("in dev", 1), ("in test", 1),
+    ]  # fmt: skip

@@ -1,0 +1,81 @@
+"""Types of columns, and columns that several tables have."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from quit.contracts.contract import Column
+
+TEXT = pa.string()
+TEXTS = pa.list_(pa.field("element", pa.string(), nullable=False))
+REAL = pa.float64()
+FLAG = pa.bool_()
+SMALL = pa.int16()
+COUNT = pa.int64()
+
+QUESTION = Column("question_id", TEXT, "Id of the question, namespaced by source: `wikihint-test_1`.")
+NOTE = Column(
+    "note",
+    TEXT,
+    "Why an embedded model was out of its depth: `not English`, `hint cut to 254 word pieces`, ...; null: it was not.",
+    nullable=True,
+)
+VERDICT = (
+    QUESTION,
+    Column("answer_key", TEXT, "The normalised answer."),
+    Column("answer", TEXT, "Its most frequent surface form."),
+    Column("correct", FLAG, "The verdict; null when the judge's reply could not be read.", nullable=True),
+    Column("probability", REAL, "The judge's probability of being correct, if it gives one.", nullable=True),
+    Column("basis", TEXT, "`exact` (equals a gold answer), `no_answer`, `model`, or `review` (people decided)."),
+    Column("passages", COUNT, "Number of (passage, reader) pairs that gave it."),
+    Column("judge", TEXT, "Name of the judge."),
+    Column("producer", TEXT, "Identity of the judge."),
+    Column("raw", TEXT, "The judge's reply."),
+    NOTE,
+)
+HINT = Column(
+    "hint_id", TEXT, "Id of the hint: the question's id and its position among the pooled hints, from `-h00`."
+)
+RANKED = (
+    QUESTION,
+    Column("rank", SMALL, "Place by convergence, from 0 (ties: shorter hint first, then source order)."),
+    HINT,
+    Column("hint", TEXT, "The hint's text."),
+    Column("convergence", REAL, "How far the hint narrows the candidate answers, 0 to 1."),
+    Column("producer", TEXT, "`source`, `source-scores` or the identity of the model that scored it."),
+    Column("selected", FLAG, "Whether it is one of the hints that make passages."),
+    NOTE,
+)
+DESCRIBED = (
+    QUESTION,
+    Column("coarse", TEXT, "Coarse type, such as `LOC:LOCATION`."),
+    Column("fine", TEXT, "Fine type, such as `country:Country`."),
+    Column("type_confidence", REAL, "Confidence of the type; 1 where the source names it."),
+    Column("type_producer", TEXT, "`source` or the identity of the classifier."),
+    Column("classifier_coarse", TEXT, "The classifier's type, also where the source's is used.", nullable=True),
+    Column("classifier_fine", TEXT, "The classifier's type, also where the source's is used.", nullable=True),
+    Column(
+        "answerability",
+        REAL,
+        "max s_i: 1 where a retrieved passage contains an answer; else 0, or with `difficulty.counts = "
+        "nearness` the best cosine of passage and answer, scaled to 0 to 1.",
+    ),
+    Column("answer_share", REAL, "Share of the retrieved passages that contain an answer, 0 to 1."),
+    Column(
+        "near_share",
+        REAL,
+        "Share of the retrieved passages that contain an answer or are near one by cosine (T_ans), 0 to 1.",
+        nullable=True,
+    ),
+    Column("completeness", REAL, "S_D: mean normalised entropy of token relevance, 0 to 1."),
+    Column("similarity", REAL, "Mean similarity of the retrieved passages to the question, -1 to 1."),
+    Column("difficulty", REAL, "0 (easy) to 1 (hard)."),
+    Column("difficulty_bin", TEXT, "`easy`, `medium` or `hard`."),
+    Column("difficulty_producer", TEXT, "Identity of the method and its models."),
+    NOTE,
+)
+PERMUTATION = Column("permutation", TEXT, "Indices of the chosen hints in reading order, such as `402`.")
+READER = Column("reader", TEXT, "Name of the reader.")
+ANSWER = Column("answer", TEXT, "The cleaned answer, or `NO ANSWER`.")
+RAW = Column("raw", TEXT, "The reply as the model wrote it.")
+PRODUCER = Column("producer", TEXT, "Identity of the reader: model, prompt and sampling.")

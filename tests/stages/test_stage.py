@@ -1,0 +1,40 @@
+"""What a stage declares, and the order of stages."""
+
+import pytest
+
+from quit.stages.stage import Stage, numbered, stage
+
+
+def _first(context, sources): ...
+def _second(context, questions): ...
+def _third(context, hints, answers=None): ...
+
+
+def _stages() -> list[Stage]:
+    return [
+        stage("first", outputs=("questions",))(_first),
+        stage("second", outputs=("hints",), on_demand=True)(_second),
+        stage("aside", outputs=("notes",), whole=("questions",))(_second),
+        stage("third", outputs=("answers",))(_third),
+    ]
+
+
+def test_stages_are_numbered_in_their_order_and_one_on_demand_has_the_number_before() -> None:
+    assert [(each.name, each.number) for each in numbered(*_stages())] == [
+        ("first", 1), ("second", 1), ("aside", 2), ("third", 3),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("order", "says"),
+    [
+        ((1, 0, 2, 3), "The stage 'second' reads 'questions', which no earlier stage makes; 'first' does."),
+        ((2, 0, 1, 3), "The stage 'aside' reads 'questions', which no earlier stage makes; 'first' does."),
+        ((0, 3), "The stage 'third' reads 'hints', which no earlier stage makes."),
+    ],
+)
+def test_a_stage_may_only_read_tables_of_earlier_ones(order: tuple[int, ...], says: str) -> None:
+    stages = _stages()
+    with pytest.raises(ValueError) as error:
+        numbered(*(stages[position] for position in order))
+    assert str(error.value) == says
