@@ -169,7 +169,7 @@ def apply(
     what = "labels from 1 to 2,labels from 2 to 1,valid answers added,valid answers removed,questions removed".split(
         ","
     )
-    now = [f"{count:+,} {name}" for name, count in zip(what, report["now"].values(), strict=True) if count]
+    now = [f"{name} {count:+,}" for name, count in zip(what, report["now"].values(), strict=True) if count]
     done = f"Applied: {', '.join(now) or 'the new reviews change nothing'}."
     lines = [
         done if report["ran"] else "Nothing new since the last apply: the labels already use these reviews.",

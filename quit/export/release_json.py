@@ -53,8 +53,8 @@ def reader_keys(dataset: Dataset, paper_keys: bool) -> dict[str, Any]:
     labelers = len(dataset.tables.labelers)
     if (labelers, len(readers) - labelers) != (len(PAPER_LABELERS), len(PAPER_READERS)):
         raise SettingsError(
-            f"--paper-keys needs three labelers and three readers, to write under the paper's six names; this release "
-            f"has {labelers} and {len(readers) - labelers}."
+            "Paper keys (--paper-keys, paper_keys=True) need three labelers and three readers, to write under the "
+            f"paper's six names; this release has {labelers} and {len(readers) - labelers}."
         )
     return dict(zip((*PAPER_LABELERS, *PAPER_READERS), readers, strict=True))
 

@@ -36,13 +36,14 @@ def build(
     Args:
         workspace: Folder or URL; it is created where there is none.
         sources: ``"starter"``, a file, ``"KIND:PATH"``, or a list of these; records as a list of dictionaries, a data
-            frame (pandas, polars, Arrow) or a ``datasets.Dataset`` with the columns id, question, answers and hints
-            (docs/reference/formats.md, jsonl). Records are kept in the workspace's folder ``sources`` under a name that
-            follows from their content. None: the sources of the last build.
+            frame (pandas, polars, Arrow) or a ``datasets.Dataset`` with the columns id, question, answers and hints,
+            and candidates (plausible wrong answers) if there are any. Records are kept in the workspace's folder
+            ``sources`` under a name that follows from their content. None: the sources of the last build.
         profile: Name of a profile, or the path of a TOML file; that of the last build, else ``embedded``.
         settings: Over the profile, as ``{"judge.threshold": 0.6}``; those of the last build if not given.
-        models: Objects by name: with ``answer(prompts)`` a reader, with ``verdicts(items)`` the judge
-            (docs/howto/language-models.md). They work with the runner ``threads`` only.
+        models: Objects by name: with ``answer(prompts)`` a reader, which returns a string per prompt (of ``question``
+            and ``hints``); with ``verdicts(items)`` the judge, which returns True or False per item (of ``question``,
+            ``gold_answers`` and ``candidate``). They work with the runner ``threads`` only.
         questions: Only the first so many questions; 0 for all again.
         shards: Parts per table; the result is the same.
         runner: ``threads`` or ``ray``; the result is the same.

@@ -45,7 +45,7 @@ def examine(refs: Any, settings: Any, models: Any = None) -> dict[str, Any]:
         "questions": len(usable["question_id"].unique()),
         "hints": len(usable),
         "answers": pool_size(chain(*tables["questions"]["answers"].to_pylist(), candidates)),
-        "skipped": "" if models else "leaks that only the models find (--no-models); a build may leave out more",
+        "skipped": "" if models else "leaks that models find (--no-models, models=False); a build may leave out more",
         "faults": _faults(tables, filtered["rejects"], units),
         "notes": read.notes + _notes_on_files(refs, read),
     }

@@ -158,7 +158,8 @@ def labels(
     rows = enumerate_passages(["question"], hints)
     for name, replies in answers.items():
         if len(replies) != len(rows):
-            raise InputError(f"{name} has {len(replies)} answers; {hints} hints make {len(rows)} passages.")
+            count = counted(len(replies), "answer")
+            raise InputError(f"{name} has {count}; {hints} hints make {len(rows)} passages.")
     by_labeler = {
         name: Answers.of(rows.append_column("answer", pa.array(replies, pa.string())))
         for name, replies in answers.items()

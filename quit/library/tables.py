@@ -19,6 +19,7 @@ from quit.engine.workspace import Workspace
 from quit.errors import InputError, MissingDependency, SettingsError, did_you_mean
 from quit.library.arguments import Overrides, only, override_texts
 from quit.release.view import FrozenWorkspace, open_to_read, release_of
+from quit.text.words import counted
 
 if TYPE_CHECKING:
     import datasets
@@ -48,8 +49,8 @@ _LABELLED_PASSAGES = """
 class Tables:
     """The tables of a workspace or a release: ``quit.open(place)`` and ``quit.build(...)`` return them.
 
-    They are current: after a review, labels and verdicts are those of the update. Their columns:
-    docs/reference/tables.md.
+    They are current: after a review, labels and verdicts are those of the update. ``tables["labels"].schema`` has a
+    table's columns.
 
     Attributes:
         facts: Of a release ``path``, ``name`` and ``content_id``; from :meth:`release` also ``new`` (whether it was
@@ -63,8 +64,8 @@ class Tables:
     def __repr__(self) -> str:
         kind, rows = "release" if self.facts else "workspace", self.sql(_COUNTS).to_pylist()
         sums = {name: sum(row[name] for row in rows) for name in ("questions", "passages", "fully")}
-        counts = "{questions:,} questions, {passages:,} passages, {fully:,} with label 2".format(**sums)
-        return f"<{kind} {self._opened}: {counts}>"
+        questions, passages = counted(sums["questions"], "question"), counted(sums["passages"], "passage")
+        return f"<{kind} {self._opened}: {questions}, {passages}, {sums['fully']:,} with label 2>"
 
     def _repr_html_(self) -> str:
         rows = [("split", "questions", "passages", "label 2")]
@@ -183,7 +184,7 @@ class Tables:
         """Write the labelled dataset in formats that other tools read, and publish it.
 
         Args:
-            formats: One format or several (docs/reference/formats.md).
+            formats: One format, such as ``"huggingface"``, or several; a wrong name's error lists them all.
             out: Folder to write into; one subfolder per format.
             card: TOML file with a block ``[card]``; that of the build's profile or of the release if not given.
             benchmark: Folder of ``quit benchmark run``, for baselines in the card.
@@ -361,9 +362,21 @@ class Tables:
         from quit.library import jobs
         from quit.library.progress import working
 
+<<<<<<< HEAD
         options: dict[str, Any] = {"withdraw": withdraw, "settings": override_texts(settings)}
         with working("labels", not progress):
             return jobs.review(str(self._opened), steps=("update",), **options).result["update"]
+=======
+        held = held_last_build(str(self._opened), override_texts(settings))
+        with working("labels", not progress), held as pipeline:
+            workspace = pipeline.workspace
+            before = change_counts(workspace) if "update" in workspace.current() else asdict(ApplyReport())
+            if nothing_to_update(pipeline, withdraw):
+                report = asdict(update_report(pipeline, ran=False))
+            else:
+                report = call_flow("review.update_held", pipeline, withdraw, encodes=True)["update"]
+        return {**report, "now": difference(before, report)}
+>>>>>>> main
 
 
 def open_tables(place: str | Path) -> Tables:

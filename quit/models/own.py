@@ -27,6 +27,7 @@ from quit.models.loading import once
 from quit.models.prompting import PromptTemplate
 from quit.models.protocols import NO_ANSWER, JudgeItem, Prompt, Reply, Verdict
 from quit.settings import JudgeSettings, ReaderSettings, load
+from quit.text.words import counted
 
 AT_ONCE = 64
 """Items per call: what a killed run has to ask again, at most."""
@@ -178,11 +179,12 @@ class OwnGenerator:
             fault = ServerError if isinstance(error, OSError) else InputError
             raise fault(
                 f"{self.name}: {method.__qualname__} raised {type(error).__name__}: {error}. What it answered before "
-                "is kept; --debug, or the error's cause in Python, shows where."
+                "is kept. The error's cause shows where (quit --debug prints it)."
             ) from error
         if len(replies) != len(items):
             raise InputError(
-                f"{self.name}: {method.__qualname__} returned {len(replies)} replies to {len(items)} items."
+                f"{self.name}: {method.__qualname__} returned {counted(len(replies), 'reply', 'replies')} to "
+                f"{counted(len(items), 'item')}."
             )
         try:
             return [Completion(canonical(_as_fields(reply, reads)).decode(), "stop") for reply in replies]

@@ -76,7 +76,7 @@ def _tell_origins(pipeline: Pipeline, models: dict[str, ReaderSettings | JudgeSe
         if address not in [shown(url.rstrip("/")) for url in pipeline.settings.server(spec.server or "").urls()]:
             date = time.strftime("%Y-%m-%d", time.localtime(row["last"]))
             text = f"{counted(row['replies'], 'kept reply', 'kept replies')} of {spec.model} come from {row['origin']}"
-            note(f"{text}, {date}. To ask again: --fresh-replies", loud=True)
+            note(f"{text}, {date}. To ask again: --fresh-replies, fresh_replies=True", loud=True)
 
 
 def _ask_first(pipeline: Pipeline, run: StageRun, spec: ReaderSettings | JudgeSettings, *, fresh: bool = False) -> None:

@@ -140,6 +140,10 @@ def _explain(problem: Mapping[str, Any]) -> str:
     shown = problem["input"] if isinstance(problem["input"], str | int | float | bool | None) else "..."
     if isinstance(shown, str):
         shown = re.sub(r"//[^\s/]*@", "//***@", shown)  # a message must not show the password of an address
+    if problem["type"] == "model_type" and path:
+        return (
+            f"{key!r} is a section, not a value ({shown}). Its settings: {key}.{f', {key}.'.join(_known_keys(path))}."
+        )
     if problem["type"] == "tuple_type" and isinstance(shown, str):
         return f"Setting {key!r} is {shown!r}, and must be a list: {key}={json.dumps(shown.split(','))}."
     why = problem["msg"].removeprefix("Value error, ")

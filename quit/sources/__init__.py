@@ -120,12 +120,11 @@ def parse_source(text: str) -> SourceRef:
             f"{Path.cwd()})."
         )
     if not kind:
-        if fitting := kind_of(Path(text).expanduser()):
-            raise SettingsError(
-                f"Source {text!r} names no kind. Its fields are those of {fitting}: name it {fitting}:{text}"
-            )
         what = "is a folder" if text and Path(text).expanduser().is_dir() else "names no kind"
-        raise SettingsError(f"Source {text!r} {what}: write KIND:PATH with one of {', '.join(SOURCES)}.")
+        fitting = kind_of(Path(text).expanduser())
+        meant = f"its fields are those of {fitting}: name it {fitting}:{text}" if fitting else ""
+        meant = meant or f"write KIND:PATH with one of {', '.join(SOURCES)}."
+        raise SettingsError(f"Source {text!r} {what}: {meant}")
     if kind not in SOURCES:
         raise SettingsError(f"Unknown source kind {kind!r} in {text!r}.{did_you_mean(kind, list(SOURCES))}")
     if not rest.strip():

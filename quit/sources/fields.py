@@ -150,9 +150,8 @@ def need_all(record: dict, *names: str) -> None:
     :func:`need`."""
     missing = [name for name in names if name not in record]
     if len(missing) > 1:
-        raise BadRecord(
-            "missing_field", f"Fields {', '.join(map(repr, missing))} are missing.{_instead(record, missing)}"
-        )
+        text = f"Fields {', '.join(map(repr, missing))} are missing.{_instead(record, missing)}"
+        raise BadRecord("missing_field", text)
 
 
 def _instead(record: dict, missing: Sequence[str]) -> str:
@@ -161,9 +160,9 @@ def _instead(record: dict, missing: Sequence[str]) -> str:
     matches = {name: get_close_matches(name.lower(), keys, n=1, cutoff=0.7) for name in missing}
     near = {name: keys[match[0]] for name, match in matches.items() if match}
     others = list(near.values() if len(near) == len(missing) else record)
-    text = f" The record has {', '.join(quote(str(key)) for key in others[:MAX_KEYS]) or 'no field'}"
-    text += f" and {len(others) - MAX_KEYS} more" if len(others) > MAX_KEYS else ""
-    text += f": did you mean {', '.join(map(repr, near))}?" if near else "."
+    some = ", ".join([*map(quote, map(str, others[:MAX_KEYS])), *["..."] * (len(others) > MAX_KEYS)])
+    meant = f": did you mean {', '.join(map(repr, near))}?" if near else "."
+    text = f" The record has {some or 'no field'}{meant}"
     return text + " Without hints it is no source." * any(name.lower() == "hints" for name in {*missing} - {*near})
 
 

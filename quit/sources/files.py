@@ -107,13 +107,13 @@ def kind_of(path: Path) -> str:
         value, _ = _DECODER.raw_decode(read_text(path, "JSON").lstrip())
     except (InputError, ValueError, RecursionError):
         return ""
-    for _ in range(3):  # an array of records, or an object of ids or splits
+    while isinstance(value, dict | list) and value:  # an array, ids or splits of records
         if isinstance(value, dict):
-            for kind, names in _FIELDS.items():
-                if names <= value.keys() and (kind != "wikihint" or isinstance(value["question"], dict)):
-                    return kind
+            kind = next((kind for kind, names in _FIELDS.items() if names <= value.keys()), "")
+            if kind and (kind != "wikihint" or isinstance(value["question"], dict)):
+                return kind
             value = list(value.values())
-        value = value[0] if isinstance(value, list) and value else None
+        value = value[0]
     return ""
 
 

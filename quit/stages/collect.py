@@ -16,7 +16,7 @@ import pyarrow as pa
 from quit.common import ids
 from quit.contracts import table
 from quit.errors import InputError
-from quit.sources.fields import is_given, quote, shown_file, unit
+from quit.sources.fields import quote, shown_file, unit
 from quit.sources.records import RawHint, RawQuestion, Reject, SourceRecord
 from quit.stages.stage import Context, Tables, stage
 from quit.text.normalize import normalize_answer, normalize_question
@@ -155,7 +155,7 @@ def _fault(question: RawQuestion, first: dict[tuple[str, str, str], int]) -> Rej
     if identity in first:
         detail = (
             f"Id {quote(question.record_id)} is that of {unit(question.source, question.file)} {first[identity] + 1} "
-            f"of {_quoted(question.file)} already: give each record a unique id."
+            f"of {quote(shown_file(question.file))} already: give each record a unique id."
         )
         return _reject(question, "record", "duplicate_id", detail)
     first[identity] = question.position
@@ -177,7 +177,7 @@ def _pool(gathered: _Gathered, duplicates: Duplicates) -> list[_Pooled]:
             earlier = gathered.records[same[0].arrivals[0]]
             detail = (
                 f"The same question with the same answer is record {quote(earlier.record_id)} of "
-                f"{_quoted(earlier.file)} already."
+                f"{quote(shown_file(earlier.file))} already."
             )
             gathered.rejects.append((None, _reject(record, "record", "duplicate_question", detail)))
         else:
@@ -309,10 +309,6 @@ def _by_form(texts: Iterable[str]) -> dict[str, str]:
 def _flush(rows: _Rows, chunks: dict[str, list[pa.Table]]) -> None:
     for name, some in rows.items():
         chunks[name].append(table(name).from_rows(some))
-
-
-def _quoted(file: str) -> str:
-    return shown_file(file) if is_given(file) else quote(file)
 
 
 def _reject(record: RawQuestion, kind: str, reason: str, detail: str) -> Reject:

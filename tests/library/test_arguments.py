@@ -65,7 +65,7 @@ def test_faults_and_notes_of_records_name_no_file() -> None:
     findings = quit.check([row, row], models=False)
     assert {found["file"] for found in findings["faults"] + findings["notes"]} == {"your records"}
     assert [found["detail"][:67] for found in findings["faults"]] == [
-        "record 2 (1): Id '1' is that of record 1 of your records already: g"
+        "record 2 (1): Id '1' is that of record 1 of 'your records' already:"
     ]
 
 

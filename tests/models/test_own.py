@@ -146,7 +146,7 @@ def test_the_identity_follows_name_version_settings_and_source(tmp_path: Path, m
         (ScriptedReader(lambda prompt: 1 / 0), "mine: ScriptedReader.answer raised ZeroDivisionError"),
         (ScriptedReader(lambda prompt: 7), "returned what is no reply: int, expected str or Reply"),
         (ScriptedReader(lambda prompt: "Leso\ud83d"), "returned what is no reply.*surrogates"),
-        (type("Few", (ScriptedReader,), {"answer": lambda self, prompts: []})(str), "0 replies to 1 items"),
+        (type("Few", (ScriptedReader,), {"answer": lambda self, prompts: []})(str), "0 replies to 1 item"),
     ],
 )
 def test_what_a_class_does_wrong_is_named(model: object, message: str) -> None:

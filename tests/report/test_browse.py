@@ -88,7 +88,15 @@ def test_a_question_with_a_slash_in_its_id_opens(tmp_path: Path) -> None:
 
 def test_a_question_shows_its_life_and_all_is_shown_as_text(client) -> None:
     page = Parsed(client.get("/question/q2").text)
-    for words in ("Who painted Guernica?", "He came from Malaga.", "ada@x.org", "Picasso", "✗ wrong", "NO ANSWER"):
+    for words in (
+        "Who painted Guernica?",
+        "He came from Malaga.",
+        "ada@x.org",
+        "Picasso",
+        "✗ wrong",
+        "NO ANSWER",
+        "f, record 2 (1)",
+    ):
         assert words in page.text
     assert page.tags.count("details") == 2  # 0 and 1, each with a leaf below
     assert "2 of 4 passages fully relevant" in page.text

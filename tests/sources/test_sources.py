@@ -51,7 +51,7 @@ def test_everything_that_a_record_holds(tmp_path, kind):
         (__file__, "names no kind: write KIND:PATH"),
         ("", "names no kind: write KIND:PATH"),
         ("triviahg:", "names no path"),
-        ("thg.json", "Its fields are those of triviahg: name it triviahg:thg.json"),
+        ("thg.json", "its fields are those of triviahg: name it triviahg:thg.json"),
     ],
 )
 def test_a_source_that_is_none_is_a_fault_of_the_settings(text, words, tmp_path, monkeypatch):
