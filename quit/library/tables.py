@@ -362,21 +362,9 @@ class Tables:
         from quit.library import jobs
         from quit.library.progress import working
 
-<<<<<<< HEAD
         options: dict[str, Any] = {"withdraw": withdraw, "settings": override_texts(settings)}
         with working("labels", not progress):
             return jobs.review(str(self._opened), steps=("update",), **options).result["update"]
-=======
-        held = held_last_build(str(self._opened), override_texts(settings))
-        with working("labels", not progress), held as pipeline:
-            workspace = pipeline.workspace
-            before = change_counts(workspace) if "update" in workspace.current() else asdict(ApplyReport())
-            if nothing_to_update(pipeline, withdraw):
-                report = asdict(update_report(pipeline, ran=False))
-            else:
-                report = call_flow("review.update_held", pipeline, withdraw, encodes=True)["update"]
-        return {**report, "now": difference(before, report)}
->>>>>>> main
 
 
 def open_tables(place: str | Path) -> Tables:
