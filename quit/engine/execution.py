@@ -21,7 +21,7 @@ from quit.errors import ServerError, without_secrets_in_errors
 from quit.settings.runner import parse_runner
 from quit.stages import STAGES
 from quit.stages.stage import Stage
-from quit.text.secrets import shown
+from quit.text.secrets import without_secrets
 from quit.text.words import counted
 
 Shard = tuple[StageRun, Range]
@@ -157,7 +157,7 @@ class Execution(ExitStack):
                     self._accept(run, shard, self._place.result(future))
                 except Exception as error:
                     if str(error) != str(fault):
-                        note(f"{run.key}, part {shard.index}: {shown(str(error))}")
+                        note(f"{run.key}, part {shard.index}: {without_secrets(str(error))}")
 
     def _waiting(self, runs: list[StageRun]) -> deque[Shard]:
         """Return the shards to do; several runs take turns."""

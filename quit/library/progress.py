@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -93,8 +94,8 @@ class BuildConsole(Notes):
             disable=quiet or not _ERR.is_terminal,
             transient=True,
         )
-        self._notebook = _NotebookBar() if _ERR.is_jupyter and not quiet else None
-        self._lines = not (quiet or _ERR.is_terminal or self._notebook)
+        self._notebook: _NotebookBar | None = None
+        self._lines = not (quiet or _ERR.is_terminal or _ERR.is_jupyter)
         self._before = self._share = 0.0
         self._what = "starting"
         self._task = self._bar.add_task(self._what, total=1.0, left="")
@@ -115,12 +116,13 @@ class BuildConsole(Notes):
         self._pipeline = pipeline
         self._bar.update(self._task, completed=self._share)
         self._bar.start()
+        self._notebook = _NotebookBar() if _ERR.is_jupyter and not self.quiet else None
         Thread(target=self._watch, name="progress", daemon=True).start()
 
     def __exit__(self, *error: object) -> None:
         self._listening.__exit__(None, None, None)
         self.stop()
-        if self._notebook and self._pipeline and error[0] is None:
+        if self._notebook and error[0] is None:
             self._notebook.show("100%", "done")
 
     def stop(self) -> None:
@@ -131,9 +133,7 @@ class BuildConsole(Notes):
     def _watch(self) -> None:
         """Move the bar and show what the language models do while a shard takes its hours; piped output gets a line
         per minute."""
-        ticks = 0
-        while not self._left.wait(_TICK):
-            ticks += 1
+        for tick in itertools.count():
             share = self._before + (1 - self._before) * self._forecast.share()
             self._share = max(self._share, share)  # never move the bar backwards
             line = self._pipeline.models.meter.line() if self._pipeline and self._current is not None else ""
@@ -144,8 +144,10 @@ class BuildConsole(Notes):
                 self._notebook.show(
                     f"{'█' * round(20 * self._share):░<20}", f"{self._share:.0%}", self._what, left, line
                 )
-            if line and self._lines and ticks % round(60 / _TICK) == 0:
+            if tick and line and self._lines and tick % round(60 / _TICK) == 0:
                 _ERR.print("; ".join(filter(None, (f"   {self._current}: {line}", left))), soft_wrap=True)
+            if self._left.wait(_TICK):
+                break
 
     def _time_left(self) -> str:
         left = self._forecast.left()

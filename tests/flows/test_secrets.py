@@ -44,5 +44,5 @@ def test_a_key_that_a_server_sends_back_is_stored_nowhere(tmp_path, monkeypatch,
     assert len(server.requests) == 2, "a shard is not tried again where its client has tried as often as it may"
     stored = _said_in_prefect(prefect_server)
     for what in ("not a chat completion", "HTTP 401"):  # both were stored, so a key in them would be found
-        assert sum(what in text and f"({ACCESS})" in text for text in stored), stored
+        assert any(what in text and f"({ACCESS})" in text for text in stored), what
     assert_kept(tmp_path, result.stdout, result.stderr)
