@@ -6,8 +6,8 @@ Makes a synthetic collection (five hints a question; twenty-five answers a quest
 readers) and a workspace whose stages up to the readers' answers are filled in without a model; every other step is the
 real one, as people run it, in a process of its own. A row: seconds of the process, its peak memory, bytes it wrote, and
 the seconds that the disk needs to take as many bytes and that one core needs to encode as many characters as UTF-8.
-Vectors and findings are kept in a cache of the run's own, so that the first row of each kind is a cold one. Three rows
-are floors: to start a process, to start one with a Prefect server, and to read all answers with Arrow. The
+Vectors and findings are kept in a cache of the run's own, so that the first row of each kind is a cold one. Two rows
+are floors: to start a process, and to read all answers with Arrow. The
 paper's index scripts (``tests/export/plain_index.py``) run beside ``paper-index`` on the same data: the baseline.
 Prints JSON lines and, at the end, a Markdown table.
 """
@@ -28,7 +28,6 @@ import pyarrow.parquet as pq
 
 from benchmarks.measuring import bytes_below, timed, write_seconds
 from benchmarks.synthetic import carry_out, make
-from flows.server import OwnServer
 from quit.engine.planning import last_build
 from quit.engine.workspace import Workspace
 from quit.export import FORMATS
@@ -78,7 +77,6 @@ def measure(folder: Path, count: int, formats: Sequence[str]) -> list[dict[str, 
     inner = [sys.executable, "-m", "benchmarks.full_size", "--workspace", str(workspace), "--stage"]
     w = ["-w", str(workspace)]
     step("floor: start", quit_("--version"))
-    step("floor: start with a Prefect server", [*inner, "server"])
     step("floor: scan of all answers", [*inner, "scan"])
     step("enumerate", [*inner, "enumerate"], workspace / "tables" / "07_*")
     step("label", [*inner, "label"], workspace / "tables" / "10_*")
@@ -117,11 +115,9 @@ def measure(folder: Path, count: int, formats: Sequence[str]) -> list[dict[str, 
 
 
 def run_alone(what: str, workspace: Path) -> None:
-    """Carry out one stage again, make the browser view's table (``browse``), or a floor: ``server`` starts a Prefect
-    server, ``scan`` reads the columns of all readers' answers that labels and exports need."""
-    if what == "server":
-        OwnServer().wait()
-    elif what == "scan":
+    """Carry out one stage again, make the browser view's table (``browse``), or a floor: ``scan`` reads
+    the columns of all readers' answers that labels and exports need."""
+    if what == "scan":
         for path in workspace.glob("tables/08_read_*/*/answers/*.parquet"):
             with pq.ParquetFile(path, read_dictionary=["question_id", "permutation"]) as part:
                 part.read(["question_id", "permutation", "number"])

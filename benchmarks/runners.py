@@ -1,6 +1,6 @@
 """What each runner takes on this machine: start-up, a shard with next to no work, a whole build. Bytes are compared.
 
-``python -m benchmarks.runners [--questions 16] [--shards 8] [--runners threads,processes,ray]``
+``python -m benchmarks.runners [--questions 16] [--shards 8] [--runners threads,ray]``
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def tables(workspace: Path) -> str:
 
 def measure(runner: str, source: Path, folder: Path, shards: int, cache: Path) -> dict[str, float | str]:
     """Build once; returns seconds to the first part, a shard of ``enumerate`` (hardly any work), and the whole."""
-    environment = {**os.environ, "QUIT_CACHE": str(cache), "PREFECT_HOME": str(folder / "prefect"), "NO_COLOR": "1"}
+    environment = {**os.environ, "QUIT_CACHE": str(cache), "NO_COLOR": "1"}
     workspace = folder / runner.split(":")[0]
     command = [
         "build",
@@ -58,7 +58,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--questions", type=int, default=16)
     parser.add_argument("--shards", type=int, default=8)
-    parser.add_argument("--runners", default="threads,processes,ray")
+    parser.add_argument("--runners", default="threads,ray")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
