@@ -27,6 +27,7 @@ def run_job(job: str, **parameters: Any) -> Any:
     """
     if not (url := server_url()):
         return getattr(import_module("quit.library.jobs"), job)(**parameters).result
+    from flows.server import server_watched
     from quit.common.starting import healthy
 
     require("prefect")
@@ -37,8 +38,9 @@ def run_job(job: str, **parameters: Any) -> Any:
         )
     # Prefect's log stays off the terminal, which shows progress by itself; its server still gets every line.
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
-    place, _, flow = _FLOWS[job].partition(".")
-    return getattr(import_module(f"flows.{place}"), flow)(**parameters)
+    module, _, flow = _FLOWS[job].partition(".")
+    with server_watched(url):
+        return getattr(import_module(f"flows.{module}"), flow)(**parameters)
 
 
 def server_url() -> str | None:

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from prefect.exceptions import MissingContextError
 from prefect.logging import get_run_logger
+from prefect.runtime import deployment
+from prefect.settings import PREFECT_API_URL
 from prefect.states import Completed
 from prefect.utilities.timeout import timeout
 
+from flows.server import server_watched
 from quit.common.progress import Listener, listening
 from quit.errors import QuitError, without_secrets_in_errors
 from quit.library.jobs import JobResult
@@ -59,7 +63,9 @@ def run_with_limits(limits: Limits, work: Callable[[], JobResult]) -> Any:
     """Do a flow's work under its limits and return what the flow returns: the result, or a state ``Nothing new``."""
     logger = get_run_logger()
     started = time.time()
+    scheduled = bool(deployment.id)  # then this process carries out this run alone
     with (
+        server_watched(str(PREFECT_API_URL.value())) if scheduled else nullcontext(),
         timeout(seconds=limits.timeout_seconds or None, timeout_exc_type=RunTimeout),
         listening(_RunLog(logger)),
     ):

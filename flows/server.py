@@ -1,16 +1,20 @@
-"""Prefect's server as a process beside `quit serve --with-server`. Prefect itself is not imported here."""
+"""Prefect's server: as a process beside `quit serve --with-server`, and watched while a run reports to it. Prefect
+itself is not imported here."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from quit.common.children import Child
-from quit.common.starting import HOST, end, free_port, is_free, wait_until_healthy
+from quit.common.endpoints import address
+from quit.common.starting import HOST, end, free_port, healthy, is_free, wait_until_healthy
 from quit.common.telemetry import SILENT
 from quit.errors import ServerError
 from quit.settings import ServeSettings
@@ -29,21 +33,48 @@ def prefect_server(wanted: bool, settings: ServeSettings) -> Iterator[str | None
         yield None
         return
     port = settings.server_port or free_port()
-    address = f"http://{HOST}:{port}/api"
+    url = f"http://{HOST}:{port}/api"
     if not is_free(port):
         raise ServerError(
-            f"Port {port} is taken; if that is a Prefect server, give --api-url {address} instead "
+            f"Port {port} is taken; if that is a Prefect server, give --api-url {url} instead "
             "of --with-server, or choose another port: --set serving.server_port=4201"
         )
     command = [sys.executable, "-m", "prefect", "server", "start", "--host", HOST, "--port", str(port)]
-    environment = {**os.environ, **SILENT, "PREFECT_API_URL": address, "PREFECT_UI_API_URL": address}
+    environment = {**os.environ, **SILENT, "PREFECT_API_URL": url, "PREFECT_UI_API_URL": url}
     environment["PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT"] = "false"
     log = Path(os.environ.get("PREFECT_HOME", Path.home() / ".prefect")) / "quit-server.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as file:
         process = Child(command, env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
     try:
-        wait_until_healthy(process, "The Prefect server", address, _SECONDS, log)
-        yield address
+        wait_until_healthy(process, "The Prefect server", url, _SECONDS, log)
+        yield url
     finally:
         end(process)
+
+
+@contextmanager
+def server_watched(url: str, patience: float = 60.0) -> Iterator[None]:
+    """End this process where the server has not answered for ``patience`` seconds: Prefect's client would try without
+    end. Use it only in a process that does nothing else."""
+    ended = threading.Event()
+
+    def watch() -> None:
+        last = time.monotonic()
+        while not ended.wait(min(5.0, patience / 4)):
+            if healthy(url):
+                last = time.monotonic()
+            elif time.monotonic() - last > patience:
+                error = ServerError(
+                    f"The Prefect server {address(url)} has not answered for {patience:g} s. What is done stays done. "
+                    "Start it and run the same command again, or unset PREFECT_API_URL to run without one."
+                )
+                with suppress(OSError, ValueError):
+                    print(f"quit: {error}", file=sys.stderr, flush=True)
+                os._exit(ServerError.exit_code)
+
+    threading.Thread(target=watch, name="prefect server", daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()

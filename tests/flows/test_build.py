@@ -2,6 +2,8 @@
 
 import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,8 @@ from prefect import get_client
 from flows.calling import server_url
 from quit.stages import STAGES
 from tests.comparing import bytes_of
-from tests.conftest import FEW, run_quit
+from tests.conftest import FEW, ROOT, run_quit
+from tests.servers.serving import serving
 
 pytestmark = pytest.mark.slow
 
@@ -37,6 +40,21 @@ def test_a_server_that_does_not_answer_is_named_before_anything_is_done(few_sour
         monkeypatch.setenv("PREFECT_API_URL", f"http://127.0.0.1:{nobody.getsockname()[1]}/api")
         result = run_quit(*_build(tmp_path / "W", few_source))
     assert result.returncode == 6 and "unset PREFECT_API_URL" in result.stderr and not (tmp_path / "W").exists()
+
+
+def test_a_server_that_dies_ends_the_process_with_a_message() -> None:
+    """A stand-in that answers Prefect's question for its health, then nothing any more."""
+    program = (
+        "import sys, time; from flows.server import server_watched\nwith server_watched(sys.argv[1], 1): time.sleep(60)"
+    )
+    with serving(lambda method, path, headers, body: (200, b"true", {})) as url:
+        process = subprocess.Popen(
+            [sys.executable, "-c", program, f"{url}/api"], stderr=subprocess.PIPE, text=True, cwd=ROOT
+        )
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(3)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 6 and "has not answered for 1 s. What is done stays done." in errors
 
 
 @pytest.mark.parametrize(
