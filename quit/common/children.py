@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-GRACE = 10.0
+ORPHAN_SECONDS = 10.0
 """Seconds that a child has to end after SIGTERM, once its parent is gone: a database is closed, a file is finished."""
 
 
@@ -28,7 +28,7 @@ class Child(subprocess.Popen[bytes]):
     and SIGKILL when we are gone. A command that cannot be started exits with 127 and says why on stderr.
     """
 
-    def __init__(self, args: Sequence[str], *, grace: float = GRACE, **options: Any) -> None:
+    def __init__(self, args: Sequence[str], *, grace: float = ORPHAN_SECONDS, **options: Any) -> None:
         reading, self._ours = os.pipe()
         guard = [sys.executable, "-I", "-S", __file__, str(reading), str(grace)]
         try:

@@ -2,9 +2,8 @@
 
 ``quit.cli.main`` takes the signals, this module ends the process, :mod:`quit.common.children` what it has started.
 
-What is done stays done, since everything that is written appears whole or not at all; so stopping need not be gentle. A
-command gets ``GRACE`` seconds to end by itself (a server is informed, a temporary file is removed), then the process
-ends. A second signal ends it at once.
+All writes are atomic, so a command can be ended at any time. It gets ``STOP_SECONDS`` seconds to end by itself (a server
+is informed, a temporary file is removed), then the process ends. A second signal ends it at once.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 LINE = "quit: stopped. What is done stays done; run the same command again to resume."
-GRACE = 3.0
+STOP_SECONDS = 3.0
 """Seconds that a command has to end by itself, before shards at work are left."""
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -98,7 +97,7 @@ def taking_interrupts(quiet_after: bool = True) -> Iterator[None]:
 
 
 def _end_later() -> None:
-    time.sleep(GRACE)
+    time.sleep(STOP_SECONDS)
     _end()
 
 

@@ -137,7 +137,7 @@ TABLES: dict[str, TableContract] = {
             "ranked_hints",
             "rank",
             ("hint_id",),
-            "Usable hints by convergence; the first five make the passages.",
+            "Usable hints by convergence; the first `convergence.hints` make the passages.",
             RANKED,
             released=True,
         ),
@@ -202,7 +202,7 @@ TABLES: dict[str, TableContract] = {
             "passages",
             "enumerate",
             ("question_id", "permutation"),
-            "Every ordered selection of the five hints, depth first; text follows from hints and permutation and is "
+            "Every ordered selection of the hints, depth first; text follows from hints and permutation and is "
             "never stored.",
             (
                 QUESTION,

@@ -1,4 +1,4 @@
-"""Enumerate: the 325 ordered selections of five hints (paper, section 3.2.1)."""
+"""Enumerate: every ordered selection of the hints, 325 of five (paper, section 3.2.1)."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from quit.stages.stage import Context, Tables, stage
 
 @stage("enumerate", outputs=("passages",), sections=("convergence.hints",), seconds=0.1)
 def enumerate_stage(context: Context, splits: pa.Table) -> Tables:
-    """List the 325 ordered selections of five hints."""
+    """List every ordered selection of a question's hints."""
     return {"passages": enumerate_passages(splits.column("question_id"), context.settings.convergence.hints)}

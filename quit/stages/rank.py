@@ -1,4 +1,4 @@
-"""Rank: hints by convergence, and the five that make the passages (paper, section 3.1.2; Mozafari et al. 2024,
+"""Rank: hints by convergence, and those that make the passages (paper, section 3.1.2; Mozafari et al. 2024,
 TriviaHG).
 
 Convergence says how far a hint narrows the candidate answers. A source's own value is used where it has one; else it
@@ -41,7 +41,7 @@ def rank_stage(
     candidates: pa.Table,
     scores: pa.Table,
 ) -> Tables:
-    """Order hints by convergence and keep five."""
+    """Order hints by convergence and keep the best (``convergence.hints``)."""
     models, settings = context.models, context.settings
     return rank_hints(
         questions,

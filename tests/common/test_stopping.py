@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from quit.common.stopping import GRACE, LINE
+from quit.common.stopping import LINE, STOP_SECONDS
 from quit.engine.workspace import Workspace
 from tests.conftest import FEW, ROOT, call_quit
 from tests.processes import paused, until
@@ -30,7 +30,7 @@ def stop(folder: Path, command: Sequence[str], is_time: Callable[[], bool], by: 
         )  # fmt: skip
     until(is_time, process)
     (os.kill if by == signal.SIGTERM else os.killpg)(process.pid, by)
-    out, _ = process.communicate(timeout=GRACE + 60)  # other work may hold the machine
+    out, _ = process.communicate(timeout=STOP_SECONDS + 60)  # other work may hold the machine
     err = (folder / "err").read_text()
     assert (process.returncode, out) == (128 + by, ""), err
     assert err.endswith(LINE + "\n") and err.count(LINE) == 1 and "Traceback" not in err, err

@@ -2,7 +2,7 @@
 
 They need no server and no download, and reply the same on every machine (:mod:`quit.common.arithmetic` says which).
 
-A passage is never encoded. Its parts are: the question and five hints at most. Each part scores every answer once; a
+A passage is never encoded. Its parts are: the question and its hints. Each part scores every answer once; a
 passage's scores are a weighted sum of its parts', the weights following each hint's position. So the 325 passages of a
 question cost six encodings and a few additions.
 """

@@ -21,7 +21,7 @@ from quit.stages.selection.bounds import audit_size, upper_bound
 from quit.stages.selection.choice import choose
 from quit.stages.selection.predictor import predict
 
-MAX_HINTS = 6
+MAX_HINTS_ESTIMATED = 6
 """Hints per question at most: 6 make 1,956 passages and matrices of 15 MB, 7 would make matrices of 750 MB."""
 
 LOOKS = (0.02, 0.04, 0.06, 0.08, 0.10, 0.13, 0.17, 0.22, 0.30, 0.45)

@@ -11,7 +11,7 @@ from quit.errors import SettingsError
 from quit.models.factory import reader_identity
 from quit.settings import ReaderSettings, Settings
 from quit.stages.identities import identities
-from quit.stages.selection.rounds import MAX_HINTS, Promise
+from quit.stages.selection.rounds import MAX_HINTS_ESTIMATED, Promise
 
 
 class AllPassages:
@@ -101,10 +101,10 @@ class Estimated(Exact):
     def check(self) -> None:
         """Raise ``SettingsError`` where replies are not kept, and for too many hints."""
         super().check()
-        if self.settings.convergence.hints > MAX_HINTS:
+        if self.settings.convergence.hints > MAX_HINTS_ESTIMATED:
             raise SettingsError(
-                f"labels.partial = 'estimated' takes up to {MAX_HINTS} hints, not {self.settings.convergence.hints}: "
-                "the passages of a question are compared in pairs. Set convergence.hints lower, or labels.partial = "
+                f"labels.partial = 'estimated' takes up to {MAX_HINTS_ESTIMATED} hints, not "
+                f"{self.settings.convergence.hints}: the passages of a question are compared in pairs. Set convergence.hints lower, or labels.partial = "
                 "'exact'."
             )
 
