@@ -2,8 +2,8 @@
 
 ``quit.cli.main`` takes the signals, this module ends the process, :mod:`quit.common.children` what it has started.
 
-All writes are atomic, so a command can be ended at any time. It gets ``STOP_SECONDS`` seconds to end by itself (a server
-is informed, a temporary file is removed), then the process ends. A second signal ends it at once.
+All writes are atomic, so a command can be ended at any time. It gets ``STOP_SECONDS`` seconds to end by itself (a
+server is informed, a temporary file is removed), then the process ends. A second signal ends it at once.
 """
 
 from __future__ import annotations

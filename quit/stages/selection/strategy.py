@@ -104,8 +104,8 @@ class Estimated(Exact):
         if self.settings.convergence.hints > MAX_HINTS_ESTIMATED:
             raise SettingsError(
                 f"labels.partial = 'estimated' takes up to {MAX_HINTS_ESTIMATED} hints, not "
-                f"{self.settings.convergence.hints}: the passages of a question are compared in pairs. Set convergence.hints lower, or labels.partial = "
-                "'exact'."
+                f"{self.settings.convergence.hints}: the passages of a question are compared in pairs. Set "
+                "convergence.hints lower, or labels.partial = 'exact'."
             )
 
     def deciding_runs(self, reader: str | None) -> list[str]:
