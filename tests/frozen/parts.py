@@ -54,7 +54,7 @@ def dataset(source: str, folder: Path) -> dict[str, Any]:
     entries = {f"build: {name}": value for name, value in tables(workspace).items()}
     ReviewStore(Workspace.open(workspace)).append(review(workspace))
     report = json.loads(quit_prints("review", "apply", "-q", "-w", workspace, "--json"))
-    entries["review: report"] = {key: value for key, value in report.items() if key != "fingerprint"}
+    entries["review: report"] = {key: value for key, value in report.items() if key not in ("fingerprint", "now")}
     for name, value in tables(workspace).items():
         if name == "table changes":
             entries[f"review: {name}"] = value

@@ -17,7 +17,7 @@ LEFT_OUT = {"jsonl-num-002", "jsonl-num-003", "jsonl-num-011"}
 """Stems that two hints share: day, year (of 16); five, divide (of 13); digit, middle (of 9). All others share less."""
 
 
-def test_the_stage_of_the_docs_is_built_counted_and_released(tmp_path: Path, prefect_home: Path) -> None:
+def test_the_stage_of_the_docs_is_built_counted_and_released(tmp_path: Path) -> None:
     for name in ("quit", "flows", "annotation", "schemas"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     text = (ROOT / "docs" / "add-a-stage.md").read_text(encoding="utf-8")
@@ -28,7 +28,7 @@ def test_the_stage_of_the_docs_is_built_counted_and_released(tmp_path: Path, pre
     (tmp_path / "numbers.jsonl").write_text("\n".join(lines), encoding="utf-8")
 
     def run(*arguments: str) -> str:
-        environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PREFECT_HOME": str(prefect_home)}
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
         command = [sys.executable, "-m", "quit.cli", *arguments, "-w", "W"]
         result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
         assert result.returncode == 0, result.stderr
