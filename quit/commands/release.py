@@ -133,7 +133,7 @@ def list_(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOption = 
         counts = ", ".join(f"{count} {split}" for split, count in row["questions"].items() if split != "all")
         waived = f"; waived: {', '.join(row['waived'])}" if row["waived"] else ""
         lines.append(f"{row['name']}  {row['content_id'][:12]}  {row['questions']['all']} questions ({counts}){waived}")
-    show(rows, as_json, lines or ["There is no release yet: quit release create"])
+    show(rows, as_json, lines or [f"There is no release yet: quit release create -w {workspace}"])
 
 
 @app.command("show")
