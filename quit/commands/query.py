@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
