@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -119,8 +120,15 @@ SetOption = Annotated[
 
 
 def print_json(value: Any) -> None:
-    """Print a value for scripts."""
-    echo(json.dumps(value, indent=2, ensure_ascii=False))
+    """Print a value for scripts; what JSON lacks, such as dates, as text."""
+    echo(json.dumps(value, indent=2, ensure_ascii=False, default=json_value))
+
+
+def json_value(value: Any) -> Any:
+    """Return what JSON has for a decimal number (DuckDB's sums) or for anything else that it lacks."""
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    return str(value)
 
 
 def show(value: Any, as_json: bool, pieces: Iterable[Table | str]) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from quit.commands.options import JsonOption, WorkspaceOption, print_json
+from quit.commands.options import JsonOption, WorkspaceOption, json_value, print_json
 from quit.text.visible import visible
 
 
@@ -17,7 +17,7 @@ def query(
     sql: Annotated[str, typer.Argument(help="A query in DuckDB's SQL; the tables are views of their names.")],
     workspace: WorkspaceOption = Path("workspace"),
     as_json: JsonOption = False,
-    csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV; lists are JSON.")] = False,
 ) -> None:
     """Run SQL over the current tables of a workspace or a release. DuckDB's SQL can read and write any file that you
     can.
@@ -26,6 +26,8 @@ def query(
 
     Example: `quit query "SELECT label, count(*) FROM labels GROUP BY label"`
     """
+    import json
+
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
@@ -38,6 +40,14 @@ def query(
     if as_json:
         print_json(rows.to_pylist())
     elif csv:
+        for position, field in enumerate(rows.schema):
+            if pa.types.is_nested(field.type):
+                values = rows[position].to_pylist()
+                texts = [
+                    None if each is None else json.dumps(each, ensure_ascii=False, default=json_value)
+                    for each in values
+                ]
+                rows = rows.set_column(position, field.name, pa.array(texts, pa.string()))
         text = io.BytesIO()
         try:
             arrow_csv.write_csv(rows, text)

@@ -137,7 +137,7 @@ def list_(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOption = 
         waived = f"; waived: {', '.join(row['waived'])}" if row["waived"] else ""
         questions = counted(row["questions"]["all"], "question")
         lines.append(f"{row['name']}  {row['content_id'][:12]}  {questions} ({counts}){waived}")
-    show(rows, as_json, lines or ["There is no release yet: quit release create"])
+    show(rows, as_json, lines or [f"There is no release yet: quit release create -w {workspace}"])
 
 
 @app.command("show")

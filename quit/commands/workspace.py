@@ -70,7 +70,8 @@ def restore(
     lines = [
         f"{workspace}: {report.files:,} files, {report.bytes / _MIB:,.1f} MiB, every checksum right",
         *(
-            f"not here: {text}. To build again, put it there or name its place: quit build --source KIND:PATH"
+            f"not here: {text}. To build again, put it there or name its place: quit build -w {workspace} --source "
+            "KIND:PATH"
             for text in missing
         ),
     ]

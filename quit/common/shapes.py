@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, PositiveInt, TypeAdapter, ValidationError
 
 from quit.errors import WorkspaceError
 
@@ -31,7 +31,7 @@ class _Manifest(BaseModel):
 
 
 class _Marker(BaseModel):
-    format: int
+    format: PositiveInt
 
 
 class _Build(BaseModel):

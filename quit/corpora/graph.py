@@ -71,24 +71,22 @@ class NeighbourhoodGraph:
         """
         path = Path(path)
         facts, meta = read_json(path / FACTS), read_json(path / META)
+        of = corpus.path if corpus else "CORPUS"
         if facts is None or meta is None:
             unfinished = (
                 " (an unfinished build is there: run it again)" if path.is_dir() and any(path.iterdir()) else ""
             )
-            raise InputError(f"{path} holds no graph{unfinished}. Make one: quit graph build --corpus C --out {path}")
+            raise InputError(
+                f"{path} holds no graph{unfinished}. Make one: quit graph build --corpus {of} --out {path}"
+            )
         refuse_newer(f"The graph {path}", facts.get("version", 0), VERSION)
         if problem := _fault(path):
-            plan = facts.get("plan", {})
-            made, k = (f"import {plan['file']}", "") if "file" in plan else ("build", f" --k {plan.get('k')}")
-            raise InputError(
-                f"{problem}. Make the graph again: quit graph {made} --corpus {corpus.path if corpus else 'C'} "
-                f"--encoder {plan.get('encoder')}{k} --out {path}"
-            )
+            raise InputError(f"{problem}. Make the graph again, of the same corpus: {_again(facts, of, path)}")
         if corpus is not None and facts["corpus"] != corpus.identity:
             raise InputError(
                 f"The corpus {corpus.path} changed since the graph {path} was made ({facts['documents']:,} documents "
-                f"then, {len(corpus):,} now): its rows mean other documents. Run quit graph build or "
-                "import again; known documents are not encoded twice."
+                f"then, {len(corpus):,} now): its rows mean other documents. Known documents are not "
+                f"encoded twice: {_again(facts, of, path)}"
             )
         return cls(path, facts, *_mapped(path, facts["documents"], facts["k"]))
 
@@ -164,6 +162,13 @@ def _build(corpus: BuiltCorpus, out: Path, make: Callable[[], Neighbours]) -> tu
             _finish(neighbours, corpus, k, out, plan, steps)
         shutil.rmtree(out / PARTIAL, ignore_errors=True)
     return NeighbourhoodGraph.open(out, corpus), new
+
+
+def _again(facts: dict[str, Any], corpus: Path | str, path: Path) -> str:
+    """Return the command that makes a graph again."""
+    plan = facts.get("plan", {})
+    made, k = (f"import FOLDER/{plan['file']}", "") if "file" in plan else ("build", f" --k {plan.get('k')}")
+    return f"quit graph {made} --corpus {corpus} --encoder {plan.get('encoder')}{k} --out {path}"
 
 
 def _ours(out: Path) -> bool:

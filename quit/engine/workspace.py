@@ -75,9 +75,9 @@ class Workspace(Location):
         if self._manifests.get(path, (None,))[0] != stamp:
             manifest = read_json(path)
             if manifest is not None and manifest.get("fingerprint", folder.name) != folder.name:
-                raise WorkspaceError(f"{path} is of another run. Build it again: quit build -w {self.path}")
+                raise WorkspaceError(f"{path} is of another run. Build it again: quit build -w {self}")
             if manifest is not None and manifest.pop("checksum", None) != content_hash(manifest):
-                raise WorkspaceError(f"{path} was altered. Build it again: quit build -w {self.path}")
+                raise WorkspaceError(f"{path} was altered. Build it again: quit build -w {self}")
             self._manifests[path] = (stamp, manifest)
         return self._manifests[path][1]
 

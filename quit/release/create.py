@@ -16,7 +16,7 @@ from typing import Any
 
 from quit.common.files import file_checksum, write_json, writing
 from quit.common.ids import content_hash
-from quit.common.progress import advance
+from quit.common.progress import advance, note
 from quit.dataset.files import TableFiles, write_table
 from quit.dataset.release import (
     DESCRIPTION,
@@ -43,6 +43,7 @@ from quit.review.store import ReviewStore
 from quit.settings import ReaderSettings, Settings, parse
 from quit.store.base import Store
 from quit.store.folder import FolderStore
+from quit.text.words import counted
 
 MADE_BY = "QUIT builder"
 WRITERS = 2
@@ -62,11 +63,15 @@ class Created:
 
 
 def subject_of(pipeline: Pipeline, settings: Settings | None = None) -> Subject:
-    """Return a finished build as what gates check; ``settings``: others than the build's, only for the gates.
+    """Return a finished build as what gates check, and say how many annotations are set aside. ``settings``: others
+    than the build's, only for the gates.
 
     Raises :class:`WorkspaceError` when a stage is not finished.
     """
     tables = workspace_tables(pipeline.workspace, pipeline)
+    if count := _set_aside(pipeline):
+        what = counted(count, "annotation is", "annotations are")
+        note(f"{what} set aside: the question had another text or other gold answers. See: quit review status", True)
     return Subject(tables, readers_of(pipeline), settings or pipeline.settings)
 
 
@@ -300,7 +305,7 @@ def _reviews(pipeline: Pipeline, files: TableFiles) -> dict[str, Any]:
     live, decisions = store.fitting(pipeline.live_reviews), store.fitting(pipeline.decisions)
     review_ids = sorted(live["review_id"].unique().to_pylist())
     people = live.group_by(["project", "annotator"]).aggregate([]).to_pylist()
-    set_aside = len(pipeline.live_reviews["review_id"].unique()) - len(review_ids)
+    set_aside = _set_aside(pipeline)
     settled = len(decisions) - decisions["decision"].null_count
     return {
         "reviews": len(review_ids),
@@ -312,6 +317,13 @@ def _reviews(pipeline: Pipeline, files: TableFiles) -> dict[str, Any]:
         **({"set_aside": set_aside} if set_aside else {}),
         "coverage": coverage(files, pipeline.settings.review.splits),
     }
+
+
+def _set_aside(pipeline: Pipeline) -> int:
+    """Return how many annotations no longer fit their question."""
+    live = pipeline.live_reviews
+    fitting = ReviewStore(pipeline.workspace).fitting(live)
+    return len(live["review_id"].unique()) - len(fitting["review_id"].unique())
 
 
 def _counts(files: TableFiles) -> dict[str, Any]:

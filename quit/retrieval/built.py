@@ -55,12 +55,15 @@ class BuiltCorpus:
                 " (an unfinished build is there: run quit corpus build again)" if (path / "partial").is_dir() else ""
             )
             raise InputError(
-                f"{path} holds no corpus{unfinished}. Make one: quit corpus build --source ... --out {path}"
+                f"{path} holds no corpus{unfinished}. Make one: quit corpus build --source KIND:PATH --out {path}"
             )
         refuse_newer(f"The corpus {path}", manifest.get("layout", 0), LAYOUT)
         if problem := fault(path / MANIFEST):
-            sources = " ".join(f"--source {each['kind']}:{each['file']}" for each in manifest.get("sources", ()))
-            raise InputError(f"{problem}. Make the corpus again: quit corpus build {sources} --out {path}")
+            sources = " ".join(f"--source {each['kind']}:FOLDER/{each['file']}" for each in manifest.get("sources", ()))
+            raise InputError(
+                f"{problem}. Make the corpus again (FOLDER: where the source lies): quit corpus build {sources} "
+                f"--out {path}"
+            )
         documents = ipc.open_file(pa.memory_map(str(path / ARROW))).read_all()
         return cls(path, manifest, documents)
 

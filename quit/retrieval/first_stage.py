@@ -197,7 +197,8 @@ def open_first_stage(folder: str | Path, corpus: BuiltCorpus, settings: FirstSta
     facts = read_json(folder / MANIFEST)
     if facts is None:
         raise InputError(
-            f"{folder} holds no finished index. Make one: quit index build --corpus {corpus.path} --out {folder}"
+            f"{folder} holds no finished index. Make one: quit index build --corpus {corpus.path} --encoder ENCODER "
+            f"--out {folder}"
         )
     again = f"quit index build --corpus {corpus.path} --encoder {facts.get('encoder')} --out {folder}"
     if problem := fault(folder / MANIFEST):

@@ -7,15 +7,16 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Iterable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from threading import RLock
+from threading import RLock, Timer
 from typing import Any
 from urllib.parse import urlsplit
 
 from quit.common.files import replacing
+from quit.common.progress import note
 from quit.errors import MissingDependency, SettingsError, WorkspaceError, did_you_mean
 from quit.settings.remote import Remote
 from quit.store.faults import endpoint, is_missing_bucket, translate_errors
@@ -24,6 +25,7 @@ PROTOCOLS = ("s3", "file", "memory", "gs", "az", "abfs")
 CONNECTIONS = 8
 """Objects fetched at the same time; fewer than botocore's pool of ten."""
 _CONNECT_SECONDS, _ANSWER_SECONDS = 10, 60  # longest waits
+_SAY_SECONDS = 20.0  # of a request, after which people are told
 _MEMORY = RLock()
 """fsspec's memory is one place for all threads and guards nothing."""
 _PACKAGES = {"s3": "-c constraints.txt -e '.[object-store]'", "gs": "gcsfs", "az": "adlfs", "abfs": "adlfs"}
@@ -60,6 +62,7 @@ class Objects:
         self.use(how)
         self._guard = _MEMORY if url.startswith("memory:") else nullcontext()
         self._refuses: bool | None = None
+        self._last_line = -float("inf")
 
     def use(self, how: Remote) -> None:
         """Follow these settings from now on."""
@@ -105,7 +108,7 @@ class Objects:
         Of several who create one key at once exactly one gets True. Where the store cannot refuse to replace an
         object, the last writer wins and everyone looks again after ``settle_seconds``.
         """
-        with self._guard, translate_errors(self.url, "write to"):
+        with self._guard, self._watched("write to"), translate_errors(self.url, "write to"):
             if self._can_refuse() and self._put_new(key, value):
                 return True
             if not self._refuses and self.read(key) is None:
@@ -121,13 +124,34 @@ class Objects:
 
     def _ask(self, doing: str, request: Callable[[], Any], *, missing: bool = True) -> Any:
         """Return the answer to a request, None where there is no such object (``missing``: which is no fault)."""
-        with self._guard, translate_errors(self.url, doing):
+        with self._guard, self._watched(doing), translate_errors(self.url, doing):
             try:
                 return request()
             except FileNotFoundError as error:
                 if is_missing_bucket(error) or not missing:
                     raise
                 return None
+
+    @contextmanager
+    def _watched(self, doing: str) -> Iterator[None]:
+        """Say that a request takes long, at most one line a minute; the attempts are fsspec's, which tells of none."""
+        timer = Timer(_SAY_SECONDS, self._say, (doing,))
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _say(self, doing: str) -> None:
+        now = time.monotonic()
+        if now - self._last_line >= _ANSWER_SECONDS:
+            self._last_line = now
+            note(
+                f"{self.url}: a request to {doing} it has no whole reply within {_SAY_SECONDS:g} s. After "
+                f"{_ANSWER_SECONDS} s without data it is sent again ({self.how.attempts} attempts).",
+                loud=True,
+            )
 
     def _can_refuse(self) -> bool:
         """Whether the store applies a condition on writing; tried out once on an object for that purpose."""

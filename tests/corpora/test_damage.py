@@ -68,7 +68,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         "corpus": (
             lambda folder: build([source], folder, Corpora()),
             BuiltCorpus.open,
-            "quit corpus build --source jsonl:texts.jsonl --out",
+            "quit corpus build --source jsonl:FOLDER/texts.jsonl --out",
         ),
         **{name: index(name) for name in ("bm25", "given", "sparse:s")},
         "graph": (

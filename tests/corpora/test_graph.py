@@ -81,7 +81,7 @@ def test_short_rows_end_with_the_row_itself_and_weight_0(tmp_path: Path, monkeyp
 def test_new_documents_alone_are_encoded(tmp_path: Path, monkeypatch) -> None:
     large, encoder, _ = _world(tmp_path, monkeypatch)
     _graph(corpus_of([f"document {row}" for row in range(10, 30)], tmp_path / "small"), tmp_path / "G")
-    with pytest.raises(InputError, match="changed since the graph"):
+    with pytest.raises(InputError, match="changed since the graph.*quit graph build --corpus .* --k .* --out"):
         NeighbourhoodGraph.open(tmp_path / "G", large)
     grown, _ = _graph(large, tmp_path / "G")
     assert sorted(encoder.seen) == sorted(f"document {row}" for row in range(40)), "each once"
@@ -104,9 +104,11 @@ def test_an_imported_graph_has_the_files_edges(tmp_path: Path) -> None:
     assert not import_graph(corpus, tmp_path / "gar_graph.json", "late:x", tmp_path / "G")[1]
     with (tmp_path / "G" / "edges.u32.np").open("r+b") as file:
         file.write(b"\xff")
-    again = f"quit graph import gar_graph.json --corpus {corpus.path} --encoder late:x --out"
+    again = f"quit graph import FOLDER/gar_graph.json --corpus {corpus.path} --encoder late:x --out"
     with pytest.raises(InputError, match=f"was altered.*{again}"):
         NeighbourhoodGraph.open(tmp_path / "G", corpus)
+    with pytest.raises(InputError, match="--corpus CORPUS --encoder late:x"):
+        NeighbourhoodGraph.open(tmp_path / "G")
     (tmp_path / "self.json").write_text('{"0": ["0"]}')
     with pytest.raises(InputError, match="lists no neighbour"):
         import_graph(corpus, tmp_path / "self.json", "late:x", tmp_path / "H")

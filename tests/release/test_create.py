@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from flows.review import label_update
 from quit.dataset.release import Release, releases_of, verify
 from quit.dataset.release_tables import card_of_release, export_tables_of_release
 from quit.dataset.workspace import export_tables_of
@@ -21,9 +22,11 @@ from quit.errors import GateError, InputError, SettingsError, WorkspaceError
 from quit.export import export
 from quit.release.create import create, subject_of_release
 from quit.release.gates import check, with_release_settings
+from quit.review.store import ReviewStore
 from tests.comparing import files_of
 from tests.conftest import ROOT, call_quit
 from tests.processes import paused, until
+from tests.stages.labelling.test_verdicts import said
 
 pytestmark = pytest.mark.slow
 
@@ -83,6 +86,16 @@ def test_gates_refuse_and_a_waiver_is_written_down(workspace: Workspace) -> None
     waivers = {gate["gate"]: gate["waiver"] for gate in release.facts["gates"] if gate["waiver"]}
     assert waivers == {"human-coverage": "a trial"}
     assert [one.gate for one in check(subject_of_release(release)) if one.state != "passed"] == ["human-coverage"]
+
+
+def test_annotations_of_a_question_that_changed_are_said(workspace: Workspace, prefect_home: Path) -> None:
+    question = workspace.read("splits")["question_id"][0].as_py()
+    rows = said("ada", 1, question=question, x=True)
+    ReviewStore(workspace).append([{**row, "content": "of another text"} for row in rows])
+    label_update(str(workspace.path), False)
+    result = call_quit("release", "check", "-w", str(workspace.path))
+    assert result.returncode == 0 and result.stderr.count("1 annotation is set aside") == 1
+    assert _create(workspace, "v1").facts["content"]["reviews"]["set_aside"] == 1
 
 
 def test_targets_that_must_not_be_overwritten(workspace: Workspace, tmp_path: Path) -> None:

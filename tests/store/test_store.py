@@ -4,6 +4,7 @@ import errno
 import os
 import subprocess
 import sys
+import time
 import uuid
 from functools import partial
 from pathlib import Path
@@ -34,6 +35,17 @@ def test_objects_come_back_as_they_were(place: str, tmp_path: Path) -> None:
     store.delete(["a/b", "a/b", "never"])
     assert store.listing() == {"a/c": 4}
     assert open_objects(place.removesuffix("/W")).listing() == {"W/a/c": 4}
+
+
+def test_a_store_that_keeps_silent_is_named_once_a_minute(place: str, monkeypatch, capsys) -> None:
+    store = open_objects(place, Remote(attempts=3))
+    store.write("a", b"123")
+    monkeypatch.setattr("quit.store.objects._SAY_SECONDS", 0.05)
+    slow = store._files.cat_file
+    monkeypatch.setattr(store._files, "cat_file", lambda path: (time.sleep(0.3), slow(path))[1])
+    assert store.read("a") == store.read("a") == b"123"
+    said = f"{place}: a request to read it has no whole reply within 0.05 s."
+    assert capsys.readouterr().err.splitlines() == [f"{said} After 60 s without data it is sent again (3 attempts)."]
 
 
 @pytest.mark.parametrize("kind", ["folder", "memory", "file"])

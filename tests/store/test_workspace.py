@@ -63,6 +63,9 @@ def test_there_is_no_workspace_before_it_is_made_and_none_among_other_things(pla
     objects.write("workspace.json", b'{"format": 999}')
     with pytest.raises(WorkspaceError, match="newer program .version 999"):
         Workspace.open(place)
+    objects.write("workspace.json", b'{"format": 0}')
+    with pytest.raises(WorkspaceError, match="workspace.json is damaged: format"):
+        Workspace.open(place)
 
 
 def test_the_mirror_is_mended_when_a_file_was_changed_cut_short_or_removed(place: str, there: Workspace) -> None:

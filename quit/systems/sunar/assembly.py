@@ -51,7 +51,9 @@ class Assembly:
         lacks.
         """
         if how.retrieval == "nar" and library.graph is None:
-            raise SettingsError("Retrieval `nar` needs a graph: --graph DIR, or build one: quit graph build")
+            raise SettingsError(
+                "Retrieval `nar` needs a graph: --graph DIR, or build one: quit graph build --corpus CORPUS --out DIR"
+            )
         if isinstance(library.first_stage, RankingStage) and how.planner != "none" and how.initial == "sub-question":
             raise SettingsError(
                 "--first ranks documents for whole questions only, and this run asks sub-questions: "

@@ -66,7 +66,7 @@ def open_library(
     else:
         stage = open_collection(corpus, indexes, models, settings).first_stage
     neighbour_graph = NeighbourhoodGraph.open(graph, documents) if graph else None
-    _check_encoders(settings, None if first else indexes, neighbour_graph)
+    _check_encoders(settings, documents.path, None if first else indexes, neighbour_graph)
     if neighbour_graph and how.neighbours > neighbour_graph.k:
         raise SettingsError(
             f"sunar.neighbours is {how.neighbours}, and the graph {graph} stores {neighbour_graph.k} per document."
@@ -122,19 +122,23 @@ def run_variants(
     return figures
 
 
-def _check_encoders(settings: Settings, indexes: Sequence[Path] | None, graph: NeighbourhoodGraph | None) -> None:
-    """Raise ``SettingsError`` unless index and graph have the settings' encoders. ``indexes`` None: unknown."""
+def _check_encoders(
+    settings: Settings, corpus: Path, indexes: Sequence[Path] | None, graph: NeighbourhoodGraph | None
+) -> None:
+    """Raise ``SettingsError`` unless index and graph of a corpus have the settings' encoders. ``indexes`` None:
+    unknown."""
     encoder = "" if indexes is None else settings.sunar.first_encoder
     encoders = [(read_json(index / MANIFEST) or {}).get("encoder") for index in indexes or ()] or ["bm25"]
     if encoder and encoder not in encoders:
         raise SettingsError(
             f"sunar.first_encoder is {encoder!r}, and the index is of {', '.join(map(str, encoders))}. Make it: "
-            f"quit index build --corpus CORPUS --encoder {encoder} --out INDEX, then --index INDEX; or --set "
+            f"quit index build --corpus {corpus} --encoder {encoder} --out INDEX, then --index INDEX; or --set "
             "sunar.first_encoder="
         )
     encoder = settings.sunar.graph_encoder
     if encoder and graph and graph.facts["plan"]["encoder"] != encoder:
         raise SettingsError(
             f"sunar.graph_encoder is {encoder!r}, and the graph {graph.path} is of {graph.facts['plan']['encoder']}. "
-            f"Make it: quit graph build --encoder {encoder}; or --set sunar.graph_encoder="
+            f"Make it: quit graph build --corpus {corpus} --encoder {encoder} --out GRAPH, then --graph GRAPH; or "
+            "--set sunar.graph_encoder="
         )
