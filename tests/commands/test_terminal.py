@@ -16,7 +16,6 @@ import pytest
 from quit import errors
 from quit.common.terminal import wrapped
 from quit.engine.workspace import Workspace
-from quit.errors import SettingsError
 from tests.commands.conftest import commands
 from tests.conftest import ROOT, call_quit
 
@@ -171,5 +170,5 @@ def test_csv_is_raw_in_a_pipe_and_visible_on_a_terminal(tmp_path, monkeypatch, c
         monkeypatch.setattr(sys.stdout, "isatty", lambda terminal=terminal: terminal, raising=False)
         query("SELECT chr(27) || '[2J' || chr(8238) AS reply", tmp_path / "W", csv=True)
         assert expected in capsys.readouterr().out
-    with pytest.raises(SettingsError, match="use --json"):
-        query("SELECT ['a'] AS answers", tmp_path / "W", csv=True)
+    query("SELECT ['a'] AS answers", tmp_path / "W", csv=True)
+    assert capsys.readouterr().out.splitlines()[1] == '"[""a""]"'

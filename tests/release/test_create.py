@@ -88,7 +88,7 @@ def test_gates_refuse_and_a_waiver_is_written_down(workspace: Workspace) -> None
     assert [one.gate for one in check(subject_of_release(release)) if one.state != "passed"] == ["human-coverage"]
 
 
-def test_annotations_of_a_question_that_changed_are_said(workspace: Workspace, prefect_home: Path) -> None:
+def test_annotations_of_a_question_that_changed_are_said(workspace: Workspace) -> None:
     question = workspace.read("splits")["question_id"][0].as_py()
     rows = said("ada", 1, question=question, x=True)
     ReviewStore(workspace).append([{**row, "content": "of another text"} for row in rows])
