@@ -219,25 +219,30 @@ def described(status: dict[str, Any], most: int = 0) -> list[Table | str]:
         for row in status["kinds"]
     ]  # fmt: skip
     others = {row["annotator"]: row for row in agreement["annotators"]}
-    controls = {row["annotator"]: (row["right"], row["asked"]) for row in status["controls"]}
+    scores = {row["annotator"]: (row["right"], row["asked"]) for row in status["controls"]}
     people = [
         (name, f"{row['questions']:,}", f"{others[name]['answers'] if name in others else 0:,}",
          f"{row['seconds'] / 60:,.0f}", number(others.get(name, {}).get("kappa_with_others")),
-         _right(*controls.get(name, (0, 0))))
+         _right(*scores.get(name, (0, 0))))
         for row in status["annotators"] if (name := row["annotator"])
     ]  # fmt: skip
     pairs = [
         (f"{row['first']}, {row['second']}", f"{row['items']:,}", percent(row["agreement"]), number(row["kappa"]))
         for row in agreement["pairs"]
     ]
-    heads = "blind,annotators,annotations,questions,by two or more,median seconds,alike,alpha,control questions right"
-    blind = "On a blind task nothing is ticked and no judge is shown; on the others the judge's verdicts are ticked."
+    heads = "blind,people,annotations,questions,twice,seconds,alike,alpha,controls"
+    controls = "Controls: control questions answered right."
+    blind = (
+        "On a blind task nothing is ticked and no judge is shown; on the others the judge's verdicts are ticked. "
+        f"Twice: questions that two or more people judged. Seconds: the median of an annotation. {controls}"
+    )
     tables = (
         Table("Blind tasks and others", heads.split(","), kinds, note=blind),
         Table(
             "Annotators",
-            "annotator,questions,answers,minutes,kappa with others,control questions right".split(","),
+            "annotator,questions,answers,minutes,kappa,controls".split(","),
             people,
+            note=f"Kappa: Cohen's, with all others. {controls}",
         ),
         Table("Pairs of annotators", ("pair", "answers", "alike", "Cohen's kappa"), pairs),
     )

@@ -77,6 +77,8 @@ def _splits(path: Path, datasets: Any) -> dict[str, Any]:
             builder = datasets.load_dataset_builder(str(path), cache_dir=cache)
             if (kind := type(builder).__module__.rpartition(".")[2]) not in _FORMATS:
                 raise InputError(f"{path} is a dataset of kind {kind!r}; expected {' or '.join(_FORMATS)} files.")
+            if kind == "parquet":
+                jsonl.refuse_nulls(path, path.rglob("*.parquet"), EXPECTED)
             # Streaming reads the files where they are; otherwise a copy of them would be left in the user's cache.
             dataset = builder.as_streaming_dataset()
     if not isinstance(dataset, dict):

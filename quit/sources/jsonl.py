@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,22 @@ def read(path: Path) -> Iterator[SourceRecord]:
     expected = _GIVEN if fields.is_given(path.name) else EXPECTED
     items = _parquet(path) if path.suffix.lower() == ".parquet" else line_items(path, expected)
     return fields.records(items, "jsonl", parse, path, expected)
+
+
+def refuse_nulls(path: Path, files: Iterable[Path], expected: str) -> None:
+    """Raise ``InputError`` where no row of a source's Parquet files has a question, by their statistics: millions of
+    such rows fit in a small file."""
+    rows = 0
+    for file in files:
+        metadata = pq.read_metadata(file)
+        for group in map(metadata.row_group, range(metadata.num_row_groups)):
+            columns = {column.path_in_schema: column for column in map(group.column, range(group.num_columns))}
+            facts = columns["question"].statistics if "question" in columns else None
+            if facts is None or facts.null_count != group.num_rows:
+                return
+            rows += group.num_rows
+    if rows:
+        raise InputError(f"{path}: the question is null in all {rows:,} rows. Expected {expected}.")
 
 
 def parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:
@@ -69,6 +85,7 @@ def _parquet(path: Path) -> Iterator[Item]:
     check_file(path, EXPECTED)
     position = 0
     try:
+        refuse_nulls(path, [path], EXPECTED)
         with pq.ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=1000):
                 for row in batch.to_pylist():

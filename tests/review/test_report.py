@@ -1,13 +1,18 @@
 """What the report and the card say of people: blind pages and others apart, and what annotators say of themselves."""
 
 import json
+from contextlib import redirect_stdout
+from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
 from quit import contracts
 from quit.errors import InputError
-from quit.review.report import load_people, verification
+from quit.render.table import Table
+from quit.render.terminal import show
+from quit.review.report import described, load_people, verification
 from quit.settings import Review
 from quit.stages.labelling.verdicts import live_reviews
 from tests.rows import write_lines
@@ -44,6 +49,26 @@ def test_blind_and_other_verdicts_are_counted_apart(tmp_path: Path) -> None:
     assert blind == {"blind": True, **counts, **agreement}
     assert (shown["blind"], shown["annotators"], shown["annotations"], shown["seconds"]) == (False, 1, 2, 4.0)
     assert (shown["alike"], shown["alpha"], shown["items"], shown["controls"]) == (None, None, 0, 0)
+
+
+def test_what_status_shows_fits_a_terminal() -> None:
+    name, count = "ada.lovelace@example.org", 1_200
+    kind = dict.fromkeys(("annotators", "annotations", "questions", "twice", "seconds"), count)
+    kind |= {"blind": True, "alike": 1.0, "alpha": -0.5, "controls": 999, "controls_right": 998}
+    changes = ("labels_up", "labels_down", "answers_added", "answers_removed", "waiting")
+    status = {
+        "reviews": {"annotations": count, "questions": count, "set_aside": 0},
+        "annotators": [{"annotator": name, "questions": count, "seconds": 60.0 * count}],
+        "controls": [{"annotator": name, "right": 998, "asked": 999}],
+        "kinds": [kind],
+        "agreement": {"items": 0, "annotators": [], "pairs": []},
+        "applied": {**dict.fromkeys(changes, 0), "questions_removed": {}},
+        **{"decided": count, "open": count},
+    }
+    with redirect_stdout(StringIO()) as printed:
+        tables = [piece for piece in described(status) if isinstance(piece, Table)]
+        show([replace(table, note="") for table in tables])
+    assert len(tables) == 2 and max(map(len, printed.getvalue().splitlines())) <= 80, printed.getvalue()
 
 
 def test_people_are_listed_as_in_table_9_without_names(tmp_path: Path) -> None:

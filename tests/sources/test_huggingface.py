@@ -3,10 +3,12 @@
 import json
 import shutil
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from quit.errors import InputError
-from quit.sources import huggingface
+from quit.sources import huggingface, jsonl
 from tests.rows import write_lines
 
 datasets = pytest.importorskip("datasets")
@@ -50,6 +52,18 @@ def test_a_folder_of_parquet_and_a_folder_of_json_lines(tmp_path):
     write_lines(tmp_path / "lines" / "data.jsonl", rows(2))
     assert sorted(question.file for question in read(tmp_path / "parquet")) == ["parquet#test"] + ["parquet#train"] * 2
     assert [question.record_id for question in read(tmp_path / "lines")] == ["q0", "q1"]
+
+
+def test_rows_without_a_question_are_refused_unread(tmp_path):
+    rest = {"id": ["x", "y"], "answers": ["x", "y"], "hints": [["x"], ["y"]]}
+    for name, questions in (("none", [None, None]), ("one", [None, "Who?"])):
+        (tmp_path / name).mkdir()
+        table = pa.table({**rest, "question": pa.array(questions, pa.string())})
+        pq.write_table(table, tmp_path / name / "train.parquet", row_group_size=1)
+    for source in (huggingface.read(tmp_path / "none"), jsonl.read(tmp_path / "none" / "train.parquet")):
+        with pytest.raises(InputError, match="the question is null in all 2 rows"):
+            list(source)
+    assert [question is not None for question in read(tmp_path / "one")] == [False, True]
 
 
 def test_a_sequence_of_objects_which_datasets_turns_into_an_object_of_lists(tmp_path):
