@@ -172,4 +172,4 @@ def test_csv_is_raw_in_a_pipe_and_visible_on_a_terminal(tmp_path, monkeypatch, c
         query("SELECT chr(27) || '[2J' || chr(8238) AS reply", tmp_path / "W", csv=True)
         assert expected in capsys.readouterr().out
     with pytest.raises(SettingsError, match="use --json"):
-        query("SELECT ['a'] AS answers", tmp_path / "W", csv=True)
+        query("SELECT INTERVAL 1 DAY AS duration", tmp_path / "W", csv=True)
