@@ -11,13 +11,6 @@ from typing import Any
 from quit.common.endpoints import address
 from quit.errors import ServerError, require
 
-_FLOWS = {
-    "build": "build.build",
-    "review": "review.review",
-    "release": "release.release",
-    "benchmark": "benchmark.benchmark",
-}
-
 
 def run_job(job: str, **parameters: Any) -> Any:
     """Carry out a job of :mod:`quit.library.jobs` and return its result, or that of its flow.
@@ -38,9 +31,8 @@ def run_job(job: str, **parameters: Any) -> Any:
         )
     # Prefect's log stays off the terminal, which shows progress by itself; its server still gets every line.
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
-    module, _, flow = _FLOWS[job].partition(".")
     with server_watched(url):
-        return getattr(import_module(f"flows.{module}"), flow)(**parameters)
+        return getattr(import_module(f"flows.{job}"), job)(**parameters)
 
 
 def server_url() -> str | None:

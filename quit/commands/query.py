@@ -51,8 +51,8 @@ def query(
         text = io.BytesIO()
         try:
             arrow_csv.write_csv(rows, text)
-        except pa.ArrowInvalid as error:
-            raise SettingsError(f"CSV cannot hold such a column ({error}): use --json, or array_to_string.") from None
+        except pa.ArrowException as error:
+            raise SettingsError(f"CSV cannot hold such a column ({error}): use --json, or cast it to text.") from None
         rows_text = text.getvalue().decode()
         sys.stdout.write(visible(rows_text) if sys.stdout.isatty() else rows_text)
     else:

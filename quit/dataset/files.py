@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from quit import contracts
 from quit.common.columns import is_in, plain, positions_in
 from quit.engine.workspace import Workspace
-from quit.errors import InputError
+from quit.errors import InputError, fault_of_the_machine
 from quit.evaluate.labels import SPLITS
 from quit.stages.labelling.answers import Answers
 from quit.stages.select import SELECTION
@@ -90,7 +90,7 @@ class TableFiles:
                 with pq.ParquetFile(path, read_dictionary=[c for c in dictionary if c in read]) as file:
                     rows = file.read(sorted(read))
             except (OSError, pa.ArrowException) as error:
-                raise InputError(f"{path} cannot be read: {error}") from error
+                raise fault_of_the_machine(error) or InputError(f"{path} cannot be read: {error}") from error
             pieces.append(self._ours(name, rows).select(names))
         return pa.concat_tables(pieces) if pieces else pa.schema([schema.field(c) for c in names]).empty_table()
 
@@ -127,7 +127,7 @@ class TableFiles:
                         if len(rows):
                             yield rows
             except (OSError, pa.ArrowException) as error:
-                raise InputError(f"{path} cannot be read: {error}") from error
+                raise fault_of_the_machine(error) or InputError(f"{path} cannot be read: {error}") from error
 
     def passages(self, split: str | None = None) -> pa.RecordBatchReader:
         """Return the labelled passages (of train, dev or test) with their texts: columns of ``PASSAGES``, one row per

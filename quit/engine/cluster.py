@@ -62,7 +62,7 @@ class Cluster:
             return future.result()
         except Exception as error:
             cause = getattr(error, "cause", None) or error  # Ray wraps what a worker raised
-            raise cause if isinstance(cause, QuitError) else self._fault(cause) from None
+            raise (cause if isinstance(cause, QuitError) else self._fault(cause)) from error
 
     def check(self) -> None:
         """Raise ``LostPlace`` where the cluster is gone: Ray itself does not report that."""

@@ -91,9 +91,8 @@ def read_part(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         with pq.ParquetFile(path, read_dictionary=[key for key in KEYS if key in columns]) as file:
             return file.read(columns)
     except UNREADABLE as error:
-        if fault := fault_of_the_machine(error):
-            raise fault from error
-        raise WorkspaceError(f"{path} cannot be read: {error}. Build again to write it again.") from error
+        fault = WorkspaceError(f"{path} cannot be read: {error}. Build again to write it again.")
+        raise fault_of_the_machine(error) or fault from error
 
 
 def write_log_part(target: Path, rows: pa.Table) -> None:
@@ -119,10 +118,11 @@ def read_log_part(name: str, path: Path) -> pa.Table:
                 _WHOLE.add(mark)
         return rows.cast(schema)
     except UNREADABLE as error:
-        raise WorkspaceError(
+        fault = WorkspaceError(
             f"{path} cannot be read: {' '.join(str(error).split())}. What people wrote cannot be rebuilt: restore it "
             "from a backup."
-        ) from error
+        )
+        raise fault_of_the_machine(error) or fault from error
 
 
 def _hash(rows: pa.Table) -> bytes:

@@ -172,3 +172,5 @@ def test_csv_is_raw_in_a_pipe_and_visible_on_a_terminal(tmp_path, monkeypatch, c
         assert expected in capsys.readouterr().out
     query("SELECT ['a'] AS answers", tmp_path / "W", csv=True)
     assert capsys.readouterr().out.splitlines()[1] == '"[""a""]"'
+    with pytest.raises(SettingsError, match="use --json"):
+        query("SELECT INTERVAL 1 DAY AS duration", tmp_path / "W", csv=True)

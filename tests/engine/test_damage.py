@@ -229,6 +229,17 @@ def test_a_damaged_log_is_refused_and_stays_and_no_bit_of_it_can_change_what_it_
     assert refused > 75
 
 
+@pytest.mark.parametrize("table", ["reviews", "labels"])
+def test_too_little_memory_is_not_taken_for_damage(workspace: Workspace, table: str, monkeypatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError("Unknown error: Failed to launch worker thread: Resource temporarily unavailable")
+
+    monkeypatch.setattr(pq, "read_table", fail)
+    with pytest.raises(WorkspaceError, match="too little memory") as error:
+        workspace.read(table)
+    assert "cannot be read" not in str(error.value)
+
+
 # What killed runs leave
 
 
