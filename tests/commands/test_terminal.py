@@ -16,6 +16,7 @@ import pytest
 from quit import errors
 from quit.common.terminal import wrapped
 from quit.engine.workspace import Workspace
+from quit.errors import SettingsError
 from tests.commands.conftest import commands
 from tests.conftest import ROOT, call_quit
 
