@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quit.errors import SettingsError
+from quit.errors import QuitError, SettingsError
 from quit.library.arguments import Overrides, override_texts, source_texts, temporary_sources
 from quit.library.tables import Tables, open_tables
 
@@ -81,7 +81,10 @@ def build(
     with BuildConsole(not progress):
         names = [] if sources is None else source_texts(sources, keep)
         options: dict[str, Any] = {"add": add, "replace": replace, "fresh_replies": fresh_replies}
-        jobs.build(str(workspace), names, profile, texts, **options)
+        try:
+            jobs.build(str(workspace), names, profile, texts, **options)
+        except QuitError as error:
+            raise error.with_traceback(None) from None  # where a shard found the fault tells a caller nothing
     return open_tables(workspace)
 
 

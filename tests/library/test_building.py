@@ -11,6 +11,7 @@ import pytest
 
 import quit
 from quit.engine.workspace import Workspace
+from quit.errors import InputError
 from quit.library import building, progress
 from tests.conftest import FEW
 
@@ -82,3 +83,9 @@ def test_an_object_reads_beside_the_readers_of_the_profile(few_source: Path, tmp
     assert rows and all(row["hint"].split()[0].strip(".,").lower() in row["answer"].lower() for row in rows)
     texts = Workspace.open(tmp_path / "W").build["overrides"]
     assert len({text.partition("=")[0] for text in texts}) == len(texts)
+
+
+def test_a_wrong_record_is_one_error_of_the_call(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="record 1 of your records: Field 'answers' is missing") as raised:
+        quit.build(tmp_path / "W", [{"id": "1", "question": "Who?", "answer": "x", "hints": ["a"]}], progress=False)
+    assert raised.value.__suppress_context__ and len(raised.traceback) == 2  # this line and the function's
