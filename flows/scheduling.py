@@ -63,7 +63,7 @@ def run_with_limits(limits: Limits, work: Callable[[], JobResult]) -> Any:
     """Do a flow's work under its limits and return what the flow returns: the result, or a state ``Nothing new``."""
     logger = get_run_logger()
     started = time.time()
-    scheduled = bool(deployment.id)  # then this process carries out this run alone
+    scheduled = bool(deployment.id)  # a deployment's run has its own process
     with (
         server_watched(str(PREFECT_API_URL.value())) if scheduled else nullcontext(),
         timeout(seconds=limits.timeout_seconds or None, timeout_exc_type=RunTimeout),

@@ -166,9 +166,8 @@ def apply(
     with working("labels", quiet):
         report = run_job("review", workspace=str(workspace), steps=["update"], **options)["update"]
     removed = ", ".join(f"{count} {reason}" for reason, count in report["questions_removed"].items()) or "none"
-    what = "labels from 1 to 2,labels from 2 to 1,valid answers added,valid answers removed,questions removed".split(
-        ","
-    )
+    names = ("labels from 1 to 2", "labels from 2 to 1", "valid answers added", "valid answers removed")
+    what = (*names, "questions removed")
     now = [f"{name} {count:+,}" for name, count in zip(what, report["now"].values(), strict=True) if count]
     done = f"Applied: {', '.join(now) or 'the new reviews change nothing'}."
     lines = [

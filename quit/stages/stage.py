@@ -59,8 +59,8 @@ class Stage:
 
     The names of the function's parameters after the context are its inputs. An input is a table that earlier stages
     make, shard by shard (annotated ``RowsOf``: only the columns, readers and questions that the stage reads), or one of
-    :data:`OUTSIDE`. An input with a default is optional: the stage gets it where an earlier run, of its own stage too,
-    makes it for this one (:meth:`quit.engine.plan.BuildPlan.producers_of`).
+    :data:`OUTSIDE`. An input with a default is optional: the stage gets it where an earlier run, also one of the same
+    stage, makes it for this one (:meth:`quit.engine.plan.BuildPlan.producers_of`).
 
     Args:
         name: Name of the stage, and of its folder in a workspace.
