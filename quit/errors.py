@@ -15,8 +15,8 @@ from functools import wraps
 from importlib.util import find_spec
 from typing import ParamSpec, TypeVar
 
+from quit.text.invisible import message
 from quit.text.secrets import without_secrets
-from quit.text.visible import message
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
