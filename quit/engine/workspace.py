@@ -30,11 +30,11 @@ from quit.common.columns import is_in, plain
 from quit.common.files import json_bytes
 from quit.common.ids import content_hash
 from quit.common.ranges import WHOLE, Range
-from quit.common.shapes import read_json
 from quit.engine.location import Location, as_json
 from quit.engine.logs import Log
 from quit.errors import WorkspaceError
 from quit.store.parts import describe, joined, part_name, read_log_part, read_part, write_part
+from quit.store.state_files import read_state
 
 
 class Workspace(Location):
@@ -49,7 +49,7 @@ class Workspace(Location):
     @property
     def state(self) -> dict[str, str]:
         """Stage run (``rank``, ``read:minilm-late``) to the fingerprint of its current tables, in pipeline order."""
-        return read_json(self.path / "state.json", {})
+        return read_state(self.path / "state.json", {})
 
     def set_current(self, state: Mapping[str, str]) -> None:
         """Make these fingerprints the current ones."""
@@ -73,7 +73,7 @@ class Workspace(Location):
             return None
         stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
         if self._manifests.get(path, (None,))[0] != stamp:
-            manifest = read_json(path)
+            manifest = read_state(path)
             if manifest is not None and manifest.get("fingerprint", folder.name) != folder.name:
                 raise WorkspaceError(f"{path} is of another run. Build it again: quit build -w {self}")
             if manifest is not None and manifest.pop("checksum", None) != content_hash(manifest):
