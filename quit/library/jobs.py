@@ -6,7 +6,6 @@ too, and give them their own way to carry out a stage or step: as a task of Pref
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -275,7 +274,7 @@ def benchmark(
     Nothing is run where ``out`` holds the results of the same release, systems and settings already and no ``corpora``
     are named, except with ``anew``. Arguments: as of the command ``quit benchmark run``.
     """
-    from quit.common.files import write_json
+    from quit.common.files import read_json, write_json
     from quit.common.ids import content_hash
     from quit.settings import load
     from quit.systems.benchmark.benchmark import BenchmarkRequest, check
@@ -290,9 +289,9 @@ def benchmark(
     used = {section: values[section] for section in ("benchmark", "models", "readers", "judge", "labels")}
     key = content_hash(__version__, frozen.content_id, split, systems, bounds, used, size=16)
     facts: dict[str, Any] = {"page": str(folder / "leaderboard.html"), "release": frozen.name}
-    complete = all((folder / name).is_file() for name in ("run.json", "leaderboard.html"))
-    if complete and not (anew or corpora) and _mark(folder) == key:
-        facts |= {"results": json.loads((folder / "results.json").read_text(encoding="utf-8")), "seconds": {}}
+    complete = all((folder / name).is_file() for name in ("run.json", "results.json", "leaderboard.html"))
+    if complete and not (anew or corpora) and (read_json(folder / _MARK) or {}).get("key") == key:
+        facts |= {"results": read_json(folder / "results.json"), "seconds": {}}
         return JobResult(facts, f"Nothing new: {out} holds the results of the release {frozen.name} already.")
     (folder / _MARK).unlink(missing_ok=True)
     facts |= step("benchmark", _benchmark, replace(request, release=frozen.path), settings, folder)
@@ -320,10 +319,3 @@ def _release_of(folder: str) -> Release:
         raise InputError(f"{folder} has no release to benchmark yet. Make one with: quit release create -w {folder}")
     workspace.download_folder(newest.path)
     return newest
-
-
-def _mark(out: Path) -> str | None:
-    try:
-        return json.loads((out / _MARK).read_text(encoding="utf-8"))["key"]
-    except (OSError, ValueError, KeyError):
-        return None
