@@ -30,6 +30,10 @@ EXAMPLES = 20
 """How many escaped ids a manifest names."""
 ID_RULE = "white space, control characters, '\"' and '%' are percent-encoded as UTF-8 (urllib.parse.unquote undoes it)"
 TEXT_RULE = "each tab, line end or NUL in a text became one space"
+_BEGINS = "=+-@'\t\r\n\uff1d\uff0b\uff0d\uff20"  # the last four: full-width forms, which Excel takes too
+CELL_RULE = (
+    "a text that begins with = + - @ (or their full-width forms), ', a tab or a line end has a ' before it: remove one"
+)
 
 
 def safe_id(text: str) -> str:
@@ -77,12 +81,6 @@ def escapes(ids: Iterable[str], texts: Iterable[str] = ()) -> dict[str, Any]:
         "texts": changed,
         "text_rule": TEXT_RULE,
     }
-
-
-_BEGINS = "=+-@'\t\r\n\uff1d\uff0b\uff0d\uff20"  # the last four: full-width forms, which Excel takes too
-CELL_RULE = (
-    "a text that begins with = + - @ (or their full-width forms), ', a tab or a line end has a ' before it: remove one"
-)
 
 
 def safe_cells(column: pa.ChunkedArray | pa.Array) -> Any:

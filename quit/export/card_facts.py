@@ -23,6 +23,23 @@ from quit.settings.card import Card
 
 METRICS = ("Hit(rel=2)@1", "Hit(rel=2)@10", "MRR(rel=2)@100", "nDCG@10", "EM", "F1")
 """Metrics of a card's table, where a benchmark has them."""
+CITATION = """@inproceedings{mozafari2026inferential,
+  title     = {Inferential Question Answering},
+  author    = {Mozafari, Jamshid and Zamani, Hamed and Zuccon, Guido and Jatowt, Adam},
+  booktitle = {Proceedings of the ACM Web Conference 2026 (WWW '26)},
+  year      = {2026},
+  doi       = {10.1145/3774904.3792653}
+}"""
+_LICENCES = (
+    "mit apache-2.0 cc0-1.0 cc-by-2.0 cc-by-2.5 cc-by-3.0 cc-by-4.0 cc-by-sa-3.0 cc-by-sa-4.0 cc-by-nc-3.0 "
+    "cc-by-nc-4.0 cc-by-nd-4.0 cc-by-nc-nd-3.0 cc-by-nc-nd-4.0 cc-by-nc-sa-2.0 cc-by-nc-sa-3.0 cc-by-nc-sa-4.0 "
+    "odc-by odbl pddl bsd-2-clause bsd-3-clause gpl-2.0 gpl-3.0 lgpl-3.0 agpl-3.0 cdla-permissive-1.0 "
+    "cdla-permissive-2.0 cdla-sharing-1.0 gfdl unlicense unknown"
+).split()
+"""Identifiers of the Hugging Face Hub."""
+PAPER = "[Inferential Question Answering](https://doi.org/10.1145/3774904.3792653) (Mozafari et al., WWW 2026)"
+TEXT = 300
+"""Characters at most of a text in the example."""
 
 
 @dataclass(frozen=True)
@@ -70,25 +87,6 @@ def _rows(results: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
             system += f" + {row['reader']} ({context})"
         rows.setdefault(system, {})[row["metric"]] = float(row["value"])
     return rows
-
-
-CITATION = """@inproceedings{mozafari2026inferential,
-  title     = {Inferential Question Answering},
-  author    = {Mozafari, Jamshid and Zamani, Hamed and Zuccon, Guido and Jatowt, Adam},
-  booktitle = {Proceedings of the ACM Web Conference 2026 (WWW '26)},
-  year      = {2026},
-  doi       = {10.1145/3774904.3792653}
-}"""
-_LICENCES = (
-    "mit apache-2.0 cc0-1.0 cc-by-2.0 cc-by-2.5 cc-by-3.0 cc-by-4.0 cc-by-sa-3.0 cc-by-sa-4.0 cc-by-nc-3.0 "
-    "cc-by-nc-4.0 cc-by-nd-4.0 cc-by-nc-nd-3.0 cc-by-nc-nd-4.0 cc-by-nc-sa-2.0 cc-by-nc-sa-3.0 cc-by-nc-sa-4.0 "
-    "odc-by odbl pddl bsd-2-clause bsd-3-clause gpl-2.0 gpl-3.0 lgpl-3.0 agpl-3.0 cdla-permissive-1.0 "
-    "cdla-permissive-2.0 cdla-sharing-1.0 gfdl unlicense unknown"
-).split()
-"""Identifiers of the Hugging Face Hub."""
-PAPER = "[Inferential Question Answering](https://doi.org/10.1145/3774904.3792653) (Mozafari et al., WWW 2026)"
-TEXT = 300
-"""Characters at most of a text in the example."""
 
 
 class Shard(NamedTuple):

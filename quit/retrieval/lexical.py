@@ -13,6 +13,11 @@ import numpy as np
 from quit.common.files import read_json, replacing, write_json, writing
 from quit.text.normalize import STOP_WORDS, stem, words
 
+K1, B = 1.2, 0.75
+"""Lucene's defaults."""
+FUSION = 60
+"""Added to every rank in reciprocal rank fusion, as in the paper."""
+
 
 class Postings:
     """``bounds``: integers, terms + 1. ``rows``: int32, texts ascending in each term. ``weights``: float32."""
@@ -56,11 +61,6 @@ class Postings:
 
 if TYPE_CHECKING:  # SciPy is a seventh of the time to import the stages
     from scipy import sparse
-
-K1, B = 1.2, 0.75
-"""Lucene's defaults."""
-FUSION = 60
-"""Added to every rank in reciprocal rank fusion, as in the paper."""
 
 
 class Bm25:

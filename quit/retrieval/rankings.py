@@ -21,6 +21,8 @@ from quit.sources.files import check_file, read_json
 from quit.text.words import counted
 
 RANKINGS = "a TREC run, or a .json file of {id: {document: score}} or {id: [document, ...]}"
+RUN = "a TREC run file: question Q0 passage rank score name, with spaces or tabs between"
+QRELS = "a TREC qrels file: question 0 passage label, with spaces or tabs between"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +91,6 @@ class RankingStage:
         """Return at most ``depth`` documents per question. Raises ``KeyError`` for another text."""
         rankings = [self._by_text[query] for query in queries]
         return [Ranking(ranking.rows[:depth], ranking.scores[:depth]) for ranking in rankings]
-
-
-RUN = "a TREC run file: question Q0 passage rank score name, with spaces or tabs between"
-QRELS = "a TREC qrels file: question 0 passage label, with spaces or tabs between"
 
 
 def read_run(path: Path) -> tuple[str, dict[str, dict[str, float]]]:

@@ -11,6 +11,10 @@ _INVISIBLE = re.compile(
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 _REVERSED = re.compile("\u202e([^\u202c\n]*)\u202c?")
+# Control characters except tab and line feed, marks of direction, line and paragraph separators, lone surrogates.
+_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+LONGEST = 4_000
+"""Characters of an error's message; of a longer one the middle is left out, since its end says what to do."""
 
 
 def without_invisible(text: str) -> str:
@@ -22,12 +26,6 @@ def without_invisible(text: str) -> str:
     if text.isascii():
         return text
     return _INVISIBLE.sub("", _REVERSED.sub(lambda turned: turned[1][::-1], text))
-
-
-# Control characters except tab and line feed, marks of direction, line and paragraph separators, lone surrogates.
-_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-LONGEST = 4_000
-"""Characters of an error's message; of a longer one the middle is left out, since its end says what to do."""
 
 
 def visible(text: str) -> str:

@@ -29,6 +29,39 @@ AMBIGUOUS = frozenset(
     rose rush split summer sue turkey turner wall ward west will winter wood young""".split()
 )
 """Names that are common words too: in lower case they give nothing away."""
+_LOOK_ALIKES = str.maketrans(
+    # Cyrillic, then Greek, then Latin letters beside a to z: those that Unicode's confusables.txt has for one letter.
+    "аАВсСԁеЕЁёНһіІїЇјЈКМоОрРԛѕЅТуУхХѡԝӀαΑΒεΕΖΗιΙΚΜνΝοΟρΡτΤυΥχΧıȷɑɡɩℓ",
+    "aABcCdeEEeHhiIiIjJKMoOpPqsSTyYxXwwlaABeEZHiIKMvNoOpPtTuYxXijagil",
+)
+_OF_ANY_WORD = {ord("ı"): "i", ord("ȷ"): "j", ord("ɑ"): "a", ord("ɡ"): "g", ord("ɩ"): "i", ord("ℓ"): "l"}
+"""Letters that are Latin themselves: no mixture of scripts gives them away."""
+_BOXED = {
+    first + place: chr(ord("a") + place)
+    # circled (large and small), squared, black circled, black squared, regional indicators
+    for first in (0x24B6, 0x24D0, 0x1F130, 0x1F150, 0x1F170, 0x1F1E6)
+    for place in range(26)
+}
+_WORD = re.compile(r"[^\W_]+")
+_SPELLED = re.compile(r"(?<![^\W_])[^\W\d_](?:([ .\-·*_])[^\W\d_])(?:\1[^\W\d_])+(?![^\W_])")
+GIVEN_NAMES = frozenset(
+    """adam alan albert alexander alfred alice andrew angela anna anne anthony antonio arthur barbara benjamin
+    bernard bill bob brian bruce carl carlos carol caroline catherine charles charlie charlotte chris
+    christian christopher claude daniel david deborah dennis diana dick donald dorothy douglas edgar edith
+    edmund edward edwin elizabeth ellen emily emma eric ernest eugene eva evelyn florence frances francis
+    frank franz fred frederick friedrich gary geoffrey george gerald gilbert giovanni gordon grace graham
+    hans harold harriet harry heinrich helen henri henry herbert herman howard hugh isaac isabella ivan jack
+    jackie jacob jacques james jane janet jason jean jeff jeffrey jennifer jerry jessica jim jimmy joan
+    johann john johnny jon jonathan jose joseph juan judith julia julie karen karl kate katherine keith
+    kenneth kevin larry laura lawrence leonard leon lewis linda lisa louis louise lucy ludwig luke marcus
+    margaret maria marie mark martha martin mary matthew michael michel michelle mike nancy neil nicholas
+    nick nicolas norman oliver oscar otto patricia patrick paul peter philip pierre rachel ralph raymond
+    rebecca richard robert roger roland ronald rose roy russell ruth samuel sandra sarah scott sharon sidney
+    simon sophia stanley stephen steve steven stuart susan theodore teresa thomas timothy tommy tony victor
+    victoria vincent virginia walter wayne wilhelm william wolfgang""".split()
+)
+"""Lower-case English and western European given names, so common that sharing one gives nobody away (John Ruskin says
+nothing of John Millais)."""
 
 
 class Word(NamedTuple):
@@ -76,23 +109,6 @@ def runs(hint: tuple[Word, ...], target: list[str], keys: list[str]) -> Iterator
                 yield hint[start], hint[start + len(target) - 1]
 
 
-_LOOK_ALIKES = str.maketrans(
-    # Cyrillic, then Greek, then Latin letters beside a to z: those that Unicode's confusables.txt has for one letter.
-    "аАВсСԁеЕЁёНһіІїЇјЈКМоОрРԛѕЅТуУхХѡԝӀαΑΒεΕΖΗιΙΚΜνΝοΟρΡτΤυΥχΧıȷɑɡɩℓ",
-    "aABcCdeEEeHhiIiIjJKMoOpPqsSTyYxXwwlaABeEZHiIKMvNoOpPtTuYxXijagil",
-)
-_OF_ANY_WORD = {ord("ı"): "i", ord("ȷ"): "j", ord("ɑ"): "a", ord("ɡ"): "g", ord("ɩ"): "i", ord("ℓ"): "l"}
-"""Letters that are Latin themselves: no mixture of scripts gives them away."""
-_BOXED = {
-    first + place: chr(ord("a") + place)
-    # circled (large and small), squared, black circled, black squared, regional indicators
-    for first in (0x24B6, 0x24D0, 0x1F130, 0x1F150, 0x1F170, 0x1F1E6)
-    for place in range(26)
-}
-_WORD = re.compile(r"[^\W_]+")
-_SPELLED = re.compile(r"(?<![^\W_])[^\W\d_](?:([ .\-·*_])[^\W\d_])(?:\1[^\W\d_])+(?![^\W_])")
-
-
 def plain_text(text: str) -> tuple[str, list[int]]:
     """Return a text without its disguises, and the place in ``text`` of each of its characters.
 
@@ -110,22 +126,3 @@ def plain_text(text: str) -> tuple[str, list[int]]:
 def _unmixed(word: re.Match[str]) -> str:
     """Return a word in Latin letters, where it has some of these and look-alikes of other scripts."""
     return word[0].translate(_LOOK_ALIKES) if re.search("[A-Za-z]", word[0]) else word[0]
-
-
-GIVEN_NAMES = frozenset(
-    """adam alan albert alexander alfred alice andrew angela anna anne anthony antonio arthur barbara benjamin
-    bernard bill bob brian bruce carl carlos carol caroline catherine charles charlie charlotte chris
-    christian christopher claude daniel david deborah dennis diana dick donald dorothy douglas edgar edith
-    edmund edward edwin elizabeth ellen emily emma eric ernest eugene eva evelyn florence frances francis
-    frank franz fred frederick friedrich gary geoffrey george gerald gilbert giovanni gordon grace graham
-    hans harold harriet harry heinrich helen henri henry herbert herman howard hugh isaac isabella ivan jack
-    jackie jacob jacques james jane janet jason jean jeff jeffrey jennifer jerry jessica jim jimmy joan
-    johann john johnny jon jonathan jose joseph juan judith julia julie karen karl kate katherine keith
-    kenneth kevin larry laura lawrence leonard leon lewis linda lisa louis louise lucy ludwig luke marcus
-    margaret maria marie mark martha martin mary matthew michael michel michelle mike nancy neil nicholas
-    nick nicolas norman oliver oscar otto patricia patrick paul peter philip pierre rachel ralph raymond
-    rebecca richard robert roger roland ronald rose roy russell ruth samuel sandra sarah scott sharon sidney
-    simon sophia stanley stephen steve steven stuart susan theodore teresa thomas timothy tommy tony victor
-    victoria vincent virginia walter wayne wilhelm william wolfgang""".split()
-)
-"""Lower-case English and western European given names."""

@@ -31,6 +31,8 @@ LOOKS = (0.02, 0.04, 0.06, 0.08, 0.10, 0.13, 0.17, 0.22, 0.30, 0.45)
 
 Ask = Callable[[np.ndarray], np.ndarray]
 """Asks some passages (bool, shape (questions, passages)); see :func:`select`."""
+_UNIT = 1400
+"""Passages from which on the audit is larger than its least size: fitted to the costs in docs/research/economy.md."""
 
 
 class Reason(IntEnum):
@@ -205,10 +207,6 @@ def look(
         false_bound=false_bound,
         stopped=missed_bound + false_bound <= options.error,
     )
-
-
-_UNIT = 1400
-"""Passages from which on the audit is larger than its least size: fitted to the costs in docs/research/economy.md."""
 
 
 @lru_cache(maxsize=4096)

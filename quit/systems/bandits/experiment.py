@@ -31,6 +31,7 @@ STRUCTURES = ("flat", "tree")
 BASELINE = "random-rank-aware"
 COMPARED = ("precision", "relevant_documents", "alpha_ndcg")
 RESAMPLES = 1000
+TUNED = ("expand_after", "expand_above", "inheritance")
 
 
 @dataclass(frozen=True)
@@ -200,9 +201,6 @@ def _measure(
 def _interval(counts: np.ndarray, values: np.ndarray) -> tuple[float, float]:
     low, high = np.quantile(counts @ on_grid(values) / len(values), (0.025, 0.975))
     return float(low), float(high)
-
-
-TUNED = ("expand_after", "expand_above", "inheritance")
 
 
 def rank_relevance(requests: Sequence[Request]) -> dict[str, Any]:

@@ -61,6 +61,7 @@ VARIANTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "as-set": ("the settings as they are", {}),
 }
 """Name -> (what it is, settings over the profile's)."""
+_SAME = ("workers", "batch", "device")  # settings that change no trace
 
 
 def effective(settings: Sunar, name: str) -> Sunar:
@@ -76,9 +77,6 @@ def effective(settings: Sunar, name: str) -> Sunar:
     if how.retrieval in ("rerank", "prf") and how.rerank_first:
         how = how.model_copy(update={"first": how.rerank_first, "c": how.rerank_first})
     return how
-
-
-_SAME = ("workers", "batch", "device")  # settings that change no trace
 
 
 def open_library(

@@ -23,6 +23,7 @@ from quit.systems.sunar.system import SunarSystem
 VERSION = 4
 """Version of what traces hold; rises when the same run would give others."""
 _SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+MEASURES = ("nDCG@10", "Recall@1", "Recall@10", "Recall@100")
 
 
 class Run:
@@ -140,9 +141,6 @@ def _read(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InputError(f"{path} cannot be read as a JSON object. Delete it and run the same command again.")
     return value
-
-
-MEASURES = ("nDCG@10", "Recall@1", "Recall@10", "Recall@100")
 
 
 def scores(traces: Sequence[Mapping[str, Any]], queries: Sequence[Query], substring: bool = False) -> dict[str, Any]:
