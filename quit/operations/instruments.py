@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from scipy import stats
 
 from quit.common.json_lines import json_lines
 from quit.errors import InputError, did_you_mean
+from quit.evaluate.association import spearman
 from quit.models.convergence_scored import ScoredConvergence, convergence
 from quit.models.factory import Models
 from quit.models.protocols import HintSet, JudgeItem
@@ -114,16 +114,10 @@ def convergence_agreement(source: SourceRef, models: Models, settings: Settings,
         "n": len(published),
         "scored": len(exact),
         "exact_match": float(np.mean(exact)) if exact else None,
-        "spearman": None if np.isnan(rho := spearman(published, computed)) else rho,
+        "spearman": spearman(published, computed),
         "model": model.identity,
         **({} if unread is None else {"verdicts": verdicts, "unread": sum(map(sum, unread))}),
     }
-
-
-def spearman(first: Sequence[float], second: Sequence[float]) -> float:
-    """Return Spearman's rank correlation, ties at their mean rank; NaN when one side is constant."""
-    constant = np.ptp(first) == 0 or np.ptp(second) == 0  # scipy warns of it
-    return float("nan") if constant else float(stats.spearmanr(first, second).statistic)
 
 
 def types_of(questions: Sequence[RawQuestion], models: Models) -> list[tuple[str, str]]:
