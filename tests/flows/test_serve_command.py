@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.server import prefect_server
+from quit.flows.server import prefect_server
 from quit.errors import ServerError
 from quit.settings import ServeSettings
 from tests.conftest import quit_prints, run_quit
