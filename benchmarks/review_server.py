@@ -22,6 +22,7 @@ from quit.annotation.client import connect
 from quit.annotation.project import push
 from quit.annotation.server import LocalServer
 from quit.annotation.sync import pull
+
 from benchmarks.measuring import timed
 from quit.engine.workspace import Workspace
 from quit.review.items import ReviewAnswer, ReviewItem

@@ -21,6 +21,7 @@ def run_job(job: str, **parameters: Any) -> Any:
     if not (url := server_url()):
         return getattr(import_module("quit.library.jobs"), job)(**parameters).result
     from quit.flows.server import server_watched
+
     from quit.common.starting import healthy
 
     require("prefect")

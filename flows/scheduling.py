@@ -17,8 +17,8 @@ from prefect.runtime import deployment
 from prefect.settings import PREFECT_API_URL
 from prefect.states import Completed
 from prefect.utilities.timeout import timeout
-
 from quit.flows.server import server_watched
+
 from quit.common.progress import Listener, listening
 from quit.errors import QuitError, without_secrets_in_errors
 from quit.library.jobs import JobResult

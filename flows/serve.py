@@ -18,11 +18,11 @@ from prefect.exceptions import ObjectNotFound, ParameterTypeError
 from prefect.flows import EntrypointType
 from prefect.schedules import Schedule as PrefectSchedule
 from prefect.settings import PREFECT_API_URL
-
 from quit.flows.benchmark import benchmark
 from quit.flows.build import build
 from quit.flows.release import release
 from quit.flows.review import label_update, review_sync
+
 from quit.common.endpoints import address
 from quit.common.files import is_url
 from quit.common.ids import content_hash

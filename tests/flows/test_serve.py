@@ -14,8 +14,8 @@ from typing import Any
 
 import httpx
 import pytest
-
 from quit.flows.server import prefect_server
+
 from quit.engine.workspace import Workspace
 from quit.settings import ServeSettings
 from quit.stages import STAGES

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-
 from quit.flows.review import label_update
+
 from quit.dataset.release import Release, releases_of, verify
 from quit.dataset.release_tables import card_of_release, export_tables_of_release
 from quit.dataset.workspace import export_tables_of
