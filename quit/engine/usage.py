@@ -17,7 +17,10 @@ from typing import Any
 from quit.common.json_lines import diary_lines
 from quit.errors import WorkspaceError
 
-FIELDS = ("requests", "cached", "retries", "empty", "prompt_tokens", "completion_tokens", "cached_tokens", "seconds")
+FIELDS = (
+    "requests", "cached", "retries", "empty", "prompt_tokens", "completion_tokens", "cached_tokens", "thought_tokens",
+    "seconds",
+)  # fmt: skip
 
 
 def record(

@@ -214,7 +214,17 @@ def answer_pool(collection: Mapping[str, pa.Table]) -> Any:
 
 def options_of(spec: LanguageModel) -> ModelOptions:
     """Return a model's options."""
-    return ModelOptions(spec.model or "", spec.revision, spec.template_options, spec.extra)
+    return ModelOptions(
+        spec.model or "",
+        spec.revision,
+        spec.template_options,
+        spec.extra,
+        spec.token_field,
+        spec.omit,
+        spec.effort,
+        spec.thinking,
+        spec.thinking_tokens,
+    )
 
 
 def generator_identity(spec: ReaderSettings | JudgeSettings) -> str:

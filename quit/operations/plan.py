@@ -174,8 +174,7 @@ class _Planner:
         prompt, probe = reader_prompts(spec)
         settings, scale = self.pipeline.settings, self.questions / len(self.sampled) if self.sampled else 0.0
         reader = language_reader(spec, settings, Unasked(generator_identity(spec)))
-        measured = self.measured.get(spec.name, {})
-        each = measured["completion_tokens"] / measured["requests"] if measured.get("requests") else COMPLETION_TOKENS
+        each = self._reply_tokens(spec, COMPLETION_TOKENS)
         lines = []
         for role, run, template, repetitions in (
             ("probe", f"probe:{spec.name}", probe, settings.probe.repetitions),
@@ -228,12 +227,23 @@ class _Planner:
             left = sum(not pipeline.is_done(run) for run in runs)
             replies = round(expected * left / len(runs))
             prompts = round(replies * (frame + mean + 2 * COMPLETION_TOKENS))
-            line = self._line(spec, role, replies=replies, prompt=prompts, computed=prompts, completion=2 * replies)
+            completion = self._reply_tokens(spec, 2) * replies
+            line = self._line(spec, role, replies=replies, prompt=prompts, computed=prompts, completion=completion)
             lines.append(line)
         self.notes.append(
             f"{spec.name} in the probe: at most; exact matches, NO ANSWER and repeated answers cost nothing."
         )
         return lines
+
+    def _reply_tokens(self, spec: ReaderSettings | JudgeSettings, answer: float) -> float:
+        """Return the tokens of a reply: as measured, else those of an answer and all of the room for thoughts."""
+        measured = self.measured.get(spec.name, {})
+        if measured.get("requests"):
+            return measured["completion_tokens"] / measured["requests"]
+        if spec.thinking_tokens:
+            note = f"{spec.name}: {spec.thinking_tokens:,} tokens of thoughts per reply, the most, are assumed."
+            self.notes.append(note)
+        return answer + spec.thinking_tokens
 
     def _line(
         self,
