@@ -71,6 +71,12 @@ class GateError(QuitError):
     exit_code = 8
 
 
+class CapReached(QuitError):
+    """A build has spent what it may: raise ``run.max_cost`` or ``run.max_tokens`` to go on."""
+
+    exit_code = 9
+
+
 _NO_MEMORY = re.compile(
     r"failed to map segment|cannot allocate memory|out of memory|std::bad_alloc|start new thread|thread.*resource", re.I
 )

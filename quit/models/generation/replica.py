@@ -23,6 +23,7 @@ import aiohttp
 from quit.common.progress import note
 from quit.errors import QuitError, ServerError, SettingsError
 from quit.models.generation.base import ChatRequest, Completion, Done, ModelOptions, answer_of
+from quit.models.generation.ledger import Account, Amount
 from quit.models.generation.meter import Meter
 from quit.models.serving import CONNECT_SECONDS
 from quit.settings import ServerSettings
@@ -146,13 +147,21 @@ def retry_after(value: str | None) -> float | None:
 class _Passing(QuitError):
     """A fault that another attempt may overcome.
 
-    ``after``: seconds that the server asks to wait; ``absent``: there is no connection to it.
+    ``after``: seconds that the server asks to wait; ``absent``: there is no connection to it; ``is_free``: nobody is
+    charged for it.
     """
 
     def __init__(
-        self, message: str, *, after: float | None = None, overloaded: bool = False, absent: bool = False
+        self,
+        message: str,
+        *,
+        after: float | None = None,
+        overloaded: bool = False,
+        absent: bool = False,
+        is_free: bool = False,
     ) -> None:
         super().__init__(message)
+        self.is_free = is_free or absent
         self.after = after
         self.overloaded = overloaded
         self.absent = absent
@@ -187,6 +196,7 @@ class Replica:
         options: ModelOptions,
         server: ServerSettings,
         meter: Meter,
+        account: Account,
         model_names: list[str],
     ) -> None:
         self.name = name
@@ -201,6 +211,7 @@ class Replica:
         self._options = options
         self._server = server
         self._meter = meter
+        self._account = account
         self._limiter = Limiter(server.concurrency)
         self._requests = Budget(server.requests_per_minute)
         self._tokens = Budget(server.tokens_per_minute)
@@ -287,7 +298,7 @@ class Replica:
             await self._requests.spend(1)
             await self._tokens.spend(estimate)
             try:
-                completion = await self._ask(batch.session, body)
+                completion = await self._pay(batch.session, body, most)
             except _Passing as fault:
                 self._meter.add(self.name, retries=1)
                 self.last_fault = str(fault)
@@ -337,6 +348,22 @@ class Replica:
                 f"{fault}. What it answered before is kept; run the same command again when it is well."
             ) from fault
         return pause(attempts, fault.after)
+
+    async def _pay(self, session: aiohttp.ClientSession, body: bytes, most: int) -> Completion:
+        """Ask once, within the cap. A reply that did not come or cannot be read counts as paid."""
+        ledger, worst = self._account.ledger, self._account.worst(body, most)
+        await ledger.reserve(worst)
+        paid = worst
+        try:
+            completion = await self._ask(session, body)
+            paid = self._account.actual(completion, worst)
+            return completion
+        except _Passing as fault:
+            if fault.is_free:
+                paid = Amount()
+            raise
+        finally:
+            ledger.settle(worst, paid)
 
     async def _ask(self, session: aiohttp.ClientSession, body: bytes) -> Completion:
         url = f"{self.url}/chat/completions"
@@ -405,7 +432,7 @@ class Replica:
             wait = retry_after(headers.get("Retry-After"))
             if wait is not None:
                 wait = min(wait, _RETRY_AFTER_CAP)
-            return _Passing(message, after=wait, overloaded=status in _OVERLOADED)
+            return _Passing(message, after=wait, overloaded=status in _OVERLOADED, is_free=True)
         if status in (401, 403):
             return SettingsError(
                 f"{self.url} refuses the API key of {self.name} ({message}). {self._server.key_remedy}"
