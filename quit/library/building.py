@@ -135,19 +135,19 @@ def plan(
     given = [*override_texts(settings), f"collect.questions={questions}"]
     last, used, texts = as_built(workspace, profile, settings, {"collect.questions": questions})
     remembered = (*[f"profile={used}"] * bool(last and not profile), *(text for text in texts if text not in given))
-    with nullcontext(last) if sources is None else temporary_sources(sources) as source_names:
-        with working("plan", not progress):
+    named = nullcontext(last) if sources is None else temporary_sources(sources)
+    with named as source_names, working("plan", not progress):
 
-            def planned(*more: str) -> tuple[Plan, Settings]:
-                effective, refs = checked_build(source_names, used, [*texts, *more])
-                pipeline = Pipeline(Workspace(workspace), effective, refs)
-                return plan_costs(pipeline, sample=sample, block=block, throughput=throughput), effective
+        def planned(*more: str) -> tuple[Plan, Settings]:
+            effective, refs = checked_build(source_names, used, [*texts, *more])
+            pipeline = Pipeline(Workspace(workspace), effective, refs)
+            return plan_costs(pipeline, sample=sample, block=block, throughput=throughput), effective
 
-            costs, _ = planned()
-            if spend is not None:
-                modes = ("off", "exact", "estimated")
-                offers = [offer(*planned(f"labels.partial={mode}"), spend) for mode in modes]
-                costs = dataclasses.replace(costs, offers=tuple(filter(None, offers)))
+        costs, _ = planned()
+        if spend is not None:
+            modes = ("off", "exact", "estimated")
+            offers = [offer(*planned(f"labels.partial={mode}"), spend) for mode in modes]
+            costs = dataclasses.replace(costs, offers=tuple(filter(None, offers)))
     return dataclasses.replace(costs, remembered=remembered)
 
 
