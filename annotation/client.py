@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
-from quit.annotation.server import stored_account
 
+from quit.annotation.server import stored_account
 from quit.errors import InputError, ServerError, SettingsError, importing
 from quit.settings import Review
 from quit.text.secrets import sends, shown

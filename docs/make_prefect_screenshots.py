@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from make_screenshots import IMAGES, ROOT, shoot
-from quit.flows.server import prefect_server
 
+from quit.flows.server import prefect_server
 from quit.settings import ServeSettings, profile_file
 from tests.annotation.browser import annotator
 

@@ -20,9 +20,8 @@ def run_job(job: str, **parameters: Any) -> Any:
     """
     if not (url := server_url()):
         return getattr(import_module("quit.library.jobs"), job)(**parameters).result
-    from quit.flows.server import server_watched
-
     from quit.common.starting import healthy
+    from quit.flows.server import server_watched
 
     require("prefect")
     if not healthy(url):

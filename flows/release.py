@@ -8,13 +8,13 @@ from typing import Any
 from prefect import flow
 from prefect.artifacts import create_markdown_artifact
 from prefect.logging import get_run_logger
+
+from quit.dataset.release import FOLDER, open_release
+from quit.engine.workspace import Workspace
 from quit.flows.notices import HOOKS
 from quit.flows.parameters import NO_LIMITS, Format
 from quit.flows.scheduling import run_with_limits
 from quit.flows.tasks import as_task
-
-from quit.dataset.release import FOLDER, open_release
-from quit.engine.workspace import Workspace
 from quit.library import jobs
 from quit.library.jobs import JobResult
 from quit.release.show import lines

@@ -6,7 +6,6 @@ The command line prints ``str(error)`` as one clean line and exits with ``exit_c
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -72,6 +71,12 @@ class GateError(QuitError):
     exit_code = 8
 
 
+class CapReached(QuitError):
+    """A build has spent what it may: raise ``run.max_cost`` or ``run.max_tokens`` to go on."""
+
+    exit_code = 9
+
+
 _NO_MEMORY = re.compile(
     r"failed to map segment|cannot allocate memory|out of memory|std::bad_alloc|start new thread|thread.*resource", re.I
 )
@@ -130,21 +135,14 @@ def require(package: str, what: str = "This") -> None:
 
 
 def fault_of_the_machine(error: BaseException) -> QuitError | None:
-    """Return what an error of Python or a library says of the machine: a missing extra, too little memory, an output
-    that takes no more, a package in the way.
+    """Return what an error of Python or a library says of the machine: a missing extra, too little memory, an
+    output that takes no more.
 
     None for any other.
     """
     if missing := missing_extra(error):
         return missing
     text = str(error).partition("\n")[0]
-    package = (error.name or "").partition(".")[0] if isinstance(error, ImportError) else ""
-    if package in ("flows", "annotation"):
-        where = getattr(sys.modules.get(package), "__file__", None) or "another folder"
-        return WorkspaceError(
-            f"Python finds another package named {package} ({where}) before the program's own. Run the command in "
-            "another folder, or rename that one."
-        )
     if isinstance(error, MemoryError) or _NO_MEMORY.search(text):
         return WorkspaceError(
             f"There is too little memory ({text or type(error).__name__}). Free some or raise the limit (ulimit -v), "

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
+
 from quit.annotation.server import REQUIREMENTS, Account, LocalServer, _store
 from quit.annotation.tasks import NONE, alias
-
 from quit.engine.workspace import Workspace
 from quit.errors import MissingDependency
 from quit.settings import Settings, load

@@ -53,7 +53,9 @@ def build(
     """
     from quit.engine.execution import execute
     from quit.engine.planning import held_build
-    from quit.errors import require
+    from quit.engine.usage import capped
+    from quit.errors import CapReached, require
+    from quit.operations.plan import plan
     from quit.operations.replies import forget_replies, look_ahead
 
     require("torch", "A build")
@@ -67,7 +69,13 @@ def build(
             return JobResult(pipeline.workspace, text)
         look_ahead(pipeline)
         pipeline.begin()
-        (carry_out or execute)(pipeline)
+        try:
+            with capped(pipeline.workspace.path, pipeline.settings, pipeline.models.ledger):
+                (carry_out or execute)(pipeline)
+        except CapReached as reached:
+            rest = plan(pipeline).total.cost
+            price = "" if rest is None else f" What is left may cost {rest:.4g} (quit plan)."
+            raise CapReached(f"{reached}{price} Raise the cap to go on (quit build --max-cost).") from None
         return JobResult(pipeline.workspace)
 
 

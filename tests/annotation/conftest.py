@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from quit.annotation.client import Server
 
+from quit.annotation.client import Server
 from quit.engine.workspace import Workspace
 from quit.review.store import ReviewStore
 from quit.settings import Settings

@@ -5,10 +5,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
 from quit.annotation import client
 from quit.annotation.client import connect
 from quit.annotation.server import Account, _store
-
 from quit.errors import InputError, ServerError, SettingsError
 from quit.settings import Review
 from tests.servers.serving import serving

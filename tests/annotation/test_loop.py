@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+
 from quit.annotation.client import Server
 from quit.annotation.tasks import NONE
-
 from quit.dataset.release_tables import export_tables_of_release
 from quit.dataset.workspace import export_tables_of
 from quit.engine.planning import held_last_build

@@ -8,10 +8,10 @@ from itertools import combinations, pairwise
 from pathlib import Path
 
 import pytest
-from quit.annotation.project import push
-from quit.annotation.sync import pull
 from selenium.webdriver.common.keys import Keys
 
+from quit.annotation.project import push
+from quit.annotation.sync import pull
 from quit.review.items import ReviewAnswer, ReviewItem
 from tests.annotation.browser import CHROMIUM, DRIVER
 

@@ -1,11 +1,11 @@
 """Pull on a real server: every version once, withdrawals, skips, strangers' edits, and kills."""
 
 import pytest
+
 from quit.annotation.client import Server
 from quit.annotation.project import push
 from quit.annotation.sync import pull
 from quit.annotation.tasks import NONE
-
 from quit.errors import ServerError
 from quit.review.store import ReviewStore
 from quit.stages.labelling.verdicts import decide, live_reviews

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+
 from quit.annotation import project
 from quit.annotation.client import Server
 from quit.annotation.project import label_config, push
 from quit.annotation.tasks import SUGGESTIONS, alias
-
 from quit.errors import InputError, ServerError
 from quit.review.controls import Controls
 from quit.review.items import ReviewAnswer, ReviewItem

@@ -4,9 +4,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+
 from quit.annotation.sync import PullReport, _Rows
 from quit.annotation.tasks import make_task
-
 from quit.review.store import ReviewStore
 from quit.settings import Review
 from quit.stages.labelling.verdicts import decide, live_reviews

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from quit.annotation.client import connect
-
 from quit.engine.workspace import Workspace
 from quit.settings import Settings
 from quit.text.normalize import normalize_answer

@@ -10,13 +10,13 @@ from uuid import uuid4
 import pytest
 from prefect.client.schemas.objects import FlowRun
 from prefect.states import Crashed, Failed
+
+from quit.engine.workspace import Workspace
+from quit.errors import InputError, ServerError, SettingsError, WorkspaceError
 from quit.flows import scheduling
 from quit.flows.notices import as_text, notice
 from quit.flows.scheduling import RunTimeout, helps_to_retry
 from quit.flows.serve import FLOWS, deployment, plan
-
-from quit.engine.workspace import Workspace
-from quit.errors import InputError, ServerError, SettingsError, WorkspaceError
 from quit.settings import load
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -14,9 +14,9 @@ from typing import Any
 
 import httpx
 import pytest
-from quit.flows.server import prefect_server
 
 from quit.engine.workspace import Workspace
+from quit.flows.server import prefect_server
 from quit.settings import ServeSettings
 from quit.stages import STAGES
 from tests.conftest import FEW, ROOT, STARTER, prefect_database

@@ -5,9 +5,9 @@ import socket
 from pathlib import Path
 
 import pytest
-from quit.flows.server import prefect_server
 
 from quit.errors import ServerError
+from quit.flows.server import prefect_server
 from quit.settings import ServeSettings
 from tests.conftest import quit_prints, run_quit
 

@@ -9,8 +9,8 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import psutil
-from quit.flows.server import prefect_server
 
+from quit.flows.server import prefect_server
 from quit.settings import ServeSettings
 from tests.annotation.browser import annotator
 from tests.conftest import prefect_database

@@ -2,8 +2,8 @@
 tests run: ``python -m tests.servers.prepare``."""
 
 import pytest
-from quit.annotation.server import label_studio_programs
 
+from quit.annotation.server import label_studio_programs
 from quit.errors import InputError, MissingDependency
 from quit.models.fetching import fetch
 from tests.conftest import prefect_database
