@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pyarrow as pa
 
 from quit import contracts
+from quit.errors import all_of
 from quit.models.cleaning import says_no_answer
 from quit.models.judges import rule
 from quit.models.protocols import NO_ANSWER, Judge, JudgeItem, Prompt, Reader, Reply
@@ -47,14 +50,19 @@ def probe(questions: pa.Table, descriptions: pa.Table, reader: Reader, judge: Ju
         )
         for row in rows_of_questions
     ]
-    rows = []
-    for repetition in range(repetitions):
-        replies = reader.answer(prompts, sample=repetition)
-        items = [
+    samples = range(repetitions)
+    answers = all_of(partial(reader.answer, prompts, sample=sample) for sample in samples)
+    items = [
+        [
             JudgeItem(row["question_id"], row["question"], tuple(row["answers"]), _as_written(reply))
             for row, reply in zip(rows_of_questions, replies, strict=True)
         ]
-        for row, reply, ruling in zip(rows_of_questions, replies, rule(items, judge, repetition)):
+        for replies in answers
+    ]
+    rulings = all_of(partial(rule, items[sample], judge, sample) for sample in samples)
+    rows = []
+    for repetition in samples:
+        for row, reply, ruling in zip(rows_of_questions, answers[repetition], rulings[repetition]):
             rows.append(
                 {
                     "question_id": row["question_id"],

@@ -79,12 +79,15 @@ class Ledger:
             self._take(part)
             return part
 
-    async def reserve(self, most: Amount) -> None:
-        """Reserve the worst case of a request, after those in flight where it does not fit. Raises ``CapReached``."""
+    async def reserve(self, most: Amount, *, request: bool = True) -> None:
+        """Reserve the worst case of a request, after those in flight where it does not fit. Raises ``CapReached``.
+
+        ``request``: whether it is settled soon, so that others wait for it; false for a batch.
+        """
         while True:
             with self._lock:
                 if self.spent.plus(most).fits(self.cap):
-                    self._in_flight += 1
+                    self._in_flight += request
                     return self._take(most)
                 if not self._in_flight:
                     raise CapReached(f"{self.state}, and one more request may be too much. All replies are kept.")
