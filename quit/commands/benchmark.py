@@ -7,7 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
-from quit.commands.options import JsonOption, NamedProfileOption, SetOption, load_settings, local_folder, show
+from quit.commands.options import (
+    ByOption,
+    JsonOption,
+    NamedProfileOption,
+    SetOption,
+    by_option,
+    load_settings,
+    local_folder,
+    show,
+)
 from quit.common.terminal import echo
 from quit.render.table import Table
 
@@ -62,6 +71,7 @@ def run(
     bounds: Annotated[
         bool, typer.Option("--bounds/--no-bounds", help="Oracle retriever, oracle reranker and Optimal as rows too.")
     ] = True,
+    by: ByOption = None,
     profile: NamedProfileOption = "embedded",
     set_: SetOption = None,
     quiet: QuietOption = False,
@@ -87,7 +97,7 @@ def run(
             corpora=[str(path) for path in corpus or ()],
             bounds=bounds,
             profile=profile,
-            overrides=set_,
+            overrides=by_option(set_, by),
             anew=True,
         )
     _print(outcome["results"], outcome["seconds"], out, as_json)
@@ -196,10 +206,11 @@ def _print(rows: list[dict[str, Any]], seconds: dict[str, float], out: Path, as_
 
 
 def _table(rows: list[dict[str, Any]]) -> Table:
-    from quit.evaluate.metrics import READING
+    from quit.evaluate.metrics import READING, measures
     from quit.systems.benchmark.leaderboard import shown
 
-    metrics = ("Hit@1", "Hit@10", "Recall@50", "MRR@100", "nDCG@10", "nDCG(exp)@10", "Hit(rel=2)@1", *READING)
+    ranking = ("Hit@1", "Hit@10", "Recall@50", "MRR@100", "nDCG@10", "nDCG(exp)@10", "Hit(rel=2)@1")
+    metrics = (*measures(ranking, "subset"), *READING)
     systems: dict[tuple, dict[str, float]] = {}
     deepest = max((row["k"] for row in rows), default=0)
     for row in rows:

@@ -118,6 +118,18 @@ SetOption = Annotated[
     typer.Option("--set", help="Override a setting: labels.max_new_tokens=16.", autocompletion=_settings_keys),
 ]
 
+ByOption = Annotated[
+    str | None,
+    typer.Option(
+        "--by", help="subset: each ranking metric also over sets of hints, whose orders count once (benchmark.by)."
+    ),
+]
+
+
+def by_option(overrides: Sequence[str] | None, by: str | None) -> list[str]:
+    """Return overrides of settings with what ``--by`` says."""
+    return [*(overrides or ()), *([f"benchmark.by={by}"] if by else [])]
+
 
 def print_json(value: Any) -> None:
     """Print a value for scripts; what JSON lacks, such as dates, as text."""

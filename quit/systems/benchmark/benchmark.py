@@ -27,7 +27,7 @@ from quit.common.progress import note
 from quit.dataset.dataset import Dataset
 from quit.dataset.release_tables import export_tables_of_release
 from quit.errors import SettingsError
-from quit.evaluate.metrics import READING, Measure
+from quit.evaluate.metrics import READING, measures
 from quit.models.factory import Models
 from quit.retrieval.built import building
 from quit.retrieval.vectors import stored_array
@@ -102,9 +102,8 @@ def check(request: BenchmarkRequest, settings: Settings) -> None:
     ):
         for name in names:
             check_name(group, name, more)
-    for metric in settings.benchmark.metrics:
-        Measure.parse(metric)
-    if unknown := set(settings.benchmark.compare) - {*settings.benchmark.metrics, *READING}:
+    metrics = measures(settings.benchmark.metrics, settings.benchmark.by)
+    if unknown := set(settings.benchmark.compare) - {*metrics, *READING}:
         raise SettingsError(
             f"benchmark.compare names {min(unknown)!r}, which is neither in benchmark.metrics nor one of "
             f"{', '.join(READING)}."
@@ -172,7 +171,7 @@ def _scored(runner: Runner, task: Task, systems: Sequence[System], readers: Sequ
     settings = runner.context.settings.benchmark
     scores = Scores(task)
     for system in systems:
-        scores.add_system(system, settings.metrics)
+        scores.add_system(system, measures(settings.metrics, settings.by))
     readings: list[ReaderAnswers] = []
     for reader in dict.fromkeys(readers):
         for system in systems:
@@ -211,6 +210,8 @@ def _write(
         write_table(out / f"{name}.parquet", table)
     write_json(out / "results.json", results.to_pylist())
     facts = described_run(request, runner, task)
+    if settings.benchmark.by == "subset":
+        facts["sets of hints"] = scores[0].sets_in_words()
     lengths = []
     for name, passages in {system.task.name: system.task.passages for system in systems}.items():
         file = runner.context.cache / f"words-{content_hash(passages.identity)}.npy"  # Wikipedia takes minutes

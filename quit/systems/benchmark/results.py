@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -13,11 +14,11 @@ import pyarrow as pa
 from quit.common.safe import safe_id
 from quit.contracts.benchmark import COMPARISONS, RESULTS, VALUES
 from quit.dataset.dataset import FULLY
-from quit.evaluate.metrics import READING, Measure, answer_value, under
+from quit.evaluate.metrics import READING, Measure, answer_value, first_of_sets, under
 from quit.evaluate.significance import compare, intervals
 from quit.settings.benchmark import Benchmark
 from quit.systems.benchmark.run import ReaderAnswers, System
-from quit.systems.benchmark.task import Task
+from quit.systems.benchmark.task import ReleasePassages, Task
 
 Key = tuple[str, str, str, str, str, int]
 """corpus, retriever, reranker, reader, strategy, k."""
@@ -41,12 +42,16 @@ class Scores:
         task = self.task
         assert task.relevance is not None
         key = (task.name, system.retriever, system.reranker, "", "", 0)
-        ranked = [task.relevance.labels(query, ranking.rows) for query, ranking in enumerate(system.rankings)]
-        judged = [task.relevance.judged(query) for query in range(len(ranked))]
+        ranked = {"": [task.relevance.labels(query, ranking.rows) for query, ranking in enumerate(system.rankings)]}
+        if isinstance(task.passages, ReleasePassages):
+            sets = [task.passages.sets(ranking.rows) for ranking in system.rankings]
+            ranked["subset"] = list(map(first_of_sets, sets, ranked[""]))
         for text in metrics:
             measure = Measure.parse(text)
+            if measure.by not in ranked:
+                continue  # a document of another corpus is a set of its own
             values = []
-            for labels, everything in zip(ranked, judged, strict=True):
+            for labels, everything in zip(ranked[measure.by], self.judged[measure.by], strict=True):
                 if everything is None:
                     if measure.needs_all or measure.least != FULLY:
                         break
@@ -56,6 +61,33 @@ class Scores:
                     values.append(measure.value(labels, everything) if has_relevant else np.nan)
             else:
                 self.values[key, text] = np.array(values, dtype=np.float64)
+
+    @cached_property
+    def judged(self) -> dict[str, list[np.ndarray | None]]:
+        """Of each question the labels of all judged passages, and (``subset``) the best labels of its sets of hints:
+        int8, highest first; None where only retrieved passages are judged."""
+        relevance, passages = self.task.relevance, self.task.passages
+        assert relevance is not None
+        judged: dict[str, list[np.ndarray | None]] = {"": [], "subset": []}
+        for query in range(len(self.task.queries)):
+            if (everything := relevance.judged(query)) is None:
+                judged[""].append(None)
+                continue
+            best_first = np.argsort(-everything[1], kind="stable")
+            rows, labels = (column[best_first] for column in everything)
+            judged[""].append(labels)
+            if isinstance(passages, ReleasePassages):
+                judged["subset"].append(first_of_sets(passages.sets(rows), labels))
+        return judged
+
+    def sets_in_words(self) -> str:
+        """Return how many relevant sets of hints a question has."""
+        labels = [of_sets for of_sets in self.judged["subset"] if of_sets is not None]
+        least_1, least_2 = (float(np.mean([(of_sets >= least).sum() for of_sets in labels])) for least in (1, FULLY))
+        return (
+            f"{least_1:.1f} relevant per question on average, {least_2:.1f} with label 2; a set counts once, at its "
+            "first order retrieved"
+        )
 
     def add_reading(self, reading: ReaderAnswers) -> None:
         """Add EM, F1 and cover-EM of a reader's answers, compared with the valid answers."""

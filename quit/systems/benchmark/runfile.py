@@ -15,13 +15,13 @@ import pyarrow as pa
 from quit.common.safe import safe_id
 from quit.dataset.dataset import FULLY, Dataset, ExportTables
 from quit.errors import InputError
-from quit.evaluate.metrics import Measure
+from quit.evaluate.metrics import measures
 from quit.retrieval.protocols import Ranking
 from quit.retrieval.trec import read_run
 from quit.settings.benchmark import Benchmark
 from quit.sources.fields import quote
 from quit.systems.benchmark.results import Scores
-from quit.systems.benchmark.run import System
+from quit.systems.benchmark.run import System, reordered
 from quit.systems.benchmark.task import ReleasePassages, ReleaseRelevance, release_task
 
 
@@ -31,7 +31,8 @@ class RunScores:
 
     ``split``: its questions; of these, ``missing`` are not in the run and ``without_full`` have no passage of label 2.
     ``others``: questions of the run that are not in the split. ``unknown``: lines whose passage the release does not
-    have; they count as not relevant.
+    have; they count as not relevant. Where ``settings.by`` is ``subset``, ``ideal`` has the figures of the ideal
+    ranking (else no row) and ``sets`` says how many sets of hints are relevant.
     """
 
     name: str
@@ -41,6 +42,8 @@ class RunScores:
     others: int
     without_full: int
     unknown: int
+    ideal: pa.Table
+    sets: str
 
 
 def score_run(path: Path, tables: ExportTables, split: str, settings: Benchmark) -> RunScores:
@@ -49,8 +52,7 @@ def score_run(path: Path, tables: ExportTables, split: str, settings: Benchmark)
     Raises ``InputError`` for a line that is not as expected, with its number, for a run without a question of the split
     or without a known passage, and for a split without questions; ``SettingsError`` for an unknown metric.
     """
-    for metric in settings.metrics:
-        Measure.parse(metric)
+    metrics = measures(settings.metrics, settings.by)
     name, lines = read_run(path)
     task = release_task(Dataset(tables), tables.fingerprint, split)
     passages, relevance = task.passages, task.relevance
@@ -70,7 +72,13 @@ def score_run(path: Path, tables: ExportTables, split: str, settings: Benchmark)
             f"{quote(passages.ids([0])[0])}. Ids are those of quit export."
         )
     scores = Scores(task)
-    scores.add_system(System(task, name, "", "", "", rankings), settings.metrics)
+    scores.add_system(System(task, name, "", "", "", rankings), metrics)
+    ideal, sets = Scores(task), ""
+    if settings.by == "subset":
+        every = [relevance.oracle(query) for query in range(len(rankings))]
+        best_first = [reordered(some, relevance.labels(query, some.rows)) for query, some in enumerate(every)]
+        ideal.add_system(System(task, "oracle", "oracle", "", "", best_first), metrics)
+        sets = scores.sets_in_words()
     missing = sum(question not in lines for question in question_ids)
     return RunScores(
         name=name,
@@ -80,6 +88,8 @@ def score_run(path: Path, tables: ExportTables, split: str, settings: Benchmark)
         others=len(lines) - len(question_ids) + missing,
         without_full=int((relevance.own < FULLY).all(axis=1).sum()),
         unknown=unknown,
+        ideal=ideal.results(settings),
+        sets=sets,
     )
 
 
