@@ -7,16 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from quit.commands.options import (
-    ByOption,
-    JsonOption,
-    NamedProfileOption,
-    SetOption,
-    by_option,
-    load_settings,
-    local_folder,
-    show,
-)
+from quit.commands.options import ByOption, JsonOption, NamedProfileOption, SetOption, load_settings, local_folder, show
 from quit.common.terminal import echo
 from quit.render.table import Table
 
@@ -72,6 +63,16 @@ def run(
         bool, typer.Option("--bounds/--no-bounds", help="Oracle retriever, oracle reranker and Optimal as rows too.")
     ] = True,
     by: ByOption = None,
+    judge_others: Annotated[
+        str | None,
+        typer.Option(
+            "--judge-others",
+            metavar="K",
+            parser="benchmark.judge_others={}".format,
+            help="The labelers read each system's first K passages of other questions, whose label 0 the paper assumes;"
+            " metrics also with the labels that follow.",
+        ),
+    ] = None,
     profile: NamedProfileOption = "embedded",
     set_: SetOption = None,
     quiet: QuietOption = False,
@@ -97,10 +98,10 @@ def run(
             corpora=[str(path) for path in corpus or ()],
             bounds=bounds,
             profile=profile,
-            overrides=by_option(set_, by),
+            overrides=[*(set_ or ()), *filter(None, [by, judge_others])],
             anew=True,
         )
-    _print(outcome["results"], outcome["seconds"], out, as_json)
+    _print(outcome["results"], outcome["seconds"], out, as_json, outcome["wrong_zeros"])
 
 
 @app.command()
@@ -201,8 +202,18 @@ def list_(as_json: JsonOption = False, profile: NamedProfileOption = "embedded")
     show(systems, as_json, [Table("", ("kind", "name", "origin"), rows, text=(1, 2))])
 
 
-def _print(rows: list[dict[str, Any]], seconds: dict[str, float], out: Path, as_json: bool) -> None:
-    show({"results": rows, "seconds": seconds}, as_json, [_table(rows), str(out / "leaderboard.html")])
+def _print(
+    rows: list[dict[str, Any]],
+    seconds: dict[str, float],
+    out: Path,
+    as_json: bool,
+    wrong: dict[str, float] | None = None,
+) -> None:
+    from quit.systems.benchmark.leaderboard import wrong_zeros_in_words
+
+    facts = {"results": rows, "seconds": seconds} | ({"wrong_zeros": wrong} if wrong else {})
+    said = [wrong_zeros_in_words(wrong)] if wrong else []
+    show(facts, as_json, [_table(rows), *said, str(out / "leaderboard.html")])
 
 
 def _table(rows: list[dict[str, Any]]) -> Table:

@@ -14,7 +14,6 @@ from quit.commands.options import (
     QuestionLimitOption,
     SetOption,
     WorkspaceOption,
-    by_option,
     load_settings,
     open_workspace,
     print_json,
@@ -54,7 +53,7 @@ def run(
     from quit.library.progress import working
     from quit.systems.benchmark.runfile import score_run
 
-    settings = load_settings("embedded", by_option(set_, by)).benchmark
+    settings = load_settings("embedded", [*(set_ or ()), *filter(None, [by])]).benchmark
     with working("evaluate", as_json):
         if release is not None:
             tables = export_tables_of_release(release)

@@ -121,14 +121,13 @@ SetOption = Annotated[
 ByOption = Annotated[
     str | None,
     typer.Option(
-        "--by", help="subset: each ranking metric also over sets of hints, whose orders count once (benchmark.by)."
+        "--by",
+        metavar="subset",
+        parser="benchmark.by={}".format,
+        help="Each ranking metric also over sets of hints, whose orders count once.",
     ),
 ]
-
-
-def by_option(overrides: Sequence[str] | None, by: str | None) -> list[str]:
-    """Return overrides of settings with what ``--by`` says."""
-    return [*(overrides or ()), *([f"benchmark.by={by}"] if by else [])]
+"""The override that it stands for, as that of ``--judge-others``."""
 
 
 def print_json(value: Any) -> None:

@@ -16,7 +16,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -84,13 +83,6 @@ def measures(metrics: Sequence[str], by: str) -> list[str]:
     """Return ranking metrics; with ``by`` = ``subset`` each also over sets of hints. Raises as ``Measure.parse``."""
     sets = [str(replace(Measure.parse(text), by="subset")) for text in metrics]
     return list(dict.fromkeys([*metrics, *(sets if by == "subset" else ())]))
-
-
-def first_of_sets(sets: Sequence[Any] | np.ndarray, labels: Sequence[int] | np.ndarray) -> np.ndarray:
-    """Return, in rank order, the label of the first passage of each set. ``sets``, ``labels``: of the ranked
-    passages."""
-    _, first = np.unique(np.asarray(sets), return_index=True)
-    return np.asarray(labels)[np.sort(first)]
 
 
 def hit(ranked: Sequence[int] | np.ndarray, depth: int, least: int = 1) -> float:

@@ -48,6 +48,18 @@ def intervals(values: np.ndarray, resamples: int, seed: int) -> np.ndarray:
     return np.quantile(np.concatenate(means), [0.025, 0.975], axis=0).T
 
 
+def share_interval(right: np.ndarray, of: np.ndarray) -> tuple[float, float]:
+    """Return the 95% percentile bootstrap interval of sum(right) / sum(of); whole questions are drawn, 2,000 times.
+
+    ``right``, ``of``: counts of each question, none of ``of`` 0. Without questions the interval is (0, 0).
+    """
+    if not len(of):
+        return 0.0, 0.0
+    drawn = np.random.default_rng(0).multinomial(len(of), np.full(len(of), 1 / len(of)), 2000)
+    low, high = np.quantile((drawn @ right) / (drawn @ of), [0.025, 0.975])
+    return float(low), float(high)
+
+
 def compare(pairs: Sequence[tuple[np.ndarray, np.ndarray]], resamples: int, seed: int) -> list[Comparison]:
     """Compare two systems on the same questions, pair by pair: values of shape (questions,), in the same order in all
     pairs.

@@ -304,7 +304,7 @@ def _benchmark(request: Any, settings: Any, out: Path) -> dict[str, Any]:
     from quit.systems.benchmark.benchmark import run_benchmark
 
     outcome = run_benchmark(request, settings, out)
-    return {"results": outcome.results.to_pylist(), "seconds": outcome.seconds}
+    return {"results": outcome.results.to_pylist(), "seconds": outcome.seconds, "wrong_zeros": outcome.wrong_zeros}
 
 
 def _release_of(folder: str) -> Release:

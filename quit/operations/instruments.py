@@ -17,6 +17,7 @@ from scipy import stats
 from quit.common.json_lines import json_lines
 from quit.errors import InputError, did_you_mean
 from quit.evaluate.metrics import exact_match
+from quit.evaluate.significance import share_interval
 from quit.models.convergence_scored import ScoredConvergence, convergence
 from quit.models.factory import Models
 from quit.models.protocols import NO_ANSWER, HintSet, JudgeItem, Pair, Prompt
@@ -357,12 +358,10 @@ def _truth(value: Any, path: Path, number: int) -> bool:
 
 
 def _interval(right: np.ndarray, questions: Sequence[str]) -> tuple[float, float]:
-    """Return a 95% bootstrap interval of the share that is right; whole questions are drawn, 2,000 times."""
+    """Return a 95% bootstrap interval of the share that is right over questions."""
     _, group = np.unique(questions, return_inverse=True)
-    sums, sizes = np.bincount(group, right), np.bincount(group)
-    drawn = np.random.default_rng(0).multinomial(len(sizes), np.full(len(sizes), 1 / len(sizes)), 2000)
-    low, high = np.quantile((drawn @ sums) / (drawn @ sizes), [0.025, 0.975])
-    return round(float(low), 4), round(float(high), 4)
+    low, high = share_interval(np.bincount(group, right), np.bincount(group))
+    return round(low, 4), round(high, 4)
 
 
 def _wilson(hits: int, of: int) -> tuple[float, float] | None:

@@ -68,6 +68,12 @@ class Benchmark(Section):
         description="`subset`: each metric also over sets of hints, such as `Hit(by=subset)@1`. A set counts once, at "
         "its first order retrieved, with that order's label; the ideal list has sets with their best labels.",
     )
+    judge_others: int = Field(
+        0,
+        ge=0,
+        description="Passages of other questions, the first of each system, that the labelers read; the paper assumes "
+        "label 0 for all. 0: none.",
+    )
     compare: Measures = Field(
         ("Hit@1", "nDCG@10", "EM"), description="Metrics on which every two systems are compared."
     )

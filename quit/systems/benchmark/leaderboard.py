@@ -107,3 +107,10 @@ def shown(value: Any) -> str:
 def _short(text: str) -> str:
     name, colon, argument = text.partition(":")
     return f"{name}:{argument.rstrip('/').rpartition('/')[2]}" if colon else text
+
+
+def wrong_zeros_in_words(counts: Mapping[str, float]) -> str:
+    """Return how many passages of other questions have label 2 (columns of ``OthersJudged.wrong_zeros``)."""
+    share, low, high = (f"{100 * counts[name]:.2f}%" for name in ("share", "low", "high"))
+    passages = f"{counts['wrong']:,} of {counts['read']:,} passages of other questions"
+    return f"{passages} have label 2, where the paper assumes 0: {share} (95% interval {low} to {high})"

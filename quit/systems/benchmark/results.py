@@ -14,7 +14,7 @@ import pyarrow as pa
 from quit.common.safe import safe_id
 from quit.contracts.benchmark import COMPARISONS, RESULTS, VALUES
 from quit.dataset.dataset import FULLY
-from quit.evaluate.metrics import READING, Measure, answer_value, first_of_sets, under
+from quit.evaluate.metrics import READING, Measure, answer_value, under
 from quit.evaluate.significance import compare, intervals
 from quit.settings.benchmark import Benchmark
 from quit.systems.benchmark.run import ReaderAnswers, System
@@ -44,8 +44,8 @@ class Scores:
         key = (task.name, system.retriever, system.reranker, "", "", 0)
         ranked = {"": [task.relevance.labels(query, ranking.rows) for query, ranking in enumerate(system.rankings)]}
         if isinstance(task.passages, ReleasePassages):
-            sets = [task.passages.sets(ranking.rows) for ranking in system.rankings]
-            ranked["subset"] = list(map(first_of_sets, sets, ranked[""]))
+            pairs = zip(system.rankings, ranked[""], strict=True)
+            ranked["subset"] = [task.passages.first_of_sets(ranking.rows, labels) for ranking, labels in pairs]
         for text in metrics:
             measure = Measure.parse(text)
             if measure.by not in ranked:
@@ -64,20 +64,14 @@ class Scores:
 
     @cached_property
     def judged(self) -> dict[str, list[np.ndarray | None]]:
-        """Of each question the labels of all judged passages, and (``subset``) the best labels of its sets of hints:
+        """Of each question the labels of all judged passages, and (``subset``) the best label of each set of hints:
         int8, highest first; None where only retrieved passages are judged."""
-        relevance, passages = self.task.relevance, self.task.passages
-        assert relevance is not None
-        judged: dict[str, list[np.ndarray | None]] = {"": [], "subset": []}
-        for query in range(len(self.task.queries)):
-            if (everything := relevance.judged(query)) is None:
-                judged[""].append(None)
-                continue
-            best_first = np.argsort(-everything[1], kind="stable")
-            rows, labels = (column[best_first] for column in everything)
-            judged[""].append(labels)
-            if isinstance(passages, ReleasePassages):
-                judged["subset"].append(first_of_sets(passages.sets(rows), labels))
+        task = self.task
+        assert task.relevance is not None
+        passages = [task.relevance.judged(query) for query in range(len(task.queries))]
+        judged: dict[str, list[np.ndarray | None]] = {"": [of_query and of_query[1] for of_query in passages]}
+        if isinstance(task.passages, ReleasePassages):
+            judged["subset"] = [of_query and task.passages.first_of_sets(*of_query) for of_query in passages]
         return judged
 
     def sets_in_words(self) -> str:

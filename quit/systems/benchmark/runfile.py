@@ -21,7 +21,7 @@ from quit.retrieval.trec import read_run
 from quit.settings.benchmark import Benchmark
 from quit.sources.fields import quote
 from quit.systems.benchmark.results import Scores
-from quit.systems.benchmark.run import System, reordered
+from quit.systems.benchmark.run import System
 from quit.systems.benchmark.task import ReleasePassages, ReleaseRelevance, release_task
 
 
@@ -73,12 +73,10 @@ def score_run(path: Path, tables: ExportTables, split: str, settings: Benchmark)
         )
     scores = Scores(task)
     scores.add_system(System(task, name, "", "", "", rankings), metrics)
-    ideal, sets = Scores(task), ""
+    ideal = Scores(task)
     if settings.by == "subset":
-        every = [relevance.oracle(query) for query in range(len(rankings))]
-        best_first = [reordered(some, relevance.labels(query, some.rows)) for query, some in enumerate(every)]
+        best_first = [Ranking(*relevance.judged(query)) for query in range(len(rankings))]
         ideal.add_system(System(task, "oracle", "oracle", "", "", best_first), metrics)
-        sets = scores.sets_in_words()
     missing = sum(question not in lines for question in question_ids)
     return RunScores(
         name=name,
@@ -89,7 +87,7 @@ def score_run(path: Path, tables: ExportTables, split: str, settings: Benchmark)
         without_full=int((relevance.own < FULLY).all(axis=1).sum()),
         unknown=unknown,
         ideal=ideal.results(settings),
-        sets=sets,
+        sets=scores.sets_in_words() if settings.by == "subset" else "",
     )
 
 

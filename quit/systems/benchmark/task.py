@@ -102,11 +102,12 @@ class ReleasePassages:
             rows.append(group * self.size + place if exists else -1)
         return np.array(rows, dtype=np.int64)
 
-    def sets(self, rows: np.ndarray) -> np.ndarray:
-        """Return a number per row, int64: the same for all orders of a question's set of hints; each unknown row (-1)
-        is a set of its own."""
+    def first_of_sets(self, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Return, in rank order, the label of the first passage of each set of hints; each unknown row (-1) is a set of
+        its own. ``rows``, ``labels``: of ranked passages."""
         groups, places = np.divmod(rows, self.size)
-        return np.where(rows < 0, -1 - np.arange(len(rows)), groups * len(self.subsets) + self._subset_of[places])
+        sets = np.where(rows < 0, -1 - np.arange(len(rows)), groups * len(self.subsets) + self._subset_of[places])
+        return labels[np.sort(np.unique(sets, return_index=True)[1])]
 
     @cached_property
     def _groups(self) -> dict[str, int]:
@@ -180,7 +181,8 @@ class Relevance(Protocol):
         ...
 
     def judged(self, query: int) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return rows and labels (int8) of all judged passages; None where only retrieved passages are judged."""
+        """Return rows and labels (int8) of all judged passages, highest label first; None where only retrieved passages
+        are judged."""
         ...
 
 
@@ -198,9 +200,9 @@ class ReleaseRelevance:
         return np.where(rows // size == self.groups[query], self.own[query, rows % size], 0).astype(np.int8)
 
     def judged(self, query: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return rows and labels of the question's own passages."""
-        size = self.own.shape[1]
-        return self.groups[query] * size + np.arange(size), self.own[query]
+        """Return rows and labels of the question's own passages, highest label first."""
+        order = np.argsort(-self.own[query], kind="stable")
+        return self.groups[query] * self.own.shape[1] + order, self.own[query][order]
 
     def oracle(self, query: int) -> Ranking:
         """Return every relevant passage of a question in the order of its rows, all with one score: nothing but a
