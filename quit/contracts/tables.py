@@ -26,6 +26,19 @@ from quit.contracts.columns import (
 )
 from quit.contracts.contract import Column, TableContract
 
+_JUDGED_REPLY = (
+    Column("raw", TEXT, "The reply as the model wrote it."),
+    Column("answer", TEXT, "The cleaned answer, or `NO ANSWER`."),
+    Column(
+        "correct",
+        FLAG,
+        "The judge's verdict (in the probe on `raw`); null when its reply could not be read.",
+        nullable=True,
+    ),
+    Column("producer", TEXT, "Identity of the reader."),
+    Column("judge", TEXT, "Identity of the judge."),
+)
+
 TABLES: dict[str, TableContract] = {
     made.name: made
     for made in (
@@ -173,16 +186,19 @@ TABLES: dict[str, TableContract] = {
                 QUESTION,
                 READER,
                 Column("repetition", SMALL, "Repetition, from 0."),
-                Column("raw", TEXT, "The reply as the model wrote it."),
-                Column("answer", TEXT, "The cleaned answer, or `NO ANSWER`."),
-                Column(
-                    "correct",
-                    FLAG,
-                    "The judge's verdict on `raw`; null when its reply could not be read.",
-                    nullable=True,
-                ),
-                Column("producer", TEXT, "Identity of the reader."),
-                Column("judge", TEXT, "Identity of the judge."),
+                *_JUDGED_REPLY,
+            ),
+        ),
+        TableContract(
+            "controls",
+            "controls",
+            ("question_id", "reader", "control"),
+            "What readers answer without a question or from wrong hints (`probe.controls`).",
+            (
+                QUESTION,
+                READER,
+                Column("control", TEXT, "`no hints` (the probe), `no question`, `other hints` or `shuffled words`."),
+                *_JUDGED_REPLY,
             ),
         ),
         TableContract(

@@ -68,8 +68,8 @@ class ExportTables:
     licence, citation, url. ``embedded``: whether any reader is an embedded guesser, which every export must say.
     ``statistics``: a release's own (``quit.dataset.statistics.Statistics.to_dict``), None where they have to be
     computed. ``cut``: reader -> how many of its replies ran into the token limit, where that is known. ``selection``,
-    ``selection_rounds``: with ``labels.partial = "estimated"``. ``fill_in``: how to have every labeler asked about
-    every passage.
+    ``selection_rounds``: with ``labels.partial = "estimated"``; ``controls``: with ``probe.controls``. ``fill_in``: how
+    to have every labeler asked about every passage.
     """
 
     questions: pa.Table
@@ -89,6 +89,7 @@ class ExportTables:
     cut: Mapping[str, int] = field(default_factory=dict)
     selection: pa.Table | None = None
     selection_rounds: pa.Table | None = None
+    controls: pa.Table | None = None
     fill_in: str = "build its workspace with labels.partial=off and release that"
 
     @classmethod
@@ -97,7 +98,11 @@ class ExportTables:
         permutations dictionary-encoded. Raises ``InputError`` for a file that cannot be read."""
         keys = ["question_id", "permutation"]
         return cls(
-            **{name: files.read(name) for name in (*_SMALL, *SELECTION) if name in _SMALL or name in files.parts},
+            **{
+                name: files.read(name)
+                for name in (*_SMALL, *SELECTION, "controls")
+                if name in _SMALL or name in files.parts
+            },
             passages=files.read("passages", keys, keys).unify_dictionaries(),
             labels=files.read("labels", [*keys, "label"], keys).unify_dictionaries(),
             answers={info.name: files.answers(info.name) for info in readers},

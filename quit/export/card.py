@@ -10,15 +10,17 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import yaml
 from jinja2 import ChainableUndefined, Environment
 
-from quit.dataset.dataset import FULLY, SPLITS
+from quit.dataset.dataset import FULLY, SPLITS, ExportTables
+from quit.evaluate.controls import control_figures
 from quit.evaluate.labels import predicted_sentence
 from quit.export.baselines import METRICS
 from quit.export.card_facts import CITATION, PAPER, CardFacts, cell, code, licence_header, prose, source_list, title
-from quit.render.table import short_identity, table_1
+from quit.render.table import controls_table, markdown, short_identity, table_1
 from quit.text.words import counted
 
 LISTED = 6
@@ -69,6 +71,7 @@ def card(facts: CardFacts) -> str:
         citations=_citations(facts),
         empty=[f"`{split}`" for split in SPLITS if not facts.of("questions", split)],
         split=next(split for split in reversed(SPLITS) if facts.of("passages", split)),
+        controls=_controls(tables),
         names=lambda readers: ", ".join(code(info.name) for info in readers),
         producers=lambda task: _producers(facts.models[task]),
         table_1=table_1(facts.figures.to_dict()["summary"]),
@@ -76,6 +79,16 @@ def card(facts: CardFacts) -> str:
         **{"METRICS": METRICS, "SPLITS": SPLITS, "PAPER": PAPER, "LISTED": LISTED, "SYSTEMS": SYSTEMS},
     )
     return f"---\n{header(facts)}---\n\n{text}"
+
+
+def _controls(tables: ExportTables) -> str:
+    """Return the controls of the probe as Markdown; empty where there are none."""
+    if tables.controls is None:
+        return ""
+    with duckdb.connect() as connection:
+        connection.register("controls", tables.controls)
+        connection.register("labels", tables.labels)
+        return markdown([controls_table(control_figures(connection))])
 
 
 def filled(name: str, **values: Any) -> str:

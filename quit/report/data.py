@@ -17,6 +17,7 @@ from quit.dataset.statistics import statistics_of
 from quit.engine.usage import totals
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
+from quit.evaluate.controls import control_figures
 from quit.evaluate.labels import SPLITS
 from quit.release.create import list_rows
 from quit.release.diff import diff
@@ -69,6 +70,7 @@ def gather(workspace: Workspace, settings: Settings, compared: Sequence[Path] = 
             "convergence": _counted(_convergence(connection, settings.pages.bins)),
             "leakage": _counted(None if frozen else _leakage(workspace, connection, settings)),
             "probe": _counted(_rows(connection, PROBE)),
+            "controls": control_figures(connection),
             "types": _counted(_types(connection)),
             "difficulty": _counted(_difficulty(connection, settings.pages.bins)),
         }  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 from quit.evaluate.labels import SPLITS
 from quit.release.show import differences
 from quit.render import plots
-from quit.render.table import Plot, Table, number, percent, plain_name, share, short_identity, table_1
+from quit.render.table import Plot, Table, controls_table, number, percent, plain_name, share, short_identity, table_1
 from quit.review.report import described
 from quit.status.asked import asked_tables
 from quit.status.summary import JudgeAgreement, type_sentence
@@ -239,6 +239,8 @@ def _readers(facts: Facts, most: int) -> Pieces:
             yield _kappas(everyone)
     if facts["probe"]:
         yield _probe(facts)
+    if facts["controls"]:
+        yield controls_table(facts["controls"])
 
 
 def _roles(facts: Facts) -> dict[str, str]:

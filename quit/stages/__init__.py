@@ -1,6 +1,7 @@
 """The stages of the pipeline: section 3 of *Inferential Question Answering*, one module per stage."""
 
 from quit.stages.collect import collect_stage
+from quit.stages.controls import controls_stage
 from quit.stages.describe import describe_stage
 from quit.stages.enumerate import enumerate_stage
 from quit.stages.filter import filter_stage
@@ -20,6 +21,7 @@ STAGES = numbered(
     rank_stage,  # usable hints -> ranked hints by convergence, of which the best are selected (3.1.2)
     describe_stage,  # questions, ranked hints -> question type and difficulty (3.1.3)
     probe_stage,  # questions -> readers' answers without hints: do they know them already? (3.1.4)
+    controls_stage,  # the same without question, from wrong hints, from shuffled words; only with probe.controls
     split_stage,  # probe answers -> train, dev, test; stable as data grows (3.1.4)
     enumerate_stage,  # splits -> passages: every ordered selection of the hints (3.2.1)
     select_stage,  # passages -> which of them are asked; only with labels.partial = "estimated"
