@@ -6,6 +6,7 @@ of some hundred questions: all work inside a block is Arrow or NumPy, and memory
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -128,6 +129,15 @@ class ExportTables:
     def fingerprint(self) -> str:
         """The release's fingerprint: that of its provenance (inputs, settings, models), not of the moment."""
         return fingerprint_of(self.provenance, self.readers)
+
+    @property
+    def canary(self) -> str:
+        """A line by which a corpus or a model shows that it holds the dataset. Its GUID (UUID version 5) follows from
+        the checksums of the sources (the release's fingerprint where none is known), so all versions and formats of a
+        collection have the same."""
+        checksums = sorted(filter(None, (source.get("checksum") for source in self.provenance.get("sources") or ())))
+        guid = uuid.uuid5(uuid.NAMESPACE_URL, f"quit:{','.join(checksums) or self.fingerprint}")
+        return f"Benchmark data must not be in training corpora of language models. Canary GUID {guid}"
 
     @property
     def ordered_readers(self) -> tuple[ReaderInfo, ...]:
