@@ -101,7 +101,7 @@ def run(
             overrides=[*(set_ or ()), *filter(None, [by, judge_others])],
             anew=True,
         )
-    _print(outcome["results"], outcome["seconds"], out, as_json, outcome["wrong_zeros"])
+    _print({name: outcome[name] for name in ("results", "seconds", "wrong_zeros")}, out, as_json)
 
 
 @app.command()
@@ -146,7 +146,7 @@ def finetune(
     request = TuningRequest(release, kind, base, tuple(positives or (1, 5, 10)), split, tuple(retriever or ()))
     with working("finetune", quiet or as_json):
         outcome, tuned = run_finetune(request, load_settings(profile, set_), out)
-    _print(outcome.results.to_pylist(), outcome.seconds, out, as_json)
+    _print({"results": outcome.results.to_pylist(), "seconds": outcome.seconds}, out, as_json)
     if not as_json:
         for encoder in tuned:
             echo(
@@ -202,18 +202,11 @@ def list_(as_json: JsonOption = False, profile: NamedProfileOption = "embedded")
     show(systems, as_json, [Table("", ("kind", "name", "origin"), rows, text=(1, 2))])
 
 
-def _print(
-    rows: list[dict[str, Any]],
-    seconds: dict[str, float],
-    out: Path,
-    as_json: bool,
-    wrong: dict[str, float] | None = None,
-) -> None:
+def _print(facts: dict[str, Any], out: Path, as_json: bool) -> None:
     from quit.systems.benchmark.leaderboard import wrong_zeros_in_words
 
-    facts = {"results": rows, "seconds": seconds} | ({"wrong_zeros": wrong} if wrong else {})
-    said = [wrong_zeros_in_words(wrong)] if wrong else []
-    show(facts, as_json, [_table(rows), *said, str(out / "leaderboard.html")])
+    said = [wrong_zeros_in_words(facts["wrong_zeros"])] if facts.get("wrong_zeros") else []
+    show(facts, as_json, [_table(facts["results"]), *said, str(out / "leaderboard.html")])
 
 
 def _table(rows: list[dict[str, Any]]) -> Table:

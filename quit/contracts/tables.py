@@ -29,12 +29,7 @@ from quit.contracts.contract import Column, TableContract
 _JUDGED_REPLY = (
     Column("raw", TEXT, "The reply as the model wrote it."),
     Column("answer", TEXT, "The cleaned answer, or `NO ANSWER`."),
-    Column(
-        "correct",
-        FLAG,
-        "The judge's verdict (in the probe on `raw`); null when its reply could not be read.",
-        nullable=True,
-    ),
+    Column("correct", FLAG, "The judge's verdict (in the probe, on `raw`); null where unreadable.", nullable=True),
     Column("producer", TEXT, "Identity of the reader."),
     Column("judge", TEXT, "Identity of the judge."),
 )

@@ -31,9 +31,7 @@ def probe_release(path: str | Path, name: str, settings: Settings) -> dict[str, 
         own = ReaderSettings(**{"name": "new", "role": "reader", "kind": "python", "class": name})
         settings, name = settings.model_copy(update={"readers": (own,)}), own.name
     if name not in (names := [reader.name for reader in settings.readers]):
-        raise SettingsError(
-            f"The profile has no reader {name!r}; it has {', '.join(names) or 'none'}.{did_you_mean(name, names)}"
-        )
+        raise SettingsError(f"The profile has no reader {name!r}.{did_you_mean(name, names)}")
     release, models = verify(path), Models(settings)
     tables = ("splits", "questions", "descriptions", "ranked_hints", "verdicts")
     frozen = SimpleNamespace(**{table: release.files.read(table) for table in tables})

@@ -214,9 +214,8 @@ def _write(
     results = pa.concat_tables(scored.results(settings.benchmark) for scored in scores)
     compared = pa.concat_tables(scored.comparisons(settings.benchmark) for scored in scores)
     values = pa.concat_tables(scored.per_question() for scored in scores)
-    points = figures(
-        [scored for scored in scores if scored.task.name != OTHERS], systems, settings.benchmark.without_relevant
-    )
+    paper = [scored for scored in scores if scored.task.name != OTHERS]
+    points = figures(paper, systems, settings.benchmark.without_relevant)
     for name, table in (("results", results), ("comparisons", compared), ("values", values), ("figures", points)):
         write_table(out / f"{name}.parquet", table)
     write_json(out / "results.json", results.to_pylist())

@@ -79,8 +79,7 @@ class Scores:
         labels = [of_sets for of_sets in self.judged["subset"] if of_sets is not None]
         least_1, least_2 = (float(np.mean([(of_sets >= least).sum() for of_sets in labels])) for least in (1, FULLY))
         return (
-            f"{least_1:.1f} relevant per question on average, {least_2:.1f} with label 2; a set counts once, at its "
-            "first order retrieved"
+            f"{least_1:.1f} relevant per question, {least_2:.1f} with label 2; each counts at its first order retrieved"
         )
 
     def add_reading(self, reading: ReaderAnswers) -> None:

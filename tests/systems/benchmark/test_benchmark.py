@@ -103,7 +103,7 @@ def test_by_subset_each_order_of_a_set_counts_once_beside_the_paper_s_metrics(ru
     sets = [row["metric"] for row in both.to_pylist() if row["reader"] == "" and "by=subset" in row["metric"]]
     assert len(both) == len(paper) + len(sets) and {*paper["metric"].to_pylist()} < {*both["metric"].to_pylist()}
     html = (tmp_path / "out" / "leaderboard.html").read_text()
-    assert "Retrieval and reranking: release, sets of hints" in html and "3.0 relevant per question on average" in html
+    assert "Retrieval and reranking: release, sets of hints" in html and "3.0 relevant per question, 2.0" in html
 
 
 def test_another_run_leaves_its_own_run_files_and_without_bounds_no_oracle(run, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def test_another_corpus_stands_beside_the_release(release: Path, tmp_path: Path)
     result = call_quit(*run, "--json")
     assert result.returncode == 0, result.stderr
     report = json.loads(result.stdout)
-    assert {"results", "seconds"} == set(report)
+    assert {"results", "seconds", "wrong_zeros"} == set(report)
     rows = [row for row in report["results"] if row["corpus"] == "wiki"]
     assert {row["metric"] for row in rows if not row["reader"]} == {
         "Hit(rel=2)@1", "Hit(rel=2)@10", "Hit(rel=2)@50", "Hit(rel=2)@100", "MRR(rel=2)@100",

@@ -83,7 +83,7 @@ def test_by_subset_the_figures_are_those_of_the_ids_and_stand_beside_the_paper_s
     assert by_metric == pytest.approx(expected) and len(by_metric) == 2 * len(plain.results)
     assert plain.results.to_pylist() == sets.results.to_pylist()[: len(plain.results)] and not len(plain.ideal)
     # Of two hints three sets are relevant, {0} and {01} with label 2.
-    assert sets.sets.startswith("3.0 relevant per question on average, 2.0 with label 2")
+    assert sets.sets.startswith("3.0 relevant per question, 2.0 with label 2")
     ideal = {row["metric"]: row["value"] for row in sets.ideal.to_pylist()}
     assert (ideal["Recall(by=subset)@5"], ideal["nDCG(by=subset)@10"], ideal["Hit(rel=2,by=subset)@1"]) == (1, 1, 1)
 
