@@ -270,7 +270,7 @@ def benchmark(
     step: Step = directly,
 ) -> JobResult:
     """Benchmark QA systems on a release, or on the newest release of a workspace. The result: ``results``, ``seconds``,
-    the ``page``, and the ``release``'s name.
+    ``wrong_zeros`` (of ``benchmark.judge_others``), the ``page``, and the ``release``'s name.
 
     Nothing is run where ``out`` holds the results of the same release, systems and settings already and no ``corpora``
     are named, except with ``anew``. Arguments: as of the command ``quit benchmark run``.
