@@ -71,10 +71,6 @@ def control_prompts(
         shuffled = " ".join(words[place] for place in order)
         yield row, "no question", Prompt(name, "", own)
         yield row, "shuffled words", Prompt(name, row["question"], (shuffled,), *types[name])
-        others = (*range(at + 1, len(rows)), *range(at))
-        if (other := next((one for one in others if not gold[one] & gold[at]), None)) is not None:
-            yield (
-                row,
-                "other hints",
-                Prompt(name, row["question"], tuple(hints[rows[other]["question_id"]]), *types[name]),
-            )
+        others = (rows[one] for one in (*range(at + 1, len(rows)), *range(at)) if not gold[one] & gold[at])
+        if other := next(others, None):
+            yield row, "other hints", Prompt(name, row["question"], tuple(hints[other["question_id"]]), *types[name])

@@ -26,6 +26,7 @@ from quit.common.ids import content_hash
 from quit.common.progress import note
 from quit.dataset.dataset import Dataset
 from quit.dataset.release_tables import export_tables_of_release
+from quit.engine.plan import check_labelers
 from quit.errors import SettingsError
 from quit.evaluate.metrics import READING, measures
 from quit.models.factory import Models
@@ -107,6 +108,8 @@ def check(request: BenchmarkRequest, settings: Settings) -> None:
     ):
         for name in names:
             check_name(group, name, more)
+    if request.corpora or settings.benchmark.judge_others:
+        check_labelers(settings)
     metrics = measures(settings.benchmark.metrics, settings.benchmark.by)
     if unknown := set(settings.benchmark.compare) - {*metrics, *READING}:
         raise SettingsError(

@@ -305,6 +305,7 @@ def test_the_leaderboard_escapes_everything_that_is_not_ours() -> None:
         ({"corpora": (Path("absent.jsonl"),)}, [], InputError, "There is no corpus"),
         ({"corpora": (Path("a/c.jsonl"), Path("b/c"))}, [], SettingsError, "same name"),
         ({}, ["benchmark.metrics=['Hut@1']"], SettingsError, "Did you mean 'Hit'"),
+        ({}, ["benchmark.judge_others=1", "readers=[]"], SettingsError, "no reader with role 'labeler'"),
         ({}, ["benchmark.compare=['Hit@7']"], SettingsError, "neither in benchmark.metrics"),
     ],
 )
