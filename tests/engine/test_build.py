@@ -32,6 +32,18 @@ def _build(workspace: Path, source: Path, *more: str) -> list[str]:
     return ["build", "-w", str(workspace), "-s", f"jsonl:{source}", "-p", str(FEW), "--shards", "3", *more]
 
 
+def test_controls_are_added_and_taken_away_without_making_anything_else_again(workspace: Workspace) -> None:
+    before = workspace.state
+    quit_prints("build", "-q", "-w", workspace.path, "--set", "probe.controls=2")
+    state = Workspace.open(workspace.path).state
+    assert before.items() < state.items() and {run.partition(":")[0] for run in state.keys() - before} == {"controls"}
+    rows = tables_of(workspace.path)["controls"].to_pylist()
+    kinds = {"no hints", "no question", "other hints", "shuffled words"}
+    assert len(rows) == 2 * 4 * (len(state) - len(before)) and {row["control"] for row in rows} == kinds
+    quit_prints("build", "-q", "-w", workspace.path, "--set", "probe.controls=0")
+    assert Workspace.open(workspace.path).state == before
+
+
 def test_a_second_build_runs_nothing(workspace: Workspace) -> None:
     before = {path: path.stat().st_mtime_ns for path in workspace.path.rglob("*") if path.is_file()}
     result = call_quit("build", "-w", str(workspace.path))
