@@ -70,7 +70,7 @@ def role_tables(
     step = max(1, _CELLS // len(permutation_table(n)))
     blocks = [slice(start, start + step) for start in range(0, max(1, len(ids)), step)]
     roles = Roles(*map(np.concatenate, zip(*(roles_of(right[block], without[block], n) for block in blocks))))
-    predicted = np.zeros(len(ids), np.int64)
+    predicted: np.ndarray = np.zeros(len(ids), np.int64)
     if selection is not None:
         places = positions_in(selection.filter(selection["probability"].is_valid())["question_id"], ids)
         predicted = np.bincount(places[places >= 0], minlength=len(ids))

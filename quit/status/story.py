@@ -38,10 +38,11 @@ _QUERIES = {
     "valid_answers": f"SELECT answer, origin, passages FROM valid_answers {_MINE} ORDER BY origin, answer",
     "reviews": f"""SELECT annotator, state, version, kind, answer, correct, text, updated FROM reviews {_MINE}
         ORDER BY annotator, annotation, version, kind, answer""",
+    "roles": f"SELECT * EXCLUDE (question_id) FROM question_roles {_MINE}",
     "changes": f"""SELECT change, before, after, answer, any_value(reviews) AS reviews, reason, count(*) AS passages
         FROM changes {_MINE} GROUP BY change, before, after, answer, reason ORDER BY ALL""",
 }
-_ONE_ROW = ("question", "description", "split")
+_ONE_ROW = ("question", "description", "split", "roles")
 
 
 def story(workspace: Workspace, wanted: str) -> dict[str, Any]:
