@@ -430,26 +430,15 @@ TABLES: dict[str, TableContract] = {
             "roles",
             ("hint_id",),
             "What each hint that makes passages contributes to label 2. p(S) is the share of the orders of a set S of "
-            "hints that have label 2; S suffices where p(S) = 1, and is minimal where no proper subset suffices.",
+            "hints that have label 2; S suffices where p(S) = 1, and is minimal where no proper subset of it suffices. "
+            "The Shapley values of v(S) = p(S) sum to p of all hints less `question_roles.without_hints`.",
             (
                 HINT,
                 QUESTION,
                 Column("rank", SMALL, "The hint's place by convergence, from 0: its digit in `permutation`."),
-                Column(
-                    "shapley",
-                    REAL,
-                    "Shapley value of the game v(S) = p(S), -1 to 1. A question's values sum to p of all hints less "
-                    "`question_roles.without_hints` (0 where that is null).",
-                ),
-                Column(
-                    "smallest_set",
-                    SMALL,
-                    "Number of hints of the smallest minimal set that contains the hint; null: none does.",
-                    nullable=True,
-                ),
-                Column(
-                    "harmed", REAL, "Share of the sets S without the hint, the empty one too, with p(S + hint) < p(S)."
-                ),
+                Column("shapley", REAL, "Its Shapley value, -1 to 1."),
+                Column("smallest_set", SMALL, "Hints in the smallest minimal set with it; null: it is in none.", True),
+                Column("harmed", REAL, "Share of the sets S without it, the empty one too, with p(S + it) < p(S)."),
             ),
             released=True,
         ),
@@ -457,33 +446,19 @@ TABLES: dict[str, TableContract] = {
             "question_roles",
             "roles",
             ("question_id",),
-            "How many hints a question needs, and whether their order matters; sets have at least one hint.",
+            "How many hints a question needs, and whether their order matters. Sets have at least one hint.",
             (
                 QUESTION,
                 Column(
-                    "fewest_in_every_order",
-                    SMALL,
-                    "Fewest hints of which every order has label 2; null: no set suffices.",
-                    nullable=True,
+                    "fewest_in_every_order", SMALL, "Hints in the smallest set that suffices; null: none does.", True
                 ),
-                Column(
-                    "fewest_in_some_order",
-                    SMALL,
-                    "Fewest hints of which some order has label 2; null: no passage has label 2.",
-                    nullable=True,
-                ),
+                Column("fewest_in_some_order", SMALL, "Hints in the shortest passage with label 2, if any.", True),
                 Column("order_dependent_sets", SMALL, "Sets of hints of which some orders have label 2 and others 1."),
+                Column("unneeded_hints", SMALL, "Hints that are in no minimal set; null: no set suffices.", True),
+                Column("without_hints", REAL, "p of no hints, by the probe; null: not probed, counts as 0.", True),
                 Column(
-                    "unneeded_hints", SMALL, "Hints that are in no minimal set; null: no set suffices.", nullable=True
+                    "predicted", COUNT, "Its passages with a predicted label: this row and its hints' rest on them."
                 ),
-                Column(
-                    "without_hints",
-                    REAL,
-                    "Share of the probe's repetitions in which at least one labeler is right, by the judge's verdicts: "
-                    "v of the empty set. Null: labelers were not probed, and it counts as 0.",
-                    nullable=True,
-                ),
-                Column("predicted", COUNT, "Passages with a predicted label, on which this row and its hints' rest."),
             ),
             released=True,
         ),

@@ -67,7 +67,8 @@ def bars(
             axes.annotate(f"{end:.1%}" if share else f"{end:,.0f}", (end, height), (3, 0), textcoords="offset points",
                           va="center", fontsize=8.5)  # fmt: skip
         axes.set_yticks(places, [_short(label) for label in labels])
-        axes.set_xlim(0, 1.12 * _ticks(axes.xaxis, max(ends, default=0), share))  # the last value has room
+        least = min([0.0, *ends])
+        axes.set_xlim(1.12 * least, 1.12 * _ticks(axes.xaxis, max(ends, default=0), share))  # the last value has room
         axes.set_xlabel(across)
         axes.invert_yaxis()
         axes.tick_params(axis="y", length=0)

@@ -25,6 +25,7 @@ from quit.release.view import release_of, shown_judge, shown_readers, shown_rele
 from quit.report.examples import example_passage, examples
 from quit.report.people import judge_against_people, review_progress
 from quit.report.quality import LEAKS, PROBE, agreement_figures, split_figures
+from quit.report.validity import role_figures
 from quit.settings import JudgeSettings, ReaderSettings, Settings
 from quit.status.asked import asked
 from quit.status.replies import reply_counts
@@ -38,7 +39,7 @@ from quit.status.summary import (
 )
 from quit.version import __version__
 
-_FIGURES = 21  # steps of ``gather`` that progress is reported about
+_FIGURES = 22  # steps of ``gather`` that progress is reported about
 
 
 def gather(workspace: Workspace, settings: Settings, compared: Sequence[Path] = ()) -> dict[str, Any]:
@@ -73,6 +74,7 @@ def gather(workspace: Workspace, settings: Settings, compared: Sequence[Path] = 
             "difficulty": _counted(_difficulty(connection, settings.pages.bins)),
         }  # fmt: skip
         facts["splits"] = _counted(split_figures(connection))
+        facts["roles"] = _counted(role_figures(connection))
         facts["passage"] = _counted(example_passage(workspace, connection, facts["readers"]))
         facts["examples"] = _counted(examples(workspace, connection, settings))
     facts["funnel"] = _counted([] if frozen else _funnel(workspace, releases))

@@ -11,6 +11,7 @@ from quit.evaluate.labels import SPLITS
 from quit.release.show import differences
 from quit.render import plots
 from quit.render.table import Plot, Table, number, percent, plain_name, share, short_identity, table_1
+from quit.report import validity
 from quit.review.report import described
 from quit.status.asked import asked_tables
 from quit.status.summary import JudgeAgreement, type_sentence
@@ -434,6 +435,7 @@ _SECTIONS: tuple[tuple[str, str, Callable[[Facts, int], Pieces]], ...] = (
     ("hints", "Hints: convergence and leakage", _hints),
     ("questions", "Types and difficulty", _questions),
     ("labels", "Labels", _labels),
+    ("validity", "What the labels rest on", lambda facts, most: validity.roles(facts["roles"])),
     ("readers", "Readers", _readers),
     ("verdicts", "Judges and people", _verdicts),
     ("review", "Review by people", _review),

@@ -1,0 +1,67 @@
+"""The report's chapter on what the labels rest on: figures from the tables, and the sentences and plots of these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import duckdb
+
+from quit.evaluate.labels import SPLITS
+from quit.render import plots
+from quit.render.table import Plot, Table, percent, share
+from quit.text.words import counted
+
+_ROLES = {
+    "questions": """SELECT count(*) AS questions, count(fewest_in_every_order) AS in_every,
+            count(fewest_in_some_order) AS in_some, count(*) FILTER (predicted > 0) AS predicted,
+            count(*) - count(without_hints) AS not_probed, avg(coalesce(without_hints, 0)) AS without
+        FROM question_roles SEMI JOIN splits USING (question_id)""",
+    "fewest": f"""SELECT coalesce(fewest_in_every_order::VARCHAR, 'no set') AS hints,
+            {", ".join(f"count(*) FILTER (split = '{split}') AS {split}" for split in SPLITS)}, count(*) AS questions
+        FROM question_roles JOIN splits USING (question_id) GROUP BY 1 ORDER BY 1""",
+    "order": """SELECT hints, count(*) AS sets, count(*) FILTER (low < high) AS mixed FROM (
+            SELECT question_id, subset, hints, min(label) AS low, max(label) AS high
+            FROM labels JOIN passages USING (question_id, permutation) WHERE hints > 1 GROUP BY ALL)
+        SEMI JOIN splits USING (question_id) GROUP BY 1 ORDER BY 1""",
+    "ranks": """SELECT rank, avg(shapley) AS mean, stddev_samp(shapley) / sqrt(count(*)) AS error,
+            count(smallest_set) / count(*) AS needed, avg(harmed) AS harmed
+        FROM hint_roles SEMI JOIN splits USING (question_id) GROUP BY 1 ORDER BY 1""",
+}
+
+
+def role_figures(connection: duckdb.DuckDBPyConnection) -> dict[str, list[dict[str, Any]]]:
+    """Return what :func:`roles` shows: each question and hint counts once, each predicted label as it is."""
+    return {name: connection.sql(query).to_arrow_table().to_pylist() for name, query in _ROLES.items()}
+
+
+def roles(figures: dict[str, list[dict[str, Any]]]) -> Iterator[str | Table]:
+    """Yield which hints suffice, whether their order matters, and what each rank contributes."""
+    [total], fewest, order, ranks = (figures[name] for name in _ROLES)
+    if not total["questions"]:
+        return
+    questions, added = counted(total["questions"], "question"), sum(row["mean"] for row in ranks)
+    notes = {"without hints a labeler was not asked": total["not_probed"], "a label is predicted": total["predicted"]}
+    yield (
+        f"{total['in_every']:,} of {questions} ({share(total['in_every'], total['questions'])}) have a set of hints "
+        f"that suffices in every order, {total['in_some']:,} one that suffices in some order. Of the orders of all "
+        f"hints {percent(total['without'] + added)} have label 2; without hints, a labeler is right in "
+        f"{percent(total['without'])} of the repetitions. The difference is the sum of the mean contributions."
+        + "".join(f" Questions of which {what}: {count:,}." for what, count in notes.items() if count)
+    )
+    series = {split: [row[split] for row in fewest] for split in SPLITS}
+    svg = plots.bars("plot-fewest", [row["hints"] for row in fewest], series, "questions")
+    title, heads = "Fewest hints that suffice in every order", ("hints", *SPLITS, "all")
+    yield Plot(title, heads, [[*row.values()] for row in fewest], name="plot-fewest", svg=svg)
+    if order:  # one hint has one order
+        line = {"all": {row["hints"]: row["mixed"] / row["sets"] for row in order}}
+        svg = plots.lines("plot-order", line, "hints in the set", "sets whose order matters")
+        rows = [[*row.values(), share(row["mixed"], row["sets"])] for row in order]
+        yield Plot(
+            "Sets whose order matters", ("hints", "sets", "order matters", "share"), rows, name="plot-order", svg=svg
+        )
+    means = {"mean": [row["mean"] for row in ranks]}
+    svg = plots.bars("plot-ranks", [str(row["rank"]) for row in ranks], means, "mean contribution", share=True)
+    rows = [[row["rank"], *map(percent, [*row.values()][1:])] for row in ranks]
+    heads = ("rank by convergence", "contribution", "standard error", "in a minimal set", "lowers")
+    yield Plot("Mean contribution of hints by rank", heads, rows, name="plot-ranks", svg=svg)
