@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from quit import contracts
 from quit.common.columns import is_in, one_array, plain, positions_in, runs
 from quit.common.ids import content_hash
 from quit.common.progress import advance, note
@@ -27,7 +28,7 @@ from quit.stages.labelling.answers import Answers, cut_replies, matching_rows
 from quit.stages.labelling.passages import PermutationTable, permutation_table
 from quit.stages.select import SELECTION
 
-_SMALL = ("questions", "hints", "ranked_hints", "descriptions", "splits", "verdicts", "valid_answers")
+_SMALL = ("questions", "hints", "ranked_hints", "descriptions", "splits", "verdicts", "valid_answers", "question_roles")
 FULLY, PARTIALLY = 2, 1  # relevance labels (paper, section 3.2.2); 0, another question's passage, is never stored
 
 
@@ -67,9 +68,9 @@ class ExportTables:
     and ``sources``, a list of mappings with any of name, file, checksum,
     licence, citation, url. ``embedded``: whether any reader is an embedded guesser, which every export must say.
     ``statistics``: a release's own (``quit.dataset.statistics.Statistics.to_dict``), None where they have to be
-    computed. ``cut``: reader -> how many of its replies ran into the token limit, where that is known. ``selection``,
-    ``selection_rounds``: with ``labels.partial = "estimated"``. ``fill_in``: how to have every labeler asked about
-    every passage.
+    computed. ``cut``: reader -> how many of its replies ran into the token limit, where that is known.
+    ``question_roles``: without rows where a release lacks it. ``selection``, ``selection_rounds``: with
+    ``labels.partial = "estimated"``. ``fill_in``: how to have every labeler asked about every passage.
     """
 
     questions: pa.Table
@@ -87,6 +88,7 @@ class ExportTables:
     embedded: bool = False
     statistics: Mapping[str, Any] | None = None
     cut: Mapping[str, int] = field(default_factory=dict)
+    question_roles: pa.Table = field(default_factory=contracts.table("question_roles").schema.empty_table)
     selection: pa.Table | None = None
     selection_rounds: pa.Table | None = None
     fill_in: str = "build its workspace with labels.partial=off and release that"
