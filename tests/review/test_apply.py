@@ -126,7 +126,7 @@ def test_a_build_keeps_what_people_said_and_exports_use_it(workspace, tmp_path) 
     exported = {record["id"] for file in files for record in json.loads(file.read_text())}
     assert exported == set(workspace.read("splits")["question_id"].to_pylist())
     status = json.loads(call_quit("status", "-w", str(workspace.path), "--json").stdout)
-    assert status["stages"][-1]["run"] == "update" and status["stages"][-1]["state"] == "complete"
+    assert status["stages"][-1]["run"] == "roles" and status["stages"][-1]["state"] == "complete"
 
 
 def test_a_killed_apply_is_finished_by_the_next_with_the_same_bytes(workspace: Workspace, tmp_path: Path) -> None:
