@@ -14,7 +14,7 @@ from tests.report import tiny
 @pytest.fixture
 def data():
     rows = tiny.rows()
-    q1, q2, q3 = rows["question_roles"]
+    _, q2, q3 = rows["question_roles"]
     q2 |= {"fewest_in_every_order": None, "without_hints": 0.75, "predicted": 3}
     q3["fewest_in_every_order"] = 2
     return rows
