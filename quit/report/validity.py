@@ -40,28 +40,27 @@ def roles(figures: dict[str, list[dict[str, Any]]]) -> Iterator[str | Table]:
     [total], fewest, order, ranks = (figures[name] for name in _ROLES)
     if not total["questions"]:
         return
-    questions, added = counted(total["questions"], "question"), sum(row["mean"] for row in ranks)
+    added = sum(row["mean"] for row in ranks)
     notes = {"without hints a labeler was not asked": total["not_probed"], "a label is predicted": total["predicted"]}
     yield (
-        f"{total['in_every']:,} of {questions} ({share(total['in_every'], total['questions'])}) have a set of hints "
-        f"that suffices in every order, {total['in_some']:,} one that suffices in some order. Of the orders of all "
-        f"hints {percent(total['without'] + added)} have label 2; without hints, a labeler is right in "
+        f"Of {counted(total['questions'], 'question')}, {total['in_every']:,} have a set of hints that suffices in "
+        f"every order, {total['in_some']:,} one that suffices in some order. Of the orders of all hints "
+        f"{percent(total['without'] + added)} have label 2; without hints, a labeler is right in "
         f"{percent(total['without'])} of the repetitions. The difference is the sum of the mean contributions."
         + "".join(f" Questions of which {what}: {count:,}." for what, count in notes.items() if count)
     )
     series = {split: [row[split] for row in fewest] for split in SPLITS}
     svg = plots.bars("plot-fewest", [row["hints"] for row in fewest], series, "questions")
-    title, heads = "Fewest hints that suffice in every order", ("hints", *SPLITS, "all")
-    yield Plot(title, heads, [[*row.values()] for row in fewest], name="plot-fewest", svg=svg)
+    rows, heads = [[*row.values()] for row in fewest], ["hints", *SPLITS, "all"]
+    yield Plot("Fewest hints that suffice in every order", heads, rows, name="plot-fewest", svg=svg)
     if order:  # one hint has one order
         line = {"all": {row["hints"]: row["mixed"] / row["sets"] for row in order}}
         svg = plots.lines("plot-order", line, "hints in the set", "sets whose order matters")
         rows = [[*row.values(), share(row["mixed"], row["sets"])] for row in order]
-        yield Plot(
-            "Sets whose order matters", ("hints", "sets", "order matters", "share"), rows, name="plot-order", svg=svg
-        )
+        heads = ["hints", "sets", "order matters", "share"]
+        yield Plot("Sets whose order matters", heads, rows, name="plot-order", svg=svg)
     means = {"mean": [row["mean"] for row in ranks]}
     svg = plots.bars("plot-ranks", [str(row["rank"]) for row in ranks], means, "mean contribution", share=True)
     rows = [[row["rank"], *map(percent, [*row.values()][1:])] for row in ranks]
-    heads = ("rank by convergence", "contribution", "standard error", "in a minimal set", "lowers")
+    heads = ["rank by convergence", "contribution", "standard error", "in a minimal set", "lowers"]
     yield Plot("Mean contribution of hints by rank", heads, rows, name="plot-ranks", svg=svg)

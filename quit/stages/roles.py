@@ -81,14 +81,10 @@ def roles_of(right: np.ndarray, without: np.ndarray, n: int) -> dict[str, np.nda
 
     ``right``: bool, shape (Q, passages), depth first, whether the label is 2; ``without``: float64, shape (Q,), success
     without hints (NaN, not known, counts as 0). The result has the columns of figures of ``hint_roles`` (shape (Q, n))
-    and of ``question_roles`` (shape (Q,)), infinite where these are null, and ``minimal`` (shape (Q, 2^n)): bit i of a
-    set's number is hint i.
+    and of ``question_roles`` (shape (Q,)), infinite where these are null. Sets are numbered: bit i is hint i.
     """
-    passages, numbers, factorial = (
-        permutation_table(n),
-        np.arange(1 << n),
-        np.array([*map(math.factorial, range(n + 1))]),
-    )
+    passages, numbers = permutation_table(n), np.arange(1 << n)
+    factorial = np.array([*map(math.factorial, range(n + 1))])
     member = (numbers >> np.arange(n)[:, None] & 1).astype(bool)  # shape (n, 2^n)
     sizes = member.sum(axis=0)
     orders = factorial[sizes]
@@ -108,7 +104,6 @@ def roles_of(right: np.ndarray, without: np.ndarray, n: int) -> dict[str, np.nda
     # n! times the weight of p(S) in a hint's value: where S has the hint, else
     weights = np.where(member, factorial[sizes - 1] * factorial[n - sizes], -orders * factorial[n - sizes - 1])
     return {
-        "minimal": minimal,
         "shapley": (counts * (factorial[n] // orders)) @ weights.T / factorial[n] ** 2 - success[:, :1] / n,
         "smallest_set": smallest,
         "harmed": np.stack([(success[:, one] < success[:, ~one]).mean(axis=1) for one in member], axis=1),
@@ -122,9 +117,7 @@ def roles_of(right: np.ndarray, without: np.ndarray, n: int) -> dict[str, np.nda
 def _without_hints(probe_answers: pa.Table, labelers: Collection[str], ids: pa.Array) -> np.ndarray:
     """Return the share of each question's repetitions in which a labeler is right: NaN where none was probed."""
     rows = probe_answers.filter(is_in(probe_answers["reader"], pa.array(labelers, pa.string())))
-    rows = pa.table(
-        [plain(rows["question_id"]), rows["repetition"], pc.fill_null(rows["correct"], False)], ["id", "n", "right"]
-    )
-    shares = rows.group_by(["id", "n"]).aggregate([("right", "any")]).group_by("id").aggregate([("right_any", "mean")])
-    places = pc.index_in(ids, shares["id"])
-    return pc.fill_null(shares["right_any_mean"].take(places), np.nan).to_numpy()
+    columns = (plain(rows["question_id"]), rows["repetition"], pc.fill_null(rows["correct"], False))
+    repetitions = pa.table(columns, ["id", "n", "right"]).group_by(["id", "n"]).aggregate([("right", "any")])
+    shares = repetitions.group_by("id").aggregate([("right_any", "mean")])
+    return pc.fill_null(shares["right_any_mean"].take(pc.index_in(ids, shares["id"])), np.nan).to_numpy()

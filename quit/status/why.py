@@ -17,16 +17,13 @@ def why(story: Mapping[str, Any]) -> dict[str, Any]:
     Raises ``InputError`` for a question without labels, or a release without these tables.
     """
     if story["roles"] is None:
-        raise InputError(
-            f"The tables say nothing of the roles of hints. Everything else: quit show {story['question_id']}"
-        )
+        raise InputError(f"The tables have no roles of hints. What they have: quit show {story['question_id']}")
+    labelers = [row["correct_labelers"] for row in story["passages"]]
     sufficient = [row["subset"] for row in story["sets"] if row["label_2"] == row["orders"]]
     return {
         **{name: story[name] for name in ("question_id", "roles", "hint_roles", "sets")},
         "minimal_sets": [one for one in sufficient if not any({*other} < {*one} for other in sufficient)],
-        "right": {
-            name: sum(name in row["correct_labelers"] for row in story["passages"]) for name in story["labelers"]
-        },
+        "right": {name: sum(name in names for names in labelers) for name in story["labelers"]},
     }
 
 
@@ -47,14 +44,15 @@ def why_pieces(facts: Mapping[str, Any]) -> list[Table | str]:
     ]
     others = (len(sets) + 1) // 2
     rows = [
-        (row["digit"], row["hint"], f"{row['shapley']:+.3f}", row["smallest_set"],
-         f"{row['harmed'] * others:.0f} of {others}")
+        (
+            *(row[name] for name in ("digit", "hint", "shapley", "smallest_set")),
+            f"{row['harmed'] * others:.0f} of {others}",
+        )
         for row in facts["hint_roles"]
-    ]  # fmt: skip
+    ]
     note = (
-        "contribution: Shapley value; they sum to success (the share of orders with label 2) with all hints, less "
-        "success without. smallest set: hints in the smallest set that is enough and needs this one. lowers: sets of "
-        "other hints whose success falls when it joins."
+        "contribution: Shapley value of the share of orders with label 2. smallest set: hints in the smallest set that "
+        "is enough and needs this one. lowers: sets of other hints of which it lowers that share."
     )
     heads = ("digit", "hint", "contribution", "smallest set", "lowers")
     return ["\n".join(lines), Table("Hints", heads, rows, (1,), note)]
