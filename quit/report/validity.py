@@ -24,9 +24,10 @@ _ROLES = {
             SELECT question_id, subset, hints, min(label) AS low, max(label) AS high
             FROM labels JOIN passages USING (question_id, permutation) WHERE hints > 1 GROUP BY ALL)
         SEMI JOIN splits USING (question_id) GROUP BY 1 ORDER BY 1""",
-    "ranks": """SELECT rank, avg(shapley) AS mean, stddev_samp(shapley) / sqrt(count(*)) AS error,
+    "ranks": f"""SELECT rank, {", ".join(f"avg(shapley) FILTER (split = '{split}') AS {split}" for split in SPLITS)},
+            avg(shapley) AS mean, stddev_samp(shapley) / sqrt(count(*)) AS error,
             count(smallest_set) / count(*) AS needed, avg(harmed) AS harmed
-        FROM hint_roles SEMI JOIN splits USING (question_id) GROUP BY 1 ORDER BY 1""",
+        FROM hint_roles JOIN splits USING (question_id) GROUP BY 1 ORDER BY 1""",
 }
 
 
@@ -44,7 +45,7 @@ def roles(figures: dict[str, list[dict[str, Any]]]) -> Iterator[str | Table]:
     notes = {"without hints a labeler was not asked": total["not_probed"], "a label is predicted": total["predicted"]}
     yield (
         f"Of {counted(total['questions'], 'question')}, {total['in_every']:,} have a set of hints that suffices in "
-        f"every order, {total['in_some']:,} one that suffices in some order. Of the orders of all hints "
+        f"every order, {total['in_some']:,} one that suffices in some order. Of the passages with all hints "
         f"{percent(total['without'] + added)} have label 2; without hints, a labeler is right in "
         f"{percent(total['without'])} of the repetitions. The difference is the sum of the mean contributions."
         + "".join(f" Questions of which {what}: {count:,}." for what, count in notes.items() if count)
@@ -59,8 +60,8 @@ def roles(figures: dict[str, list[dict[str, Any]]]) -> Iterator[str | Table]:
         rows = [[*row.values(), share(row["mixed"], row["sets"])] for row in order]
         heads = ["hints", "sets", "order matters", "share"]
         yield Plot("Sets whose order matters", heads, rows, name="plot-order", svg=svg)
-    means = {"mean": [row["mean"] for row in ranks]}
-    svg = plots.bars("plot-ranks", [str(row["rank"]) for row in ranks], means, "mean contribution", share=True)
+    means = {split: {row["rank"]: row[split] for row in ranks if row[split] is not None} for split in SPLITS}
+    svg = plots.lines("plot-ranks", means, "rank by convergence, from 0", "mean contribution")
     rows = [[row["rank"], *map(percent, [*row.values()][1:])] for row in ranks]
-    heads = ["rank by convergence", "contribution", "standard error", "in a minimal set", "lowers"]
+    heads = ["rank by convergence", *SPLITS, "all", "standard error", "in a minimal set", "lowers"]
     yield Plot("Mean contribution of hints by rank", heads, rows, name="plot-ranks", svg=svg)

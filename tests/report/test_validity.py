@@ -46,7 +46,7 @@ def test_the_chapter_says_what_its_figures_are(data, tmp_path) -> None:
     with tiny.workspace(tmp_path / "W", data).connect() as connection:
         text, *rest = roles(role_figures(connection))
     for words in ("Of 3 questions, 2 have a set", "3 one that suffices in some order", "was not asked: 2.",
-                  "a label is predicted: 1.", "Of the orders of all hints 91.7%", "is right in 25.0%"):  # fmt: skip
+                  "a label is predicted: 1.", "Of the passages with all hints 91.7%", "is right in 25.0%"):  # fmt: skip
         assert words in text, words
     assert all(isinstance(piece, Plot) for piece in rest) and len(rest) == 3
 
