@@ -41,13 +41,14 @@ def roles(figures: dict[str, list[dict[str, Any]]]) -> Iterator[str | Table]:
     [total], fewest, order, ranks = (figures[name] for name in _ROLES)
     if not total["questions"]:
         return
-    added = sum(row["mean"] for row in ranks)
-    notes = {"without hints a labeler was not asked": total["not_probed"], "a label is predicted": total["predicted"]}
+    without, added = total["without"], sum(row["mean"] for row in ranks)
+    notes = {"labelers were not asked without hints, which counts as 0": total["not_probed"],
+             "a label is predicted": total["predicted"]}  # fmt: skip
     yield (
         f"Of {counted(total['questions'], 'question')}, {total['in_every']:,} have a set of hints that suffices in "
         f"every order, {total['in_some']:,} one that suffices in some order. Of the passages with all hints "
-        f"{percent(total['without'] + added)} have label 2; without hints, a labeler is right in "
-        f"{percent(total['without'])} of the repetitions. The difference is the sum of the mean contributions."
+        f"{percent(without + added)} have label 2: {percent(without)} is success without hints, {percent(added)} the sum "
+        "of the mean contributions."
         + "".join(f" Questions of which {what}: {count:,}." for what, count in notes.items() if count)
     )
     series = {split: [row[split] for row in fewest] for split in SPLITS}

@@ -33,10 +33,12 @@ def why_pieces(facts: Mapping[str, Any]) -> list[Table | str]:
     named = (f"hint{'s' * (len(digits) > 1)} {'+'.join(digits)}" for digits in facts["minimal_sets"])
     mixed = [row for row in sets if 0 < row["label_2"] < row["orders"]]
     such = [f", such as {'+'.join(row['subset'])} (label 2 in {row['label_2']} of {row['orders']})" for row in mixed]
+    right = ", ".join(f"{name} on {count:,}" for name, count in facts["right"].items())
+    label_2, passages = (sum(row[name] for row in sets) for name in ("label_2", "orders"))
     several = counted(sum(row["orders"] > 1 for row in sets), "set")
     known = "not known, counted as never" if without is None else f"in {percent(without)} of the probe's repetitions"
     lines = [
-        f"Passages with a right answer: {', '.join(f'{name} {count:,}' for name, count in facts['right'].items())}.",
+        f"Label 2: {label_2:,} of {passages:,} passages. Right: {right}.",
         f"Enough in every order: {', '.join(named) or 'no set of hints'}.",
         f"Order matters for {len(mixed)} of {several} of two hints or more{such[0] if such else ''}.",
         f"A labeler is right without hints: {known}.",

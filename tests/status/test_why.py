@@ -24,7 +24,7 @@ def test_which_hints_suffice_and_whether_order_matters(workspace) -> None:
     sets = [("0", 1, 1), ("1", 1, 0), ("01", 2, 1)]
     assert [tuple(row.values()) for row in facts["sets"]] == sets
     text = markdown(why_pieces(facts))
-    for words in ("Passages with a right answer: one 2.", "Enough in every order: hint 0.",
+    for words in ("Label 2: 2 of 4 passages. Right: one on 2.", "Enough in every order: hint 0.",
                   "A labeler is right without hints: not known",
                   "Order matters for 1 of 1 set of two hints or more, such as 0+1 (label 2 in 1 of 2).",
                   "| 1 | He died in Mougins. | -0.25 | – | 1 of 2 |"):  # fmt: skip
