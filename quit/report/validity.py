@@ -42,13 +42,15 @@ def roles(figures: dict[str, list[dict[str, Any]]]) -> Iterator[str | Table]:
     if not total["questions"]:
         return
     without, added = total["without"], sum(row["mean"] for row in ranks)
-    notes = {"labelers were not asked without hints, which counts as 0": total["not_probed"],
-             "a label is predicted": total["predicted"]}  # fmt: skip
+    notes = {
+        "labelers were not probed, which counts as 0": total["not_probed"],
+        "labels are predicted": total["predicted"],
+    }
     yield (
         f"Of {counted(total['questions'], 'question')}, {total['in_every']:,} have a set of hints that suffices in "
         f"every order, {total['in_some']:,} one that suffices in some order. Of the passages with all hints "
-        f"{percent(without + added)} have label 2: {percent(without)} is success without hints, {percent(added)} the sum "
-        "of the mean contributions."
+        f"{percent(without + added)} have label 2: {percent(without)} is success without hints, {percent(added)} the "
+        "sum of the mean contributions."
         + "".join(f" Questions of which {what}: {count:,}." for what, count in notes.items() if count)
     )
     series = {split: [row[split] for row in fewest] for split in SPLITS}

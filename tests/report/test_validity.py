@@ -46,7 +46,7 @@ def test_the_chapter_says_what_its_figures_are(data, tmp_path) -> None:
     with tiny.workspace(tmp_path / "W", data).connect() as connection:
         text, *rest = roles(role_figures(connection))
     for words in ("Of 3 questions, 2 have a set", "3 one that suffices in some order", "which counts as 0: 2.",
-                  "a label is predicted: 1.", "Of the passages with all hints 91.7% have",
+                  "labels are predicted: 1.", "Of the passages with all hints 91.7% have",
                   "25.0% is success without hints, 66.7% the sum"):  # fmt: skip
         assert words in text, words
     assert all(isinstance(piece, Plot) for piece in rest) and len(rest) == 3
