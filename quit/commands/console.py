@@ -17,7 +17,6 @@ from quit.settings import Loaded
 from quit.status.asked import asked, asked_tables
 from quit.status.replies import cut_replies, readers_table, replies_table
 from quit.status.summary import JudgeAgreement, left_out, stages_table, summary
-from quit.status.why import why_pieces
 from quit.text.words import counted
 
 if TYPE_CHECKING:
@@ -218,11 +217,6 @@ def print_question(life: dict[str, Any], passages: int) -> None:
         _print_passages(life, passages)
     _print_verdicts(life)
     _print_reviews(life)
-
-
-def print_why(facts: dict[str, Any]) -> None:
-    """Print why a question's passages have label 2."""
-    _show(*why_pieces(facts))
 
 
 def _print_origins(life: dict[str, Any]) -> None:

@@ -62,14 +62,15 @@ def show(
 
     Examples: `quit show jsonl-geo-003 --passages 20`, `quit show jsonl-geo-003 --why`
     """
-    from quit.commands.console import print_question, print_why
+    from quit.commands.console import print_question
     from quit.library.tables import open_tables
-    from quit.status.why import why as why_of
+    from quit.render import terminal
+    from quit.status import why as reasons
 
     life = open_tables(workspace).question(question_id)
     if why:
-        facts = why_of(life)
-        print_json(facts) if as_json else print_why(facts)
+        facts = reasons.why(life)
+        print_json(facts) if as_json else terminal.show(reasons.why_pieces(facts))
     elif as_json:
         print_json(life)
     else:

@@ -118,6 +118,7 @@ def test_a_build_keeps_what_people_said_and_exports_use_it(workspace, tmp_path) 
     assert "update" in workspace.state and workspace.state["update"] != report.fingerprint
     removed = items[1].question_id
     assert removed not in workspace.read("splits").column("question_id").to_pylist()
+    assert workspace.read("question_roles")["question_id"].equals(workspace.read("splits")["question_id"])
     life = story(workspace, removed)
     assert [row["reason"] for row in life["rejects"]] == ["flagged_leak"] and life["reviews"] and life["changes"]
     # An export recomputes every label from answers and valid answers.
