@@ -25,6 +25,7 @@ from quit.release.view import release_of, shown_judge, shown_readers, shown_rele
 from quit.report.examples import example_passage, examples
 from quit.report.people import judge_against_people, review_progress
 from quit.report.quality import LEAKS, PROBE, agreement_figures, split_figures
+from quit.review.audit import audit_figures
 from quit.settings import JudgeSettings, ReaderSettings, Settings
 from quit.status.asked import asked
 from quit.status.replies import reply_counts
@@ -88,6 +89,8 @@ def gather(workspace: Workspace, settings: Settings, compared: Sequence[Path] = 
     facts["judges"] = _counted(asdict(agreed) if (agreed := judge_agreement(workspace)) else None)
     facts["people"] = _counted(judge_against_people(workspace, settings.review))
     facts["review"] = _counted(review_progress(workspace, settings.review))
+    verified = frozen.facts.get("verification", {}) if frozen else audit_figures(workspace, settings.review)
+    facts["audit"] = verified.get("audit")
     facts["usage"] = _counted(_usage(workspace, settings))
     facts["releases"] = _counted(list_rows(releases))
     facts["difference"] = _counted(_difference(compared[0], compared[1], releases) if compared else None)

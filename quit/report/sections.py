@@ -11,6 +11,7 @@ from quit.evaluate.labels import SPLITS
 from quit.release.show import differences
 from quit.render import plots
 from quit.render.table import Plot, Table, number, percent, plain_name, share, short_identity, table_1
+from quit.report.validity import audit
 from quit.review.report import described
 from quit.status.asked import asked_tables
 from quit.status.summary import JudgeAgreement, type_sentence
@@ -352,6 +353,11 @@ def _review(facts: Facts, most: int) -> Pieces:
         yield _bars("review", "Progress", ("split", "reviewed", "to do", "share"), rows, "questions", (1, 2))
 
 
+def _validity(facts: Facts, most: int) -> Pieces:
+    """What the labels rest on."""
+    yield from audit(facts)
+
+
 def _models(facts: Facts, most: int) -> Pieces:
     """What language models cost."""
     usage = facts["usage"]
@@ -437,6 +443,7 @@ _SECTIONS: tuple[tuple[str, str, Callable[[Facts, int], Pieces]], ...] = (
     ("readers", "Readers", _readers),
     ("verdicts", "Judges and people", _verdicts),
     ("review", "Review by people", _review),
+    ("validity", "What the labels rest on", _validity),
     ("models", "Costs and cache", _models),
     ("releases", "Releases", _releases),
     ("difference", "Difference of two releases", _difference),
