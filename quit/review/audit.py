@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quit.common.columns import positions_in, same
+from quit.common.columns import positions_in
 from quit.common.ids import content_hash
 from quit.common.shapes import read_json
 from quit.engine.workspace import Workspace
@@ -53,16 +53,13 @@ def _passages(workspace: Workspace, labelers: Sequence[str], decisions: pa.Table
     rows = workspace.read("labels", runs=["label"], columns=["question_id", "permutation", "label"])
     splits = workspace.read("splits", runs=["split"])
     answers = [answers_of(labeler, rows_of("answers"), rows_of("distinct_answers")) for labeler in labelers]
-    verdicts = np.append(decisions["decision"].to_numpy() + np.int64(1), _OPEN)
-    states = []
-    for given in answers:
-        if not all(same(given.rows[name], rows[name]) for name in ("question_id", "permutation")):
-            raise ValueError("A labeler's answers are not those to the labelled passages.")
+    asked = [given.rows["asked"].to_numpy() for given in answers]  # in the order of the labels
+    verdicts, states = np.append(decisions["decision"].to_numpy() + np.int64(1), _OPEN), []
+    for given, was_asked in zip(answers, asked, strict=True):
         state = verdicts[matching_rows(given.distinct, decisions, "answer_key")]
         nothing = pc.or_(pc.equal(given.distinct["answer"], NO_ANSWER), pc.equal(given.distinct["answer_key"], ""))
         state[nothing.to_numpy()] = _WRONG
-        states.append(np.where(given.rows["asked"].to_numpy(), state[given.index], _OPEN))
-    asked = [given.rows["asked"].to_numpy() for given in answers]
+        states.append(np.where(was_asked, state[given.index], _OPEN))
     state = np.where(np.max(states, axis=0) == _RIGHT, _RIGHT, np.min(states, axis=0))
     place = positions_in(rows["question_id"], splits["question_id"].combine_chunks())
     split = np.where(np.any(asked, axis=0), positions_in(splits["split"], pa.array(SPLITS))[place], -1)
@@ -121,15 +118,17 @@ def _drawn(workspace: Workspace, settings: Settings) -> dict[str, Any]:
     stratum = 2 * passages["split"].to_numpy() + passages["label"].to_numpy() - 1
     stratum[passages["state"].to_numpy() != _OPEN] = -1
     generator = np.random.default_rng(int(content_hash("audit", settings.split.seed, settings.review.audit), 16))
-    places: list[int] = []
-    for code, drawn in enumerate(allocation(numbers[..., _OPEN].sum(axis=2).ravel(), settings.review.audit)):
-        places += generator.choice(np.flatnonzero(stratum == code), drawn, replace=False).tolist()
-    sample = passages.take(pa.array(sorted(places), pa.int64())).drop_columns("state").to_pylist()
+    counts = allocation(numbers[..., _OPEN].sum(axis=2).ravel(), settings.review.audit)
+    chosen = [
+        generator.choice(np.flatnonzero(stratum == code), drawn, replace=False) for code, drawn in enumerate(counts)
+    ]
+    places = np.sort(np.concatenate(chosen))
+    sample = passages.take(pa.array(places)).drop_columns("state").to_pylist()
     columns = ("question_id", "answer_key", "correct")
     judged = workspace.read_questions("verdicts", [row["question_id"] for row in sample], columns, runs=["judge"])
     accepted = {(row["question_id"], row["answer_key"]) for row in judged.to_pylist() if row["correct"]}
-    for row, place in zip(sample, sorted(places), strict=True):
-        replies = [each.distinct.slice(int(each.index[place]), 1).to_pylist()[0] for each in answers]
+    replies_by_labeler = [given.distinct.take(given.index[places]).to_pylist() for given in answers]
+    for row, *replies in zip(sample, *replies_by_labeler, strict=True):
         keys = sorted({reply["answer_key"] for reply in replies if reply["answer"] != NO_ANSWER} - {""})
         row["answers"] = {key: (row["question_id"], key) in accepted for key in keys}
     return {"labelers": labelers, "numbers": numbers.tolist(), "sample": sample}
@@ -192,9 +191,8 @@ def _errors(sample: Sequence[Mapping[str, Any]], decisions: pa.Table, shape: tup
     return errors
 
 
-def _figures(
-    base: int, change: tuple[float | None, float, float], total: int, least: float = 0.0, most: float = 1.0
-) -> dict[str, float | None]:
+def _figures(base: int, change: tuple, total: int, least: float = 0.0, most: float = 1.0) -> dict[str, float | None]:
+    """Return ``estimate``, ``low`` and ``high``, each of ``base + change`` over ``total``, from ``least`` to ``most``."""
     values = [None if value is None else float(min(max((base + value) / total, least), most)) for value in change]
     return dict(zip(("estimate", "low", "high"), values, strict=True))
 

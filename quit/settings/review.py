@@ -46,8 +46,7 @@ class Review(Section):
     audit: int = Field(
         0,
         ge=0,
-        description="Passages of all splits that are drawn at random for people to judge, so that the totals have "
-        "intervals; 0: none. Another number draws anew, from what people have not decided by then.",
+        description="Passages of all splits drawn at random for people to judge, so that totals have intervals.",
     )
     people: str | None = Field(
         None,
