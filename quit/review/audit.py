@@ -175,7 +175,7 @@ def audit_figures(workspace: Workspace, settings: Review, reviews: pa.Table | No
 
 
 def _errors(sample: Sequence[Mapping[str, Any]], decisions: pa.Table, shape: tuple[int, ...]) -> np.ndarray:
-    """Return how many drawn passages the judge has wrong, how many are open, and all: first by label, then by verdicts.
+    """Return how many drawn passages the judge has wrong, how many are open, and all: by label, then by verdicts.
 
     The last three axes, of ``shape``, are split, judge's label and number of hints.
     """
@@ -192,7 +192,7 @@ def _errors(sample: Sequence[Mapping[str, Any]], decisions: pa.Table, shape: tup
 
 
 def _figures(base: int, change: tuple, total: int, least: float = 0.0, most: float = 1.0) -> dict[str, float | None]:
-    """Return ``estimate``, ``low`` and ``high``, each of ``base + change`` over ``total``, from ``least`` to ``most``."""
+    """Return ``estimate``, ``low``, ``high``: each ``base + change`` over ``total``, from ``least`` to ``most``."""
     values = [None if value is None else float(min(max((base + value) / total, least), most)) for value in change]
     return dict(zip(("estimate", "low", "high"), values, strict=True))
 
