@@ -18,7 +18,7 @@ from quit.dataset.dataset import FULLY, SPLITS
 from quit.evaluate.labels import predicted_sentence
 from quit.export.baselines import METRICS
 from quit.export.card_facts import CITATION, PAPER, CardFacts, cell, code, licence_header, prose, source_list, title
-from quit.render.table import markdown, short_identity, table_1
+from quit.render.table import short_identity, table_1
 from quit.review.audit import audit_pieces
 from quit.text.words import counted
 
@@ -74,7 +74,7 @@ def card(facts: CardFacts) -> str:
         producers=lambda task: _producers(facts.models[task]),
         table_1=table_1(facts.figures.to_dict()["summary"]),
         shares=_shares,
-        audit=lambda figures: markdown(audit_pieces(figures)),
+        audit=audit_pieces,
         **{"METRICS": METRICS, "SPLITS": SPLITS, "PAPER": PAPER, "LISTED": LISTED, "SYSTEMS": SYSTEMS},
     )
     return f"---\n{header(facts)}---\n\n{text}"

@@ -22,7 +22,7 @@ from quit.engine.workspace import Workspace
 from quit.evaluate.labels import SPLITS
 from quit.evaluate.proportions import weighted_sum
 from quit.models.protocols import NO_ANSWER
-from quit.render.table import Table, percent
+from quit.render.table import Table, number, percent
 from quit.review.store import ReviewStore
 from quit.settings import Review, Settings
 from quit.stages.labelling.answers import answers_of, matching_rows
@@ -205,20 +205,21 @@ def audit_pieces(figures: Mapping[str, Any]) -> list[Table | str]:
     if figures["stale"]:
         text += " Labels were made anew since: the figures are of those at the draw. Another review.audit draws anew."
     for what, row in figures["accuracy"].items():
-        subject = {"label": "Its label", "answers": "Its verdict on each answer"}[what]
-        text += f" {subject} is people's for {percent(row['estimate'])} ({_range(row)}) of the passages open then."
+        subject = {"label": "The judge's label", "answers": "Its verdict on each answer"}[what]
+        found = number(row["estimate"], ".1%", missing="a share")
+        text += f" {subject} is people's for {found} (95% interval {_range(row)}) of the passages open then."
     note = (
-        "Share of label 2. Judge: by its verdicts alone. People: as decided at the draw; for passages open then, the "
-        "judge's labels corrected by its errors in the audited ones. Interval: 95%. By number of hints, a split and "
-        "label has one error rate for all numbers; the last two columns show whether that fits. On pages that are not "
-        "blind, people may follow the judge. Passages that no labeler was asked about do not count."
+        "Judge: share of label 2 by its verdicts alone. People: as decided at the draw; for passages open then, the "
+        "judge's labels corrected by its errors in the audited ones. Interval: 95%. By number of hints, each split and "
+        "label is taken to have one error rate. On pages that are not blind, people may follow the judge. Passages that "
+        "no labeler was asked about do not count."
     )
     heads = ("", "passages", "judge", "people", "interval", "audited", "judge wrong")
     rows = [
         (row["of"], row["passages"], *(percent(row[name]) for name in ("judge", "estimate")), _range(row),
          row["audited"], row["wrong"]) for row in figures["shares"]
     ]  # fmt: skip
-    return [text, Table("Labels by the judge and by people", heads, rows, note=note)]
+    return [text, Table("Share of label 2, judge and people", heads, rows, note=note)]
 
 
 def _range(row: Mapping[str, Any]) -> str:
