@@ -211,8 +211,8 @@ def audit_pieces(figures: Mapping[str, Any]) -> list[Table | str]:
     note = (
         "Judge: share of label 2 by its verdicts alone. People: as decided at the draw; for passages open then, the "
         "judge's labels corrected by its errors in the audited ones. Interval: 95%. By number of hints, each split and "
-        "label is taken to have one error rate. On pages that are not blind, people may follow the judge. Passages that "
-        "no labeler was asked about do not count."
+        "label is taken to have one error rate. On pages that are not blind, people may follow the judge. Passages "
+        "that no labeler was asked about do not count."
     )
     heads = ("", "passages", "judge", "people", "interval", "audited", "judge wrong")
     rows = [

@@ -2,15 +2,22 @@
 
 import json
 from collections import Counter
+from contextlib import redirect_stdout
+from dataclasses import replace
+from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from quit.annotation.project import PushReport
 from quit.annotation.tasks import make_task
 from quit.engine.workspace import Workspace
+from quit.library import jobs
 from quit.render.table import markdown
+from quit.render.terminal import show
 from quit.review.audit import allocation, audit_figures, audit_pieces, draw_audit
 from quit.review.controls import Controls, mixed
 from quit.review.items import review_items
@@ -123,6 +130,64 @@ def test_an_audit_of_all_passages_is_exact(workspace: Workspace) -> None:
     alike = [all(verdicts[one, word] is (word in RIGHT) for word in answers[one, order]) for one, order in sample]
     assert figures["accuracy"]["answers"]["estimate"] == pytest.approx(np.mean(alike))
     assert (figures["drawn"], figures["judged"], figures["stale"]) == (len(sample), len(sample), False)
+
+
+def test_the_figures_of_a_sample_follow_the_formulas(workspace: Workspace) -> None:
+    settings, answers = _settings(40), _answers()
+    needed = draw_audit(workspace, settings)
+    sample = _stored(workspace)["sample"]
+    _judge(workspace, sorted(needed))
+    # A stale audit has no bounds by what people have decided since, so the formulas alone are left.
+    workspace.set_current({name: value for name, value in workspace.state.items() if name != "label"})
+    figures = {row["of"]: row for row in _figures(workspace, settings)["shares"]}
+    split = {row["question_id"]: row["split"] for row in _rows()["splits"]}
+    judge = {(row["question_id"], row["permutation"]): row["label"] for row in _rows()["labels"]}
+    groups = {"train": lambda one: split[one[0]] == "train", "2 hints": lambda one: len(one[1]) == 2, "all": bool}
+    for name, inside in groups.items():
+        passages = [passage for passage in judge if inside(passage)]
+        value = sum(judge[passage] == 2 for passage in passages) / len(passages)
+        down = up = 0.0
+        for stratum in ((one, label) for one in SPLITS for label in (1, 2)):
+            open_ones = [one for one in judge if answers[one] and (split[one[0]], judge[one]) == stratum]
+            weight = sum(inside(one) for one in open_ones) / len(passages) * (1 if stratum[1] == 1 else -1)
+            drawn = [row for row in sample if (SPLITS[row["split"]], row["label"]) == stratum]
+            wrong = sum((2 if {*row["answers"]} & RIGHT else 1) != row["label"] for row in drawn)
+            share, size, population = wrong / len(drawn), len(drawn), len(open_ones)
+            size /= (population - size) / (population - 1)
+            middle = (share + 1.95996**2 / 2 / size) / (1 + 1.95996**2 / size)
+            half = 1.95996 / (1 + 1.95996**2 / size) * (share * (1 - share) / size + 1.95996**2 / 4 / size**2) ** 0.5
+            low = max(middle - half, wrong / population)
+            high = min(middle + half, 1 - (len(drawn) - wrong) / population)
+            value += weight * share
+            down += (weight * (share - low if weight > 0 else high - share)) ** 2
+            up += (weight * (high - share if weight > 0 else share - low)) ** 2
+        expected = (value, max(0.0, value - down**0.5), min(1.0, value + up**0.5))
+        row = figures[name]
+        assert (row["estimate"], row["low"], row["high"]) == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_push_draws_and_asks_for_the_audit(workspace: Workspace, monkeypatch) -> None:
+    pushed: dict[str, list] = {}
+    monkeypatch.setattr("quit.annotation.client.connect", lambda *_: None)
+
+    def push(store, server, settings, items, *_, **__) -> PushReport:
+        pushed["items"] = items
+        return PushReport()
+
+    monkeypatch.setattr("quit.annotation.project.push", push)
+    for audit, splits in ((0, {"dev", "test"}), (12, {*SPLITS})):
+        jobs._push(SimpleNamespace(workspace=workspace, settings=_settings(audit)), None, None, False, False)
+        assert {item.split for item in pushed["items"]} == splits
+
+
+def test_what_status_shows_fits_a_terminal(workspace: Workspace) -> None:
+    draw_audit(workspace, _settings(12))
+    figures = _figures(workspace, _settings(12))
+    longest = {"passages": 2_400_000, "low": 1.0, "high": 1.0, "estimate": 1.0, "audited": 1_000, "wrong": 1_000}
+    with redirect_stdout(StringIO()) as printed:
+        _, table = audit_pieces({**figures, "shares": [{**row, **longest} for row in figures["shares"]]})
+        show([replace(table, note="")])
+    assert max(map(len, printed.getvalue().splitlines())) <= 80, printed.getvalue()
 
 
 def test_without_an_audit_nothing_is_drawn_asked_or_said(workspace: Workspace) -> None:
