@@ -42,9 +42,9 @@ _SIGN = np.array([1, -1])
 def _passages(workspace: Workspace, labelers: Sequence[str], decisions: pa.Table) -> tuple[pa.Table, np.ndarray, list]:
     """Return the passages of the stage ``label``, how many there are, and each labeler's answers in their order.
 
-    Columns: question_id, permutation, label, ``hints`` (their number), ``split`` (its place in ``SPLITS``; -1: no
-    labeler was asked), ``whole`` (every labeler was asked) and ``state`` by people's ``decisions``. The numbers are by
-    split, label, number of hints and state.
+    Columns: question_id, permutation, label, ``hints`` (their number), ``split`` (its place in ``SPLITS``; -1: in
+    none, or no labeler was asked), ``whole`` (every labeler was asked) and ``state`` by people's ``decisions``. The
+    numbers are by split, label, number of hints and state.
     """
 
     def rows_of(name: str) -> RowsOf:
@@ -62,7 +62,7 @@ def _passages(workspace: Workspace, labelers: Sequence[str], decisions: pa.Table
         states.append(np.where(was_asked, state[given.index], _OPEN))
     state = np.where(np.max(states, axis=0) == _RIGHT, _RIGHT, np.min(states, axis=0))
     place = positions_in(rows["question_id"], splits["question_id"].combine_chunks())
-    split = np.where(np.any(asked, axis=0), positions_in(splits["split"], pa.array(SPLITS))[place], -1)
+    split = np.append(positions_in(splits["split"], pa.array(SPLITS)), -1)[np.where(np.any(asked, axis=0), place, -1)]
     hints = pc.utf8_length(rows["permutation"].cast(pa.string())).to_numpy()
     shape = (len(SPLITS), 2, int(hints.max(initial=0)) + 1, 3)
     cells = np.ravel_multi_index((split, rows["label"].to_numpy() - 1, hints, state), shape, mode="clip")
@@ -117,11 +117,9 @@ def _drawn(workspace: Workspace, settings: Settings) -> dict[str, Any]:
     passages, numbers, answers = _passages(workspace, labelers, decisions)
     stratum = 2 * passages["split"].to_numpy() + passages["label"].to_numpy() - 1
     stratum[passages["state"].to_numpy() != _OPEN] = -1
-    generator = np.random.default_rng(int(content_hash("audit", settings.split.seed, settings.review.audit), 16))
+    random = np.random.default_rng(int(content_hash("audit", settings.split.seed, settings.review.audit), 16))
     counts = allocation(numbers[..., _OPEN].sum(axis=2).ravel(), settings.review.audit)
-    chosen = [
-        generator.choice(np.flatnonzero(stratum == code), drawn, replace=False) for code, drawn in enumerate(counts)
-    ]
+    chosen = [random.choice(np.flatnonzero(stratum == code), drawn, replace=False) for code, drawn in enumerate(counts)]
     places = np.sort(np.concatenate(chosen))
     sample = passages.take(pa.array(places)).drop_columns("state").to_pylist()
     columns = ("question_id", "answer_key", "correct")
@@ -204,8 +202,7 @@ def audit_pieces(figures: Mapping[str, Any]) -> list[Table | str]:
         text += " Until all are judged, no estimate stands, and the intervals count each open passage both ways."
     if figures["stale"]:
         text += " Labels were made anew since: the figures are of those at the draw. Another review.audit draws anew."
-    for what, row in figures["accuracy"].items():
-        subject = {"label": "The judge's label", "answers": "Its verdict on each answer"}[what]
+    for subject, row in zip(("The judge's label", "Its verdict on each answer"), figures["accuracy"].values()):
         found = number(row["estimate"], ".1%", missing="a share")
         text += f" {subject} is people's for {found} (95% interval {_range(row)}) of the passages open then."
     note = (

@@ -293,6 +293,14 @@ def test_a_rejected_passage_stays_open_where_a_labeler_was_not_asked(tmp_path: P
     assert figures["accuracy"]["answers"]["estimate"] is not None  # all its verdicts were judged
 
 
+def test_questions_in_no_split_do_not_count(tmp_path: Path) -> None:
+    data = _rows(6)
+    del data["splits"][2]
+    workspace, settings = tiny.workspace(tmp_path / "W", data, people=False), _settings(10**6)
+    assert "q002" not in draw_audit(workspace, settings)
+    assert [row["passages"] for row in _figures(workspace, settings)["shares"][:4]] == [8, 8, 4, 20]
+
+
 def test_new_labels_do_not_change_the_figures_and_are_said(workspace: Workspace) -> None:
     settings = _settings(20)
     _judge(workspace, sorted(draw_audit(workspace, settings)))
