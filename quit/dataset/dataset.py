@@ -23,7 +23,7 @@ from quit.errors import InputError
 from quit.evaluate.labels import SPLITS
 from quit.models.protocols import NO_ANSWER
 from quit.stages.label import PREDICTED_FROM
-from quit.stages.labelling.answers import Answers, cut_replies, matching_rows
+from quit.stages.labelling.answers import Answers, cut_replies, fully_relevant, matching_rows
 from quit.stages.labelling.passages import PermutationTable, permutation_table
 from quit.stages.select import SELECTION
 
@@ -128,6 +128,11 @@ class ExportTables:
     def ordered_readers(self) -> tuple[ReaderInfo, ...]:
         """Labelers first, then the other readers, each in profile order."""
         return tuple(sorted(self.readers, key=lambda info: info.role != "labeler"))
+
+    @property
+    def least(self) -> int:
+        """How many labelers must answer a passage correctly for label 2 (``labels.least``)."""
+        return self.provenance.get("settings", {}).get("labels", {}).get("least", 1)
 
     @property
     def labelers(self) -> tuple[ReaderInfo, ...]:
@@ -337,7 +342,7 @@ class Dataset:
         for info in readers:
             numbers = self._column(f"answers of {info.name}", positions, "number")
             replies_of.append(self._replies[info.name].block(positions, numbers))
-        hit = np.any([replies.valid for replies in replies_of[: len(self.tables.labelers)]], axis=0)
+        hit = fully_relevant([replies.valid for replies in replies_of[: len(self.tables.labelers)]], self.tables.least)
         if (probability := self.predictions(positions)) is not None:
             hit |= probability >= PREDICTED_FROM
         wrong = np.argwhere(np.where(hit, FULLY, PARTIALLY) != labels)

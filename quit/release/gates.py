@@ -261,7 +261,8 @@ def _unjudged_answer(subject: Subject) -> list[str]:
 
 def _label_mismatch(subject: Subject) -> list[str]:
     labelers = [info for info in subject.readers if info.role == "labeler"]
-    dataset = Dataset(ExportTables.read(subject.files, labelers, {}))
+    settings = {"labels": {"least": subject.settings.labels.least}}
+    dataset = Dataset(ExportTables.read(subject.files, labelers, {"settings": settings}))
     violations = []
     for position in range(0, len(dataset.ids), QUESTIONS_AT_A_TIME):
         try:
