@@ -262,7 +262,7 @@ class Dataset:
         ``block``."""
         advance(f"{self.writing}: labels", len(positions), len(self.ids))
         self._rows["passages"].column(positions, None, self.permutations.permutation)
-        checked = self._column("labels", positions, "label").astype(np.int8)
+        checked = self.column("labels", positions, "label").astype(np.int8)
         if not np.isin(checked, (PARTIALLY, FULLY)).all():
             raise InputError(f"The table 'labels' holds a label that is neither {PARTIALLY} nor {FULLY}.")
         return checked
@@ -285,7 +285,7 @@ class Dataset:
             correct[replies.owner, of_text] = replies.correct
             name = self.tables.ordered_readers[reader].name
             if self.tables.answers[name].asked is not None:
-                asked[:, :, reader] = self._column(f"answers of {name}", positions, "asked")
+                asked[:, :, reader] = self.column(f"answers of {name}", positions, "asked")
         return Block(positions, labels, codes, values, correct, asked)
 
     def predictions(self, positions: np.ndarray) -> np.ndarray | None:
@@ -293,15 +293,16 @@ class Dataset:
         shape (questions, passages). None where no label is predicted."""
         if not self.tables.predicted:
             return None
-        return self._column("selection", positions, "probability")
+        return self.column("selection", positions, "probability")
 
     def warn_of_predictions(self, positions: np.ndarray) -> None:
         """Warn where labels of these questions are predicted: they are about to be used to measure something."""
         if (probability := self.predictions(positions)) is not None and (count := int((~np.isnan(probability)).sum())):
             note(f"{count:,} of {probability.size:,} labels are predicted, not asked (labels.partial).", loud=True)
 
-    def _column(self, table: str, positions: np.ndarray, name: str) -> np.ndarray:
-        """Return a column of the passages of some questions: shape (questions, passages)."""
+    def column(self, table: str, positions: np.ndarray, name: str) -> np.ndarray:
+        """Return a column of the passages of some questions: shape (questions, passages). ``table``: ``labels``,
+        ``passages``, ``selection`` or ``answers of READER``. Raises ``InputError`` where rows are out of order."""
         column = self._rows[table].column(positions, name, self.permutations.permutation, nulls=name == "probability")
         assert column is not None  # a column was named
         return column.to_numpy(zero_copy_only=False).reshape(len(positions), len(self.permutations))
@@ -340,7 +341,7 @@ class Dataset:
         labels = self.labels(positions)
         replies_of = []
         for info in readers:
-            numbers = self._column(f"answers of {info.name}", positions, "number")
+            numbers = self.column(f"answers of {info.name}", positions, "number")
             replies_of.append(self._replies[info.name].block(positions, numbers))
         hit = fully_relevant([replies.valid for replies in replies_of[: len(self.tables.labelers)]], self.tables.least)
         if (probability := self.predictions(positions)) is not None:

@@ -162,7 +162,12 @@ def requested_formats(formats: Sequence[str], supported: Collection[str]) -> lis
 
 
 def _check_asked(tables: ExportTables, form: Format) -> None:
-    """Raise ``InputError`` where a format would pass off as asked what was not."""
+    """Raise ``InputError`` where a format would pass off as asked what was not, or leave labels to another rule."""
+    if form.has == "answers" and tables.least > 1:
+        raise InputError(
+            f"The format {form.name} holds no labels: its readers give label 2 where one labeler is right, and these "
+            f"labels need {tables.least} (labels.least). huggingface, trec and others hold the labels."
+        )
     if form.has and tables.predicted:
         missing = "some labels are predicted"
     elif form.has == "answers" and tables.partly_asked:

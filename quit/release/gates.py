@@ -42,6 +42,12 @@ class Subject:
     readers: tuple[ReaderInfo, ...]
     settings: Settings
 
+    def labelled(self) -> Dataset:
+        """Return the tables as a dataset whose readers are the labelers. Raises ``InputError`` as ``Dataset`` does."""
+        labelers = [info for info in self.readers if info.role == "labeler"]
+        settings = {"labels": {"least": self.settings.labels.least}}
+        return Dataset(ExportTables.read(self.files, labelers, {"settings": settings}))
+
     def connect(self) -> duckdb.DuckDBPyConnection:
         """Return an in-memory DuckDB that keeps to ``release.memory_mb`` and has the questions as ``ours``."""
         connection = duckdb.connect(config={"memory_limit": f"{self.settings.release.memory_mb}MB"})
@@ -260,9 +266,7 @@ def _unjudged_answer(subject: Subject) -> list[str]:
 
 
 def _label_mismatch(subject: Subject) -> list[str]:
-    labelers = [info for info in subject.readers if info.role == "labeler"]
-    settings = {"labels": {"least": subject.settings.labels.least}}
-    dataset = Dataset(ExportTables.read(subject.files, labelers, {"settings": settings}))
+    dataset = subject.labelled()
     violations = []
     for position in range(0, len(dataset.ids), QUESTIONS_AT_A_TIME):
         try:

@@ -143,7 +143,10 @@ class Split(Section):
     train_size: int = Field(5000, ge=0, description="With `size`: questions in train (see `train`).")
     test_size: int = Field(2000, ge=0, description="With `size`: other questions in test; the rest is dev.")
     train_share: float = Field(
-        1.0, ge=0, le=1, description="With `share`: share of the questions that `train` names in train; below 1 with `any`."
+        1.0,
+        ge=0,
+        le=1,
+        description="With `share`: share of the questions that `train` names in train; below 1 with `any`.",
     )
     test_share: float = Field(
         round(2000 / 3095, 4), ge=0, le=1, description="With `share`: share of the others in test; the rest is dev."
@@ -183,8 +186,8 @@ class Labels(Section):
     least: int = Field(
         1,
         ge=1,
-        description="Labelers that must answer a passage correctly for label 2; 1 is the paper's rule. Above 1 only with "
-        "`partial = \"off\"`. `quit release what-if --least` shows the effect without a build.",
+        description="Labelers that must answer a passage correctly for label 2; 1 is the paper's rule. Above 1 only "
+        'with `partial = "off"`. `quit release what-if --least` shows the effect without a build.',
     )
     partial: Literal["off", "exact", "estimated"] = Field(
         "off",

@@ -102,9 +102,9 @@ class Settings(Section):
                 f"{partial!r} does not ask for them: set labels.least=1 or labels.partial=off"
             )
         if labelers and least > len(labelers):
-            raise ValueError(f"labels.least = {least} is more than the labelers: {len(labelers)} ({', '.join(labelers)})")
+            raise ValueError(f"labels.least = {least} is above the number of labelers, {len(labelers)}: set it lower")
         if self.split.train == "any" and self.split.method == "share" and self.split.train_share == 1:
-            raise ValueError("split.train = 'any' with split.train_share = 1 puts every question into train: set it lower")
+            raise ValueError("split.train = 'any' with split.train_share = 1 leaves dev and test empty: set it lower")
         return self
 
     def recorded(self) -> dict[str, Any]:

@@ -77,7 +77,9 @@ def labels_of(
     names = list(answers)
     right = [is_right[of_labeler.index] for of_labeler, is_right in zip(answers.values(), accepted, strict=True)]
     bits = sum(is_right.astype(np.int64) << position for position, is_right in enumerate(right))
-    sets = [[name for position, name in enumerate(names) if number >> position & 1] for number in range(1 << len(names))]
+    sets = [
+        [name for position, name in enumerate(names) if number >> position & 1] for number in range(1 << len(names))
+    ]
     contract = contracts.table("labels").schema
     return pa.table(
         {

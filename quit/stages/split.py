@@ -1,9 +1,10 @@
 """Split: train, dev and test (paper, section 3.1.4).
 
 Parametrically answerable questions make train; of the others some make test, the rest dev. With ``split.train = "any"``
-all three are drawn from all questions. A question's place follows from a keyed hash of its normalised text, so a new source moves no question to another split: with ``share`` never, with
-``size`` as long as earlier questions are pinned. (What may happen with ``share`` too: a new question of dev or test is
-near-identical to an old one of train, which then leaves, unless it is pinned.)
+all three are drawn from all questions. A question's place follows from a keyed hash of its normalised text, so a new
+source moves no question to another split: with ``share`` never, with ``size`` as long as earlier questions are pinned.
+(What may happen with ``share`` too: a new question of dev or test is near-identical to an old one of train, which then
+leaves, unless it is pinned.)
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ def split_questions(questions: pa.Table, parametric: Mapping[str, bool], setting
     by_size = settings.train == "any" and settings.method == "size"
     if by_size and rows and all(row["split"] == "train" for row in rows):
         raise SettingsError(
-            f"split.train = 'any' with split.train_size = {settings.train_size:,} puts all {len(rows):,} questions into "
-            "train: set split.train_size lower, or split.method = 'share'."
+            f"split.train = 'any' with split.train_size = {settings.train_size:,} puts all {len(rows):,} questions "
+            "into train: set split.train_size lower, or split.method = 'share'."
         )
     reasons = {row["question_id"]: ("not_sampled", _not_sampled(row, settings)) for row in rows if row["split"] is None}
     for loser, other in near_identical(rows, settings.near_duplicate):
