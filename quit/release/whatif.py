@@ -1,7 +1,7 @@
 """What the labels would be by another rule: other labelers, more of them right, another judge. No model is asked.
 
-Where a labeler was not asked about a passage (``labels.partial``), figures have a least and a most: as if it were wrong,
-or right, about all of these. Definitions: docs/research/validity.md.
+Where a labeler was not asked about a passage (``labels.partial``), figures have a least and a most: as if it were
+wrong, or right, about all of these. Definitions: docs/research/validity.md.
 """
 
 from __future__ import annotations
@@ -46,18 +46,24 @@ class Answered:
     """The labels of a dataset and what its labelers answered.
 
     ``judge``: whose verdicts decide wherever people's do not; None: those in force. ``second``: the table
-    ``second_verdicts``. Raises ``SettingsError`` where no verdict of the judge is kept.
+    ``second_verdicts``; ``content_id``: of a release. Raises ``SettingsError`` where no verdict of the judge is kept.
     """
 
-    def __init__(self, dataset: Dataset, judge: str | None = None, second: pa.Table | None = None) -> None:
-        self.dataset, tables = dataset, dataset.tables
+    def __init__(
+        self,
+        dataset: Dataset,
+        judge: str | None = None,
+        second: pa.Table | None = None,
+        content_id: str | None = None,
+    ) -> None:
+        self.dataset, self.content_id, tables = dataset, content_id, dataset.tables
         self.names = [info.name for info in tables.labelers]
         verdicts = _verdicts_of(judge, tables.verdicts, second) if judge else None
         self._right: dict[str, np.ndarray] = {}
         for name in self.names:
             distinct = tables.answers[name].distinct
             valid = matching_rows(distinct, tables.valid_answers, "answer") >= 0
-            self._right[name] = accepted_answers(tables.answers[name], verdicts) if verdicts else valid
+            self._right[name] = valid if verdicts is None else accepted_answers(tables.answers[name], verdicts)
 
     def rule(self, labelers: Sequence[str] = (), without: Sequence[str] = (), least: int | None = None) -> Rule:
         """Return the rule in force with these changes. Raises ``SettingsError`` for a labeler that is none, and where
@@ -136,7 +142,8 @@ class Answered:
 def opened(place: str | Path, judge: str | None = None) -> Answered:
     """Open a release or a finished workspace. Raises as ``verify``, ``last_build`` and :class:`Answered` do."""
     if is_release(place):
-        return Answered(subject_of_release(verify(place)).labelled(), judge)
+        release = verify(place)
+        return Answered(subject_of_release(release).labelled(), judge, content_id=release.content_id)
     workspace = Workspace.open(place)
     return Answered(subject_of(last_build(workspace)).labelled(), judge, workspace.read("second_verdicts"))
 
@@ -158,40 +165,60 @@ def _figures(now: np.ndarray, least: np.ndarray, most: np.ndarray) -> np.ndarray
     return np.stack([np.ones_like(now), now, least, most, now & ~most, now & ~least, ~now & least, ~now & most])
 
 
-def between(row: dict[str, Any], *names: str, of: str | None = None) -> str:
-    """Return the sum of some figures: a number, or a least and a most; as shares ``of`` another one where named."""
-    bounds = [sum(row[f"{name}_{end}"] for name in names) for end in ("least", "most")]
-    texts = [f"{bound:,}" if of is None else percent(bound / row[of]) for bound in bounds]
-    return texts[0] if bounds[0] == bounds[1] else " to ".join(texts)
-
-
 def pieces(effect: dict[str, Any], most: int) -> list[Table | str]:
-    """Return a rule's effect as tables; ``most``: questions that are listed."""
-    labels = [
-        (row["split"], row["hints"] or ALL, row["count"], row["label_2"], between(row, "then"), between(row, "to_1"),
-         between(row, "to_2"), between(row, "to_1", "to_2", of="count"))
-        for row in effect["labels"]
-    ]  # fmt: skip
-    questions = [
-        (
-            row["split"],
-            row["count"],
-            *(row["label_2"], between(row, "then"), between(row, "to_1"), between(row, "to_2")),
-        )
-        for row in effect["questions"]
-    ]
+    """Return a rule's effect in full; ``most``: questions that are listed."""
+    labels = [(row["split"], row["hints"] or ALL, *_cells(row)) for row in effect["labels"]]
+    questions = [(row["split"], *_cells(row)) for row in effect["questions"]]
     changed = [
         (
             row["question_id"],
             row["split"],
-            f"{'loses' if row['loses'] else 'gains'}{'' if row['certain'] else ' (may be)'}",
+            "loses all" if row["loses"] else "gains some",
+            "" if row["certain"] else "may be",
         )
         for row in effect["changed"]
     ]
-    return [
-        f"Label 2 where {effect['title']} answer correctly.",
-        Table("Labels", ("split", "hints", "passages", "label 2", "then", "to 1", "to 2", "flip"), labels, (1,)),
-        Table("Questions with some label 2", ("split", "questions", "now", "then", "lose all", "gain"), questions),
-        *([Table("Questions that change", ("id", "split", "label 2"), changed[:most], (1, 2), more=len(changed[most:]))]
-          if changed else []),
-    ]  # fmt: skip
+    tables = (
+        Table("Labels", ("split", "hints", *_HEADS), labels),
+        Table(
+            "Questions with some label 2",
+            ("split", "questions", "now", "then", "lose all", "gain", "change"),
+            questions,
+        ),
+        Table(
+            "Questions that change",
+            ("question", "split", "label 2", ""),
+            changed[:most],
+            (1, 2, 3),
+            more=len(changed[most:]),
+        ),
+    )
+    return [f"Label 2: {effect['title']}.", *(table for table in tables if table.rows)]
+
+
+def summary(effects: Sequence[dict[str, Any]]) -> Table:
+    """Return a line for each rule, over all splits."""
+    rows = [
+        (effect["title"], *_cells(effect["labels"][-1]), _between(effect["questions"][-1], "to_1"))
+        for effect in effects
+    ]
+    return Table("Labels under other rules", ("rule", *_HEADS, "questions that lose all"), rows)
+
+
+_HEADS = ("passages", "label 2", "then", "to 1", "to 2", "flip")
+
+
+def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
+    changes = (
+        _between(row, "then"),
+        _between(row, "to_1"),
+        _between(row, "to_2"),
+        _between(row, "to_1", "to_2", of="count"),
+    )
+    return row["count"], row["label_2"], *changes
+
+
+def _between(row: dict[str, Any], *names: str, of: str | None = None) -> str:
+    """Return the sum of some figures, as a share ``of`` another one where named: a number, or a least and a most."""
+    bounds = [sum(row[f"{name}_{end}"] for name in names) for end in ("least", "most")]
+    return " to ".join(dict.fromkeys(f"{bound:,}" if of is None else percent(bound / row[of]) for bound in bounds))

@@ -128,9 +128,9 @@ def verification(live: pa.Table, settings: Review) -> dict[str, Any]:
 
     Keys: ``annotators``, ``annotations``, ``questions``: numbers; ``kinds``: see :func:`kinds`; ``flags``: see
     :func:`flags`; ``people``: what annotators say of themselves (``review.people``), a dict each of ``evaluator`` (a
-    number), ``gender``, ``age`` and ``education`` (None: not given): the paper's table 9. Their order follows from these facts, not from names. A file
-    of people or of control questions that is no longer there is left out, and the log says so. Raises
-    :class:`InputError` for a bad one.
+    number), ``gender``, ``age`` and ``education`` (None: not given): the paper's table 9. Their order follows from
+    these facts, not from names. A file of people or of control questions that is no longer there is left out, and the
+    log says so. Raises :class:`InputError` for a bad one.
     """
     absent = [key for key in ("people", "controls") if (path := getattr(settings, key)) and not Path(path).exists()]
     if absent:
