@@ -19,6 +19,7 @@ from quit.commands.options import (
     split_names,
 )
 from quit.errors import GateError
+from quit.render.table import Table
 from quit.text.words import counted
 
 app = typer.Typer(help="Freeze versions of the dataset, check, verify and compare them.", no_args_is_help=True)
@@ -254,7 +255,7 @@ def what_if(
         answered = opened(place, judge)
         if not (labelers or without or least or judge or benchmark):
             effects = answered.effects(answered.standard_rules())
-            shown = [summary(effects)]
+            shown: list[Table | str] = [summary(effects)]
         else:
             rule = answered.rule(split_names(labelers), split_names(without), least)
             effects = answered.effects([rule])

@@ -42,11 +42,12 @@ class Subject:
     readers: tuple[ReaderInfo, ...]
     settings: Settings
 
-    def labelled(self) -> Dataset:
-        """Return the tables as a dataset whose readers are the labelers. Raises ``InputError`` as ``Dataset`` does."""
+    def labelled(self, **facts: Any) -> Dataset:
+        """Return the tables as a dataset whose readers are the labelers; ``facts``: more of its provenance. Raises
+        ``InputError`` as ``Dataset`` does."""
         labelers = [info for info in self.readers if info.role == "labeler"]
         settings = {"labels": {"least": self.settings.labels.least}}
-        return Dataset(ExportTables.read(self.files, labelers, {"settings": settings}))
+        return Dataset(ExportTables.read(self.files, labelers, {"settings": settings, **facts}))
 
     def connect(self) -> duckdb.DuckDBPyConnection:
         """Return an in-memory DuckDB that keeps to ``release.memory_mb`` and has the questions as ``ours``."""

@@ -46,17 +46,11 @@ class Answered:
     """The labels of a dataset and what its labelers answered.
 
     ``judge``: whose verdicts decide wherever people's do not; None: those in force. ``second``: the table
-    ``second_verdicts``; ``content_id``: of a release. Raises ``SettingsError`` where no verdict of the judge is kept.
+    ``second_verdicts``. Raises ``SettingsError`` where no verdict of the judge is kept.
     """
 
-    def __init__(
-        self,
-        dataset: Dataset,
-        judge: str | None = None,
-        second: pa.Table | None = None,
-        content_id: str | None = None,
-    ) -> None:
-        self.dataset, self.content_id, tables = dataset, content_id, dataset.tables
+    def __init__(self, dataset: Dataset, judge: str | None = None, second: pa.Table | None = None) -> None:
+        self.dataset, tables = dataset, dataset.tables
         self.names = [info.name for info in tables.labelers]
         verdicts = _verdicts_of(judge, tables.verdicts, second) if judge else None
         self._right: dict[str, np.ndarray] = {}
@@ -70,10 +64,12 @@ class Answered:
         fewer are left than must be right."""
         if unknown := {*labelers, *without} - {*self.names}:
             raise SettingsError(f"{min(unknown)!r} is no labeler here. Labelers: {', '.join(self.names)}.")
-        left = [name for name in labelers or self.names if name not in without]
+        left = [name for name in self.names if name in (labelers or self.names) and name not in without]
         needed = least or self.dataset.tables.least
         if len(left) < needed:
-            raise SettingsError(f"{counted(needed, 'labeler')} must be right and {len(left)} are left: lower --least.")
+            raise SettingsError(
+                f"{counted(needed, 'labeler')} must be right and the rule has {len(left)}: lower --least."
+            )
         return Rule(left, needed, f"at least {needed} of {', '.join(left)}")
 
     def standard_rules(self) -> list[Rule]:
@@ -93,11 +89,10 @@ class Answered:
             least[name] = right[first[:, None] + self.dataset.column(table, positions, "number")]
             asked = True if answers.asked is None else self.dataset.column(table, positions, "asked")
             most[name] = least[name] | ~np.asarray(asked)
-        return [
-            (fully_relevant([least[name] for name in rule.labelers], rule.least),
-             fully_relevant([most[name] for name in rule.labelers], rule.least))
-            for rule in rules
-        ]  # fmt: skip
+        ends = [
+            [fully_relevant([of[name] for name in rule.labelers], rule.least) for of in (least, most)] for rule in rules
+        ]
+        return [(low, high) for low, high in ends]
 
     def effects(self, rules: Sequence[Rule]) -> list[dict[str, Any]]:
         """Return what each rule changes.
@@ -113,12 +108,13 @@ class Answered:
         for some in np.split(questions, questions[AT_A_TIME::AT_A_TIME]):
             now = self.dataset.labels(some) == FULLY
             for number, then in enumerate(self.label_2(rules, some)):
-                of_passages = _figures(now, *then)[..., order]
-                figures[number][:, some] = np.add.reduceat(of_passages, starts, axis=-1, dtype=np.int32)
+                passages = _figures(now, *then)[..., order]
+                figures[number][:, some] = np.add.reduceat(passages, starts, axis=-1, dtype=np.int32)
         return [self._effect(rule, of_rule) for rule, of_rule in zip(rules, figures, strict=True)]
 
     def _effect(self, rule: Rule, figures: np.ndarray) -> dict[str, Any]:
-        of_questions = _figures(*figures[1:4].any(axis=-1))
+        now, least, most = (of.any(axis=-1) for of in figures[1:4])
+        of_questions = _figures(now, least, most)
         changed = [
             {"question_id": self.dataset.ids[place], "split": self.dataset.split_names[place],
              "loses": bool(of_questions[5, place]), "certain": bool(of_questions[[4, 6], place].any())}
@@ -143,7 +139,7 @@ def opened(place: str | Path, judge: str | None = None) -> Answered:
     """Open a release or a finished workspace. Raises as ``verify``, ``last_build`` and :class:`Answered` do."""
     if is_release(place):
         release = verify(place)
-        return Answered(subject_of_release(release).labelled(), judge, content_id=release.content_id)
+        return Answered(subject_of_release(release).labelled(content_id=release.content_id), judge)
     workspace = Workspace.open(place)
     return Answered(subject_of(last_build(workspace)).labelled(), judge, workspace.read("second_verdicts"))
 
@@ -161,7 +157,7 @@ def _verdicts_of(judge: str, verdicts: pa.Table, second: pa.Table | None) -> pa.
 
 
 def _figures(now: np.ndarray, least: np.ndarray, most: np.ndarray) -> np.ndarray:
-    """Return ``FIGURES`` from which items have label 2: bool, shape (figures, *now.shape)."""
+    """Return ``FIGURES`` of which items have label 2: bool, shape (figures, *now.shape)."""
     return np.stack([np.ones_like(now), now, least, most, now & ~most, now & ~least, ~now & least, ~now & most])
 
 

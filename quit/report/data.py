@@ -25,6 +25,7 @@ from quit.release.view import release_of, shown_judge, shown_readers, shown_rele
 from quit.report.examples import example_passage, examples
 from quit.report.people import judge_against_people, review_progress
 from quit.report.quality import LEAKS, PROBE, agreement_figures, split_figures
+from quit.report.validity import whatif_figures
 from quit.settings import JudgeSettings, ReaderSettings, Settings
 from quit.status.asked import asked
 from quit.status.replies import reply_counts
@@ -38,7 +39,7 @@ from quit.status.summary import (
 )
 from quit.version import __version__
 
-_FIGURES = 21  # steps of ``gather`` that progress is reported about
+_FIGURES = 22  # steps of ``gather`` that progress is reported about
 
 
 def gather(workspace: Workspace, settings: Settings, compared: Sequence[Path] = ()) -> dict[str, Any]:
@@ -73,6 +74,7 @@ def gather(workspace: Workspace, settings: Settings, compared: Sequence[Path] = 
             "difficulty": _counted(_difficulty(connection, settings.pages.bins)),
         }  # fmt: skip
         facts["splits"] = _counted(split_figures(connection))
+        facts["drawn_from_all"] = _rows(connection, _PARAMETRIC) if _train(frozen, settings) == "any" else []
         facts["passage"] = _counted(example_passage(workspace, connection, facts["readers"]))
         facts["examples"] = _counted(examples(workspace, connection, settings))
     facts["funnel"] = _counted([] if frozen else _funnel(workspace, releases))
@@ -89,6 +91,7 @@ def gather(workspace: Workspace, settings: Settings, compared: Sequence[Path] = 
     facts["people"] = _counted(judge_against_people(workspace, settings.review))
     facts["review"] = _counted(review_progress(workspace, settings.review))
     facts["usage"] = _counted(_usage(workspace, settings))
+    facts["whatif"] = _counted(whatif_figures(workspace, settings))
     facts["releases"] = _counted(list_rows(releases))
     facts["difference"] = _counted(_difference(compared[0], compared[1], releases) if compared else None)
     return facts
@@ -144,6 +147,12 @@ def _readers(workspace: Workspace, settings: Settings, connection: duckdb.DuckDB
     ]
 
 
+def _train(release: Release | None, settings: Settings) -> str:
+    """Return ``split.train``; releases name it where it is not the paper's."""
+    return release.content["settings"]["split"].get("train", "parametric") if release else settings.split.train
+
+
+_PARAMETRIC = "SELECT split, count(*) AS questions, count(*) FILTER (parametric) AS parametric FROM splits GROUP BY 1"
 _SOURCES = "SELECT source, count(*) AS questions FROM questions GROUP BY 1 ORDER BY 2 DESC, 1"
 _REJECTS = """
     SELECT stage, kind, reason, count(*) AS count, min(detail) AS example FROM rejects

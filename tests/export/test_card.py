@@ -137,8 +137,8 @@ def benchmark(folder, figures=FIGURES):
 def test_baselines_are_those_of_a_benchmark_of_this_release(tables, tmp_path):
     run = {"benchmark": benchmark(tmp_path / "b")}
     for facts, options, message in (
-        ({"content_id": "dead"}, run, "ran on the release v1 .* not on what is exported"),
-        ({}, run, "a workspace: export a release"),
+        ({"content_id": "dead"}, run, "ran on the release v1 .* not on this one"),
+        ({}, run, "not on this workspace: name a release"),
         ({}, {"benchmark": tmp_path}, "holds no results of quit benchmark run"),
     ):
         with pytest.raises(InputError, match=message):

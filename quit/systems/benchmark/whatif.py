@@ -19,14 +19,14 @@ from quit.evaluate.metrics import Measure, mean
 from quit.evaluate.significance import resampled_means, tau_b
 from quit.export.baselines import read_baselines
 from quit.release.whatif import Answered, Rule
-from quit.render.table import Table, number
+from quit.render.table import Table
 from quit.retrieval.trec import read_run
 from quit.settings.benchmark import Benchmark
 from quit.systems.benchmark.plugins import ORACLE
 from quit.systems.benchmark.results import Scores
 from quit.systems.benchmark.run import System
 from quit.systems.benchmark.runfile import ranking_of
-from quit.systems.benchmark.task import ReleaseRelevance, release_task
+from quit.systems.benchmark.task import ReleasePassages, ReleaseRelevance, release_task
 
 
 def orders(folder: Path, answered: Answered, rule: Rule) -> list[dict[str, Any]]:
@@ -38,19 +38,19 @@ def orders(folder: Path, answered: Answered, rule: Rule) -> list[dict[str, Any]]
     Oracles, which know the labels, are left out. Raises ``InputError`` for a folder without a benchmark of this
     release, and where some labeler was not asked about every passage.
     """
-    read_baselines(folder, answered.content_id)
-    if answered.dataset.tables.partly_asked:
-        raise InputError(
-            "An order of systems needs the answer of every labeler to every passage, and labels.partial left some out: "
-            f"{answered.dataset.tables.fill_in}"
-        )
+    tables = answered.dataset.tables
+    content_id = tables.provenance.get("content_id")
+    read_baselines(folder, content_id)
+    if tables.partly_asked:
+        raise InputError(f"An order of systems needs all answers, and labels.partial left some out: {tables.fill_in}")
     described = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     settings = Benchmark(**described["settings"])
-    task = release_task(answered.dataset, str(answered.content_id), described["facts"]["questions"].rpartition(" ")[2])
-    assert isinstance(task.relevance, ReleaseRelevance)
-    [(fully, _)] = answered.label_2([rule], task.relevance.groups)
+    task = release_task(answered.dataset, str(content_id), described["facts"]["questions"].rpartition(" ")[2])
+    passages, relevance = task.passages, task.relevance
+    assert isinstance(passages, ReleasePassages) and isinstance(relevance, ReleaseRelevance)
+    [(fully, _)] = answered.label_2([rule], relevance.groups)
     own = np.where(fully, FULLY, PARTIALLY).astype(np.int8)
-    now, then = Scores(task), Scores(replace(task, relevance=replace(task.relevance, own=own)))
+    both = [Scores(task), Scores(replace(task, relevance=replace(relevance, own=own)))]
     metrics = [text for text in settings.metrics if "nDCG" in text or Measure.parse(text).least == FULLY]
     names = []
     for file, name in described["runs"].items():
@@ -59,57 +59,41 @@ def orders(folder: Path, answered: Answered, rule: Rule) -> list[dict[str, Any]]
         if corpus == task.name and ORACLE not in (retriever, reranker):
             names.append(system)
             lines = read_run(folder / "runs" / file)[1]
-            rankings = [ranking_of(lines.get(safe_id(each), {}), task.passages) for each in task.question_ids]
-            for scores in (now, then):
+            rankings = [ranking_of(lines.get(safe_id(each), {}), passages) for each in task.question_ids]
+            for scores in both:
                 scores.add_system(System(scores.task, retriever, reranker, "", "", rankings), metrics)
-    columns = {
-        metric: [[values for (_, of), values in scores.values.items() if of == metric] for scores in (now, then)]
-        for metric in metrics
-    }
-    every = np.nan_to_num(np.array([*columns.values()])).reshape(-1, len(task.queries)).T  # (metrics, 2, systems) of it
-    means = np.vstack([on_grid(every).mean(axis=0), resampled_means(every, settings.resamples, settings.seed)])
-    taus = {
-        metric: tau_b(*np.moveaxis(pairs, 1, 0))
-        for metric, pairs in zip(
-            metrics, np.moveaxis(means.reshape(len(means), len(metrics), 2, -1), 1, 0), strict=True
-        )
-    }
-    return [_order(metric, names, columns[metric], taus[metric], settings.without_relevant) for metric in metrics]
+    if not (metrics and names):
+        raise InputError(f"The benchmark in {folder} has no system, or no metric in which label 2 counts.")
+    values = np.array(
+        [[[of for (_, text), of in scores.values.items() if text == metric] for scores in both] for metric in metrics]
+    )  # shape (metrics, now and then, systems, questions)
+    columns = np.nan_to_num(values).reshape(-1, values.shape[-1]).T
+    means = np.vstack([on_grid(columns).mean(axis=0), resampled_means(columns, settings.resamples, settings.seed)])
+    rows = []
+    for metric, of_metric, pairs in zip(metrics, values, np.hsplit(means, len(metrics)), strict=True):
+        now, then = ([mean(of, settings.without_relevant) for of in each] for each in of_metric)
+        systems = sorted(zip(names, now, then, strict=True), key=lambda row: -row[1])
+        swaps = [[a[0], b[0]] for a, b in pairwise(systems) if a[1] > b[1] and a[2] < b[2]]
+        taus = tau_b(*np.hsplit(pairs, 2))
+        ends = [np.nan] * 2 if np.isnan(taus[0]) else np.nanquantile(taus[1:], [0.025, 0.975])
+        tau, low, high = (None if np.isnan(each) else float(each) for each in (taus[0], *ends))
+        shown = [dict(zip(("system", "now", "then"), row, strict=True)) for row in systems]
+        rows.append({"metric": metric, "systems": shown, "tau": tau, "low": low, "high": high, "swaps": swaps})
+    return rows
 
 
-def _order(
-    metric: str, names: Sequence[str], values: Sequence[Sequence[np.ndarray]], taus: np.ndarray, policy: str
-) -> dict[str, Any]:
-    """``taus``: that of the questions as they are, then of their resamples."""
-    means = ([mean(of, policy) for of in each] for each in values)
-    rows = [{"system": name, "now": now, "then": then} for name, now, then in zip(names, *means, strict=True)]
-    rows.sort(key=lambda row: -row["now"])
-    swaps = [
-        [first["system"], second["system"]]
-        for first, second in pairwise(rows)
-        if first["now"] > second["now"] and first["then"] < second["then"]
-    ]
-    defined = taus[~np.isnan(taus)]
-    low, high = np.quantile(defined, [0.025, 0.975]).tolist() if not np.isnan(taus[0]) else (None, None)
-    tau = None if np.isnan(taus[0]) else float(taus[0])
-    return {"metric": metric, "systems": rows, "tau": tau, "low": low, "high": high, "swaps": swaps}
-
-
-def order_pieces(orders_of: Sequence[dict[str, Any]]) -> list[Table | str]:
+def order_pieces(rows: Sequence[dict[str, Any]]) -> list[Table]:
     """Return what :func:`orders` returns as tables."""
     taus = [
-        (row["metric"], number(row["tau"]), f"{number(row['low'])} to {number(row['high'])}",
-         "; ".join(" and ".join(pair) for pair in row["swaps"]) or "none")
-        for row in orders_of
-    ]  # fmt: skip
-    systems = [
+        (*(row[key] for key in ("metric", "tau", "low", "high")), "; ".join(map(" and ".join, row["swaps"])) or "none")
+        for row in rows
+    ]
+    means = [
         (row["metric"], each["system"], f"{each['now']:.4f}", f"{each['then']:.4f}")
-        for row in orders_of
+        for row in rows
         for each in row["systems"]
     ]
     return [
-        Table(
-            "Order of systems, now and then", ("metric", "tau-b", "95% interval", "neighbours that swap"), taus, (3,)
-        ),
-        Table("Systems", ("metric", "system", "now", "then"), systems, (1,)),
+        Table("Order of systems", ("metric", "tau-b", "low", "high", "neighbours that swap"), taus, (4,)),
+        Table("Systems", ("metric", "system", "now", "then"), means, (1,)),
     ]

@@ -1,0 +1,48 @@
+"""The chapter *What the labels rest on*: of each part its figures, and what the page shows of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from quit.dataset.files import current_files
+from quit.engine.workspace import Workspace
+from quit.errors import InputError
+from quit.release.create import subject_of_release
+from quit.release.gates import Subject
+from quit.release.view import release_of, shown_readers
+from quit.release.whatif import Answered, summary
+from quit.render.table import Table
+from quit.settings import Settings
+
+
+def whatif_figures(workspace: Workspace, settings: Settings) -> list[dict[str, Any]]:
+    """Return what leaving out each labeler, and asking for two, changes (:meth:`Answered.effects`) over all questions.
+
+    Empty with one labeler, and while labels or answers are not finished.
+    """
+    release = release_of(workspace)
+    readers: Any = shown_readers(workspace, settings)
+    files = release.files if release else current_files(workspace)
+    names = [f"answers/{reader.name}" for reader in readers if reader.role == "labeler"]
+    if len(names) < 2 or not all(files.parts.get(name) for name in ("labels", "valid_answers", *names)):
+        return []
+    subject = subject_of_release(release) if release else Subject(files, tuple(readers), settings)
+    try:
+        answered = Answered(subject.labelled())
+        effects = answered.effects(answered.standard_rules())
+    except InputError:  # a build that stopped has answers or labels of some questions only
+        return []
+    return [{**each, **{name: each[name][-1:] for name in ("labels", "questions")}, "changed": []} for each in effects]
+
+
+def whatif_block(effects: Sequence[dict[str, Any]]) -> Iterator[str | Table]:
+    """Yield the table of these rules."""
+    if effects:
+        note = (
+            "What labels would be without one of the labelers, and with two that must be right. Flip: share of the "
+            "passages whose label changes. Questions that lose all have some label 2 now and none then. A range: some "
+            "labelers were not asked about some passages (labels.partial)."
+        )
+        yield replace(summary(effects), note=note)
