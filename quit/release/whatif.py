@@ -67,9 +67,8 @@ class Answered:
         left = [name for name in self.names if name in (labelers or self.names) and name not in without]
         needed = least or self.dataset.tables.least
         if len(left) < needed:
-            raise SettingsError(
-                f"{counted(needed, 'labeler')} must be right and the rule has {len(left)}: lower --least."
-            )
+            who = counted(needed, "labeler")
+            raise SettingsError(f"{who} must be right of {len(left)}: name more labelers, or lower --least.")
         return Rule(left, needed, f"at least {needed} of {', '.join(left)}")
 
     def standard_rules(self) -> list[Rule]:

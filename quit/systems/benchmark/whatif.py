@@ -58,7 +58,8 @@ def orders(folder: Path, answered: Answered, rule: Rule) -> list[dict[str, Any]]
         retriever, _, reranker = system.partition(" + ")
         if corpus == task.name and ORACLE not in (retriever, reranker):
             names.append(system)
-            lines = read_run(folder / "runs" / file)[1]
+            path = folder / "runs" / file
+            lines = read_run(path)[1] if path.stat().st_size else {}  # empty: it ranked nothing
             rankings = [ranking_of(lines.get(safe_id(each), {}), passages) for each in task.question_ids]
             for scores in both:
                 scores.add_system(System(scores.task, retriever, reranker, "", "", rankings), metrics)
