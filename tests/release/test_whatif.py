@@ -1,6 +1,7 @@
 """What other labels change, against loops over passages, figures by hand, and builds in which nothing is left out."""
 
 import json
+import shutil
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -13,9 +14,10 @@ from quit.errors import SettingsError
 from quit.release.gates import Subject, check
 from quit.release.whatif import Answered, opened, pieces, summary
 from quit.render.table import Table
+from quit.report.sections import sections
 from quit.settings import parse
 from tests.conftest import call_quit, quit_prints
-from tests.partly import LABELERS
+from tests.partly import LABELERS, build
 from tests.release import small
 from tests.rows import table_of
 
@@ -205,3 +207,34 @@ def test_the_command_says_the_same_of_a_workspace_and_its_release(full: Path, tm
     assert len(Workspace.open(full).read("second_verdicts")) == 0
     refused = call_quit("release", "what-if", full, "--judge", "gpt", "--benchmark", tmp_path)
     assert refused.returncode and "Kept: equivalence.\n" in refused.stderr
+
+
+@pytest.mark.slow
+def test_a_build_with_two_labels_as_foretold_and_reads_nothing_again(full: Path, tmp_path: Path) -> None:
+    before = opened(full)
+    [foretold] = before.effects([before.rule(least=2)])
+    folder = shutil.copytree(full, tmp_path / "W")
+    _, ran = build(folder, "labels.least=2")
+    assert ran == {"label", "update"}
+    after = opened(folder)
+    now = after.effects([after.rule()])[0]["labels"]
+    for foretold_row, row in zip(foretold["labels"], now, strict=True):
+        assert foretold_row["then_least"] == row["label_2"] == row["then_least"]
+    assert after.dataset.tables.least == 2 and foretold["labels"][-1]["to_1_least"] > 0
+    refused = call_quit("export", "-w", folder, "-f", "release-json", "--out", tmp_path / "x")
+    assert refused.returncode and "these labels need 2 (labels.least)" in refused.stderr
+    quit_prints("export", "-w", folder, "-f", "huggingface", "--out", tmp_path / "x")
+    card = (tmp_path / "x" / "huggingface" / "README.md").read_text(encoding="utf-8")
+    assert "Label 2 means that at least 2 labelers answer correctly" in card
+    assert "the answers of at least 2 labelers (`minilm-vector`" in card
+
+
+@pytest.mark.slow
+def test_the_report_has_every_leave_one_out(full: Path, exact: Path) -> None:
+    for place in (full, exact):
+        facts = json.loads(quit_prints("report", "-w", place, "--json"))
+        answered = opened(place)
+        wanted = summary(answered.effects(answered.standard_rules()))
+        [section] = [section for section in sections(facts, 9) if section.name == "validity"]
+        assert section.tables[0].rows == wanted.rows and len(wanted.rows) == 4
+    assert " to " in str(wanted.rows)
