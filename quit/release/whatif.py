@@ -51,7 +51,7 @@ class Answered:
 
     def __init__(self, dataset: Dataset, judge: str | None = None, second: pa.Table | None = None) -> None:
         self.dataset, tables = dataset, dataset.tables
-        self.names = [info.name for info in tables.labelers]
+        self.names, self._by = [info.name for info in tables.labelers], f" by {judge}" if judge else ""
         verdicts = _verdicts_of(judge, tables.verdicts, second) if judge else None
         self._right: dict[str, np.ndarray] = {}
         for name in self.names:
@@ -69,7 +69,7 @@ class Answered:
         if len(left) < needed:
             who = counted(needed, "labeler")
             raise SettingsError(f"{who} must be right of {len(left)}: name more labelers, or lower --least.")
-        return Rule(left, needed, f"at least {needed} of {', '.join(left)}")
+        return Rule(left, needed, f"at least {needed} of {', '.join(left)}{self._by}")
 
     def standard_rules(self) -> list[Rule]:
         """Return the rules that leave one labeler out, and the one that asks for two."""

@@ -18,7 +18,7 @@ from quit.settings import Settings
 
 
 def whatif_figures(workspace: Workspace, settings: Settings) -> list[dict[str, Any]]:
-    """Return what leaving out each labeler, and asking for two, changes (:meth:`Answered.effects`) over all questions.
+    """Return what leaving out each labeler, and asking for two, changes (:meth:`Answered.effects`).
 
     Empty with one labeler, and while labels or answers are not finished.
     """
@@ -31,10 +31,9 @@ def whatif_figures(workspace: Workspace, settings: Settings) -> list[dict[str, A
     subject = subject_of_release(release) if release else Subject(files, tuple(readers), settings)
     try:
         answered = Answered(subject.labelled())
-        effects = answered.effects(answered.standard_rules())
+        return answered.effects(answered.standard_rules())
     except InputError:  # a build that stopped has answers or labels of some questions only
         return []
-    return [{**each, **{name: each[name][-1:] for name in ("labels", "questions")}, "changed": []} for each in effects]
 
 
 def whatif_block(effects: Sequence[dict[str, Any]]) -> Iterator[str | Table]:

@@ -255,6 +255,11 @@ def described(status: dict[str, Any], most: int = 0) -> list[Table | str]:
         "On a blind task nothing is ticked and no judge is shown; on the others the judge's verdicts are ticked. "
         f"Twice: questions that two or more people judged. Seconds: the median of an annotation. {controls}"
     )
+    flagged = [
+        (row["flag"].replace("_", " "), row["questions"], percent(row["share"]), row["agreed"])
+        for row in status["flags"]
+    ]
+    of_flags = "Questions that somebody flagged, of all reviewed ones; agreed: the rule settles that the flag holds."
     tables = (
         Table("Blind tasks and others", heads.split(","), kinds, note=blind),
         Table(
@@ -264,16 +269,7 @@ def described(status: dict[str, Any], most: int = 0) -> list[Table | str]:
             note=f"Kappa: Cohen's, with all others. {controls}",
         ),
         Table("Pairs of annotators", ("pair", "answers", "alike", "Cohen's kappa"), pairs),
-        Table(
-            "Flags",
-            ("flag", "questions", "share", "agreed"),
-            [
-                (row["flag"].replace("_", " "), row["questions"], percent(row["share"]), row["agreed"])
-                for row in status["flags"]
-            ],
-            note="Questions that at least one person flagged, their share of the reviewed ones, and those on which the "
-            "rule of review.adjudication settles that the flag holds.",
-        ),
+        Table("Flags", ("flag", "questions", "share", "agreed"), flagged, note=of_flags),
     )
     return [
         f"{counted(reviews['annotations'], 'annotation')} of {counted(reviews['questions'], 'question')} by "
