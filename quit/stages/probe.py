@@ -18,7 +18,6 @@ from quit.stages.stage import COLLECTION, Context, Tables, stage
     sections=("probe",),
     models=("reader", "judge"),
     per_reader=True,
-    seconds=0.7,
     version=2,
 )
 def probe_stage(context: Context, questions: pa.Table, descriptions: pa.Table) -> Tables:
