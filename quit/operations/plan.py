@@ -28,9 +28,10 @@ from quit.models.readers.llm import LLMReader
 from quit.operations.partial import PartialPlan, partial_plan, sums
 from quit.settings import JudgeSettings, ReaderSettings
 from quit.sources import read_sources
-from quit.stages.collect import collect
+from quit.stages import collect_stage
 from quit.stages.labelling.passages import passage_count
 from quit.stages.read import selected_hints
+from quit.stages.stage import Context
 
 JUDGED_A_QUESTION = 20.0
 """Distinct answers per question that a judge has to see, where no workspace tells: the paper does not say."""
@@ -129,28 +130,24 @@ def is_current(pipeline: Pipeline, stage: str) -> bool:
 def planned_questions(pipeline: Pipeline) -> tuple[list[Prompt], list[str]]:
     """Return the questions that a build will ask about, with their hints, and how they are known, in a sentence."""
     if is_current(pipeline, "rank"):
-        table, hints = pipeline.workspace.read("questions"), selected_hints(pipeline.workspace.read("ranked_hints"))
-        has_splits = is_current(pipeline, "split")  # near duplicates leave there
-        ids = set(pipeline.workspace.read("splits").column("question_id").to_pylist() if has_splits else hints)
+        table, ranked = pipeline.workspace.read("questions"), pipeline.workspace.read("ranked_hints")
         note = "Questions and hints: those the workspace's last build kept."
     else:
-        tables = collect(
-            read_sources(pipeline.sources),
-            duplicates=pipeline.settings.collect.duplicates,
-            min_hints=pipeline.settings.convergence.hints,
-            questions=pipeline.settings.collect.questions,
-        )
-        table, hints = tables["questions"], {}
-        for row in tables["hints"].to_pylist():
-            texts = hints.setdefault(row["question_id"], [])
-            if len(texts) < pipeline.settings.convergence.hints:
-                texts.append(row["hint"])
-        ids = set(hints)
+        context = Context({}, pipeline.settings, pipeline.models)
+        tables = collect_stage.function(context, read_sources(pipeline.sources))
+        table, hints = tables["questions"], tables["hints"]
+        first = pc.less(hints.column("position"), pipeline.settings.convergence.hints)  # none is left out or valued yet
+        ranked = hints.rename_columns({"rank": "source_rank", "position": "rank"}).append_column("selected", first)
         note = "Questions and hints: as collected; later stages will leave some of them out."
+    hints_of = selected_hints(ranked)
+    if is_current(pipeline, "split"):  # near duplicates leave there
+        kept = set(pipeline.workspace.read("splits").column("question_id").to_pylist())
+        hints_of = {question_id: texts for question_id, texts in hints_of.items() if question_id in kept}
+    rows = table.select(["question_id", "question"]).to_pylist()
     questions = [
-        Prompt(row["question_id"], row["question"], tuple(hints[row["question_id"]]))
-        for row in table.to_pylist()
-        if row["question_id"] in ids and row["question_id"] in hints
+        Prompt(row["question_id"], row["question"], tuple(hints_of[row["question_id"]]))
+        for row in rows
+        if row["question_id"] in hints_of
     ]
     return questions, [note]
 
