@@ -13,11 +13,11 @@ from quit.engine.pipeline import Pipeline
 from quit.engine.usage import origins
 from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
-from quit.models.factory import reader_identity
 from quit.review.report import verification
 from quit.settings import PARTIAL_LABELLING
 from quit.sources import SOURCES
 from quit.stages import STAGES
+from quit.stages.identities import reader_identity
 from quit.version import __version__
 
 

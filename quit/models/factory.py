@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from quit.common.arithmetic import arithmetic
 from quit.common.cache import equivalence_store, vector_store
-from quit.common.files import file_checksum
 from quit.errors import InputError
-from quit.models.encoders.minilm import minilm_identity
 from quit.models.generation import CachedGenerator, GenerationCache, Meter
 from quit.models.generation.base import ChatRequest, Completing, Completion, Generator, ModelOptions
 from quit.models.judges.gpt_eval import JUDGE_FIELDS, GptEvalJudge
@@ -28,8 +22,6 @@ from quit.settings import JudgeSettings, ReaderSettings, Settings
 
 if TYPE_CHECKING:
     from quit.settings import LanguageModel
-
-WEIGHTS = Path(__file__).parent / "weights"
 
 
 class Models:
@@ -61,11 +53,13 @@ class Models:
     def equivalence(self) -> Equivalence:
         """Answer equivalence, remembering on disk what it was asked."""
         from quit.models.equivalence import BemEquivalence, CachedEquivalence, EmbeddedEquivalence
+        from quit.models.equivalence.bem import checkpoint_identity
 
         settings = self._settings.models
         if settings.equivalence != "bem":
             return CachedEquivalence(EmbeddedEquivalence(), equivalence_store())
-        equivalence_identity(self._settings)  # a wrong folder or name is another error than a missing download
+        # A wrong folder or name is another error than a missing download.
+        checkpoint_identity(settings.bem_checkpoint, settings.bem_revision)
         bem = BemEquivalence(settings.bem_checkpoint, revision=settings.bem_revision, device=settings.bem_device)
         return CachedEquivalence(bem, equivalence_store())
 
@@ -214,15 +208,13 @@ def answer_pool(collection: Mapping[str, pa.Table]) -> Any:
 
 def options_of(spec: LanguageModel) -> ModelOptions:
     """Return a model's options."""
-    return ModelOptions(spec.model or "", spec.revision, spec.template_options, spec.extra)
+    kind = "chat" if spec.kind == "server" else spec.kind
+    return ModelOptions(spec.model or "", spec.revision, spec.template_options, spec.extra, kind)
 
 
 def generator_identity(spec: ReaderSettings | JudgeSettings) -> str:
     """Return the identity of a model's generator, without loading a model."""
-    if spec.kind == "python":
-        return own_identity(spec)
-    prefix = {"server": "chat", "vllm": "vllm", "transformers": "transformers"}[spec.kind]
-    return f"{prefix}/{options_of(spec).identity}"
+    return own_identity(spec) if spec.kind == "python" else options_of(spec).identity
 
 
 def make_generator(spec: ReaderSettings | JudgeSettings, settings: Settings, meter: Meter) -> Generator:
@@ -286,73 +278,3 @@ def language_reader(spec: ReaderSettings, settings: Settings, generator: Complet
         stop=spec.stop,
         sentences=labels.sentences,
     )
-
-
-# Identities for fingerprints: known without loading anything, so that an up-to-date workspace is recognised at once.
-# Unlike a model's own, they leave out the sections of settings that a stage declares.
-
-
-def equivalence_identity(settings: Settings) -> str:
-    """Return what the equivalence model's probabilities depend on.
-
-    Raises :class:`quit.errors.InputError` for a folder without a checkpoint.
-    """
-    if settings.models.equivalence == "bem":
-        from quit.models.equivalence.bem import checkpoint_identity
-
-        return checkpoint_identity(settings.models.bem_checkpoint, settings.models.bem_revision)
-    from quit.models.equivalence.embedded import VERSION
-
-    return f"{settings.models.equivalence}-{VERSION}@{_weights('equivalence')}/{arithmetic()}"
-
-
-def judge_identity(settings: Settings) -> str:
-    """Return what the judge's verdicts depend on."""
-    second = f"equivalence/{settings.judge.threshold}+{equivalence_identity(settings)}"
-    if settings.judge.kind == "equivalence":
-        return second
-    judge = language_judge(settings.judge, Unasked(generator_identity(settings.judge)))
-    return f"{judge.identity}, beside {second}"
-
-
-def _convergence_identity(settings: Settings) -> str:
-    from quit.models.convergence_scored import VERSION
-
-    if settings.convergence.method == "similarity":
-        return f"similarity/{VERSION}"
-    if settings.convergence.method == "llm":
-        from quit.models.convergence_llm import VERSION as ASKED
-
-        generator = generator_identity(settings.language_models[settings.convergence.language_model or ""])
-        prompts = "+".join(load_prompt(name).identity for name in ("refers", "candidates"))
-        return f"llm/{VERSION}.{ASKED}/{generator}|{prompts}"
-    from quit.models.convergence import VERSION as LEARNED
-
-    return f"learned/{VERSION}.{LEARNED}@{_weights('convergence')}"
-
-
-def reader_identity(reader: ReaderSettings, settings: Settings) -> str:
-    """Return what a reader's replies depend on, beside the tables it is given."""
-    if reader.kind != "embedded":
-        return language_reader(reader, settings, Unasked(generator_identity(reader))).identity
-    from quit.models.readers import embedded_method
-    from quit.models.readers.pool import FITTING_MINIMUM
-
-    method = embedded_method(reader.model or reader.name)
-    return f"{method.describe()}/pool-of-{FITTING_MINIMUM}+{minilm_identity()}"
-
-
-@cache
-def _weights(name: str) -> str:
-    [path] = WEIGHTS.glob(f"{name}.*")
-    return hashlib.sha256(file_checksum(path)[:12].encode()).hexdigest()[:12]
-
-
-IDENTITIES: dict[str, Callable[[Settings], str]] = {
-    "encoder": lambda settings: minilm_identity(),
-    "equivalence": equivalence_identity,
-    "judge": judge_identity,
-    "convergence": _convergence_identity,
-    "question_types": lambda settings: f"question-type@{_weights('question_type')}+{minilm_identity()}",
-}
-"""Name of a model -> what its results depend on."""

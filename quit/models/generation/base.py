@@ -125,7 +125,8 @@ class Completing(Protocol):
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """The model and its options. ``template_options`` go to the chat template, ``extra`` to the server.
+    """The model and its options. ``template_options`` go to the chat template, ``extra`` to the server. ``kind``: how
+    it is run, the beginning of its identity.
 
     ``model`` is a name or a folder. The identity of a folder is its content (:mod:`quit.models.folders`), not its
     path: other weights at the same path are another model, and no table holds a path of this machine.
@@ -135,12 +136,13 @@ class ModelOptions:
     revision: str = ""
     template_options: Mapping[str, Any] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
+    kind: str = ""
 
     @cached_property
     def identity(self) -> str:
-        """Model, revision and a hash of the options."""
+        """Kind, model, revision and a hash of the options."""
         options = {"template": dict(self.template_options), "extra": dict(self.extra)}
-        name = model_identity(self.model, self.revision)
+        name = f"{self.kind}/" * bool(self.kind) + model_identity(self.model, self.revision)
         return name + (f"+{hashlib.sha256(canonical(options)).hexdigest()[:8]}" if any(options.values()) else "")
 
 

@@ -32,7 +32,7 @@ class ServerGenerator:
 
     def __init__(self, name: str, options: ModelOptions, server: ServerSettings, meter: Meter | None = None) -> None:
         self.name = name
-        self.identity = f"chat/{options.identity}"
+        self.identity = options.identity
         self._server = server
         meter = meter or Meter()
         urls, key = server.urls(), server.key()
