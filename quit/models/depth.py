@@ -53,6 +53,6 @@ def _pieces(text: str) -> int:
 
 @cache
 def _tokenizer():
-    from quit.models.encoders.minilm import word_pieces
+    from quit.models.minilm.encoder import word_pieces
 
     return word_pieces()

@@ -10,14 +10,32 @@ import pyarrow as pa
 
 from quit.common.cache import equivalence_store, vector_store
 from quit.errors import InputError
+from quit.models.convergence import EmbeddedConvergence
+from quit.models.convergence_scored import (
+    CANDIDATES_FIELDS,
+    REFERS_FIELDS,
+    LLMCandidates,
+    LLMHintScorer,
+    ScoredConvergence,
+    SimilarityConvergence,
+)
+from quit.models.encoders.cache import CachingEncoder
+from quit.models.equivalence import BemEquivalence, CachedEquivalence, EmbeddedEquivalence
+from quit.models.equivalence.bem import checkpoint_identity
 from quit.models.generation import CachedGenerator, GenerationCache, Meter
 from quit.models.generation.base import ChatRequest, Completing, Completion, Generator, ModelOptions
-from quit.models.judges.gpt_eval import JUDGE_FIELDS, GptEvalJudge
+from quit.models.generation.in_process import VllmGenerator
+from quit.models.generation.local import TransformersGenerator
+from quit.models.judges import JUDGE_FIELDS, EquivalenceJudge, GptEvalJudge
 from quit.models.loading import once
+from quit.models.minilm.encoder import MiniLM
 from quit.models.own import OwnGenerator, OwnJudge, OwnReader, own_identity
 from quit.models.prompting import PromptTemplate, load_prompt
 from quit.models.protocols import CandidateSource, ConvergenceModel, Encoder, Equivalence, Judge, Reader
+from quit.models.question_type import QuestionTypeClassifier
+from quit.models.readers import AnswerPool, embedded_reader
 from quit.models.readers.llm import PROBE_FIELDS, READER_FIELDS, LLMReader
+from quit.models.readers.pool import pool_size
 from quit.settings import JudgeSettings, ReaderSettings, Settings
 
 if TYPE_CHECKING:
@@ -43,18 +61,12 @@ class Models:
     @once
     def encoder(self) -> Encoder:
         """The encoder, remembering what it has encoded."""
-        from quit.models.encoders.cache import CachingEncoder
-        from quit.models.encoders.minilm import MiniLM
-
         gigabytes = self._settings.run.vector_cache_gb
         return CachingEncoder(MiniLM(), store=vector_store(int(gigabytes * 2**30)) if gigabytes else None)
 
     @once
     def equivalence(self) -> Equivalence:
         """Answer equivalence, remembering on disk what it was asked."""
-        from quit.models.equivalence import BemEquivalence, CachedEquivalence, EmbeddedEquivalence
-        from quit.models.equivalence.bem import checkpoint_identity
-
         settings = self._settings.models
         if settings.equivalence != "bem":
             return CachedEquivalence(EmbeddedEquivalence(), equivalence_store())
@@ -66,8 +78,6 @@ class Models:
     @once
     def judge(self) -> Judge:
         """The judge of the readers' answers."""
-        from quit.models.judges import EquivalenceJudge
-
         settings = self._settings.judge
         if settings.kind == "equivalence":
             return EquivalenceJudge(settings.name, self.equivalence, settings.threshold)
@@ -76,8 +86,6 @@ class Models:
     @once
     def second_judge(self) -> Judge | None:
         """The equivalence model, whose verdicts are stored beside a language model's; None where it is the judge."""
-        from quit.models.judges import EquivalenceJudge
-
         settings = self._settings.judge
         if settings.kind == "equivalence":
             return None
@@ -86,8 +94,6 @@ class Models:
     @once
     def question_types(self) -> Any:
         """The question type classifier."""
-        from quit.models.question_type import QuestionTypeClassifier
-
         return QuestionTypeClassifier(self.encoder)
 
     @once
@@ -95,17 +101,10 @@ class Models:
         """The model that values hints whose source says nothing."""
         settings = self._settings.convergence
         if settings.method == "similarity":
-            from quit.models.convergence_scored import SimilarityConvergence
-
             return SimilarityConvergence(self.encoder, settings)
         if settings.method == "llm":
-            from quit.models.convergence_llm import REFERS_FIELDS, LLMHintScorer
-            from quit.models.convergence_scored import ScoredConvergence
-
             scorer = LLMHintScorer(self._convergence_generator(), load_prompt("refers", REFERS_FIELDS))
             return ScoredConvergence(scorer, settings)
-        from quit.models.convergence import EmbeddedConvergence
-
         return EmbeddedConvergence(self.encoder)
 
     def _convergence_generator(self) -> CachedGenerator:
@@ -115,8 +114,6 @@ class Models:
         """Return the language model that writes candidates; None where they come from the collection."""
         if self._settings.convergence.method != "llm":
             return None
-        from quit.models.convergence_llm import CANDIDATES_FIELDS, LLMCandidates
-
         return LLMCandidates(
             self._convergence_generator(),
             load_prompt("candidates", CANDIDATES_FIELDS),
@@ -136,8 +133,6 @@ class Models:
         def make() -> Reader:
             if spec.kind != "embedded":
                 return language_reader(spec, self._settings, self.generator(spec))
-            from quit.models.readers import embedded_reader
-
             pool = self.shared("pool", lambda: answer_pool(collection))
             reader = embedded_reader(spec.model or spec.name, self.encoder, pool)
             reader.name = spec.name
@@ -184,9 +179,6 @@ def answer_pool(collection: Mapping[str, pa.Table]) -> Any:
 
     Raises ``InputError`` where it holds nothing except the answers to one question.
     """
-    from quit.models.readers import AnswerPool
-    from quit.models.readers.pool import pool_size
-
     types = {row["question_id"]: (row["coarse"], row["fine"]) for row in collection["descriptions"].to_pylist()}
     questions = collection["questions"].select(["question_id", "answers"]).to_pylist()
     answers = [(row["question_id"], answer) for row in questions for answer in row["answers"]]
@@ -227,11 +219,7 @@ def make_generator(spec: ReaderSettings | JudgeSettings, settings: Settings, met
 
         return ServerGenerator(spec.name, options, settings.server(spec.server or ""), meter)
     if spec.kind == "vllm":
-        from quit.models.generation.in_process import VllmGenerator
-
         return VllmGenerator(spec.name, options)
-    from quit.models.generation.local import TransformersGenerator
-
     return TransformersGenerator(spec.name, options, spec.device)
 
 

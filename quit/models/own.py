@@ -21,11 +21,11 @@ from itertools import groupby
 from typing import Any
 
 from quit.errors import InputError, QuitError, ServerError, SettingsError
-from quit.models import cleaning
 from quit.models.generation.base import ChatRequest, Completing, Completion, Done, canonical, free_memory
 from quit.models.loading import once
 from quit.models.prompting import PromptTemplate
 from quit.models.protocols import NO_ANSWER, JudgeItem, Prompt, Reply, Verdict
+from quit.models.readers import cleaning
 from quit.settings import JudgeSettings, ReaderSettings, load
 from quit.text.words import counted
 
@@ -234,7 +234,7 @@ def _request(item: Prompt | JudgeItem, sample: int) -> ChatRequest:
 @dataclass(eq=False)
 class OwnReader:
     """A reader whose class is the user's. ``sentences``: what becomes of strings that are sentences
-    (:func:`quit.models.cleaning.clean_answer`)."""
+    (:func:`quit.models.readers.cleaning.clean_answer`)."""
 
     name: str
     generator: Completing

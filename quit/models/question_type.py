@@ -145,7 +145,7 @@ def coarse_of(labels: Sequence[str] | np.ndarray) -> np.ndarray:
 
 def pieces(questions: Sequence[str]) -> list[list[int]]:
     """Return the word piece ids of each question, with [CLS] and [SEP], at most 64."""
-    from quit.models.encoders.minilm import word_pieces
+    from quit.models.minilm.encoder import word_pieces
 
     plain = [question.replace("``", '"').replace("''", '"') for question in questions]
     return [encoding.ids for encoding in word_pieces(MAX_PIECES).encode_batch(plain)]
@@ -179,7 +179,7 @@ class QuestionTypeClassifier:
 
     @once
     def _loaded(self) -> tuple[dict[str, np.ndarray], Any]:
-        from quit.models.minilm_layers import load
+        from quit.models.minilm.layers import load
 
         arrays = load(WEIGHTS)
         return arrays, tuned(arrays)
@@ -187,7 +187,7 @@ class QuestionTypeClassifier:
 
 def tuned(arrays: Mapping[str, np.ndarray]) -> Any:
     """Return the fine-tuned copy of MiniLM that is in the weights."""
-    from quit.models.minilm_layers import QuestionNet, restore
+    from quit.models.minilm.layers import QuestionNet, restore
 
     net = {key: value for key, value in arrays.items() if ":" in key}
     return restore(QuestionNet(len(arrays["labels"])), net)
@@ -195,7 +195,7 @@ def tuned(arrays: Mapping[str, np.ndarray]) -> Any:
 
 def probabilities(questions: Sequence[str], arrays: Mapping[str, np.ndarray], net: Any, encoder: Encoder) -> np.ndarray:
     """Return the probability of each label in ``arrays["labels"]``, shape (len(questions), labels), float64."""
-    from quit.models import packed
+    from quit.models.minilm import packed
 
     logits = np.zeros((len(questions), len(arrays["labels"])), dtype=np.float64)
     dense = arrays["dense"].astype(np.float64)

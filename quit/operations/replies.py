@@ -13,7 +13,7 @@ from quit.engine.pipeline import Pipeline
 from quit.engine.plan import StageRun
 from quit.errors import ServerError, SettingsError
 from quit.models.factory import Unasked, generator_identity, language_reader
-from quit.models.serving import listed, refuses_key
+from quit.models.generation.serving import listed, refuses_key
 from quit.operations.plan import cached_replies, is_current, passage_paths, planned_questions
 from quit.settings import JudgeSettings, ReaderSettings
 from quit.text.secrets import shown

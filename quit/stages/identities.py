@@ -13,9 +13,14 @@ from pathlib import Path
 
 from quit.common.arithmetic import arithmetic
 from quit.common.files import file_checksum
-from quit.models.encoders.minilm import minilm_identity
+from quit.models import convergence, convergence_scored
+from quit.models.equivalence import embedded
+from quit.models.equivalence.bem import checkpoint_identity
 from quit.models.factory import Unasked, generator_identity, language_judge, language_reader
+from quit.models.minilm.encoder import minilm_identity
 from quit.models.prompting import load_prompt
+from quit.models.readers import embedded_method
+from quit.models.readers.pool import FITTING_MINIMUM
 from quit.settings import ReaderSettings, Settings
 
 _WEIGHTS = Path(__file__).parents[1] / "models" / "weights"
@@ -30,9 +35,6 @@ def reader_identity(reader: ReaderSettings, settings: Settings) -> str:
     """Return what a reader's replies depend on, beside the tables it is given."""
     if reader.kind != "embedded":
         return language_reader(reader, settings, Unasked(generator_identity(reader))).identity
-    from quit.models.readers import embedded_method
-    from quit.models.readers.pool import FITTING_MINIMUM
-
     method = embedded_method(reader.model or reader.name)
     return f"{method.describe()}/pool-of-{FITTING_MINIMUM}+{minilm_identity()}"
 
@@ -43,12 +45,8 @@ def equivalence_identity(settings: Settings) -> str:
     Raises :class:`quit.errors.InputError` for a folder without a checkpoint.
     """
     if settings.models.equivalence == "bem":
-        from quit.models.equivalence.bem import checkpoint_identity
-
         return checkpoint_identity(settings.models.bem_checkpoint, settings.models.bem_revision)
-    from quit.models.equivalence.embedded import VERSION
-
-    return f"{settings.models.equivalence}-{VERSION}@{_weights('equivalence')}/{arithmetic()}"
+    return f"{settings.models.equivalence}-{embedded.VERSION}@{_weights('equivalence')}/{arithmetic()}"
 
 
 def judge_identity(settings: Settings) -> str:
@@ -61,19 +59,13 @@ def judge_identity(settings: Settings) -> str:
 
 
 def _convergence_identity(settings: Settings) -> str:
-    from quit.models.convergence_scored import VERSION
-
     if settings.convergence.method == "similarity":
-        return f"similarity/{VERSION}"
+        return f"similarity/{convergence_scored.VERSION}"
     if settings.convergence.method == "llm":
-        from quit.models.convergence_llm import VERSION as ASKED
-
         generator = generator_identity(settings.language_models[settings.convergence.language_model or ""])
         prompts = "+".join(load_prompt(name).identity for name in ("refers", "candidates"))
-        return f"llm/{VERSION}.{ASKED}/{generator}|{prompts}"
-    from quit.models.convergence import VERSION as LEARNED
-
-    return f"learned/{VERSION}.{LEARNED}@{_weights('convergence')}"
+        return f"llm/{convergence_scored.VERSION}.{convergence_scored.PROMPT_VERSION}/{generator}|{prompts}"
+    return f"learned/{convergence_scored.VERSION}.{convergence.VERSION}@{_weights('convergence')}"
 
 
 def _leak_rules_identity(settings: Settings) -> str:

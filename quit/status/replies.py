@@ -29,7 +29,8 @@ def reply_counts(workspace: Workspace, readers: Sequence[str] | None = None) -> 
 
     ``readers``: names; all that have answers, sorted, if not given. Counts are of the passages that a reader was asked
     about. ``cut``: replies that ran into the token limit. ``sentences``: replies that are NO ANSWER and do not say so;
-    nearly all are sentences (:func:`quit.models.cleaning.is_sentence`). An answer without a verdict is not correct.
+    nearly all are sentences (:func:`quit.models.readers.cleaning.is_sentence`). An answer without a verdict is not
+    correct.
     """
     if readers is None:
         readers = sorted(run.removeprefix("read:") for run in workspace.state if run.startswith("read:"))

@@ -23,7 +23,7 @@ from quit.common.progress import note
 from quit.errors import QuitError, ServerError, SettingsError
 from quit.models.generation.base import ChatRequest, Completion, Done, ModelOptions, refuse_thinking
 from quit.models.generation.meter import Meter
-from quit.models.serving import CONNECT_SECONDS
+from quit.models.generation.serving import CONNECT_SECONDS
 from quit.settings import ServerSettings
 from quit.text.secrets import repeats_a_key, shown
 from quit.text.words import counted

@@ -16,7 +16,7 @@ from quit.errors import ServerError
 from quit.models.generation.base import ChatRequest, Done, ModelOptions
 from quit.models.generation.meter import Meter
 from quit.models.generation.replica import Replica, RequestBatch, stop
-from quit.models.serving import CONNECT_SECONDS
+from quit.models.generation.serving import CONNECT_SECONDS
 from quit.settings import ServerSettings
 
 

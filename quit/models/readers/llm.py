@@ -6,10 +6,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from quit.models import cleaning
 from quit.models.generation.base import ChatRequest, Completing, Completion, before_stop
 from quit.models.prompting import PromptTemplate
 from quit.models.protocols import Prompt, Reply
+from quit.models.readers import cleaning
 
 READER_FIELDS = frozenset({"context", "question"})
 PROBE_FIELDS = frozenset({"question"})
@@ -20,7 +20,7 @@ class LLMReader:
     """A language model that answers from a passage, or from the question alone where a prompt has no hints.
 
     ``stop``: strings before the first of which a reply ends. ``sentences``: what becomes of sentences
-    (:func:`quit.models.cleaning.clean_answer`).
+    (:func:`quit.models.readers.cleaning.clean_answer`).
     """
 
     name: str

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quit.models import cleaning
 from quit.models.generation import CachedGenerator, GenerationCache, Meter
 from quit.models.prompting import load_prompt
 from quit.models.protocols import NO_ANSWER, Prompt
+from quit.models.readers import cleaning
 from quit.models.readers.llm import LLMReader, depth_first
 from quit.settings import load
 from quit.stages.identities import reader_identity
