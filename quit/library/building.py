@@ -64,7 +64,7 @@ def build(
     from quit.engine.workspace import Workspace
     from quit.library import jobs
     from quit.library.progress import BuildConsole
-    from quit.models.own import register_models
+    from quit.models.own_classes import register_models
     from quit.settings import load
 
     changes = {"run.shards": shards, "run.runner": runner, "collect.questions": questions}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -29,7 +29,8 @@ from quit.models.generation.local import TransformersGenerator
 from quit.models.judges import JUDGE_FIELDS, EquivalenceJudge, GptEvalJudge
 from quit.models.loading import once
 from quit.models.minilm.encoder import MiniLM
-from quit.models.own import OwnGenerator, OwnJudge, OwnReader, own_identity
+from quit.models.own import OwnGenerator, OwnJudge, OwnReader
+from quit.models.own_classes import own_identity
 from quit.models.prompting import PromptTemplate, load_prompt
 from quit.models.protocols import CandidateSource, ConvergenceModel, Encoder, Equivalence, Judge, Reader
 from quit.models.question_type import QuestionTypeClassifier
@@ -37,9 +38,6 @@ from quit.models.readers import AnswerPool, embedded_reader
 from quit.models.readers.llm import PROBE_FIELDS, READER_FIELDS, LLMReader
 from quit.models.readers.pool import pool_size
 from quit.settings import JudgeSettings, ReaderSettings, Settings
-
-if TYPE_CHECKING:
-    from quit.settings import LanguageModel
 
 
 class Models:
@@ -198,7 +196,7 @@ def answer_pool(collection: Mapping[str, pa.Table]) -> Any:
 # Language models and users' classes.
 
 
-def options_of(spec: LanguageModel) -> ModelOptions:
+def options_of(spec: ReaderSettings | JudgeSettings) -> ModelOptions:
     """Return a model's options."""
     kind = "chat" if spec.kind == "server" else spec.kind
     return ModelOptions(spec.model or "", spec.revision, spec.template_options, spec.extra, kind)
@@ -233,8 +231,9 @@ def judge_prompt(spec: JudgeSettings) -> PromptTemplate:
     return load_prompt(spec.prompt, JUDGE_FIELDS)
 
 
-def language_judge(spec: JudgeSettings, generator: Completing) -> GptEvalJudge | OwnJudge:
-    """Return the judge that asks ``generator``."""
+def language_judge(spec: JudgeSettings, generator: Completing | None = None) -> GptEvalJudge | OwnJudge:
+    """Return the judge that asks ``generator``; without one, for its identity alone."""
+    generator = generator or Unasked(generator_identity(spec))
     if spec.kind == "python":
         return OwnJudge(spec.name, generator)
     return GptEvalJudge(spec.name, generator, judge_prompt(spec), spec.max_new_tokens, spec.attempts, spec.constrained)
@@ -251,9 +250,11 @@ class Unasked:
         raise AssertionError("this model must not be asked")
 
 
-def language_reader(spec: ReaderSettings, settings: Settings, generator: Completing) -> LLMReader | OwnReader:
-    """Return the reader that asks ``generator``."""
-    labels = settings.labels
+def language_reader(
+    spec: ReaderSettings, settings: Settings, generator: Completing | None = None
+) -> LLMReader | OwnReader:
+    """Return the reader that asks ``generator``; without one, for its requests and identity alone."""
+    labels, generator = settings.labels, generator or Unasked(generator_identity(spec))
     if spec.kind == "python":
         return OwnReader(spec.name, generator, labels.sentences)
     return LLMReader(

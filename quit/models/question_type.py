@@ -21,6 +21,7 @@ import numpy as np
 from quit.common.arithmetic import exp, log
 from quit.errors import InputError
 from quit.models.loading import once
+from quit.models.minilm.encoder import word_pieces
 from quit.models.protocols import Encoder
 
 COARSE = {
@@ -145,8 +146,6 @@ def coarse_of(labels: Sequence[str] | np.ndarray) -> np.ndarray:
 
 def pieces(questions: Sequence[str]) -> list[list[int]]:
     """Return the word piece ids of each question, with [CLS] and [SEP], at most 64."""
-    from quit.models.minilm.encoder import word_pieces
-
     plain = [question.replace("``", '"').replace("''", '"') for question in questions]
     return [encoding.ids for encoding in word_pieces(MAX_PIECES).encode_batch(plain)]
 
@@ -189,8 +188,7 @@ def tuned(arrays: Mapping[str, np.ndarray]) -> Any:
     """Return the fine-tuned copy of MiniLM that is in the weights."""
     from quit.models.minilm.layers import QuestionNet, restore
 
-    net = {key: value for key, value in arrays.items() if ":" in key}
-    return restore(QuestionNet(len(arrays["labels"])), net)
+    return restore(QuestionNet(len(arrays["labels"])), arrays)
 
 
 def probabilities(questions: Sequence[str], arrays: Mapping[str, np.ndarray], net: Any, encoder: Encoder) -> np.ndarray:

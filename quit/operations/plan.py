@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from quit.engine.pipeline import Pipeline
 from quit.engine.usage import totals
-from quit.models.factory import Unasked, generator_identity, judge_prompt, language_reader, reader_prompts
+from quit.models.factory import judge_prompt, language_reader, reader_prompts
 from quit.models.generation.base import cache_key
 from quit.models.generation.cache import GenerationCache
 from quit.models.own import OwnReader
@@ -170,7 +170,7 @@ class _Planner:
         count = self._counter(spec)
         prompt, probe = reader_prompts(spec)
         settings, scale = self.pipeline.settings, self.questions / len(self.sampled) if self.sampled else 0.0
-        reader = language_reader(spec, settings, Unasked(generator_identity(spec)))
+        reader = language_reader(spec, settings)
         measured = self.measured.get(spec.name, {})
         each = measured["completion_tokens"] / measured["requests"] if measured.get("requests") else COMPLETION_TOKENS
         lines = []
@@ -311,5 +311,4 @@ def cached_replies(
         for sample in range(repetitions)
         for path in paths
     ]
-    identity = reader.generator_identity
-    return len(cache.find([cache_key(identity, request) for request in requests]))
+    return len(cache.find([cache_key(reader.generator.identity, request) for request in requests]))

@@ -16,7 +16,7 @@ from quit.common.files import file_checksum
 from quit.models import convergence, convergence_scored
 from quit.models.equivalence import embedded
 from quit.models.equivalence.bem import checkpoint_identity
-from quit.models.factory import Unasked, generator_identity, language_judge, language_reader
+from quit.models.factory import generator_identity, language_judge, language_reader
 from quit.models.minilm.encoder import minilm_identity
 from quit.models.prompting import load_prompt
 from quit.models.readers import embedded_method
@@ -34,7 +34,7 @@ def identities(settings: Settings, names: Sequence[str]) -> list[str]:
 def reader_identity(reader: ReaderSettings, settings: Settings) -> str:
     """Return what a reader's replies depend on, beside the tables it is given."""
     if reader.kind != "embedded":
-        return language_reader(reader, settings, Unasked(generator_identity(reader))).identity
+        return language_reader(reader, settings).identity
     method = embedded_method(reader.model or reader.name)
     return f"{method.describe()}/pool-of-{FITTING_MINIMUM}+{minilm_identity()}"
 
@@ -54,8 +54,7 @@ def judge_identity(settings: Settings) -> str:
     second = f"equivalence/{settings.judge.threshold}+{equivalence_identity(settings)}"
     if settings.judge.kind == "equivalence":
         return second
-    judge = language_judge(settings.judge, Unasked(generator_identity(settings.judge)))
-    return f"{judge.identity}, beside {second}"
+    return f"{language_judge(settings.judge).identity}, beside {second}"
 
 
 def _convergence_identity(settings: Settings) -> str:

@@ -11,10 +11,11 @@ import pytest
 
 import quit
 from quit.errors import InputError, ServerError, SettingsError
-from quit.models import own
+from quit.models import own_classes
 from quit.models.factory import language_judge, language_reader, make_generator
 from quit.models.generation import CachedGenerator, GenerationCache
-from quit.models.own import AT_ONCE, register_models
+from quit.models.own import AT_ONCE
+from quit.models.own_classes import register_models
 from quit.models.protocols import JudgeItem, Prompt, Reply, Verdict
 from quit.settings import Settings, load
 from tests.comparing import bytes_of
@@ -134,7 +135,7 @@ def test_the_identity_follows_name_version_settings_and_source(tmp_path: Path, m
         (tmp_path / f"own_{number}.py").write_text(text)
         overrides = ["readers.0.kind=python", f"readers.0.class=own_{number}:Reader", f"readers.0.extra.x={extra}"]
         settings = load("embedded", overrides).settings
-        identities.add(own.own_identity(settings.readers[0]).replace(f"own_{number}", "own"))
+        identities.add(own_classes.own_identity(settings.readers[0]).replace(f"own_{number}", "own"))
     assert len(identities) == 4 and all(identity.startswith("python/own:Reader@") for identity in identities)
     of_objects = {_settings(ScriptedReader(str, settings)).readers[-1].class_ for settings in (1, 1, 2)}
     assert len(of_objects) == 2
@@ -217,7 +218,7 @@ def test_a_build_asks_a_class_once_whoever_asks(few_source: Path, tmp_path: Path
         model = ServerReader(server.base_url, "other")
         tables = quit.build(tmp_path / "C", few_source, str(FEW), models={"mine": model}, progress=False)
         assert len(server.requests) == 2 * requests
-        monkeypatch.setattr(own, "_OBJECTS", {})
+        monkeypatch.setattr(own_classes, "_OBJECTS", {})
         [row] = tables.sql("SELECT DISTINCT producer FROM answers WHERE reader = 'mine'").to_pylist()
         assert row["producer"].startswith("python/tests.models.test_own:ServerReader@1+")
         assert "up to date" in call_quit("build", "-w", tmp_path / "C").stderr

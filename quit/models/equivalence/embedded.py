@@ -44,8 +44,7 @@ class EnsembleClassifier:
             from quit.models.equivalence.crossencoder import CrossEncoder, Tokenizer
             from quit.models.minilm.layers import restore
 
-            net = {key: value for key, value in arrays.items() if ":" in key}
-            self._net = restore(CrossEncoder([int(layer) for layer in arrays["cross_layers"]]), net)
+            self._net = restore(CrossEncoder([int(layer) for layer in arrays["cross_layers"]]), arrays)
             self._tokenizer = Tokenizer()
 
     def trees(self, x: np.ndarray) -> np.ndarray:

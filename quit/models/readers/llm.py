@@ -55,11 +55,6 @@ class LLMReader:
             ended = "stop"
         return Reply(raw, cleaning.clean_answer(raw, ended, self.sentences, self.stop), ended)
 
-    @property
-    def generator_identity(self) -> str:
-        """Identity of the model alone: with a request, the key of its reply in the generation cache."""
-        return self.generator.identity
-
     def request(self, prompt: Prompt, sample: int = 0) -> ChatRequest:
         """Return what the model is asked for a prompt."""
         if prompt.hints:
