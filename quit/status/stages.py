@@ -129,22 +129,13 @@ def _begun(workspace: Workspace, stage: Stage, key: str) -> tuple[int, int]:
         fingerprint, _, rest = path.relative_to(folder).as_posix().partition("/")
         below.setdefault(fingerprint, {})[rest] = when
     first = f"{stage.outputs[0]}/"
-    begun = [
-        {name.removeprefix(first): when for name, when in files.items() if name.startswith(first)} | {"": 0.0}
-        for files in below.values()
-        if "manifest.json" not in files
-    ]
-    newest = max(range(len(begun)), key=lambda index: (max(begun[index].values()), len(begun[index])), default=None)
-    if newest is None:
-        return 0, 0
-    files = [files for files in below.values() if "manifest.json" not in files][newest]
-    parts = {name: match for name in begun[newest] if (match := _PART.fullmatch(name))}
+    unfinished = [files for files in below.values() if "manifest.json" not in files]
+    parts_of = [{name: when for name, when in files.items() if name.startswith(first)} for files in unfinished]
+    begun = max(parts_of, key=lambda parts: (max(parts.values(), default=0.0), len(parts)), default={})
+    parts = {match: begun[name] for name in begun if (match := _PART.fullmatch(name.removeprefix(first)))}
     if not parts:
         return 0, 0
-    shards = parts[max(parts, key=lambda name: begun[newest][name])].group(2)
-    done = sum(
-        all(f"{output}/{name}" in files for output in stage.outputs)
-        for name, match in parts.items()
-        if match.group(2) == shards
-    )
+    files, shards = unfinished[parts_of.index(begun)], max(parts, key=parts.__getitem__)[2]
+    names = [match[0] for match in parts if match[2] == shards]
+    done = sum(all(f"{output}/{name}" in files for output in stage.outputs) for name in names)
     return done, int(shards)
