@@ -132,7 +132,7 @@ def test_ctrl_c_in_a_notebook_keeps_what_is_done_and_the_next_build_resumes(few_
 
 
 def test_two_builds_in_threads_of_one_process_make_the_bytes_of_single_ones(
-    few_source: Path, few_built: Path, tmp_path: Path
+    few_source: Path, few_built: Path, tmp_path: Path, capsys
 ) -> None:
     starts = Event()
 
@@ -145,3 +145,4 @@ def test_two_builds_in_threads_of_one_process_make_the_bytes_of_single_ones(
         futures = [threads.submit(build, name) for name in ("one", "two")]
         starts.set()
         assert [future.result() for future in futures] == [bytes_of(few_built)] * 2
+    assert capsys.readouterr().err.count("10 label: done, 3 shards") == 2  # each tells of itself alone
