@@ -15,13 +15,14 @@ from quit.errors import ServerError, require
 def run_job(job: str, **parameters: Any) -> Any:
     """Carry out a job of :mod:`quit.library.jobs` and return its result, or that of its flow.
 
-    The flow takes the same parameters. Raises ``ServerError`` where the named server does not answer,
-    ``MissingDependency`` without Prefect.
+    The flow takes the same parameters; of a workspace that is open, its location. Raises ``ServerError`` where the
+    named server does not answer, ``MissingDependency`` without Prefect.
     """
     if not (url := server_url()):
         return getattr(import_module("quit.library.jobs"), job)(**parameters).result
     from flows.server import server_watched
     from quit.common.starting import healthy
+    from quit.engine.workspace import Workspace
 
     require("prefect")
     if not healthy(url):
@@ -31,8 +32,14 @@ def run_job(job: str, **parameters: Any) -> Any:
         )
     # Prefect's log stays off the terminal, which shows progress by itself; its server still gets every line.
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
+    opened = parameters.get("workspace")
+    if isinstance(opened, Workspace):
+        parameters["workspace"] = str(opened)
     with server_watched(url):
-        return getattr(import_module(f"flows.{job}"), job)(**parameters)
+        result = getattr(import_module(f"flows.{job}"), job)(**parameters)
+    if isinstance(opened, Workspace):
+        opened.refresh()
+    return result
 
 
 def server_url() -> str | None:

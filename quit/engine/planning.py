@@ -24,7 +24,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 @contextmanager
 def held_build(
-    workspace: str | Path,
+    workspace: str | Path | Workspace,
     sources: Sequence[str],
     profile: str,
     overrides: Sequence[str],
@@ -44,8 +44,9 @@ def held_build(
     Raises ``InputError`` for a source that cannot be read, ``SettingsError``, and ``WorkspaceError`` where another run
     holds it.
     """
-    settings, _ = checked_build(_sources_of_build(Workspace(workspace), sources, add), profile, overrides)
-    held = Workspace.create(workspace)
+    held = workspace if isinstance(workspace, Workspace) else Workspace(workspace)
+    settings, _ = checked_build(_sources_of_build(held, sources, add), profile, overrides)
+    Workspace.create(held)
     held.apply_settings(settings)
     with held.lock(settings.run.lock_seconds, note):
         overrides = [*overrides, *_remembered_review(held, overrides)]
@@ -80,7 +81,7 @@ def _sources_of_build(workspace: Workspace, sources: Sequence[str], add: bool) -
 
 
 @contextmanager
-def held_last_build(workspace: str | Path, review: Sequence[str] = ()) -> Iterator[Pipeline]:
+def held_last_build(workspace: str | Path | Workspace, review: Sequence[str] = ()) -> Iterator[Pipeline]:
     """Hold a workspace and plan its last build.
 
     ``review``: overrides of ``review.*`` settings, remembered from now on. Raises what :func:`last_build` raises,

@@ -18,6 +18,7 @@ from quit.common.progress import note
 if TYPE_CHECKING:
     from quit.dataset.release import Release
     from quit.engine.pipeline import Pipeline
+    from quit.engine.workspace import Workspace
 
 Step = Callable[..., Any]
 """Carries out a named step of a job: ``step(name, function, *arguments)`` returns what the function returns."""
@@ -37,7 +38,7 @@ class JobResult:
 
 
 def build(
-    workspace: str,
+    workspace: str | Workspace,
     sources: Sequence[str] = (),
     profile: str = "embedded",
     overrides: Sequence[str] | None = None,
@@ -73,7 +74,7 @@ def build(
 
 
 def review(
-    workspace: str,
+    workspace: str | Workspace,
     url: str | None = None,
     steps: Sequence[str] = ("push", "pull", "update"),
     project: int | None = None,
@@ -88,7 +89,7 @@ def review(
     """Push what is to be reviewed, pull what people did, update the labels. The result: step -> what it did.
 
     Args:
-        workspace: Folder or URL of a workspace.
+        workspace: Folder or URL of a workspace, or one that is open.
         url: The Label Studio server; the workspace's local one if not given.
         steps: Of ``push``, ``pull`` and ``update``, in that order.
         project: Number of the project, where several belong to this workspace.
@@ -170,7 +171,7 @@ def _update(pipeline: Pipeline, withdraw: bool) -> dict[str, Any]:
 
 
 def release(
-    workspace: str,
+    workspace: str | Workspace,
     name: str,
     waive: Sequence[str] | None = None,
     formats: Sequence[str] | None = None,
@@ -185,7 +186,7 @@ def release(
     ``new``, and a ``note`` (what differs in a release that exists already and is kept; usually empty).
 
     Args:
-        workspace: Folder or URL of a workspace.
+        workspace: Folder or URL of a workspace, or one that is open.
         name: Name of the release. The start of the job replaces strftime's %Y, %m, %d, %H, %M.
         waive: GATE=REASON.
         formats: Formats to export the release in.
@@ -312,9 +313,8 @@ def _release_of(folder: str) -> Release:
     from quit.engine.workspace import Workspace
     from quit.errors import InputError
 
-    if is_release(folder) or not Workspace(folder).exists:
+    if is_release(folder) or not (workspace := Workspace(folder)).exists:
         return open_release(folder)
-    workspace = Workspace.open(folder)
     newest = newest_release(workspace)
     if newest is None:
         raise InputError(f"{folder} has no release to benchmark yet. Make one with: quit release create -w {folder}")

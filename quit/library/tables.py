@@ -287,10 +287,8 @@ class Tables:
         waivers = [f"{gate}={why}" for gate, why in waive.items()] if isinstance(waive, Mapping) else list(waive)
         texts, folder = override_texts(settings), str(out) if out else None
         with working("release", not progress):
-            created = jobs.release(str(self._opened), name, waivers, folder=folder, settings=texts).result
-        # Opened again: a store was last looked at before the job wrote to it.
-        opened = [] if out else releases_of(Workspace.open(str(self._opened)))
-        inside = {release.name: release for release in opened}
+            created = jobs.release(self._opened, name, waivers, folder=folder, settings=texts).result
+        inside = {release.name: release for release in ([] if out else releases_of(self._opened))}
         return Tables(FrozenWorkspace(inside.get(created["name"]) or open_release(created["path"])), created)
 
     def report(
@@ -364,7 +362,7 @@ class Tables:
 
         options: dict[str, Any] = {"withdraw": withdraw, "settings": override_texts(settings)}
         with working("labels", not progress):
-            return jobs.review(str(self._opened), steps=("update",), **options).result["update"]
+            return jobs.review(self._opened, steps=("update",), **options).result["update"]
 
 
 def open_tables(place: str | Path) -> Tables:
