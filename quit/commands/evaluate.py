@@ -45,20 +45,16 @@ def run(
     Example: `quit evaluate run bm25.run --release W/releases/v1`
     """
     from quit.commands.console import print_run_scores
-    from quit.dataset.release_tables import export_tables_of_release
-    from quit.dataset.workspace import export_tables_of
+    from quit.dataset.dataset import Dataset
+    from quit.dataset.workspace import dataset_of
     from quit.engine.planning import last_build
     from quit.library.progress import working
     from quit.systems.benchmark.runfile import score_run
 
     settings = load_settings("embedded", set_).benchmark
     with working("evaluate", as_json):
-        if release is not None:
-            tables = export_tables_of_release(release)
-        else:
-            source = open_workspace(workspace)
-            tables = export_tables_of(source, last_build(source))
-        scores = score_run(run_file, tables, split, settings)
+        dataset = Dataset.of_release(release) if release else dataset_of(last_build(open_workspace(workspace)))
+        scores = score_run(run_file, dataset, split, settings)
     if as_json:
         counts = {name: value for name, value in vars(scores).items() if name != "results"}
         metrics = [

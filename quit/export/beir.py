@@ -22,7 +22,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
     passages = lines.write_passages(folder, "corpus.jsonl", '{"_id": "', '", "title": "", "text": "', '"}')
     queries = [
         json_text({"_id": name, "text": text, "metadata": {"split": split}}) + "\n"
-        for name, text, split in zip(lines.ids, dataset.questions, dataset.split_names, strict=True)
+        for name, text, split in zip(lines.ids, dataset.question_of, dataset.split_names, strict=True)
     ]
     with line_file(folder, "queries.jsonl") as put:
         put(pa.array(queries))

@@ -39,14 +39,14 @@ def write(dataset: data.Dataset, folder: ExportFolder, options: Options) -> dict
         with line_file(folder, f"queries.{split}.tsv") as put:
             put(
                 pa.array(
-                    [f"{position}\t{one_line(dataset.questions[position])}\n" for position in positions.tolist()],
+                    [f"{position}\t{one_line(dataset.question_of[position])}\n" for position in positions.tolist()],
                     pa.string(),
                 )
             )
         with line_file(folder, f"qrels.{split}.tsv") as put:
             qrels[split] = 0
             for some in lines.ranges(positions):
-                labels = LABELS.take(pa.array(dataset.labels(some).ravel()))
+                labels = LABELS.take(pa.array(dataset.labels_of(some).ravel()))
                 owner = _texts(np.repeat(some, len(dataset.permutations)))
                 columns = [owner, "\t0\t", _texts(passage_numbers(dataset, some)), "\t", labels, "\n"]
                 qrels[split] = put(pc.binary_join_element_wise(*columns, ""))

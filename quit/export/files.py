@@ -21,9 +21,8 @@ from typing import Any, BinaryIO, Literal
 
 from quit.common.files import file_checksum, read_json, sync
 from quit.common.progress import note
-from quit.dataset.dataset import Dataset, ExportTables, fingerprint_of
-from quit.dataset.release import Release
-from quit.dataset.release_tables import provenance_of_release
+from quit.dataset.dataset import Dataset
+from quit.dataset.release import Release, fingerprint_of
 from quit.errors import InputError, SettingsError, WorkspaceError, did_you_mean
 from quit.export.training import FineTuning
 from quit.models.protocols import Encoder
@@ -119,7 +118,7 @@ class Manifest:
 
 
 def export(
-    tables: ExportTables,
+    dataset: Dataset,
     formats: Sequence[str],
     out: Path,
     *,
@@ -134,15 +133,15 @@ def export(
     replace any earlier export of ours; ``renew``: one of this release only (with another card, say). Raises
     ``SettingsError`` for an unknown format, none at all, a target that is not an earlier export of ours, or another one
     when neither allows it; ``InputError`` when a format needs answers or labels that are missing
-    (``labels.partial``), when the tables do not fit together or an equal target is damaged;
+    (``labels.partial``), or an equal target is damaged;
     ``WorkspaceError`` when the disk refuses (full, not writable).
     """
     requested = requested_formats(formats, FORMATS)
     for name in requested:
-        _check_asked(tables, FORMATS[name])
-    publication = Publication(Path(out), tables.fingerprint, tables.embedded, overwrite, renew)
+        _check_asked(dataset, FORMATS[name])
+    publication = Publication(Path(out), dataset.fingerprint, dataset.embedded, overwrite, renew)
     publication.check(requested)
-    dataset, options = Dataset(tables), Options(**asked)
+    options = Options(**asked)
 
     def write(name: str, folder: ExportFolder) -> Mapping[str, Any]:
         dataset.writing = name
@@ -161,17 +160,17 @@ def requested_formats(formats: Sequence[str], supported: Collection[str]) -> lis
     return list(dict.fromkeys(formats))
 
 
-def _check_asked(tables: ExportTables, form: Format) -> None:
+def _check_asked(dataset: Dataset, form: Format) -> None:
     """Raise ``InputError`` where a format would pass off as asked what was not."""
-    if form.has and tables.predicted:
+    if form.has and dataset.predicted:
         missing = "some labels are predicted"
-    elif form.has == "answers" and tables.partly_asked:
+    elif form.has == "answers" and dataset.partly_asked:
         missing = "not every reader was asked about every passage"
     else:
         return
     raise InputError(
         f"The format {form.name} cannot say that {missing} (labels.partial); huggingface can. To have all of them "
-        f"asked: {tables.fill_in}"
+        f"asked: {dataset.fill_in}"
     )
 
 
@@ -296,7 +295,7 @@ def exported(release: Release, format: str, out: str | Path) -> bool:
     manifest = read_manifest(Path(out) / format)
     return manifest is not None and (manifest.format, manifest.release_fingerprint) == (
         format,
-        fingerprint_of(provenance_of_release(release), release.readers),
+        fingerprint_of(release.provenance, release.readers),
     )
 
 

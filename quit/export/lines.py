@@ -51,7 +51,7 @@ class Lines:
         """Return what was escaped, for the manifest; ``texts``: whether texts were made fit for TSV too."""
         dataset = self.dataset
         rows = (row["hint"] for hints in dataset.selected_hints for row in hints)
-        return escapes(dataset.ids, (*dataset.questions, *rows) if texts else ())
+        return escapes(dataset.ids, (*dataset.question_of, *rows) if texts else ())
 
     def ranges(self, positions: np.ndarray | None = None) -> Iterator[np.ndarray]:
         """Yield the positions of some questions (all, if None), as many at a time as fit into memory well."""
@@ -110,7 +110,7 @@ class Lines:
     def write_queries(self, folder: ExportFolder, name: str, positions: np.ndarray | None = None) -> int:
         """Write ``id <tab> question`` for each question; return how many."""
         positions = np.arange(len(self.ids)) if positions is None else positions
-        lines = [f"{self.ids[position]}\t{one_line(self.dataset.questions[position])}\n" for position in positions]
+        lines = [f"{self.ids[position]}\t{one_line(self.dataset.question_of[position])}\n" for position in positions]
         with line_file(folder, name) as write:
             return write(pa.array(lines, pa.string()))
 
@@ -124,7 +124,7 @@ class Lines:
         with line_file(folder, name, head) as write:
             rows = 0
             for some in self.ranges(self.dataset.positions(split)):
-                labels = LABELS.take(pa.array(self.dataset.labels(some).ravel()))
+                labels = LABELS.take(pa.array(self.dataset.labels_of(some).ravel()))
                 columns = [first, self.question_ids(some), middle, self.passage_ids(some), last, labels, end + "\n"]
                 rows = write(pc.binary_join_element_wise(*columns, ""))
         return rows

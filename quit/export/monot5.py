@@ -23,7 +23,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
         with line_file(folder, f"{split}.tsv") as put:
             triples[split] = 0
             for example in selection.examples(split):
-                query = one_line(dataset.questions[example.position])
+                query = one_line(dataset.question_of[example.position])
                 triple_lines = [f"{query}\t{texts.text(good)}\t{texts.text(bad)}\n" for good, bad in example.pairs()]
                 triples[split] = put(pa.array(triple_lines))
     return {

@@ -48,7 +48,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
 
     name = "queries/queries-00000-of-00001.parquet"
     with _shard(folder, name, "queries") as writer:
-        writer.write({"_id": pa.array(dataset.ids), "text": pa.array(dataset.questions)})
+        writer.write({"_id": pa.array(dataset.ids), "text": pa.array(dataset.question_of)})
     files["queries"]["queries"], rows["queries"]["queries"] = [name], writer.rows
 
     for split in SPLITS:
@@ -57,7 +57,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
         name = f"default/{split}-00000-of-00001.parquet"
         with _shard(folder, name, "default") as writer:
             for some in lines.ranges(positions):
-                labels = pa.array(dataset.labels(some).ravel().astype(np.int32))
+                labels = pa.array(dataset.labels_of(some).ravel().astype(np.int32))
                 columns = (lines.question_ids(some), lines.passage_ids(some), labels)
                 writer.write(dict(zip(CONFIGS["default"].names, columns, strict=True)))
         files["default"][split], rows["default"][split] = [name], writer.rows
@@ -73,14 +73,13 @@ def _shard(folder: ExportFolder, name: str, config: str) -> ParquetShard:
 
 
 def _card(dataset: Dataset, files: dict[str, dict[str, list[str]]], card: Card) -> str:
-    tables = dataset.tables
     header = {
         "language": list(card.languages),
-        **licence_header(tables, card),
+        **licence_header(dataset, card),
         "multilinguality": "monolingual",
         "task_categories": ["text-retrieval"],
         "task_ids": ["document-retrieval"],
-        "tags": ["mteb", "text", *(["embedded-readers"] if tables.embedded else [])],
+        "tags": ["mteb", "text", *(["embedded-readers"] if dataset.embedded else [])],
         "configs": [
             {
                 "config_name": config,
@@ -95,5 +94,5 @@ def _card(dataset: Dataset, files: dict[str, dict[str, list[str]]], card: Card) 
         ],
     }
     return f"---\n{yaml.safe_dump(header, sort_keys=False, allow_unicode=True, width=10**6)}---\n\n" + filled(
-        "mteb.md", tables=tables, card=card, title=title(tables, card), sources=source_list(tables), paper=CITATION
+        "mteb.md", dataset=dataset, card=card, title=title(dataset, card), sources=source_list(dataset), paper=CITATION
     )

@@ -28,7 +28,7 @@ def write(dataset: data.Dataset, folder: ExportFolder, options: Options) -> dict
             rows[split] = 0
             for example in selection.examples(split):
                 head = json_text(
-                    {"query_id": lines.ids[example.position], "query": dataset.questions[example.position]}
+                    {"query_id": lines.ids[example.position], "query": dataset.question_of[example.position]}
                 )
                 positive = ", ".join(_passage(texts, passage) for passage in example.positives)
                 negative = ", ".join(_passage(texts, passage) for passage in example.negatives)
@@ -37,7 +37,7 @@ def write(dataset: data.Dataset, folder: ExportFolder, options: Options) -> dict
     for split in data.SPLITS:
         with line_file(folder, f"queries.{split}.jsonl") as put:
             query_lines = [
-                json_text({"query_id": lines.ids[position], "query": dataset.questions[position]}) + "\n"
+                json_text({"query_id": lines.ids[position], "query": dataset.question_of[position]}) + "\n"
                 for position in dataset.positions(split)
             ]
             put(pa.array(query_lines, pa.string()))

@@ -29,11 +29,11 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
         with line_file(folder, f"topics.{split}.txt") as put:
             put(
                 pa.array(
-                    [topic(lines.ids[position], dataset.questions[position]) for position in positions], pa.string()
+                    [topic(lines.ids[position], dataset.question_of[position]) for position in positions], pa.string()
                 )
             )
         qrels[split] = lines.write_trec_qrels(folder, f"qrels.{split}.txt", split)
-    tags = sum("<" in text or ">" in text for text in dataset.questions)
+    tags = sum("<" in text or ">" in text for text in dataset.question_of)
     escaped = lines.escapes(texts=True) | {"classic_topics_without_angle_brackets": tags}
     return {"passages": passages, "topics": topics, "qrels": qrels, "escaped": escaped}
 

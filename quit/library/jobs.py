@@ -243,11 +243,11 @@ def _newest(pipeline: Pipeline, target: Path | None) -> Release | None:
 
 def _export(encoder: Any, frozen: Release, formats: list[str], out: Path, overwrite: bool) -> list[str]:
     """Write a release in these formats; returns their folders."""
-    from quit.dataset.release_tables import card_of_release, export_tables_of_release
+    from quit.dataset.dataset import Dataset
     from quit.export import export
 
-    tables, card = export_tables_of_release(frozen.path), card_of_release(frozen.path)
-    exports = export(tables, formats, out, overwrite=overwrite, encoder=encoder, card=card)
+    dataset = Dataset.of_release(frozen.path)
+    exports = export(dataset, formats, out, overwrite=overwrite, encoder=encoder, card=frozen.card)
     return [str(out / each.format) for each in exports]
 
 

@@ -245,16 +245,16 @@ class Tables:
 
     def _labelled(self, card: Path | None) -> tuple[Any, Settings, Any]:
         """Return the labelled tables, the settings of their models, and the card's."""
-        from quit.dataset.release_tables import card_of_release, export_tables_of_release
-        from quit.dataset.workspace import export_tables_of
+        from quit.dataset.dataset import Dataset
+        from quit.dataset.workspace import dataset_of
         from quit.engine.planning import last_build
         from quit.settings import Settings, load_card
 
         about = load_card(card) if card else None
         if release := release_of(self._opened):
-            return export_tables_of_release(release.path), Settings(), about or card_of_release(release.path)
+            return Dataset.of_release(release.path), Settings(), about or release.card
         pipeline = last_build(self._opened)
-        return export_tables_of(self._opened, pipeline), pipeline.settings, about or pipeline.settings.card
+        return dataset_of(pipeline), pipeline.settings, about or pipeline.settings.card
 
     def release(
         self,

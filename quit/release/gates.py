@@ -15,8 +15,9 @@ import pyarrow.parquet as pq
 
 from quit.common.columns import positions_in
 from quit.common.progress import advance
-from quit.dataset.dataset import Dataset, ExportTables, ReaderInfo
+from quit.dataset.dataset import Dataset
 from quit.dataset.files import TableFiles, contract
+from quit.dataset.release import ReaderInfo
 from quit.errors import InputError, SettingsError, did_you_mean
 from quit.evaluate.labels import labels_by_split, predicted_sentence
 from quit.models.protocols import NO_ANSWER
@@ -261,7 +262,7 @@ def _unjudged_answer(subject: Subject) -> list[str]:
 
 def _label_mismatch(subject: Subject) -> list[str]:
     labelers = [info for info in subject.readers if info.role == "labeler"]
-    dataset = Dataset(ExportTables.read(subject.files, labelers, {}))
+    dataset = Dataset.read(subject.files, labelers)
     violations = []
     for position in range(0, len(dataset.ids), QUESTIONS_AT_A_TIME):
         try:

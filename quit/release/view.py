@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from quit.common.ranges import WHOLE, Range
-from quit.dataset.dataset import ReaderInfo
-from quit.dataset.release import Release, is_release, releases_of, verify
+from quit.dataset.release import ReaderInfo, Release, is_release, releases_of, verify
 from quit.engine.workspace import Workspace
 from quit.settings import ReaderSettings, Settings
 

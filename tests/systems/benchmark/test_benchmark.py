@@ -199,7 +199,7 @@ def test_passages_of_another_corpus_are_relabelled(world, tmp_path: Path) -> Non
     readers = [_reads({texts[place]: answer for place, answer in answers.items()}),
                _reads({texts[1]: "la lima", texts[5]: NO_ANSWER})]  # fmt: skip
     judge = Rules({"La Lima": True, "Perhaps": None})
-    verdicts = known_verdicts(world.dataset.tables.verdicts)
+    verdicts = known_verdicts(world.dataset.verdicts)
     assert verdicts["q3", "lima"] is True and verdicts["q3", "wrong"] is False
     rows = [np.arange(6), np.array([], dtype=np.int64)]
     labels = relabel(queries, rows, DocumentPassages(Corpus(path)), readers, judge, {("q3", "reviewed"): True})
