@@ -12,7 +12,6 @@ from quit.commands.options import (
     QuietOption,
     WorkspaceOption,
     local_folder,
-    open_to_read,
     print_json,
     release_place,
 )
@@ -85,6 +84,7 @@ def browse(
     Example: `quit browse --port 8095`
     """
     from quit.library.arguments import only
+    from quit.release.view import open_to_read
     from quit.report.browse import serve
     from quit.status.stages import settings_of
 

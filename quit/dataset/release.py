@@ -25,7 +25,9 @@ import pyarrow.parquet as pq
 
 from quit.common.files import file_checksum
 from quit.common.ids import content_hash
+from quit.common.ranges import WHOLE, Range
 from quit.dataset.files import TABLES, TableFiles
+from quit.engine.reading import TableReader
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, refuse_newer
 from quit.settings.card import Card
@@ -57,7 +59,7 @@ def fingerprint_of(provenance: Mapping[str, Any], readers: Sequence[ReaderInfo])
 
 
 @dataclass(frozen=True)
-class Release:
+class Release(TableReader):
     """A release on disk. ``facts``: ``release.json`` as it stands."""
 
     path: Path
@@ -65,10 +67,29 @@ class Release:
     fetch: Callable[[Sequence[Path]], None] = field(default=lambda _: None, compare=False, repr=False)
     """Makes sure that files of it are here, where it lies in a workspace behind a URL."""
 
+    def __str__(self) -> str:
+        return str(self.path)
+
     @property
     def name(self) -> str:
         """The name it was given."""
         return self.facts["name"]
+
+    @property
+    def state(self) -> dict[str, str]:
+        """A run of ``read`` for each reader, in profile order: what the order of answers follows."""
+        return {f"read:{info.name}": self.content_id for info in self.readers}
+
+    def part_files(
+        self, name: str, shard: Range = WHOLE, runs: Sequence[str] | None = None, current: object = None
+    ) -> list[tuple[Path, bool]]:
+        """Return the files of a table, of answers those of all readers or of the readers of some runs."""
+        files = []
+        for table, paths in self.files.parts.items():
+            base, _, reader = table.partition("/")
+            if base == name and (not reader or runs is None or f"read:{reader}" in runs):
+                files += [(path, shard == WHOLE) for path in paths]
+        return files
 
     @property
     def content_id(self) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from quit.common.endpoints import address
 from quit.common.files import is_url
+from quit.engine.reading import TableReader
 from quit.engine.usage import origins, totals
 from quit.engine.workspace import Workspace
 from quit.evaluate.agreement import kappa_of
@@ -51,7 +52,7 @@ def funnel(workspace: Workspace) -> list[tuple[str, int]]:
     return [*steps, *((f"in {split}", splits.get(split, 0)) for split in SPLITS)]
 
 
-def labels_by_hints(workspace: Workspace) -> list[tuple[int, int, int]]:
+def labels_by_hints(workspace: TableReader) -> list[tuple[int, int, int]]:
     """Return (number of hints, passages, passages labelled 2), ascending."""
     with workspace.connect(tables=["labels"]) as connection:
         return connection.execute(
@@ -59,7 +60,7 @@ def labels_by_hints(workspace: Workspace) -> list[tuple[int, int, int]]:
         ).fetchall()
 
 
-def type_agreement(workspace: Workspace) -> tuple[int, int, int]:
+def type_agreement(workspace: TableReader) -> tuple[int, int, int]:
     """Return (questions whose source names their type, classifier agrees on the coarse type, on the fine type)."""
     with workspace.connect(tables=["questions", "descriptions"]) as connection:
         row = connection.execute(
@@ -118,7 +119,7 @@ def small_pool(workspace: Workspace) -> str | None:
     return about_small_pool(pool_size(answer for (answer,) in rows))
 
 
-def out_of_depth(workspace: Workspace) -> str | None:
+def out_of_depth(workspace: TableReader) -> str | None:
     """Return how many rows of each table have a note (:mod:`quit.models.depth`); None where none has."""
     counted = []
     for name in ("ranked_hints", "descriptions", "verdicts", "second_verdicts"):
@@ -156,7 +157,7 @@ class JudgeAgreement:
         )
 
 
-def judge_agreement(workspace: Workspace) -> JudgeAgreement | None:
+def judge_agreement(workspace: TableReader) -> JudgeAgreement | None:
     """Return the agreement of the two judges, or None where there is only one."""
     with workspace.connect(tables=["verdicts", "second_verdicts"]) as connection:
         rows = connection.execute(
@@ -176,7 +177,7 @@ def judge_agreement(workspace: Workspace) -> JudgeAgreement | None:
     return JudgeAgreement(judge, second, answers, agree, first_only, second_only, unread, kappa)
 
 
-def disagreements(workspace: Workspace) -> list[dict[str, Any]]:
+def disagreements(workspace: TableReader) -> list[dict[str, Any]]:
     """Return the answers on which the judges disagree or the judge said nothing readable, most passages at stake
     first."""
     with workspace.connect(tables=["verdicts", "second_verdicts", "questions"]) as connection:
@@ -192,7 +193,7 @@ def disagreements(workspace: Workspace) -> list[dict[str, Any]]:
         return rows.to_arrow_table().to_pylist()
 
 
-def usage_table(workspace: Workspace) -> Table:
+def usage_table(workspace: TableReader) -> Table:
     """Return a row for each language model that was asked, over all runs of the workspace.
 
     Replies asked for, served by the generation cache, and asked for again; tokens of prompts, of these from the
