@@ -32,14 +32,9 @@ def run_job(job: str, **parameters: Any) -> Any:
         )
     # Prefect's log stays off the terminal, which shows progress by itself; its server still gets every line.
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
-    opened = parameters.get("workspace")
-    if isinstance(opened, Workspace):
-        parameters["workspace"] = str(opened)
     with server_watched(url):
-        result = getattr(import_module(f"flows.{job}"), job)(**parameters)
-    if isinstance(opened, Workspace):
-        opened.refresh()
-    return result
+        parameters = {name: str(value) if isinstance(value, Workspace) else value for name, value in parameters.items()}
+        return getattr(import_module(f"flows.{job}"), job)(**parameters)
 
 
 def server_url() -> str | None:

@@ -110,6 +110,7 @@ def build(
         sources = [named_source(text) for text in source or ()]
         run_job("build", workspace=opened, sources=sources, profile=profile, overrides=texts, **options)
     if not quiet:
+        opened.refresh()  # a flow opens it by itself
         print_summary(opened)
 
 

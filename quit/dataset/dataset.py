@@ -27,6 +27,7 @@ from quit.stages.label import PREDICTED_FROM
 from quit.stages.labelling.answers import Answers, cut_replies, matching_rows
 from quit.stages.labelling.passages import PermutationTable, permutation_table
 from quit.stages.select import SELECTION
+from quit.store.parts import KEYS
 
 _SMALL = ("questions", "hints", "ranked_hints", "descriptions", "splits", "verdicts", "valid_answers")
 FULLY, PARTIALLY = 2, 1  # relevance labels (paper, section 3.2.2); 0, another question's passage, is never stored
@@ -99,11 +100,10 @@ class Dataset:
 
         Raises ``InputError`` for a file that cannot be read, and for tables that do not fit together.
         """
-        keys = ["question_id", "permutation"]
         return cls(
             **{name: files.read(name) for name in (*_SMALL, *SELECTION) if name in _SMALL or name in files.parts},
-            passages=files.read("passages", keys, keys).unify_dictionaries(),
-            labels=files.read("labels", [*keys, "label"], keys).unify_dictionaries(),
+            passages=files.read("passages", KEYS, encoded=True),
+            labels=files.read("labels", [*KEYS, "label"], encoded=True),
             answers={info.name: files.answers(info.name) for info in readers},
             readers=tuple(readers),
             cut={

@@ -23,6 +23,7 @@ from quit.errors import InputError
 from quit.models.protocols import Encoder
 from quit.stages.labelling.passages import passage_texts, permutation_table
 from quit.stages.leaks.containment import hints_of_occurrence
+from quit.store.parts import KEYS
 
 ALL = "all"
 SPLITS = ("train", "dev", "test", ALL)
@@ -124,9 +125,8 @@ def statistics(tables: Mapping[str, pa.Table], encoder: Encoder | None = None, s
 
 def statistics_of(files: TableFiles, encoder: Encoder | None = None) -> Statistics:
     """Return the statistics of a workspace's or a release's files. Raises as :func:`statistics` does."""
-    keys = ["question_id", "permutation"]  # dictionary-encoded: 2.4 million texts at full size
-    labels = files.read("labels", [*keys, "label"], keys)
-    return statistics({name: labels if name == "labels" else files.read(name) for name in TABLES}, encoder)
+    labels = files.read("labels", [*KEYS, "label"], encoded=True)  # 2.4 million texts at full size
+    return statistics({**{name: files.read(name) for name in TABLES if name != "labels"}, "labels": labels}, encoder)
 
 
 class _Facts:

@@ -15,7 +15,7 @@ from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
 from quit.models.factory import reader_identity
 from quit.review.report import verification
-from quit.settings import PARTIAL_LABELLING
+from quit.settings import PARTIAL_LABELLING, without
 from quit.sources import SOURCES
 from quit.stages import STAGES
 from quit.version import __version__
@@ -42,8 +42,8 @@ def filling_in(workspace: Workspace) -> str:
     """Return the command that has every labeler asked about every passage. Replies that are in the cache of replies are
     not asked for again."""
     overrides = (workspace.build or {}).get("overrides", [])
-    others = [text for text in overrides if text.partition("=")[0].strip() not in PARTIAL_LABELLING]
-    settings = "".join(f" --set {shlex.quote(text)}" for text in [*others, "labels.partial=off"])
+    others = [*without(overrides, PARTIAL_LABELLING), "labels.partial=off"]
+    settings = "".join(f" --set {shlex.quote(text)}" for text in others)
     return f"quit build -w {shlex.quote(str(workspace))}{settings}"
 
 

@@ -65,12 +65,13 @@ def build(
     from quit.library import jobs
     from quit.library.progress import BuildConsole
     from quit.models.own import register_models
-    from quit.settings import load
+    from quit.settings import load, without
 
     changes = {"run.shards": shards, "run.runner": runner, "collect.questions": questions}
     opened = Workspace(workspace)
     _, profile, texts = as_built(opened, profile, settings, changes)
-    texts = _changed(texts, register_models(models or {}, profile, texts))
+    own = register_models(models or {}, profile, texts)
+    texts = [*without(texts, own), *own]
 
     def keep(name: str, data: bytes) -> Path:
         load(profile, texts)  # a mistake in them shows before anything is written
@@ -187,6 +188,8 @@ def as_built(
 
     ``changes``: settings with an argument of their own. None keeps that of the last build, 0 takes it back.
     """
+    from quit.settings import without
+
     if (changes.get("collect.questions") or 0) < 0:
         raise SettingsError(f"questions is {changes['collect.questions']}: give a number from 1, or 0 for all.")
     last: dict[str, Any] = {}
@@ -195,14 +198,8 @@ def as_built(
         last = workspace.build or {}
     texts = before = override_texts(last.get("overrides"))
     if settings is not None:
-        texts = _changed([text for text in before if text.partition("=")[0] in changes], override_texts(settings))
-    texts = _changed(texts, [f"{key}={value}" for key, value in changes.items() if value is not None])
-    zeros = {f"{key}=0" for key in changes}
-    texts = [text for text in texts if text not in zeros]
+        texts = override_texts(settings)
+        texts = [*without([text for text in before if text.partition("=")[0] in changes], texts), *texts]
+    given = [f"{key}={value}" for key, value in changes.items() if value is not None]
+    texts = [text for text in (*without(texts, given), *given) if text not in {f"{key}=0" for key in changes}]
     return last.get("sources", []), profile or last.get("profile", "embedded"), texts
-
-
-def _changed(texts: list[str], changes: list[str]) -> list[str]:
-    """Return overrides after which those of the same keys in ``changes`` come in their place."""
-    keys = {text.partition("=")[0] for text in changes}
-    return [*(text for text in texts if text.partition("=")[0] not in keys), *changes]

@@ -17,7 +17,7 @@ from quit.dataset.files import current_files
 from quit.dataset.release import Release, open_release, releases_of
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, MissingDependency, SettingsError, did_you_mean
-from quit.library.arguments import Overrides, only, override_texts
+from quit.library.arguments import Overrides, override_texts
 from quit.release.view import open_to_read
 from quit.text.words import counted
 
@@ -341,9 +341,10 @@ class Tables:
         return gather(self._opened, self._page_settings(settings), [Path(release) for release in releases])
 
     def _page_settings(self, settings: Overrides | None) -> Settings:
+        from quit.settings import only
         from quit.status.stages import settings_of
 
-        return settings_of(self._opened, only("pages", settings))
+        return settings_of(self._opened, only("pages", override_texts(settings)))
 
     def review_apply(
         self, *, withdraw: bool = False, settings: Overrides | None = None, progress: bool = True

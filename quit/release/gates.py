@@ -21,7 +21,7 @@ from quit.dataset.release import ReaderInfo
 from quit.errors import InputError, SettingsError, did_you_mean
 from quit.evaluate.labels import labels_by_split, predicted_sentence
 from quit.models.protocols import NO_ANSWER
-from quit.settings import Settings, load
+from quit.settings import Settings, load, only
 from quit.stages.labelling.answers import matching_rows
 from quit.stages.labelling.passages import permutation_table
 from quit.stages.leaks.containment import contained_in
@@ -115,10 +115,7 @@ def parse_waivers(texts: Sequence[str]) -> dict[str, str]:
 
 def release_settings(texts: Sequence[str]) -> dict[str, Any]:
     """Return the values of ``release.KEY=VALUE`` texts, by key. Raises ``SettingsError`` for any other setting."""
-    for text in texts:
-        if not text.strip().startswith("release."):
-            raise SettingsError(f"{text!r}: only release settings can change here; for others build again.")
-    section = load("embedded", texts).settings.release
+    section = load("embedded", only("release", texts)).settings.release
     return {key: getattr(section, key) for key in (text.partition("=")[0].strip()[len("release.") :] for text in texts)}
 
 
@@ -310,8 +307,8 @@ def _human_coverage(subject: Subject) -> list[str]:
 
 def _predicted_label(subject: Subject) -> list[str]:
     files = subject.files
-    labels = files.read("labels", ["question_id", "label"], ["question_id"])
-    selection = files.read("selection", ["question_id", "reason"], ["question_id"])
+    labels = files.read("labels", ["question_id", "label"], encoded=True)
+    selection = files.read("selection", ["question_id", "reason"], encoded=True)
     rows = labels_by_split(files.read("splits"), labels, selection)
     sentence = predicted_sentence(rows, files.read("selection_rounds").to_pylist())
     return [sentence] if sentence else []
