@@ -216,4 +216,4 @@ def diff(
 
     with working("comparison"):
         difference = compare(before, after)
-    show(difference.to_dict(), as_json, [changelog(difference, limit)])
+    show(difference, as_json, [changelog(difference, limit)])

@@ -24,11 +24,6 @@ class TableReader(ABC):
 
     @property
     @abstractmethod
-    def name(self) -> str:
-        """What people call it."""
-
-    @property
-    @abstractmethod
     def state(self) -> dict[str, str]:
         """Stage run to the fingerprint of its current tables, in pipeline order: readers are in profile order."""
 
@@ -110,3 +105,8 @@ class TableReader(ABC):
             else:
                 connection.register(name, contract.schema.empty_table())
         return connection
+
+    def rows(self, sql: str, tables: Sequence[str]) -> list[tuple[Any, ...]]:
+        """Return the rows of a query over some tables."""
+        with self.connect(tables=tables) as connection:
+            return connection.execute(sql).fetchall()

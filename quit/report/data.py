@@ -277,7 +277,7 @@ def _size(release: Release) -> int:
 
 
 def _difference(before: Path, after: Path, releases: Iterable[Release]) -> dict[str, Any]:
-    changes = diff(before, after).to_dict()
+    changes = diff(before, after)
     by_hints = {}
     for release in releases:
         rows = (release.facts["statistics"] or {}).get("by_hints", [])

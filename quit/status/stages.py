@@ -15,7 +15,7 @@ from quit.stages import STAGES
 from quit.stages.stage import Stage
 from quit.text.words import counted
 
-_PART = re.compile(r"part-(\d+)-of-(\d+)\.parquet")
+_PART = re.compile(r"(part-\d+-of-\d+)\.parquet")
 
 
 @dataclass(frozen=True)
@@ -112,12 +112,9 @@ def _runs(workspace: Workspace, current: Sequence[str]) -> list[tuple[Stage, str
 
 def _rejects_by_stage(workspace: Workspace) -> dict[str, dict[str, int]]:
     """Return stage -> ``kind: reason`` -> count."""
-    with workspace.connect(tables=["rejects"]) as connection:
-        rows = connection.execute(
-            "SELECT stage, kind || ': ' || reason, count(*) FROM rejects GROUP BY ALL ORDER BY 1, 3 DESC, 2"
-        ).fetchall()
+    sql = "SELECT stage, kind || ': ' || reason, count(*) FROM rejects GROUP BY ALL ORDER BY 1, 3 DESC, 2"
     counts: dict[str, dict[str, int]] = {}
-    for stage, reason, count in rows:
+    for stage, reason, count in workspace.rows(sql, ["rejects"]):
         counts.setdefault(stage, {})[reason] = count
     return counts
 
@@ -129,23 +126,19 @@ def _begun(workspace: Workspace, stage: Stage, key: str) -> tuple[int, int]:
     for path, when in workspace.store.below(folder):
         fingerprint, _, rest = path.relative_to(folder).as_posix().partition("/")
         below.setdefault(fingerprint, {})[rest] = when
-    first = f"{stage.outputs[0]}/"
-    begun = [
-        {name.removeprefix(first): when for name, when in files.items() if name.startswith(first)} | {"": 0.0}
-        for files in below.values()
-        if "manifest.json" not in files
-    ]
-    newest = max(range(len(begun)), key=lambda index: (max(begun[index].values()), len(begun[index])), default=None)
-    if newest is None:
+    unfinished = [files for files in below.values() if "manifest.json" not in files]
+    begun = [_parts(files, stage.outputs[0]) for files in unfinished]
+    newest = max(range(len(begun)), key=lambda at: max([*begun[at].values(), 0.0]), default=None)
+    if newest is None or not begun[newest]:
         return 0, 0
-    files = [files for files in below.values() if "manifest.json" not in files][newest]
-    parts = {name: match for name in begun[newest] if (match := _PART.fullmatch(name))}
-    if not parts:
-        return 0, 0
-    shards = parts[max(parts, key=lambda name: begun[newest][name])].group(2)
-    done = sum(
-        all(f"{output}/{name}" in files for output in stage.outputs)
-        for name, match in parts.items()
-        if match.group(2) == shards
-    )
-    return done, int(shards)
+    parts, files = begun[newest], unfinished[newest]
+    shards = max(parts, key=lambda name: parts[name]).partition("-of-")[2]
+    done = [name for name in parts if name.endswith(f"-of-{shards}")]
+    number = sum(all(f"{output}/{name}.parquet" in files for output in stage.outputs) for name in done)
+    return number, int(shards)
+
+
+def _parts(files: dict[str, float], table: str) -> dict[str, float]:
+    """Return the parts of a table among a folder's files, without their ending, and when they were written."""
+    names = {name: _PART.fullmatch(name.removeprefix(f"{table}/")) for name in files}
+    return {match.group(1): files[name] for name, match in names.items() if match}

@@ -168,7 +168,7 @@ def test_a_difference_names_no_settings_that_an_import_cannot_know(tmp_path: Pat
     ours, imported = tmp_path / "v1", tmp_path / "quit"
     small.freeze(ours, small.rows(), "v1")
     import_release(write(tmp_path / "files", splits()), imported)
-    origins = diff(ours, imported).origins
+    origins = diff(ours, imported)["origins"]
     assert {"what": "origin", "key": "imported", "before": False, "after": True} in origins
     assert all(row["after"] is not None for row in origins if row["what"] in ("setting", "model", "prompt"))
 
