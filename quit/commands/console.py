@@ -69,9 +69,8 @@ def print_summary(workspace: Workspace) -> None:
     _show(*summary(workspace))
     path = escape(str(workspace))
     terminal.sentence(f"\nThe tables are in {workspace}/tables, numbered in pipeline order. Next:", _OUT)
-    with workspace.connect(tables=["labels"]) as connection:
-        first = connection.execute("SELECT question_id FROM labels ORDER BY 1 LIMIT 1").fetchone()
-    next_commands = {f"show -w {path} {escape(first[0])}": "everything about one question"} if first else {}
+    first = workspace.rows("SELECT question_id FROM labels ORDER BY 1 LIMIT 1", ["labels"])
+    next_commands = {f"show -w {path} {escape(name)}": "everything about one question" for (name,) in first}
     next_commands |= {
         **(
             {f"export -w {path} --format huggingface --out exports": "a Hugging Face dataset"}

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from quit.common.columns import is_in, one_array, plain, positions_in, runs
 from quit.common.progress import advance, note
-from quit.dataset.files import TableFiles, aligned
+from quit.dataset.files import TableFiles, aligned, hints_a_question
 from quit.dataset.release import ReaderInfo, fingerprint_of, verify
 from quit.errors import InputError
 from quit.evaluate.labels import SPLITS
@@ -136,7 +136,7 @@ class Dataset:
         self.split_names: list[str] = self.splits["split"].to_pylist()
         if unknown := set(self.split_names) - set(SPLITS):
             raise InputError(f"Unknown split {min(unknown)!r} in the table 'splits': expected train, dev or test.")
-        self.permutations: PermutationTable = permutation_table(self._hints_a_question())
+        self.permutations: PermutationTable = permutation_table(hints_a_question(self.ids, self.selected_hints))
         tables = {"passages": self.passages, "labels": self.labels}
         for info in self.readers:
             if info.name not in self.answers:
@@ -219,16 +219,6 @@ class Dataset:
         """Return the texts of the hints of some questions, for ``iter_passage_texts``."""
         advance(f"{self.writing}: passages", len(positions), len(self.ids))
         return [[row["hint"] for row in self.selected_hints[position]] for position in positions]
-
-    def _hints_a_question(self) -> int:
-        counts = [len(hints) for hints in self.selected_hints]
-        for position, count in enumerate(counts):
-            if not count or count != counts[0]:
-                raise InputError(
-                    f"The question {self.ids[position]!r} has {count} selected hints in the table 'ranked_hints', "
-                    f"but {self.ids[0]!r} has {counts[0]}: every question must have the same number, at least one."
-                )
-        return counts[0]
 
     def _of_ours(self, table: pa.Table, *columns: str) -> Iterator[tuple]:
         names = (table[name].to_pylist() for name in ("question_id", *columns))

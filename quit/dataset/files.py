@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -191,6 +192,17 @@ def lists(table: pa.Table, column: str, ids: pa.Array) -> pa.ListArray:
     ends = np.cumsum(np.bincount(owner[rows], minlength=len(ids)))
     values = plain(table[column]).take(pa.array(rows))
     return pa.ListArray.from_arrays(pa.array(np.concatenate([[0], ends]), pa.int32()), values)
+
+
+def hints_a_question(ids: Sequence[str], hints: Sequence[Sequence[Any]]) -> int:
+    """Return how many selected hints each question has. Raises ``InputError`` unless all have as many, at least one."""
+    for question_id, some in zip(ids, hints, strict=True):
+        if not some or len(some) != len(hints[0]):
+            raise InputError(
+                f"The question {question_id!r} has {len(some)} selected hints in the table 'ranked_hints', but "
+                f"{ids[0]!r} has {len(hints[0])}: every question must have the same number, at least one."
+            )
+    return len(hints[0])
 
 
 def aligned(name: str, table: pa.Table, ids: Sequence[str]) -> pa.Table:

@@ -18,7 +18,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from quit.dataset.files import TableFiles, aligned, lists
+from quit.dataset.files import TableFiles, aligned, hints_a_question, lists
 from quit.errors import InputError
 from quit.models.protocols import Encoder
 from quit.stages.labelling.passages import passage_texts, permutation_table
@@ -148,11 +148,7 @@ class _Facts:
         self.valid: list[list[str]] = lists(tables["valid_answers"], "answer", ids).to_pylist()
         selected = ranked_hints.filter(ranked_hints["selected"])
         self.hints: list[list[str]] = lists(selected.sort_by("rank"), "hint", ids).to_pylist()
-        for question_id, hints in zip(self.ids, self.hints):
-            if not hints or len(hints) != len(self.hints[0]):
-                raise InputError(
-                    f"The question {question_id!r} has {len(hints)} selected hints, {self.ids[0]!r} has others."
-                )
+        self.permutations = permutation_table(hints_a_question(self.ids, self.hints))
 
     def mask(self, split: str) -> np.ndarray:
         return np.ones(len(self.ids), dtype=bool) if split == ALL else np.array(self.splits) == split
@@ -160,7 +156,7 @@ class _Facts:
 
 def _summary(facts: _Facts, split: str, per_question: dict, similarity: tuple | None) -> Summary:
     mask = facts.mask(split)
-    passages = int(mask.sum()) * len(permutation_table(len(facts.hints[0])))
+    passages = int(mask.sum()) * len(facts.permutations)
     figures: dict[str, Any] = {
         "answer_words": _answer_words(facts.valid, mask),
         "gold_answer_words": _answer_words(facts.gold, mask),
@@ -241,7 +237,7 @@ def _containment(hints: Sequence[Sequence[str]], valid: Sequence[Sequence[str]])
 
 def _similarity(facts: _Facts, encoder: Encoder, sample: int) -> tuple[np.ndarray, np.ndarray]:
     """Return for each passage of the sample its question's position and its cosine with the question."""
-    passages = permutation_table(len(facts.hints[0]))
+    passages = facts.permutations
     total = len(facts.ids) * len(passages)
     passage_numbers = np.array(
         sorted(random.Random("statistics").sample(range(total), min(sample, total))), dtype=np.int64

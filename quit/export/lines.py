@@ -60,6 +60,10 @@ class Lines:
         for start in range(0, len(positions), step):
             yield positions[start : start + step]
 
+    def shards(self) -> list[np.ndarray]:
+        """Return the positions of all questions, :data:`QUESTIONS_A_SHARD` at a time."""
+        return np.split(np.arange(len(self.ids)), range(QUESTIONS_A_SHARD, len(self.ids), QUESTIONS_A_SHARD))
+
     def passage_ids(self, positions: np.ndarray, prepare: Callable[[str], str] = str) -> pa.StringArray:
         """Return ``{question id}_{subset}_{permutation}`` of all passages of some questions, ids through
         ``prepare``."""
@@ -98,14 +102,6 @@ class Lines:
                 ids, texts = self.passage_ids(some, prepare), self.texts(some, prepare)
                 rows = write(pc.binary_join_element_wise(before, ids, between, texts, after, ""))
         return rows
-
-    def write_shards(self, folder: ExportFolder, name: str, before: str, between: str, after: str) -> int:
-        """Write passages to ``{name}-00000.jsonl`` and so on, ``QUESTIONS_A_SHARD`` questions each; return how many."""
-        total = 0
-        for number, start in enumerate(range(0, len(self.ids), QUESTIONS_A_SHARD)):
-            some = np.arange(start, min(start + QUESTIONS_A_SHARD, len(self.ids)))
-            total += self.write_passages(folder, f"{name}-{number:05d}.jsonl", before, between, after, some)
-        return total
 
     def write_queries(self, folder: ExportFolder, name: str, positions: np.ndarray | None = None) -> int:
         """Write ``id <tab> question`` for each question; return how many."""

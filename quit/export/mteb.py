@@ -18,7 +18,7 @@ from quit.export.card import filled
 from quit.export.card_facts import CITATION, licence_header, source_list, title
 from quit.export.files import ExportFolder, Options
 from quit.export.huggingface import ParquetShard
-from quit.export.lines import QUESTIONS_A_SHARD, Lines
+from quit.export.lines import Lines
 from quit.settings.card import Card
 
 CONFIGS: dict[str, pa.Schema] = {
@@ -31,11 +31,10 @@ CONFIGS: dict[str, pa.Schema] = {
 def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
     """Write the three configs and the card; return rows by config and split."""
     lines = Lines(dataset, escaped=False)
-    everything = np.arange(len(dataset.ids))
     files: dict[str, dict[str, list[str]]] = {"corpus": {"corpus": []}, "queries": {}, "default": {}}
     rows: dict[str, dict[str, int]] = {"corpus": {"corpus": 0}, "queries": {}, "default": {}}
 
-    shards = [everything[start : start + QUESTIONS_A_SHARD] for start in range(0, len(everything), QUESTIONS_A_SHARD)]
+    shards = lines.shards()
     for number, shard in enumerate(shards):
         name = f"corpus/corpus-{number:05d}-of-{len(shards):05d}.parquet"
         with _shard(folder, name, "corpus") as writer:

@@ -15,7 +15,11 @@ from quit.export.lines import Lines
 def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
     """Write the sharded collection, and ``topics.<split>.tsv`` and ``qrels.<split>.txt``; return rows and escapes."""
     lines = Lines(dataset)
-    passages = lines.write_shards(folder, "corpus/docs", '{"id": "', '", "contents": "', '"}')
+    layout = ('{"id": "', '", "contents": "', '"}')
+    passages = sum(
+        lines.write_passages(folder, f"corpus/docs-{number:05d}.jsonl", *layout, shard)
+        for number, shard in enumerate(lines.shards())
+    )
     topics = {split: lines.write_queries(folder, f"topics.{split}.tsv", dataset.positions(split)) for split in SPLITS}
     qrels = {split: lines.write_trec_qrels(folder, f"qrels.{split}.txt", split) for split in SPLITS}
     return {"passages": passages, "topics": topics, "qrels": qrels, "escaped": lines.escapes(texts=True)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -169,7 +169,11 @@ def _missing_passage(subject: Subject) -> list[str]:
     hints = subject.settings.convergence.hints
     permutations = permutation_table(hints)
     ranked = subject.files.read("ranked_hints", ["question_id", "selected"])
-    violations = _short("ranked_hints", ids, [ranked.filter(ranked["selected"])], hints, "selected hints")
+    selected = np.bincount(positions_in(ranked.filter(ranked["selected"])["question_id"], ids), minlength=len(ids))
+    violations = [
+        f"ranked_hints: {ids[int(position)]} has {selected[position]} selected hints, expected {hints}"
+        for position in np.flatnonzero(selected != hints)
+    ]
     count = len(permutations)
     for name in ("passages", "labels", *(f"answers/{info.name}" for info in subject.readers)):
         counted = np.zeros(len(ids) * count, dtype=np.int16)
@@ -190,16 +194,6 @@ def _missing_passage(subject: Subject) -> list[str]:
                 "each once"
             )
     return violations
-
-
-def _short(name: str, ids: pa.Array, pieces: Iterable[pa.Table], expected: int, what: str) -> list[str]:
-    counts = np.zeros(len(ids), dtype=np.int64)
-    for rows in pieces:
-        counts += np.bincount(positions_in(rows["question_id"], ids), minlength=len(ids))
-    return [
-        f"{name}: {ids[int(position)]} has {counts[position]} {what}, expected {expected}"
-        for position in np.flatnonzero(counts != expected)
-    ]
 
 
 def _answer_in_passage(subject: Subject) -> list[str]:

@@ -193,7 +193,7 @@ def test_absent_splits_are_left_out_and_missing_rows_named(tables):
     ranked = tables["ranked_hints"].to_pylist()
     place = next(place for place, row in enumerate(ranked) if row["question_id"] == "a-2" and row["selected"])
     fewer = changed(tables["ranked_hints"], place, selected=False)
-    with pytest.raises(InputError, match="'a-2' has 4 selected hints, 'a-1' has others"):
+    with pytest.raises(InputError, match="'a-2' has 4 selected hints in the table 'ranked_hints', but 'a-1' has 5"):
         statistics(tables | {"ranked_hints": fewer})
     with pytest.raises(InputError, match="'a-1' has 0 selected hints"):
         statistics(tables | {"ranked_hints": fewer.slice(0, 0)})
