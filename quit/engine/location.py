@@ -121,14 +121,9 @@ class Location:
                 self.held = False
 
     @property
-    def lock_info(self) -> dict[str, Any] | None:
-        """What the lock says of its holder (``pid``, ``host``, ``since``), dead or alive, or None."""
-        return self.store.holder()
-
-    @property
     def holder(self) -> str:
         """Who holds the workspace: process, host and time; empty where nobody does."""
-        return described(self.lock_info)
+        return described(self.store.holder())
 
     # Small files, and replies of language models (those of a folder are in the generation cache of its machine alone)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from contextlib import ExitStack
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -152,10 +153,7 @@ def _manifest_facts(dataset: Dataset, facts: CardFacts) -> dict[str, Any]:
     return {
         "rows": rows,
         "empty_splits": [split for split in SPLITS if not len(dataset.positions(split))],
-        "readers": [
-            {"name": info.name, "role": info.role, "kind": info.kind, "identity": info.identity}
-            for info in facts.dataset.ordered_readers
-        ],
+        "readers": [asdict(info) for info in facts.dataset.ordered_readers],
         "unjudged_answers": facts.unjudged,
         "statistics": facts.figures.to_dict(),
     }

@@ -10,6 +10,7 @@ Each text is escaped once; a question is then one ``join`` over ready pieces. So
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from operator import itemgetter
 from typing import Any
 
@@ -37,10 +38,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
     return {
         "paper_keys": options.paper_keys,
         "label_rule": f"2 if one of the first {len(dataset.labelers)} answers of a passage is in 'answers', else 1",
-        "readers": [
-            {"key": key, "name": info.name, "role": info.role, "kind": info.kind, "identity": info.identity}
-            for key, info in keys.items()
-        ],
+        "readers": [{"key": key, **asdict(info)} for key, info in keys.items()],
     }
 
 

@@ -176,14 +176,10 @@ def _histogram(
 
 def _convergence(connection: duckdb.DuckDBPyConnection, bins: int) -> dict[str, Any]:
     used = "CASE WHEN selected THEN 'in passages' ELSE 'left aside' END"
+    bars = _histogram(connection, "ranked_hints", "convergence", used, bins)
     return {
-        "bars": _histogram(connection, "ranked_hints", "convergence", used, bins),
-        "groups": [
-            row["name"]
-            for row in _rows(
-                connection, f"SELECT DISTINCT {used} AS name FROM ranked_hints WHERE convergence IS NOT NULL ORDER BY 1"
-            )
-        ],
+        "bars": bars,
+        "groups": list(bars[0])[2:],  # after low and high
         "producers": _rows(
             connection,
             f"""SELECT coalesce(producer, 'unknown') AS producer, {used} AS hints, count(*) AS count,
