@@ -37,7 +37,7 @@ from quit.errors import GateError, InputError, SettingsError, WorkspaceError
 from quit.models.factory import judge_prompt, reader_prompts
 from quit.models.prompting import PromptTemplate, load_prompt
 from quit.models.protocols import Encoder
-from quit.release.gates import GateResult, Subject, check, coverage
+from quit.release.gates import GateResult, Subject, check, coverage, with_release_settings
 from quit.review.store import ReviewStore
 from quit.settings import ReaderSettings, Settings, parse
 from quit.store.base import Store
@@ -120,8 +120,8 @@ def put(target: Path, store: Store, make: Callable[[Path], Mapping[str, Any]]) -
     return Created(open_release(target), True)
 
 
-def subject_of_release(release: Release, settings: Mapping[str, Any] | None = None) -> Subject:
-    """Return a release as what gates check; ``settings``: other values of the section ``release``."""
+def subject_of_release(release: Release, overrides: Sequence[str] = ()) -> Subject:
+    """Return a release as what gates check; ``overrides``: of the section ``release``."""
     content = release.content["settings"]
     parsed = parse(
         {
@@ -129,10 +129,10 @@ def subject_of_release(release: Release, settings: Mapping[str, Any] | None = No
             "leakage": content.get("leakage", {}),
             "split": {"near_duplicate": content["split"]["near_duplicate"]},
             "review": {"splits": content["review"]["splits"]},
-            "release": {**content["release"], **(settings or {})},
+            "release": content["release"],
         }
     )
-    return Subject(release.files, release.readers, parsed)
+    return Subject(release.files, release.readers, with_release_settings(parsed, overrides))
 
 
 def refuse_failed(results: Sequence[GateResult]) -> None:

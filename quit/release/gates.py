@@ -113,15 +113,12 @@ def parse_waivers(texts: Sequence[str]) -> dict[str, str]:
     return reasons
 
 
-def release_settings(texts: Sequence[str]) -> dict[str, Any]:
-    """Return the values of ``release.KEY=VALUE`` texts, by key. Raises ``SettingsError`` for any other setting."""
-    section = load("embedded", only("release", texts)).settings.release
-    return {key: getattr(section, key) for key in (text.partition("=")[0].strip()[len("release.") :] for text in texts)}
-
-
 def with_release_settings(settings: Settings, texts: Sequence[str]) -> Settings:
-    """Return settings with these ``release.KEY=VALUE`` texts applied."""
-    return settings.model_copy(update={"release": settings.release.model_copy(update=release_settings(texts))})
+    """Return settings with these ``release.KEY=VALUE`` texts applied. Raises ``SettingsError`` for other settings."""
+    section = load("embedded", only("release", texts)).settings.release
+    keys = (text.partition("=")[0].strip().removeprefix("release.") for text in texts)
+    values = {key: getattr(section, key) for key in keys}
+    return settings.model_copy(update={"release": settings.release.model_copy(update=values)})
 
 
 def _schema(subject: Subject) -> list[str]:
