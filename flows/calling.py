@@ -20,9 +20,9 @@ def run_job(job: str, **parameters: Any) -> Any:
     """
     if not (url := server_url()):
         return getattr(import_module("quit.library.jobs"), job)(**parameters).result
-    from flows.server import server_watched
     from quit.common.starting import healthy
     from quit.engine.workspace import Workspace
+    from quit.flows.server import server_watched
 
     require("prefect")
     if not healthy(url):
@@ -34,7 +34,7 @@ def run_job(job: str, **parameters: Any) -> Any:
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
     with server_watched(url):
         parameters = {name: str(value) if isinstance(value, Workspace) else value for name, value in parameters.items()}
-        return getattr(import_module(f"flows.{job}"), job)(**parameters)
+        return getattr(import_module(f"quit.flows.{job}"), job)(**parameters)
 
 
 def server_url() -> str | None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from annotation.client import Server
-from annotation.tasks import NONE
+from quit.annotation.client import Server
+from quit.annotation.tasks import NONE
 from quit.dataset.dataset import Dataset
 from quit.dataset.workspace import dataset_of
 from quit.engine.planning import held_last_build

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from annotation.server import label_studio_programs
+from quit.annotation.server import label_studio_programs
 from quit.errors import MissingDependency
 from tests.conftest import ROOT, call_quit
 from tests.docs.annotator import verify_all

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from flows.server import prefect_server
 from quit.errors import ServerError
+from quit.flows.server import prefect_server
 from quit.settings import ServeSettings
 from tests.conftest import quit_prints, run_quit
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from flows.server import prefect_server
+from quit.flows.server import prefect_server
 from quit.settings import ServeSettings
 from tests.annotation.browser import annotator
 from tests.conftest import prefect_database
