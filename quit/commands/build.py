@@ -76,6 +76,14 @@ def build(
     questions: FirstQuestionsOption = None,
     add: Annotated[bool, typer.Option("--add", help="Keep the sources of the last build and add --source.")] = False,
     replace: Annotated[bool, typer.Option("--replace", help="Let questions leave that people reviewed.")] = False,
+    max_cost: Annotated[
+        float | None,
+        typer.Option(
+            "--max-cost",
+            min=0,
+            help="Stop before servers' replies have cost more in all builds of this workspace (run.max_cost).",
+        ),
+    ] = None,
     fresh_replies: Annotated[
         bool,
         typer.Option(
@@ -102,7 +110,7 @@ def build(
     from quit.library.building import as_built
     from quit.library.progress import BuildConsole
 
-    changes = {"run.shards": shards, "run.runner": runner, "collect.questions": questions}
+    changes = {"run.shards": shards, "run.runner": runner, "collect.questions": questions, "run.max_cost": max_cost}
     opened = Workspace(workspace)
     _, profile, texts = as_built(opened, profile, set_, changes)
     options: dict[str, Any] = {"add": add, "replace": replace, "fresh_replies": fresh_replies}
@@ -122,6 +130,9 @@ def plan(
     throughput: Annotated[float | None, typer.Option("--throughput", min=0.001, help="Replies per second.")] = None,
     block: Annotated[int, typer.Option("--block", min=1, help="Tokens per block of the server's prefix cache.")] = 16,
     sample: Annotated[int, typer.Option("--sample", min=1, help="Questions whose prompts are counted.")] = 200,
+    spend: Annotated[
+        float | None, typer.Option("--spend", min=0, help="Also say which labels this amount of money buys.")
+    ] = None,
     questions: FirstQuestionsOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -134,9 +145,8 @@ def plan(
     from quit.commands.console import print_plan
     from quit.library.building import plan as plan_build
 
-    costs = plan_build(
-        workspace, source, profile, set_, questions=questions, throughput=throughput, block=block, sample=sample
-    )
+    options: dict[str, Any] = {"throughput": throughput, "block": block, "sample": sample, "spend": spend}
+    costs = plan_build(workspace, source, profile, set_, questions=questions, **options)
     if as_json:
         print_json(asdict(costs))
     else:

@@ -16,10 +16,10 @@ from typing import Any, Self
 
 from quit import contracts
 from quit.common.files import json_bytes
-from quit.common.shapes import read_json
 from quit.errors import WorkspaceError, refuse_newer
 from quit.store import open_store
 from quit.store.base import MARKER, Make, described
+from quit.store.state_files import read_state
 
 
 class Location:
@@ -76,7 +76,7 @@ class Location:
             raise WorkspaceError(
                 f"{self} is not a workspace. Name another folder, or build it: quit build -w {self} --source starter"
             )
-        refuse_newer(f"The workspace {self}", read_json(self.path / MARKER)["format"], contracts.WORKSPACE_FORMAT)
+        refuse_newer(f"The workspace {self}", read_state(self.path / MARKER)["format"], contracts.WORKSPACE_FORMAT)
 
     @property
     def address(self) -> str:
@@ -154,7 +154,7 @@ class Location:
     @property
     def build(self) -> dict[str, Any] | None:
         """Profile, settings and sources of the last build, or None."""
-        return read_json(self.path / "build.json")
+        return read_state(self.path / "build.json")
 
     def set_build(self, values: Mapping[str, Any]) -> None:
         """Remember how this workspace is built. The caller holds the workspace, and has read ``build`` since then."""

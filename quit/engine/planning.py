@@ -121,6 +121,13 @@ def checked_build(sources: Sequence[str], profile: str, overrides: Sequence[str]
 def check_buildable(settings: Settings) -> None:
     """Raise ``SettingsError`` for settings that can label nothing, or leave open what only the user can give."""
     check_labelers(settings)
+    if settings.run.max_cost is not None:
+        for model in settings.replying_models:
+            if model.kind == "server" and model.cost(0, 0, 0) is None:
+                raise SettingsError(
+                    f"run.max_cost needs prices, and {model.name} has none: set its price_prompt and price_completion "
+                    "in the profile (0 where nobody is charged)."
+                )
     models = settings.models
     from_hub = models.equivalence == "bem" and not Path(models.bem_checkpoint).expanduser().is_dir()
     if settings.leakage.method == "bem" and from_hub and not _COMMIT.fullmatch(models.bem_revision):

@@ -29,6 +29,7 @@ from quit.engine.plan import StageRun
 from quit.engine.workspace import Workspace
 from quit.errors import QuitError, ServerError, WorkspaceError
 from quit.models.factory import Models
+from quit.models.generation.ledger import UNLIMITED, Amount
 from quit.settings import Settings, parse
 from quit.sources import parse_source
 from quit.version import __version__
@@ -64,9 +65,10 @@ class RemoteBuild:
 
 @dataclass(frozen=True)
 class ShardResult:
-    """A worker's result. ``usage``: of language models."""
+    """A worker's result. ``usage``: of language models; ``spent``: what that cost."""
 
     usage: dict[str, dict[str, Any]]
+    spent: Amount
     host: str
 
 
@@ -103,8 +105,9 @@ def remote_build(pipeline: Pipeline, run: StageRun, processes: int) -> RemoteBui
     )
 
 
-def work_on(build: RemoteBuild, run: str, shard: Range) -> ShardResult:
+def work_on(build: RemoteBuild, run: str, shard: Range, part: Amount = UNLIMITED) -> ShardResult:
     """Carry out one shard of a stage run in a worker of another process. Every refusal names the worker's machine.
+    ``part``: of the build's cap.
 
     Raises :class:`WorkspaceError` where this worker must not work: another program, another folder, other inputs, or
     tables that have not arrived; and whatever the stage raises.
@@ -112,11 +115,12 @@ def work_on(build: RemoteBuild, run: str, shard: Range) -> ShardResult:
     host = socket.gethostname()
     try:
         pipeline = _ready_pipeline(build, run)
-        stage_run = pipeline.stage_run(run)
+        stage_run, ledger = pipeline.stage_run(run), pipeline.models.ledger
+        ledger.grant(part)
         if not pipeline.workspace.part_done(pipeline.folder(stage_run), stage_run.stage.outputs, shard, publish=True):
             pipeline.work_on(stage_run, shard)
             pipeline.workspace.flush_replies()
-        return ShardResult(pipeline.models.meter.take(), host)
+        return ShardResult(pipeline.models.meter.take(), ledger.spent, host)
     except QuitError as error:
         raise type(error)(f"{error} (Worker on {host}.)") from error
 

@@ -27,12 +27,12 @@ from quit import contracts
 from quit.common.files import json_bytes
 from quit.common.ids import content_hash
 from quit.common.ranges import WHOLE, Range
-from quit.common.shapes import read_json
 from quit.engine.location import Location, as_json
 from quit.engine.logs import Log
 from quit.engine.reading import TableReader
 from quit.errors import WorkspaceError
 from quit.store.parts import describe, part_name, write_part
+from quit.store.state_files import read_state
 
 
 class Workspace(Location, TableReader):
@@ -47,7 +47,7 @@ class Workspace(Location, TableReader):
     @property
     def state(self) -> dict[str, str]:
         """Stage run (``rank``, ``read:minilm-late``) to the fingerprint of its current tables, in pipeline order."""
-        return read_json(self.path / "state.json", {})
+        return read_state(self.path / "state.json", {})
 
     def set_current(self, state: Mapping[str, str]) -> None:
         """Make these fingerprints the current ones."""
@@ -71,7 +71,7 @@ class Workspace(Location, TableReader):
             return None
         stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
         if self._manifests.get(path, (None,))[0] != stamp:
-            manifest = read_json(path)
+            manifest = read_state(path)
             if manifest is not None and manifest.get("fingerprint", folder.name) != folder.name:
                 raise WorkspaceError(f"{path} is of another run. Build it again: quit build -w {self}")
             if manifest is not None and manifest.pop("checksum", None) != content_hash(manifest):

@@ -16,8 +16,18 @@ from jinja2 import ChainableUndefined, Environment
 
 from quit.dataset.dataset import FULLY, SPLITS
 from quit.evaluate.labels import predicted_sentence
-from quit.export.baselines import METRICS
-from quit.export.card_facts import CITATION, PAPER, CardFacts, cell, code, licence_header, prose, source_list, title
+from quit.export.card_facts import (
+    CITATION,
+    METRICS,
+    PAPER,
+    CardFacts,
+    cell,
+    code,
+    licence_header,
+    prose,
+    source_list,
+    title,
+)
 from quit.render.table import short_identity, table_1
 from quit.text.words import counted
 

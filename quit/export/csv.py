@@ -1,7 +1,7 @@
 """CSV for spreadsheets: ``questions.{split}.csv`` and ``passages.{split}.csv``, UTF-8 with a byte order mark.
 
 Lists are JSON in one cell. A cell that a spreadsheet would take for a formula begins with ``'``
-(``quit.common.cells``). A split without questions has no files.
+(``quit.common.safe``). A split without questions has no files.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from quit.common.cells import CELL_RULE, safe_cells
-from quit.common.safe import json_text
+from quit.common.safe import CELL_RULE, json_text, safe_cells
 from quit.dataset.dataset import FULLY, SPLITS, Dataset
 from quit.export.files import ExportFolder, Options
 from quit.export.lines import Lines

@@ -53,7 +53,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format. Its ``module``, imported when needed, has ``write(dataset, folder, options) -> manifest facts``.
+    """A format. ``module``: of those that share one; imported when needed.
 
     ``has``: what it writes as if every labeler were asked about every passage: ``labels``, also their ``answers``, or
     nothing, because it says of each what was asked.
@@ -62,11 +62,15 @@ class Format:
     name: str
     doc: str
     has: Literal["labels", "answers", ""] = "labels"
+    module: str = ""
     version: int = 1
 
-    @property
-    def module(self) -> str:
-        return f"quit.export.{self.name.replace('-', '_')}"
+    def writer(self) -> Callable[..., Mapping[str, Any]]:
+        """Return ``write_NAME`` of ``module``, or ``write`` of the format's own: (dataset, folder, options) -> facts of
+        the manifest."""
+        name = self.name.replace("-", "_")
+        module = importlib.import_module(f"quit.export.{self.module or name}")
+        return getattr(module, f"write_{name}" if self.module else "write")
 
 
 FORMATS: dict[str, Format] = {
@@ -77,13 +81,15 @@ FORMATS: dict[str, Format] = {
         Format("paper-index", "The index and retriever files of the paper's own scripts", "answers"),
         Format("csv", "Questions and passages as tables for spreadsheets"),
         Format("squad", "SQuAD 1.1 (title, paragraphs: context, qas), answers without spans"),
-        Format("beir", "BEIR's corpus, queries and qrels"),
-        Format("trec", "TREC topics, qrels and a collection, for trec_eval and similar tools"),
-        Format("pyserini", "A JSONL collection, topics and qrels for Pyserini"),
+        Format("beir", "BEIR's corpus, queries and qrels", module="retrieval_formats"),
+        Format(
+            "trec", "TREC topics, qrels and a collection, for trec_eval and similar tools", module="retrieval_formats"
+        ),
+        Format("pyserini", "A JSONL collection, topics and qrels for Pyserini", module="retrieval_formats"),
         Format("mteb", "The hub's retrieval layout in Parquet, as MTEB loads it"),
-        Format("tevatron", "Training records, queries and corpus for Tevatron"),
-        Format("colbert", "Collection, queries and triples with integer ids for ColBERT"),
-        Format("monot5", "Triples of texts for MonoT5"),
+        Format("tevatron", "Training records, queries and corpus for Tevatron", module="training_formats"),
+        Format("colbert", "Collection, queries and triples with integer ids for ColBERT", module="training_formats"),
+        Format("monot5", "Triples of texts for MonoT5", module="training_formats"),
         Format("hinteval", "One JSON file for the toolkit HintEval"),
     )
 }
@@ -145,7 +151,7 @@ def export(
 
     def write(name: str, folder: ExportFolder) -> Mapping[str, Any]:
         dataset.writing = name
-        return importlib.import_module(FORMATS[name].module).write(dataset, folder, options)
+        return FORMATS[name].writer()(dataset, folder, options)
 
     return publication.write(requested, write, {name: FORMATS[name].version for name in requested})
 

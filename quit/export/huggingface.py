@@ -29,9 +29,8 @@ from quit.evaluate.labels import (
     reader_agreement,
     shared_answers,
 )
-from quit.export.baselines import read_baselines
 from quit.export.card import card
-from quit.export.card_facts import CardFacts, Example, Shard
+from quit.export.card_facts import CardFacts, Example, Shard, read_baselines
 from quit.export.croissant import croissant
 from quit.export.files import ExportFolder, Options
 from quit.stages.labelling.passages import iter_passage_texts

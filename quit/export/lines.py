@@ -106,9 +106,8 @@ class Lines:
     def write_queries(self, folder: ExportFolder, name: str, positions: np.ndarray | None = None) -> int:
         """Write ``id <tab> question`` for each question; return how many."""
         positions = np.arange(len(self.ids)) if positions is None else positions
-        lines = [f"{self.ids[position]}\t{one_line(self.dataset.question_of[position])}\n" for position in positions]
-        with line_file(folder, name) as write:
-            return write(pa.array(lines, pa.string()))
+        lines = (f"{self.ids[position]}\t{one_line(self.dataset.question_of[position])}\n" for position in positions)
+        return write_texts(folder, name, lines)
 
     def write_qrels(self, folder: ExportFolder, name: str, split: str, parts: Iterable[str], head: str = "") -> int:
         """Write the labels of a split; return how many.
@@ -155,6 +154,18 @@ class PassageTexts:
         """Return a passage's id."""
         position, row = divmod(number, len(self._chosen))
         return self._ids[position] + self._tails[row]
+
+
+def write_texts(folder: ExportFolder, name: str, lines: Iterable[str], head: str = "") -> int:
+    """Write texts, each with its line end, behind a ``head`` and record the file; return how many."""
+    rows = 0
+    with folder.path(name).open("w", encoding="utf-8", newline="") as file:
+        file.write(head)
+        for line in lines:
+            file.write(line)
+            rows += 1
+    folder.done(name, rows)
+    return rows
 
 
 @contextmanager

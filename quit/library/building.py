@@ -15,6 +15,7 @@ from quit.library.tables import Tables
 
 if TYPE_CHECKING:
     from quit.operations.plan import Plan
+    from quit.settings import Settings
 
 
 def build(
@@ -100,6 +101,7 @@ def plan(
     throughput: float | None = None,
     block: int = 16,
     sample: int = 200,
+    spend: float | None = None,
     progress: bool = True,
 ) -> Plan:
     """Count what a build will ask of language models, before anything is spent.
@@ -113,11 +115,13 @@ def plan(
         throughput: Replies per second.
         block: Tokens per block of the server's prefix cache.
         sample: Questions whose prompts are counted.
+        spend: Also say what this amount of money buys, for each value of ``labels.partial``.
         progress: Show how far it is.
 
     Returns:
         ``questions``, ``passages``, ``lines`` (requests, tokens, seconds and cost per model and role), ``total``,
-        ``notes``, and ``remembered``: profile and settings of the last build that are used again.
+        ``notes``, ``offers`` (for ``spend``), and ``remembered``: profile and settings of the last build that are used
+        again.
 
     Raises:
         InputError: A source cannot be read.
@@ -126,17 +130,26 @@ def plan(
     from quit.engine.pipeline import Pipeline
     from quit.engine.planning import checked_build
     from quit.library.progress import working
+    from quit.operations.plan import offer
     from quit.operations.plan import plan as plan_costs
 
     given = [*override_texts(settings), f"collect.questions={questions}"]
     opened = Workspace(workspace)
     last, used, texts = as_built(opened, profile, settings, {"collect.questions": questions})
     remembered = (*[f"profile={used}"] * bool(last and not profile), *(text for text in texts if text not in given))
-    with nullcontext(last) if sources is None else temporary_sources(sources) as source_names:
-        effective, refs = checked_build(source_names, used, texts)
-        pipeline = Pipeline(opened, effective, refs)
-        with working("plan", not progress):
-            costs = plan_costs(pipeline, sample=sample, block=block, throughput=throughput)
+    named = nullcontext(last) if sources is None else temporary_sources(sources)
+    with named as source_names, working("plan", not progress):
+
+        def planned(*more: str) -> tuple[Plan, Settings]:
+            effective, refs = checked_build(source_names, used, [*texts, *more])
+            pipeline = Pipeline(opened, effective, refs)
+            return plan_costs(pipeline, sample=sample, block=block, throughput=throughput), effective
+
+        costs, _ = planned()
+        if spend is not None:
+            modes = ("off", "exact", "estimated")
+            offers = [offer(*planned(f"labels.partial={mode}"), spend) for mode in modes]
+            costs = dataclasses.replace(costs, offers=tuple(filter(None, offers)))
     return dataclasses.replace(costs, remembered=remembered)
 
 

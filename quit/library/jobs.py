@@ -6,7 +6,6 @@ too, and give them their own way to carry out a stage or step: as a task of Pref
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -55,7 +54,9 @@ def build(
     """
     from quit.engine.execution import execute
     from quit.engine.planning import held_build
-    from quit.errors import require
+    from quit.engine.usage import capped
+    from quit.errors import CapReached, require
+    from quit.operations.plan import plan
     from quit.operations.replies import forget_replies, look_ahead
 
     require("torch", "A build")
@@ -69,7 +70,13 @@ def build(
             return JobResult(pipeline.workspace, text)
         look_ahead(pipeline)
         pipeline.begin()
-        (carry_out or execute)(pipeline)
+        try:
+            with capped(pipeline.workspace.path, pipeline.settings, pipeline.models.ledger):
+                (carry_out or execute)(pipeline)
+        except CapReached as reached:
+            rest = plan(pipeline).total.cost
+            price = "" if rest is None else f" What is left may cost {rest:.4g} (quit plan)."
+            raise CapReached(f"{reached}{price} Raise the cap to go on (quit build --max-cost).") from None
         return JobResult(pipeline.workspace)
 
 
@@ -276,7 +283,7 @@ def benchmark(
     Nothing is run where ``out`` holds the results of the same release, systems and settings already and no ``corpora``
     are named, except with ``anew``. Arguments: as of the command ``quit benchmark run``.
     """
-    from quit.common.files import write_json
+    from quit.common.files import read_json, write_json
     from quit.common.ids import content_hash
     from quit.settings import load
     from quit.systems.benchmark.benchmark import BenchmarkRequest, check
@@ -291,9 +298,9 @@ def benchmark(
     used = {section: values[section] for section in ("benchmark", "models", "readers", "judge", "labels")}
     key = content_hash(__version__, frozen.content_id, split, systems, bounds, used, size=16)
     facts: dict[str, Any] = {"page": str(folder / "leaderboard.html"), "release": frozen.name}
-    complete = all((folder / name).is_file() for name in ("run.json", "leaderboard.html"))
-    if complete and not (anew or corpora) and _mark(folder) == key:
-        facts |= {"results": json.loads((folder / "results.json").read_text(encoding="utf-8")), "seconds": {}}
+    complete = all((folder / name).is_file() for name in ("run.json", "results.json", "leaderboard.html"))
+    if complete and not (anew or corpora) and (read_json(folder / _MARK) or {}).get("key") == key:
+        facts |= {"results": read_json(folder / "results.json"), "seconds": {}}
         return JobResult(facts, f"Nothing new: {out} holds the results of the release {frozen.name} already.")
     (folder / _MARK).unlink(missing_ok=True)
     facts |= step("benchmark", _benchmark, replace(request, release=frozen.path), settings, folder)
@@ -320,10 +327,3 @@ def _release_of(folder: str) -> Release:
         raise InputError(f"{folder} has no release to benchmark yet. Make one with: quit release create -w {folder}")
     workspace.download_folder(newest.path)
     return newest
-
-
-def _mark(out: Path) -> str | None:
-    try:
-        return json.loads((out / _MARK).read_text(encoding="utf-8"))["key"]
-    except (OSError, ValueError, KeyError):
-        return None

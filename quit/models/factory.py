@@ -18,6 +18,7 @@ from quit.errors import InputError
 from quit.models.encoders.minilm import minilm_identity
 from quit.models.generation import CachedGenerator, GenerationCache, Meter
 from quit.models.generation.base import ChatRequest, Completing, Completion, Generator, ModelOptions
+from quit.models.generation.ledger import Account, Ledger
 from quit.models.judges.gpt_eval import JUDGE_FIELDS, GptEvalJudge
 from quit.models.loading import once
 from quit.models.own import OwnGenerator, OwnJudge, OwnReader, own_identity
@@ -45,6 +46,8 @@ class Models:
         self._loaded: dict[Any, Any] = {}
         self._lock = RLock()
         self.meter = Meter()
+        self.ledger = Ledger(settings.run.max_cost, settings.run.max_tokens)
+        """What requests to servers may cost, and do."""
         self.on_cache: Callable[[GenerationCache], None] = lambda _: None
         """Given the generation cache when it is opened, before any reply is looked up."""
 
@@ -155,7 +158,8 @@ class Models:
         """Return a language model behind the generation cache."""
 
         def make() -> CachedGenerator:
-            return CachedGenerator(make_generator(spec, self._settings, self.meter), self.cache, self.meter)
+            generator = make_generator(spec, self._settings, self.meter, self.ledger)
+            return CachedGenerator(generator, self.cache, self.meter)
 
         return self.shared(("generator", spec.name, spec.kind, spec.model), make)
 
@@ -214,7 +218,17 @@ def answer_pool(collection: Mapping[str, pa.Table]) -> Any:
 
 def options_of(spec: LanguageModel) -> ModelOptions:
     """Return a model's options."""
-    return ModelOptions(spec.model or "", spec.revision, spec.template_options, spec.extra)
+    return ModelOptions(
+        spec.model or "",
+        spec.revision,
+        spec.template_options,
+        spec.extra,
+        spec.token_field,
+        spec.omit,
+        spec.effort,
+        spec.thinking,
+        spec.thinking_tokens,
+    )
 
 
 def generator_identity(spec: ReaderSettings | JudgeSettings) -> str:
@@ -225,7 +239,7 @@ def generator_identity(spec: ReaderSettings | JudgeSettings) -> str:
     return f"{prefix}/{options_of(spec).identity}"
 
 
-def make_generator(spec: ReaderSettings | JudgeSettings, settings: Settings, meter: Meter) -> Generator:
+def make_generator(spec: ReaderSettings | JudgeSettings, settings: Settings, meter: Meter, ledger: Ledger) -> Generator:
     """Return the generator of a reader or judge. Nothing is loaded or asked before its first use."""
     if spec.kind == "python":
         return OwnGenerator(spec)
@@ -233,7 +247,8 @@ def make_generator(spec: ReaderSettings | JudgeSettings, settings: Settings, met
     if spec.kind == "server":
         from quit.models.generation.server import ServerGenerator
 
-        return ServerGenerator(spec.name, options, settings.server(spec.server or ""), meter)
+        account = Account(ledger, spec.cost)
+        return ServerGenerator(spec.name, options, settings.server(spec.server or ""), meter, account)
     if spec.kind == "vllm":
         from quit.models.generation.in_process import VllmGenerator
 

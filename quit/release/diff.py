@@ -10,7 +10,7 @@ import duckdb
 
 from quit.dataset.release import Release, verify
 from quit.settings import flatten
-from quit.settings.release import ReleaseSettings
+from quit.settings.settings import ReleaseSettings
 
 _UNKNOWN = "no reason is recorded"
 _UNKNOWN_OF_IMPORTED = ("setting", "model", "prompt")

@@ -187,14 +187,15 @@ def usage_table(workspace: TableReader) -> Table:
     """Return a row for each language model that was asked, over all runs of the workspace.
 
     Replies asked for, served by the generation cache, and asked for again; tokens of prompts, of these from the
-    server's prefix cache, and of replies; replies a second.
+    server's prefix cache, and of replies, thoughts among them; replies a second.
     """
     rows = []
     for name, used in totals(workspace.path).items():
         rate = f"{used['requests'] / used['seconds']:.1f}" if used["seconds"] else ""
         cached = f"{used['cached_tokens'] / used['prompt_tokens']:.0%}" if used["cached_tokens"] else ""
         counts = (f"{int(used[field]):,}" for field in ("requests", "cached", "retries", "prompt_tokens"))
-        rows.append((name, *counts, cached, f"{int(used['completion_tokens']):,}", rate))
+        thoughts = f" ({int(used['thought_tokens']):,} thoughts)" if used["thought_tokens"] else ""
+        rows.append((name, *counts, cached, f"{int(used['completion_tokens']):,}{thoughts}", rate))
     heads = ("language model", "asked", "kept", "again", "prompt", "cached", "reply", "a second")
     return Table("Asked, all runs", heads, rows)
 

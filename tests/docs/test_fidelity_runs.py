@@ -23,7 +23,7 @@ from quit.models.prompting import PROMPTS
 from quit.settings import Settings, load
 from quit.settings.loading import PROFILES
 from quit.systems.bandits.policies import policies
-from quit.systems.sunar.variants import VARIANTS
+from quit.systems.sunar.experiment import VARIANTS
 from tests.conftest import ROOT, call_quit
 from tests.corpora.worlds import musique_record
 from tests.docs.pages import Block, blocks

@@ -11,8 +11,7 @@ import pytest
 from quit.common.ids import passage_id
 from quit.errors import InputError, SettingsError
 from quit.export import FineTuning, export, verify
-from quit.export.mining import nearest_questions
-from quit.export.training import KINDS, Selection, keyed_draws
+from quit.export.training import KINDS, Selection, keyed_draws, nearest_questions
 from tests.export.conftest import AWKWARD, flat, jsonl, make_tables, truth_of
 from tests.rows import changed
 

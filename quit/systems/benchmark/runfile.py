@@ -17,7 +17,7 @@ from quit.dataset.dataset import FULLY, Dataset
 from quit.errors import InputError
 from quit.evaluate.metrics import Measure
 from quit.retrieval.protocols import Ranking
-from quit.retrieval.trec import read_run
+from quit.retrieval.rankings import read_run
 from quit.settings.benchmark import Benchmark
 from quit.sources.fields import quote
 from quit.systems.benchmark.results import Scores
