@@ -25,6 +25,7 @@ from quit.models.equivalence.bem import checkpoint_identity
 from quit.models.generation import CachedGenerator, GenerationCache, Meter
 from quit.models.generation.base import ChatRequest, Completing, Completion, Generator, ModelOptions
 from quit.models.generation.in_process import VllmGenerator
+from quit.models.generation.ledger import Account, Ledger
 from quit.models.generation.local import TransformersGenerator
 from quit.models.judges import JUDGE_FIELDS, EquivalenceJudge, GptEvalJudge
 from quit.models.loading import once
@@ -53,6 +54,8 @@ class Models:
         self._loaded: dict[Any, Any] = {}
         self._lock = RLock()
         self.meter = Meter()
+        self.ledger = Ledger(settings.run.max_cost, settings.run.max_tokens)
+        """What requests to servers may cost, and do."""
         self.on_cache: Callable[[GenerationCache], None] = lambda _: None
         """Given the generation cache when it is opened, before any reply is looked up."""
 
@@ -142,7 +145,8 @@ class Models:
         """Return a language model behind the generation cache."""
 
         def make() -> CachedGenerator:
-            return CachedGenerator(make_generator(spec, self._settings, self.meter), self.cache, self.meter)
+            generator = make_generator(spec, self._settings, self.meter, self.ledger)
+            return CachedGenerator(generator, self.cache, self.meter)
 
         return self.shared(("generator", spec.name, spec.kind, spec.model), make)
 
@@ -198,8 +202,18 @@ def answer_pool(collection: Mapping[str, pa.Table]) -> Any:
 
 def options_of(spec: ReaderSettings | JudgeSettings) -> ModelOptions:
     """Return a model's options."""
-    kind = "chat" if spec.kind == "server" else spec.kind
-    return ModelOptions(spec.model or "", spec.revision, spec.template_options, spec.extra, kind)
+    return ModelOptions(
+        spec.model or "",
+        spec.revision,
+        spec.template_options,
+        spec.extra,
+        "chat" if spec.kind == "server" else spec.kind,
+        spec.token_field,
+        spec.omit,
+        spec.effort,
+        spec.thinking,
+        spec.thinking_tokens,
+    )
 
 
 def generator_identity(spec: ReaderSettings | JudgeSettings) -> str:
@@ -207,7 +221,7 @@ def generator_identity(spec: ReaderSettings | JudgeSettings) -> str:
     return own_identity(spec) if spec.kind == "python" else options_of(spec).identity
 
 
-def make_generator(spec: ReaderSettings | JudgeSettings, settings: Settings, meter: Meter) -> Generator:
+def make_generator(spec: ReaderSettings | JudgeSettings, settings: Settings, meter: Meter, ledger: Ledger) -> Generator:
     """Return the generator of a reader or judge. Nothing is loaded or asked before its first use."""
     if spec.kind == "python":
         return OwnGenerator(spec)
@@ -215,7 +229,8 @@ def make_generator(spec: ReaderSettings | JudgeSettings, settings: Settings, met
     if spec.kind == "server":
         from quit.models.generation.server import ServerGenerator
 
-        return ServerGenerator(spec.name, options, settings.server(spec.server or ""), meter)
+        account = Account(ledger, spec.cost)
+        return ServerGenerator(spec.name, options, settings.server(spec.server or ""), meter, account)
     if spec.kind == "vllm":
         return VllmGenerator(spec.name, options)
     return TransformersGenerator(spec.name, options, spec.device)

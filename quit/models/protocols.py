@@ -62,7 +62,7 @@ class Prompt:
     """The input of a reader: a question, and the hints of a passage in reading order (none in the parametric probe).
 
     ``coarse`` and ``fine`` are the question's type, as the sources write it. ``choices``, where given, closes the set
-    of answers to these (multiple choice, used by ``quit evaluate reader``).
+    of answers to these (multiple choice, used by ``benchmarks/instruments.py``).
     """
 
     question_id: str

@@ -26,7 +26,7 @@ from quit.models.prompting import CHARACTERS_A_TOKEN
 from quit.models.protocols import Prompt
 from quit.models.readers.llm import LLMReader
 from quit.operations.partial import PartialPlan, partial_plan, sums
-from quit.settings import JudgeSettings, ReaderSettings
+from quit.settings import JudgeSettings, ReaderSettings, Settings
 from quit.sources import read_sources
 from quit.stages import collect_stage
 from quit.stages.labelling.passages import passage_count
@@ -66,7 +66,8 @@ class Plan:
     """What a build will ask. ``total``: the sums of the lines; ``notes`` say what was measured and what was assumed.
 
     ``partial``: ranges of what labelers are asked, with ``labels.partial``; the lines say the most. ``remembered``:
-    profile and settings (``key=value``) that are not given, but those of the workspace's last build.
+    profile and settings (``key=value``) that are not given, but those of the workspace's last build. ``offers``: what
+    an amount of money buys, where one is named.
     """
 
     questions: int
@@ -76,6 +77,44 @@ class Plan:
     notes: tuple[str, ...]
     partial: PartialPlan | None = None
     remembered: tuple[str, ...] = ()
+    offers: tuple[Offer, ...] = ()
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What an amount of money buys with a value of ``labels.partial``.
+
+    ``least``, ``expected``, ``most``: cost of all questions, None where nothing tells; ``questions``: how many of them
+    the amount pays for, at the expected cost, else the most, in proportion; ``labels``: what their labels are.
+    """
+
+    partial: str
+    least: float
+    expected: float | None
+    most: float
+    questions: int
+    labels: str
+
+
+def offer(plan: Plan, settings: Settings, amount: float) -> Offer | None:
+    """Return what ``amount`` buys; None where a model has no price."""
+    if plan.total.cost is None:
+        return None
+    ranges, most = plan.partial.ranges[-1] if plan.partial else None, plan.total.cost
+    costs: list[float | None] = [most, most]
+    if ranges and ranges.cost_most is not None:
+        others = most - ranges.cost_most  # probe, judge, and readers that are no labelers
+        costs = [None if cost is None else others + cost for cost in (ranges.cost_least, ranges.cost_expected)]
+    likely = most if costs[1] is None else costs[1]
+    labels = settings.labels
+    text = "exact"
+    if labels.partial == "estimated":
+        splits = ", ".join(labels.exact_splits) or "no split"
+        text = (
+            f"exact in {splits}; of the rest at most {labels.error:.1%} wrong, with probability {labels.confidence:g}"
+        )
+    questions = plan.questions if likely <= amount else int(plan.questions * amount / likely)
+    return Offer(labels.partial, costs[0] or 0.0, costs[1], most, questions, text)
 
 
 def plan(pipeline: Pipeline, *, sample: int = 200, block: int = 16, throughput: float | None = None) -> Plan:
@@ -171,8 +210,7 @@ class _Planner:
         prompt, probe = reader_prompts(spec)
         settings, scale = self.pipeline.settings, self.questions / len(self.sampled) if self.sampled else 0.0
         reader = language_reader(spec, settings)
-        measured = self.measured.get(spec.name, {})
-        each = measured["completion_tokens"] / measured["requests"] if measured.get("requests") else COMPLETION_TOKENS
+        each = self._reply_tokens(spec, COMPLETION_TOKENS)
         lines = []
         for role, run, template, repetitions in (
             ("probe", f"probe:{spec.name}", probe, settings.probe.repetitions),
@@ -225,12 +263,23 @@ class _Planner:
             left = sum(not pipeline.is_done(run) for run in runs)
             replies = round(expected * left / len(runs))
             prompts = round(replies * (frame + mean + 2 * COMPLETION_TOKENS))
-            line = self._line(spec, role, replies=replies, prompt=prompts, computed=prompts, completion=2 * replies)
+            completion = self._reply_tokens(spec, 2) * replies
+            line = self._line(spec, role, replies=replies, prompt=prompts, computed=prompts, completion=completion)
             lines.append(line)
         self.notes.append(
             f"{spec.name} in the probe: at most; exact matches, NO ANSWER and repeated answers cost nothing."
         )
         return lines
+
+    def _reply_tokens(self, spec: ReaderSettings | JudgeSettings, answer: float) -> float:
+        """Return the tokens of a reply: as measured, else those of an answer and all of the room for thoughts."""
+        measured = self.measured.get(spec.name, {})
+        if measured.get("requests"):
+            return measured["completion_tokens"] / measured["requests"]
+        if spec.thinking_tokens:
+            note = f"{spec.name}: {spec.thinking_tokens:,} tokens of thoughts per reply, the most, are assumed."
+            self.notes.append(note)
+        return answer + spec.thinking_tokens
 
     def _line(
         self,

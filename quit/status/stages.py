@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from quit.engine.reading import TableReader
 from quit.engine.workspace import Workspace
 from quit.errors import QuitError
 from quit.settings import Settings, load
@@ -44,7 +45,7 @@ class StageStatus:
         return ", ".join(f"{counted(count, kind)}: {reason}" for count, kind, _, reason in named)
 
 
-def settings_of(workspace: Workspace, overrides: Sequence[str] = ()) -> Settings:
+def settings_of(workspace: TableReader, overrides: Sequence[str] = ()) -> Settings:
     """Return the settings of the workspace's last build (the defaults where there is none) under ``overrides``.
 
     Its sources need not be there any more. Raises ``SettingsError`` for an override or a profile that cannot be read.
@@ -53,7 +54,7 @@ def settings_of(workspace: Workspace, overrides: Sequence[str] = ()) -> Settings
     return load(build["profile"], [*build["overrides"], *overrides]).settings
 
 
-def readable_settings(workspace: Workspace) -> Settings | None:
+def readable_settings(workspace: TableReader) -> Settings | None:
     """Return the settings of the last build, or None where there is none or its profile is gone."""
     try:
         return settings_of(workspace) if workspace.build else None
@@ -111,12 +112,9 @@ def _runs(workspace: Workspace, current: Sequence[str]) -> list[tuple[Stage, str
 
 def _rejects_by_stage(workspace: Workspace) -> dict[str, dict[str, int]]:
     """Return stage -> ``kind: reason`` -> count."""
-    with workspace.connect(tables=["rejects"]) as connection:
-        rows = connection.execute(
-            "SELECT stage, kind || ': ' || reason, count(*) FROM rejects GROUP BY ALL ORDER BY 1, 3 DESC, 2"
-        ).fetchall()
+    sql = "SELECT stage, kind || ': ' || reason, count(*) FROM rejects GROUP BY ALL ORDER BY 1, 3 DESC, 2"
     counts: dict[str, dict[str, int]] = {}
-    for stage, reason, count in rows:
+    for stage, reason, count in workspace.rows(sql, ["rejects"]):
         counts.setdefault(stage, {})[reason] = count
     return counts
 

@@ -9,7 +9,7 @@ import pytest
 from quit.common.logs import without_secrets_in_logs
 from quit.common.terminal import echo
 from quit.errors import InputError
-from quit.text.visible import LONGEST, visible
+from quit.text.invisible import LONGEST, visible
 
 DIRECTIONS = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 

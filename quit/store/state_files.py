@@ -65,7 +65,7 @@ def first_fault(error: ValidationError) -> str:
     return f"{'.'.join(map(str, first['loc'])) or 'the whole'}: {first['msg']}"
 
 
-def read_json(path: Path, default: Any = None) -> Any:
+def read_state(path: Path, default: Any = None) -> Any:
     """Return the value of a small file, ``default`` where there is none.
 
     Raises :class:`WorkspaceError` for one that cannot be read or has not the shape that its name stands for.
