@@ -13,7 +13,8 @@ import quit
 from quit.errors import InputError, ServerError, SettingsError
 from quit.models import own
 from quit.models.factory import language_judge, language_reader, make_generator
-from quit.models.generation import CachedGenerator, GenerationCache
+from quit.models.generation import CachedGenerator, GenerationCache, Meter
+from quit.models.generation.ledger import Ledger
 from quit.models.own import AT_ONCE, register_models
 from quit.models.protocols import JudgeItem, Prompt, Reply, Verdict
 from quit.settings import Settings, load
@@ -67,7 +68,7 @@ def _settings(model: object, name: str = "mine") -> Settings:
 
 def _reader(settings: Settings, cache: GenerationCache | None = None):
     spec = next(spec for spec in settings.readers if spec.name == "mine")
-    return language_reader(spec, settings, CachedGenerator(make_generator(spec, settings, None), cache))
+    return language_reader(spec, settings, CachedGenerator(make_generator(spec, settings, Meter(), Ledger()), cache))
 
 
 def _prompts(count: int) -> list[Prompt]:
