@@ -102,7 +102,9 @@ def test_a_judge_gives_verdicts_or_truth_values(verdict: Verdict | bool | None, 
     settings = _settings(model)
     assert (settings.judge.name, settings.judge.kind) == ("mine", "python")
     with GenerationCache(tmp_path / "replies.sqlite") as cache:
-        judge = language_judge(settings.judge, CachedGenerator(make_generator(settings.judge, settings, None), cache))
+        judge = language_judge(
+            settings.judge, CachedGenerator(make_generator(settings.judge, settings, Meter(), Ledger()), cache)
+        )
         for _ in range(2):
             assert judge.verdicts([JudgeItem("q", "Where?", ("Rome", "Roma"), "In Rome")], 3) == [expected]
     assert model.calls == [(1, 3)]
