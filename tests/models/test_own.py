@@ -13,7 +13,8 @@ import quit
 from quit.errors import InputError, ServerError, SettingsError
 from quit.models import own_classes
 from quit.models.factory import language_judge, language_reader, make_generator
-from quit.models.generation import CachedGenerator, GenerationCache
+from quit.models.generation import CachedGenerator, GenerationCache, Meter
+from quit.models.generation.ledger import Ledger
 from quit.models.own import AT_ONCE
 from quit.models.own_classes import register_models
 from quit.models.protocols import JudgeItem, Prompt, Reply, Verdict
@@ -68,7 +69,7 @@ def _settings(model: object, name: str = "mine") -> Settings:
 
 def _reader(settings: Settings, cache: GenerationCache | None = None):
     spec = next(spec for spec in settings.readers if spec.name == "mine")
-    return language_reader(spec, settings, CachedGenerator(make_generator(spec, settings, None), cache))
+    return language_reader(spec, settings, CachedGenerator(make_generator(spec, settings, Meter(), Ledger()), cache))
 
 
 def _prompts(count: int) -> list[Prompt]:
@@ -102,7 +103,9 @@ def test_a_judge_gives_verdicts_or_truth_values(verdict: Verdict | bool | None, 
     settings = _settings(model)
     assert (settings.judge.name, settings.judge.kind) == ("mine", "python")
     with GenerationCache(tmp_path / "replies.sqlite") as cache:
-        judge = language_judge(settings.judge, CachedGenerator(make_generator(settings.judge, settings, None), cache))
+        judge = language_judge(
+            settings.judge, CachedGenerator(make_generator(settings.judge, settings, Meter(), Ledger()), cache)
+        )
         for _ in range(2):
             assert judge.verdicts([JudgeItem("q", "Where?", ("Rome", "Roma"), "In Rome")], 3) == [expected]
     assert model.calls == [(1, 3)]
