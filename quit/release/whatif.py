@@ -50,7 +50,7 @@ class Answered:
     """
 
     def __init__(self, dataset: Dataset, judge: str | None = None, second: pa.Table | None = None) -> None:
-        self.dataset, tables = dataset, dataset.tables
+        self.dataset = tables = dataset
         self.names, self._by = [info.name for info in tables.labelers], f" by {judge}" if judge else ""
         verdicts = _verdicts_of(judge, tables.verdicts, second) if judge else None
         self._right: dict[str, np.ndarray] = {}
@@ -65,7 +65,7 @@ class Answered:
         if unknown := {*labelers, *without} - {*self.names}:
             raise SettingsError(f"{min(unknown)!r} is no labeler here. Labelers: {', '.join(self.names)}.")
         left = [name for name in self.names if name in (labelers or self.names) and name not in without]
-        needed = least or self.dataset.tables.least
+        needed = least or self.dataset.least
         if len(left) < needed:
             who = counted(needed, "labeler")
             raise SettingsError(f"{who} must be right of {len(left)}: name more labelers, or lower --least.")
@@ -73,7 +73,7 @@ class Answered:
 
     def standard_rules(self) -> list[Rule]:
         """Return the rules that leave one labeler out, and the one that asks for two."""
-        least = self.dataset.tables.least
+        least = self.dataset.least
         left = {name: [other for other in self.names if other != name] for name in self.names}
         rules = [Rule(others, least, f"without {name}") for name, others in left.items() if len(others) >= least]
         return [*rules, *([Rule(self.names, 2, "two labelers right")] if least < 2 <= len(self.names) else [])]
@@ -83,7 +83,7 @@ class Answered:
         (questions, passages)."""
         least, most = {}, {}
         for name, right in self._right.items():
-            answers, table = self.dataset.tables.answers[name], f"answers of {name}"
+            answers, table = self.dataset.answers[name], f"answers of {name}"
             first = np.array([answers.starts[self.dataset.ids[position]][0] for position in positions.tolist()])
             least[name] = right[first[:, None] + self.dataset.column(table, positions, "number")]
             asked = True if answers.asked is None else self.dataset.column(table, positions, "asked")

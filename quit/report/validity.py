@@ -7,28 +7,28 @@ from dataclasses import replace
 from typing import Any
 
 from quit.dataset.files import current_files
+from quit.dataset.release import Release
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.release.create import subject_of_release
 from quit.release.gates import Subject
-from quit.release.view import release_of, shown_readers
+from quit.release.view import shown_readers
 from quit.release.whatif import Answered, summary
 from quit.render.table import Table
 from quit.settings import Settings
 
 
-def whatif_figures(workspace: Workspace, settings: Settings) -> list[dict[str, Any]]:
+def whatif_figures(opened: Workspace | Release, settings: Settings) -> list[dict[str, Any]]:
     """Return what leaving out each labeler, and asking for two, changes (:meth:`Answered.effects`).
 
     Empty with one labeler, and while labels or answers are not finished.
     """
-    release = release_of(workspace)
-    readers: Any = shown_readers(workspace, settings)
-    files = release.files if release else current_files(workspace)
+    readers: Any = shown_readers(opened, settings)
+    files = opened.files if isinstance(opened, Release) else current_files(opened)
     names = [f"answers/{reader.name}" for reader in readers if reader.role == "labeler"]
     if len(names) < 2 or not all(files.parts.get(name) for name in ("labels", "valid_answers", *names)):
         return []
-    subject = subject_of_release(release) if release else Subject(files, tuple(readers), settings)
+    subject = subject_of_release(opened) if isinstance(opened, Release) else Subject(files, tuple(readers), settings)
     try:
         answered = Answered(subject.labelled())
         return answered.effects(answered.standard_rules())

@@ -38,7 +38,7 @@ def orders(folder: Path, answered: Answered, rule: Rule) -> list[dict[str, Any]]
     Oracles, which know the labels, are left out. Raises ``InputError`` for a folder without a benchmark of this
     release, and where some labeler was not asked about every passage.
     """
-    tables = answered.dataset.tables
+    tables = answered.dataset
     content_id = tables.provenance.get("content_id")
     read_baselines(folder, content_id)
     if tables.partly_asked:
