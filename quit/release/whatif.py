@@ -105,7 +105,7 @@ class Answered:
         starts = np.flatnonzero(np.diff(hints[order], prepend=0))
         figures = np.zeros((len(rules), len(FIGURES), len(questions), len(starts)), dtype=np.int32)
         for some in np.split(questions, questions[AT_A_TIME::AT_A_TIME]):
-            now = self.dataset.labels(some) == FULLY
+            now = self.dataset.labels_of(some) == FULLY
             for number, then in enumerate(self.label_2(rules, some)):
                 passages = _figures(now, *then)[..., order]
                 figures[number][:, some] = np.add.reduceat(passages, starts, axis=-1, dtype=np.int32)

@@ -17,10 +17,10 @@ from quit.dataset.dataset import FULLY, PARTIALLY
 from quit.errors import InputError
 from quit.evaluate.metrics import Measure, mean
 from quit.evaluate.significance import resampled_means, tau_b
-from quit.export.baselines import read_baselines
+from quit.export.card_facts import read_baselines
 from quit.release.whatif import Answered, Rule
 from quit.render.table import Table
-from quit.retrieval.trec import read_run
+from quit.retrieval.rankings import read_run
 from quit.settings.benchmark import Benchmark
 from quit.systems.benchmark.plugins import ORACLE
 from quit.systems.benchmark.results import Scores
