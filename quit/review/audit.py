@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 
 from quit.common.columns import positions_in
 from quit.common.ids import content_hash
-from quit.common.shapes import read_json
 from quit.engine.workspace import Workspace
 from quit.evaluate.labels import SPLITS
 from quit.evaluate.proportions import weighted_sum
@@ -28,6 +27,7 @@ from quit.settings import Review, Settings
 from quit.stages.labelling.answers import answers_of, matching_rows
 from quit.stages.labelling.verdicts import decide, live_reviews
 from quit.stages.stage import RowsOf
+from quit.store.state_files import read_state
 from quit.text.words import counted
 
 EVEN = 0.25
@@ -99,7 +99,7 @@ def draw_audit(workspace: Workspace, settings: Settings) -> dict[str, set[str]]:
     ``sample``: question_id, permutation, label, hints, split, ``whole`` (every labeler was asked) and ``answers``, each
     with whether the judge accepts it.
     """
-    size, audit = settings.review.audit, read_json(workspace.path / _FILE, {})
+    size, audit = settings.review.audit, read_state(workspace.path / _FILE, {})
     if not size or "label" not in workspace.state:
         return {}
     if audit.get("size") != size:
@@ -140,7 +140,7 @@ def audit_figures(workspace: Workspace, settings: Review, reviews: pa.Table | No
     ``accuracy``: the share of the passages open at the draw on which the judge has people's ``label``, and their
     verdicts on all ``answers``. Each has ``estimate`` (None while a passage that it needs is open), ``low``, ``high``.
     """
-    audit = read_json(workspace.path / _FILE, {}) if settings.audit else {}
+    audit = read_state(workspace.path / _FILE, {}) if settings.audit else {}
     if not audit:
         return {}
     store, numbers = ReviewStore(workspace), np.array(audit["numbers"])
