@@ -21,8 +21,7 @@ from quit.stages.labelling.passages import permutation_table
 from quit.stages.stage import Context, RowsOf, Tables, stage
 
 
-@stage("roles", outputs=("hint_roles", "question_roles"), sections=("convergence.hints",), models=("labelers",),
-       seconds=0.1)  # fmt: skip
+@stage("roles", outputs=("hint_roles", "question_roles"), sections=("convergence.hints",), models=("labelers",))
 def roles_stage(
     context: Context, ranked_hints: RowsOf, probe_answers: RowsOf, labels: RowsOf, selection: RowsOf | None = None
 ) -> Tables:
