@@ -14,8 +14,8 @@ from functools import wraps
 from importlib.util import find_spec
 from typing import ParamSpec, TypeVar
 
+from quit.text.invisible import message
 from quit.text.secrets import without_secrets
-from quit.text.visible import message
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -69,6 +69,12 @@ class GateError(QuitError):
     """A release was refused by its quality gates: fix what they name, or waive them with a reason."""
 
     exit_code = 8
+
+
+class CapReached(QuitError):
+    """A build has spent what it may: raise ``run.max_cost`` or ``run.max_tokens`` to go on."""
+
+    exit_code = 9
 
 
 _NO_MEMORY = re.compile(

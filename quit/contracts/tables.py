@@ -318,7 +318,11 @@ TABLES: dict[str, TableContract] = {
             (
                 QUESTION,
                 PERMUTATION,
-                Column("label", SMALL, "2 if at least one labeler's answer is correct, else 1."),
+                Column(
+                    "label",
+                    SMALL,
+                    "2 if the answer of at least one labeler (`labels.least`: of more) is correct, else 1.",
+                ),
                 Column("labelers", TEXTS, "Names of the labelers whose answer is correct."),
             ),
             released=True,
@@ -433,6 +437,43 @@ TABLES: dict[str, TableContract] = {
                 Column("answer_key", TEXT, "Its normalised form.", nullable=True),
                 Column("reviews", TEXTS, "The reviews that caused it."),
                 Column("reason", TEXT, "Why, in words."),
+            ),
+            released=True,
+        ),
+        TableContract(
+            "hint_roles",
+            "roles",
+            ("hint_id",),
+            "What each hint that makes passages contributes to label 2. p(S) is the share of the orders of a set S of "
+            "hints that have label 2; S suffices where p(S) = 1, and is minimal where no proper subset of it suffices. "
+            "The Shapley values of v(S) = p(S) sum to p of all hints less `question_roles.without_hints`.",
+            (
+                HINT,
+                QUESTION,
+                Column("rank", SMALL, "The hint's place by convergence, from 0: its digit in `permutation`."),
+                Column("shapley", REAL, "Its Shapley value, -1 to 1."),
+                Column("smallest_set", SMALL, "Hints in the smallest minimal set with it; null: it is in none.", True),
+                Column("harmed", REAL, "Share of the sets S without it, the empty one too, with p(S + it) < p(S)."),
+            ),
+            released=True,
+        ),
+        TableContract(
+            "question_roles",
+            "roles",
+            ("question_id",),
+            "How many hints a question needs, and whether their order matters. Sets have at least one hint.",
+            (
+                QUESTION,
+                Column(
+                    "fewest_in_every_order", SMALL, "Hints in the smallest set that suffices; null: none does.", True
+                ),
+                Column("fewest_in_some_order", SMALL, "Hints in the shortest passage with label 2, if any.", True),
+                Column("order_dependent_sets", SMALL, "Sets of hints of which some orders have label 2 and others 1."),
+                Column("unneeded_hints", SMALL, "Hints that are in no minimal set; null: no set suffices.", True),
+                Column("without_hints", REAL, "p of no hints, by the probe; null: not probed, counts as 0.", True),
+                Column(
+                    "predicted", COUNT, "Its passages with a predicted label: this row and its hints' rest on them."
+                ),
             ),
             released=True,
         ),

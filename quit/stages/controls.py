@@ -31,7 +31,6 @@ from quit.text.normalize import normalize_answer
     scope="collection",
     per_reader=True,
     on_demand=lambda settings: settings.probe.controls > 0,
-    seconds=0.3,
 )
 def controls_stage(
     context: Context, questions: pa.Table, descriptions: pa.Table, ranked_hints: pa.Table, probe_answers: RowsOf

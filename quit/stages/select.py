@@ -36,7 +36,7 @@ def _wanted(settings: Settings) -> bool:
     return settings.labels.partial == "estimated"
 
 
-@stage("select", whole=COLLECTION, outputs=SELECTION, scope="collection", on_demand=_wanted, seconds=4.0)
+@stage("select", whole=COLLECTION, outputs=SELECTION, scope="collection", on_demand=_wanted)
 def select_stage(
     context: Context,
     questions: pa.Table,

@@ -74,8 +74,6 @@ class Stage:
         supersedes: Outputs that replace an earlier stage's: later stages read only these.
         on_demand: Whether settings ask for it, where it is not part of every build; it has the number of the stage
             before.
-        seconds: How long it takes (``per_reader``: each reader) for the starter collection on two cores. Only the time
-            left of a build depends on it, and only until the stage was seen at work.
         version: Raise it whenever the same inputs would give other rows.
         number: Its place in the pipeline, from 1.
     """
@@ -91,7 +89,6 @@ class Stage:
     overrides: str | None = None
     supersedes: tuple[str, ...] = ()
     on_demand: Callable[[Settings], bool] | None = None
-    seconds: float = 1.0
     version: int = 1
     number: int = 0
 

@@ -1,8 +1,8 @@
 """Labels for retrieved passages that have none: of a corpus without hints (paper, section 5.1), or of other questions,
 whose label 0 the paper assumes. The labelers answer from each passage, the judge compares.
 
-Label 2 if at least one labeler is right, else 0: label 1 says that a hint was made for the question, which no such
-passage was.
+Label 2 if at least one labeler is right (``labels.least``: or more), else 0: label 1 says that a hint was made for the
+question, which no such passage was.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from quit.dataset.dataset import FULLY
 from quit.evaluate.significance import share_interval
 from quit.models.judges import rule
 from quit.models.protocols import Judge, JudgeItem, Prompt, Reader
+from quit.stages.labelling.answers import fully_relevant
 from quit.systems.benchmark.task import BenchmarkQuery, Passages, ReleaseRelevance
 from quit.text.normalize import normalize_answer
 
@@ -79,11 +80,13 @@ def relabel(
     labelers: Sequence[Reader],
     judge: Judge,
     verdicts: Mapping[tuple[str, str], bool],
+    least: int = 1,
 ) -> list[dict[int, int]]:
     """Return row -> label (2 or 0) for each question's ``rows``.
 
     Each distinct (question, normalised answer) is judged once, in its most frequent form, with the question's gold
     answers; a verdict that the release has (``verdicts``) stands. A verdict that could not be read is no yes.
+    ``least``: the profile's ``labels.least``.
     """
     prompts, owners = [], []
     for query_number, (query, rows_of_query) in enumerate(zip(queries, rows, strict=True)):
@@ -98,8 +101,8 @@ def relabel(
     right = _verdicts(queries, forms, judge, verdicts)
     labels: list[dict[int, int]] = [{} for _ in queries]
     for number, (query_number, row) in enumerate(owners):
-        hit = any(right[query_number, normalize_answer(answers[number])] for answers in replies)
-        labels[query_number][row] = FULLY if hit else 0
+        hits = np.array([right[query_number, normalize_answer(answers[number])] for answers in replies])
+        labels[query_number][row] = FULLY if fully_relevant(hits, least) else 0
     return labels
 
 

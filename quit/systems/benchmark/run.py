@@ -210,6 +210,7 @@ class Runner:
             "known": sorted(
                 [*pair, correct] for pair, correct in self.release_verdicts.items() if pair[0] in set(task.question_ids)
             ),
+            **({"least": settings.labels.least} if settings.labels.least > 1 else {}),
         }
 
         def make(places: range) -> list[dict[str, Any]]:
@@ -221,6 +222,7 @@ class Runner:
                 labelers,
                 judge,
                 self.release_verdicts,
+                settings.labels.least,
             )
             return [
                 {"question_id": query.question_id, "row": row, "label": label}
@@ -275,8 +277,8 @@ class Runner:
         assert isinstance(task.relevance, ReleaseRelevance)
         groups, size = task.relevance.groups, task.passages.size
         reader = self._plugin(make_reader, name, self.context.passages)
-        stored = {info.name: number for number, info in enumerate(self.dataset.tables.ordered_readers)}
-        ours = self.dataset.tables
+        stored = {info.name: number for number, info in enumerate(self.dataset.ordered_readers)}
+        ours = self.dataset
         complete = name in stored and ours.answers[name].asked is None
         if complete and ours.ordered_readers[stored[name]].identity == reader.identity:
             return [

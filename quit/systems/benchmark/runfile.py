@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from quit.common.safe import safe_id
-from quit.dataset.dataset import FULLY, Dataset, ExportTables
+from quit.dataset.dataset import FULLY, Dataset
 from quit.errors import InputError
 from quit.evaluate.metrics import measures
 from quit.retrieval.protocols import Ranking
-from quit.retrieval.trec import read_run
+from quit.retrieval.rankings import read_run
 from quit.settings.benchmark import Benchmark
 from quit.sources.fields import quote
 from quit.systems.benchmark.results import Scores
@@ -46,7 +46,7 @@ class RunScores:
     sets: str
 
 
-def score_run(path: Path, tables: ExportTables, split: str, settings: Benchmark) -> RunScores:
+def score_run(path: Path, dataset: Dataset, split: str, settings: Benchmark) -> RunScores:
     """Score a run file over a split's questions.
 
     Raises ``InputError`` for a line that is not as expected, with its number, for a run without a question of the split
@@ -54,7 +54,7 @@ def score_run(path: Path, tables: ExportTables, split: str, settings: Benchmark)
     """
     metrics = measures(settings.metrics, settings.by)
     name, lines = read_run(path)
-    task = release_task(Dataset(tables), tables.fingerprint, split)
+    task = release_task(dataset, dataset.fingerprint, split)
     passages, relevance = task.passages, task.relevance
     assert isinstance(passages, ReleasePassages) and isinstance(relevance, ReleaseRelevance)
     question_ids = [safe_id(question_id) for question_id in task.question_ids]
@@ -63,7 +63,7 @@ def score_run(path: Path, tables: ExportTables, split: str, settings: Benchmark)
             f"{path} ranks no question of the split {split!r}: it has {quote(next(iter(lines)))}, the split "
             f"{quote(question_ids[0])}. Ids are those of quit export; another split: --split."
         )
-    rankings = [_ranking(lines.get(question, {}), passages) for question in question_ids]
+    rankings = [ranking_of(lines.get(question, {}), passages) for question in question_ids]
     unknown = sum(int((ranking.rows < 0).sum()) for ranking in rankings)
     if unknown == sum(map(len, rankings)):
         example = next(iter(next(lines[question] for question in question_ids if question in lines)))
@@ -91,7 +91,7 @@ def score_run(path: Path, tables: ExportTables, split: str, settings: Benchmark)
     )
 
 
-def _ranking(scores: dict[str, float], passages: ReleasePassages) -> Ranking:
+def ranking_of(scores: dict[str, float], passages: ReleasePassages) -> Ranking:
     """Return a question's passages in trec_eval's order, which keeps scores as float32; -1 for unknown ones."""
     with np.errstate(over="ignore"):
         by_name = {name: float(np.float32(score)) for name, score in scores.items()}
