@@ -29,7 +29,7 @@ from quit.models.convergence import KernelRidge, standardised
 from quit.models.convergence_features import NAMES, features, meanings
 from quit.models.convergence_scored import SimilarityConvergence
 from quit.models.encoders.cache import CachingEncoder
-from quit.models.encoders.minilm import MiniLM
+from quit.models.minilm.encoder import MiniLM
 from quit.models.protocols import HintSet
 from quit.render.table import number
 from quit.settings import Convergence

@@ -17,7 +17,6 @@ from quit.commands.options import (
     SetOption,
     WorkspaceOption,
     complete_sources,
-    open_workspace,
     print_json,
     show,
 )
@@ -105,19 +104,22 @@ def build(
     Example: `quit build --source triviahg:Copilot.json --source wikihint:test.json`
     """
     from quit.commands.console import print_summary
+    from quit.engine.workspace import Workspace
     from quit.flows.calling import run_job
     from quit.library.arguments import named_source
     from quit.library.building import as_built
     from quit.library.progress import BuildConsole
 
     changes = {"run.shards": shards, "run.runner": runner, "collect.questions": questions, "run.max_cost": max_cost}
-    _, profile, texts = as_built(workspace, profile, set_, changes)
+    opened = Workspace(workspace)
+    _, profile, texts = as_built(opened, profile, set_, changes)
     options: dict[str, Any] = {"add": add, "replace": replace, "fresh_replies": fresh_replies}
     with BuildConsole(quiet):
         sources = [named_source(text) for text in source or ()]
-        run_job("build", workspace=str(workspace), sources=sources, profile=profile, overrides=texts, **options)
+        run_job("build", workspace=opened, sources=sources, profile=profile, overrides=texts, **options)
     if not quiet:
-        print_summary(open_workspace(workspace))
+        opened.refresh()  # a flow opens it by itself
+        print_summary(opened)
 
 
 def plan(

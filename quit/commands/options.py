@@ -118,6 +118,17 @@ SetOption = Annotated[
     typer.Option("--set", help="Override a setting: labels.max_new_tokens=16.", autocompletion=_settings_keys),
 ]
 
+ByOption = Annotated[
+    str | None,
+    typer.Option(
+        "--by",
+        metavar="subset",
+        parser="benchmark.by={}".format,
+        help="Each ranking metric also over sets of hints, whose orders count once.",
+    ),
+]
+"""The override that it stands for, as that of ``--judge-others``."""
+
 
 def print_json(value: Any) -> None:
     """Print a value for scripts; what JSON lacks, such as dates, as text."""
@@ -152,17 +163,10 @@ def split_names(text: str) -> list[str]:
 
 
 def open_workspace(place: str | Path) -> Workspace:
-    """Return an existing workspace. Raises as :meth:`quit.engine.location.Place.open` does."""
+    """Return an existing workspace. Raises as :meth:`quit.engine.location.Location.open` does."""
     from quit.engine.workspace import Workspace
 
     return Workspace.open(place)
-
-
-def open_to_read(place: str | Path) -> Workspace:
-    """Return a workspace, or a release as one. Raises as :func:`quit.release.view.open_to_read` does."""
-    from quit.release.view import open_to_read as open_either
-
-    return open_either(place)
 
 
 def load_settings(profile: str, overrides: Sequence[str] | None) -> Settings:

@@ -1,4 +1,4 @@
-"""``quit release``: freeze a version of the dataset, check it, verify it, compare two."""
+"""``quit release``: freeze a version of the dataset, check it, verify it, compare two, ask what other labels change."""
 
 from __future__ import annotations
 
@@ -9,15 +9,20 @@ import typer
 
 from quit.commands.options import (
     JsonOption,
+    NamedProfileOption,
     QuietOption,
     ReleaseArgument,
     WorkspaceOption,
+    load_settings,
     local_folder,
     open_workspace,
     release_place,
     show,
+    split_names,
 )
+from quit.commands.options import SetOption as AnySettingOption
 from quit.errors import GateError
+from quit.render.table import Table
 from quit.text.words import counted
 
 app = typer.Typer(help="Freeze versions of the dataset, check, verify and compare them.", no_args_is_help=True)
@@ -172,14 +177,14 @@ def check(
     from quit.library.progress import working
     from quit.release.create import subject_of, subject_of_release
     from quit.release.gates import check as check_gates
-    from quit.release.gates import parse_waivers, release_settings, with_release_settings
+    from quit.release.gates import parse_waivers, with_release_settings
 
     waivers = parse_waivers(waive or ())
     if path is not None:
         release = verify_release(path)
         earlier = {gate["gate"]: gate["waiver"] for gate in release.facts["gates"] if gate["waiver"]}
         with working("check"):
-            results = check_gates(subject_of_release(release, release_settings(set_ or ())), {**earlier, **waivers})
+            results = check_gates(subject_of_release(release, set_ or ()), {**earlier, **waivers})
     else:
         pipeline = last_build(open_workspace(workspace))
         with working("check"):
@@ -200,6 +205,35 @@ def check(
 
 
 @app.command()
+def probe(
+    path: ReleaseArgument,
+    reader: Annotated[str, typer.Option("--reader", help="A reader of the profile, or a class: module:Class.")],
+    profile: NamedProfileOption = "embedded",
+    set_: AnySettingOption = None,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask a model that came later the questions of a release without hints: which may it have memorised?
+
+    Memorised: right in every repetition now, wrong in all at release. Nothing in the release changes; a stopped run
+    goes on from the kept replies.
+
+    Example: `quit release probe workspace/releases/v1 --reader gemma-3-4b --profile paper`
+    """
+    from quit.library.probing import probe_release
+    from quit.library.progress import working
+    from quit.render.table import Table
+
+    with working("probe", quiet or as_json):
+        facts = probe_release(path, reader, load_settings(profile, set_))
+    heads = ("split", "questions", "known at release", "known now", "in every repetition")
+    table = Table("", heads, [(split, *counts.values()) for split, counts in facts["splits"].items()])
+    memorised = facts["memorised"]
+    line = f"{counted(len(memorised), 'question')} known now in every repetition and to no reader at release"
+    show(facts, as_json, [table, f"{line}: {', '.join(memorised)}" if memorised else line])
+
+
+@app.command()
 def diff(
     before: Annotated[Path, typer.Argument(**release_place, help="Folder or URL of the earlier release.")],
     after: Annotated[Path, typer.Argument(**release_place, help="Folder or URL of the later release.")],
@@ -216,4 +250,49 @@ def diff(
 
     with working("comparison"):
         difference = compare(before, after)
-    show(difference.to_dict(), as_json, [changelog(difference, limit)])
+    show(difference, as_json, [changelog(difference, limit)])
+
+
+@app.command("what-if")
+def what_if(
+    place: Annotated[
+        Path, typer.Argument(**release_place, help="Folder or URL of a release, or folder of a finished workspace.")
+    ],
+    labelers: Annotated[str, typer.Option("--labelers", help="Only these labelers: NAME,NAME.")] = "",
+    without: Annotated[str, typer.Option("--without", help="Without these labelers: NAME,NAME.")] = "",
+    least: Annotated[
+        int | None, typer.Option("--least", min=1, help="Labelers that must be right; labels.least if not given.")
+    ] = None,
+    judge: Annotated[
+        str | None, typer.Option("--judge", help="The judge whose verdicts decide, such as a workspace's second one.")
+    ] = None,
+    benchmark: Annotated[
+        Path | None, typer.Option("--benchmark", help="Folder of `quit benchmark run` on this release.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", min=0, help="Questions that are listed.")] = 10,
+    as_json: JsonOption = False,
+) -> None:
+    """Say which labels flip under another rule, from kept answers and verdicts; no model is asked.
+
+    Without options: leaving out each labeler in turn, and two labelers instead of one. With --benchmark also the order
+    of systems, now and then. Nothing is changed: the setting `labels.least` changes labels.
+
+    Example: `quit release what-if workspace/releases/v1 --without minilm-late`
+    """
+    from quit.library.progress import working
+    from quit.release.whatif import opened, pieces, summary
+    from quit.systems.benchmark.whatif import order_pieces, orders
+
+    with working("what-if", as_json):
+        answered = opened(place, judge)
+        if not (labelers or without or least or judge or benchmark):
+            effects = answered.effects(answered.standard_rules())
+            shown: list[Table | str] = [summary(effects)]
+        else:
+            rule = answered.rule(split_names(labelers), split_names(without), least)
+            effects = answered.effects([rule])
+            shown = pieces(effects[0], limit)
+            if benchmark:
+                effects[0]["benchmark"] = orders(benchmark, answered, rule)
+                shown += order_pieces(effects[0]["benchmark"])
+    show(effects, as_json, shown)

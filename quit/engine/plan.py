@@ -21,11 +21,10 @@ from quit.common.ids import content_hash
 from quit.engine.logs import Log, applied_reviews, contents, in_force
 from quit.engine.workspace import Workspace
 from quit.errors import SettingsError
-from quit.models.factory import reader_identity
 from quit.settings import IN_IDENTITIES, Settings
 from quit.sources import SourceRef, source_checksum
 from quit.stages import STAGES, read_stage
-from quit.stages.identities import identities
+from quit.stages.identities import identities, reader_identity
 from quit.stages.labelling.verdicts import decide, decisions_hash, live_reviews
 from quit.stages.selection.strategy import labelling_strategy
 from quit.stages.split import read_pins
@@ -63,7 +62,7 @@ class BuildPlan:
     def runs(self) -> list[StageRun]:
         """The stage runs in pipeline order."""
         readers: list[str | None] = [*self.strategy.readers]
-        stages = [stage for stage in STAGES if not stage.on_demand or self.strategy.predicts]
+        stages = [stage for stage in STAGES if not stage.on_demand or stage.on_demand(self.settings)]
         return [StageRun(stage, reader) for stage in stages for reader in (readers if stage.per_reader else [None])]
 
     def runs_of(self, stage: Stage) -> list[list[StageRun]]:
@@ -189,7 +188,7 @@ class BuildPlan:
 
     def settings_of(self, stage: Stage) -> dict[str, Any]:
         """Return the sections of the settings that a stage reads, as its fingerprint and manifest have them."""
-        whole = self.settings.model_dump(mode="json")
+        whole = self.settings.recorded()
         sections: dict[str, Any] = {}
         for section in stage.sections:
             value: Any = whole

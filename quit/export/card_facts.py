@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quit.dataset.dataset import ExportTables
+from quit.dataset.dataset import Dataset
 from quit.dataset.statistics import Statistics
 from quit.errors import InputError
 from quit.evaluate.labels import ReaderAgreement, SharedAnswers, SplitLabels
@@ -69,8 +69,8 @@ def read_baselines(folder: Path, content_id: str | None) -> Baselines:
         ) from error
     if not content_id or content_id not in release:
         raise InputError(
-            f"The benchmark in {folder} ran on the release {release}, not on what is exported"
-            f" ({f'content id {content_id}' if content_id else 'a workspace: export a release'})."
+            f"The benchmark in {folder} ran on the release {release}, not on this "
+            f"{f'one (content id {content_id})' if content_id else 'workspace: name a release'}."
         )
     return Baselines(questions, rows)
 
@@ -117,7 +117,7 @@ class CardFacts:
     ``unjudged``: answers without a verdict. ``baselines``: None where no benchmark was named.
     """
 
-    tables: ExportTables
+    dataset: Dataset
     card: Card
     figures: Statistics
     labels: Sequence[SplitLabels]
@@ -133,16 +133,16 @@ class CardFacts:
     @cached_property
     def models(self) -> dict[str, list[str]]:
         """Task -> identities of the models that did it, for ``settings.json``."""
-        tables, verdicts = self.tables, self.tables.verdicts
+        dataset, verdicts = self.dataset, self.dataset.verdicts
         of_model = verdicts.filter(pc.equal(verdicts["basis"], "model"))
         columns = {
-            "convergence": tables.ranked_hints.filter(tables.ranked_hints["selected"])["producer"],
-            "question types": tables.descriptions["type_producer"],
-            "difficulty": tables.descriptions["difficulty_producer"],
+            "convergence": dataset.ranked_hints.filter(dataset.ranked_hints["selected"])["producer"],
+            "question types": dataset.descriptions["type_producer"],
+            "difficulty": dataset.descriptions["difficulty_producer"],
             "judges": (of_model if len(of_model) else verdicts)["judge"],
         }
         identities = {task: sorted(set(column.to_pylist()) - {None}) for task, column in columns.items()}
-        readers = [f"{info.name}: {info.identity}" for info in tables.ordered_readers]
+        readers = [f"{info.name}: {info.identity}" for info in dataset.ordered_readers]
         return {"readers": readers, **identities, "similarity": [self.figures.encoder] if self.figures.encoder else []}
 
     def of(self, config: str, split: str) -> list[Shard]:
@@ -157,10 +157,10 @@ def hub_licence(licence: str) -> str:
     return {"": "unknown", "cc0": "cc0-1.0", **{known: known for known in _LICENCES}}.get(folded, "other")
 
 
-def licence_header(tables: ExportTables, card: Card) -> dict[str, Any]:
+def licence_header(dataset: Dataset, card: Card) -> dict[str, Any]:
     """Return the card's fields on licences: that of the settings, else those of the sources."""
     if not card.licence:
-        licences = sorted({hub_licence(str(source.get("licence") or "")) for source in source_list(tables)})
+        licences = sorted({hub_licence(str(source.get("licence") or "")) for source in source_list(dataset)})
         return {"license": licences[0] if len(licences) == 1 else licences or "unknown"}
     licence = hub_licence(card.licence)
     if licence != "other":
@@ -171,14 +171,14 @@ def licence_header(tables: ExportTables, card: Card) -> dict[str, Any]:
     )
 
 
-def source_list(tables: ExportTables) -> list[Mapping[str, Any]]:
-    """Return what is known of the sources: mappings as in ``ExportTables.provenance``."""
-    return list(tables.provenance.get("sources") or [])
+def source_list(dataset: Dataset) -> list[Mapping[str, Any]]:
+    """Return what is known of the sources: mappings as in ``Dataset.provenance``."""
+    return list(dataset.provenance.get("sources") or [])
 
 
-def title(tables: ExportTables, card: Card) -> str:
+def title(dataset: Dataset, card: Card) -> str:
     """Return the dataset's name; where the publisher gives none, one with the files of its sources."""
-    files = list(dict.fromkeys(str(source["file"]) for source in source_list(tables) if source.get("file")))
+    files = list(dict.fromkeys(str(source["file"]) for source in source_list(dataset) if source.get("file")))
     some = ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
     return card.name or "Inferential question answering" + (f" from {some}" if files else "")
 

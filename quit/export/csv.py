@@ -31,7 +31,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
             continue
         with _Sheet(folder, f"passages.{split}.csv") as passages, _Sheet(folder, f"questions.{split}.csv") as questions:
             for some in lines.ranges(positions):
-                labels = dataset.labels(some)
+                labels = dataset.labels_of(some)
                 questions.write(_questions(dataset, some, (labels == FULLY).sum(axis=1)))
                 passages.write(_passages(dataset, lines, some, labels))
         rows["questions"][split], rows["passages"][split] = questions.rows, passages.rows
@@ -43,7 +43,7 @@ def _questions(dataset: Dataset, positions: np.ndarray, fully: np.ndarray) -> di
     taken = pa.array(positions)
     questions, described = (dataset.aligned(name).take(taken) for name in ("questions", "descriptions"))
     hints = [[row["hint"] for row in dataset.selected_hints[position]] for position in positions]
-    valid = [dataset.valid_answers[position] for position in positions]
+    valid = [dataset.valid_answers_of[position] for position in positions]
     return {
         "id": questions["question_id"],
         "question": questions["question"],
@@ -61,7 +61,7 @@ def _questions(dataset: Dataset, positions: np.ndarray, fully: np.ndarray) -> di
 def _passages(dataset: Dataset, lines: Lines, positions: np.ndarray, labels: np.ndarray) -> dict[str, pa.Array]:
     permutations = dataset.permutations
     rows = pa.array(np.tile(np.arange(len(permutations), dtype=np.int32), len(positions)))
-    questions = pa.array([dataset.questions[position] for position in positions])
+    questions = pa.array([dataset.question_of[position] for position in positions])
     return {
         "id": lines.passage_ids(positions),
         "question_id": lines.question_ids(positions),

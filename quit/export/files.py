@@ -21,9 +21,8 @@ from typing import Any, BinaryIO, Literal
 
 from quit.common.files import file_checksum, read_json, sync
 from quit.common.progress import note
-from quit.dataset.dataset import Dataset, ExportTables, fingerprint_of
-from quit.dataset.release import Release
-from quit.dataset.release_tables import provenance_of_release
+from quit.dataset.dataset import Dataset
+from quit.dataset.release import Release, fingerprint_of
 from quit.errors import InputError, SettingsError, WorkspaceError, did_you_mean
 from quit.export.training import FineTuning
 from quit.models.protocols import Encoder
@@ -31,6 +30,7 @@ from quit.settings.card import Card
 from quit.version import __version__
 
 MANIFEST = "manifest.json"
+CANARY = "CANARY.txt"
 MADE_BY = "QUIT builder"
 FLUSHED = 1 << 28
 """Bytes after which a large file is flushed, so that the disk works while the rest is made."""
@@ -125,7 +125,7 @@ class Manifest:
 
 
 def export(
-    tables: ExportTables,
+    dataset: Dataset,
     formats: Sequence[str],
     out: Path,
     *,
@@ -140,18 +140,20 @@ def export(
     replace any earlier export of ours; ``renew``: one of this release only (with another card, say). Raises
     ``SettingsError`` for an unknown format, none at all, a target that is not an earlier export of ours, or another one
     when neither allows it; ``InputError`` when a format needs answers or labels that are missing
-    (``labels.partial``), when the tables do not fit together or an equal target is damaged;
+    (``labels.partial``), or an equal target is damaged;
     ``WorkspaceError`` when the disk refuses (full, not writable).
     """
     requested = requested_formats(formats, FORMATS)
     for name in requested:
-        _check_asked(tables, FORMATS[name])
-    publication = Publication(Path(out), tables.fingerprint, tables.embedded, overwrite, renew)
+        _check_asked(dataset, FORMATS[name])
+    publication = Publication(Path(out), dataset.fingerprint, dataset.embedded, overwrite, renew)
     publication.check(requested)
-    dataset, options = Dataset(tables), Options(**asked)
+    options = Options(**asked)
 
     def write(name: str, folder: ExportFolder) -> Mapping[str, Any]:
         dataset.writing = name
+        folder.path(CANARY).write_text(f"{dataset.canary}\n", encoding="utf-8")
+        folder.done(CANARY, 1)
         return FORMATS[name].writer()(dataset, folder, options)
 
     return publication.write(requested, write, {name: FORMATS[name].version for name in requested})
@@ -167,17 +169,22 @@ def requested_formats(formats: Sequence[str], supported: Collection[str]) -> lis
     return list(dict.fromkeys(formats))
 
 
-def _check_asked(tables: ExportTables, form: Format) -> None:
-    """Raise ``InputError`` where a format would pass off as asked what was not."""
-    if form.has and tables.predicted:
+def _check_asked(dataset: Dataset, form: Format) -> None:
+    """Raise ``InputError`` where a format would pass off as asked what was not, or leave labels to another rule."""
+    if form.has == "answers" and dataset.least > 1:
+        raise InputError(
+            f"The format {form.name} holds no labels: its readers give label 2 where one labeler is right, and these "
+            f"labels need {dataset.least} (labels.least). huggingface, trec and others hold the labels."
+        )
+    if form.has and dataset.predicted:
         missing = "some labels are predicted"
-    elif form.has == "answers" and tables.partly_asked:
+    elif form.has == "answers" and dataset.partly_asked:
         missing = "not every reader was asked about every passage"
     else:
         return
     raise InputError(
         f"The format {form.name} cannot say that {missing} (labels.partial); huggingface can. To have all of them "
-        f"asked: {tables.fill_in}"
+        f"asked: {dataset.fill_in}"
     )
 
 
@@ -302,7 +309,7 @@ def exported(release: Release, format: str, out: str | Path) -> bool:
     manifest = read_manifest(Path(out) / format)
     return manifest is not None and (manifest.format, manifest.release_fingerprint) == (
         format,
-        fingerprint_of(provenance_of_release(release), release.readers),
+        fingerprint_of(release.provenance, release.readers),
     )
 
 

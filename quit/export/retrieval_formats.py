@@ -21,7 +21,7 @@ def write_beir(dataset: Dataset, folder: ExportFolder, options: Options) -> dict
     """
     lines = Lines(dataset)
     passages = lines.write_passages(folder, "corpus.jsonl", '{"_id": "', '", "title": "", "text": "', '"}')
-    rows = zip(lines.ids, dataset.questions, dataset.split_names, strict=True)
+    rows = zip(lines.ids, dataset.question_of, dataset.split_names, strict=True)
     queries = ({"_id": name, "text": text, "metadata": {"split": split}} for name, text, split in rows)
     count = write_texts(folder, "queries.jsonl", (json_text(query) + "\n" for query in queries))
     parts = ("", "\t", "\t", "")
@@ -39,9 +39,9 @@ def write_trec(dataset: Dataset, folder: ExportFolder, options: Options) -> dict
     lines = Lines(dataset)
     passages = lines.write_passages(folder, "collection.tsv", "", "\t", "")
     for split in SPLITS:
-        names = ((lines.ids[position], dataset.questions[position]) for position in dataset.positions(split))
+        names = ((lines.ids[position], dataset.question_of[position]) for position in dataset.positions(split))
         write_texts(folder, f"topics.{split}.txt", (topic(*pair) for pair in names))
-    tags = sum("<" in text or ">" in text for text in dataset.questions)
+    tags = sum("<" in text or ">" in text for text in dataset.question_of)
     escaped = lines.escapes(texts=True) | {"classic_topics_without_angle_brackets": tags}
     return {"passages": passages, **_topics_and_qrels(lines, folder), "escaped": escaped}
 
@@ -59,7 +59,11 @@ def write_pyserini(dataset: Dataset, folder: ExportFolder, options: Options) -> 
     The folder ``corpus`` is what ``pyserini.index.lucene --collection JsonCollection --input`` takes.
     """
     lines = Lines(dataset)
-    passages = lines.write_shards(folder, "corpus/docs", '{"id": "', '", "contents": "', '"}')
+    layout = ('{"id": "', '", "contents": "', '"}')
+    passages = sum(
+        lines.write_passages(folder, f"corpus/docs-{number:05d}.jsonl", *layout, shard)
+        for number, shard in enumerate(lines.shards())
+    )
     return {"passages": passages, **_topics_and_qrels(lines, folder), "escaped": lines.escapes(texts=True)}
 
 

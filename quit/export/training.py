@@ -130,7 +130,7 @@ class Selection:
         dataset, wanted = self.dataset, self.wanted
         size = len(dataset.permutations)
         rankings = self._rankings(positions) if wanted.kind == "hard" else None
-        labels = [dataset.labels(positions[start : start + 128]) for start in range(0, len(positions), 128)]
+        labels = [dataset.labels_of(positions[start : start + 128]) for start in range(0, len(positions), 128)]
         fully = np.concatenate(labels or [np.zeros((0, size), np.int8)]) == FULLY
         pool = passages_of(fully if wanted.kind == "other" else np.ones_like(fully), positions)
         for position, right in zip(positions.tolist(), fully, strict=True):
@@ -186,7 +186,7 @@ class Selection:
 
     def _rankings(self, positions: np.ndarray) -> Iterator[np.ndarray]:
 
-        questions = [self.dataset.questions[position] for position in positions]
+        questions = [self.dataset.question_of[position] for position in positions]
         documents = [" ".join(hints) for hints in self.dataset.hint_lists(positions)]
         for rows in nearest_questions(self.wanted.miner, questions, documents, self.encoder):
             yield positions[rows]
@@ -199,7 +199,9 @@ class Selection:
 
     @cached_property
     def _keys(self) -> list[list[str]]:
-        return [sorted({normalize_answer(answer) for answer in given} - {""}) for given in self.dataset.valid_answers]
+        return [
+            sorted({normalize_answer(answer) for answer in given} - {""}) for given in self.dataset.valid_answers_of
+        ]
 
     @cached_property
     def _owners(self) -> dict[str, set[int]]:

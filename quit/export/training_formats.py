@@ -28,7 +28,7 @@ def write_tevatron(dataset: Dataset, folder: ExportFolder, options: Options) -> 
     texts = PassageTexts(lines, json_inside)
 
     def query(position: int) -> str:
-        return json_text({"query_id": lines.ids[position], "query": dataset.questions[position]})
+        return json_text({"query_id": lines.ids[position], "query": dataset.question_of[position]})
 
     def passages_of(numbers: list[int]) -> str:
         return ", ".join(
@@ -60,7 +60,7 @@ def write_monot5(dataset: Dataset, folder: ExportFolder, options: Options) -> di
     counts = {}
     for split in training.SPLITS:
         triples = (
-            f"{one_line(dataset.questions[example.position])}\t{texts.text(good)}\t{texts.text(bad)}\n"
+            f"{one_line(dataset.question_of[example.position])}\t{texts.text(good)}\t{texts.text(bad)}\n"
             for example in selection.examples(split)
             for good, bad in example.pairs()
         )
@@ -91,12 +91,12 @@ def write_colbert(dataset: Dataset, folder: ExportFolder, options: Options) -> d
     qrels = {}
     for split in SPLITS:
         positions = dataset.positions(split)
-        queries = (f"{position}\t{one_line(dataset.questions[position])}\n" for position in positions.tolist())
+        queries = (f"{position}\t{one_line(dataset.question_of[position])}\n" for position in positions.tolist())
         write_texts(folder, f"queries.{split}.tsv", queries)
         with line_file(folder, f"qrels.{split}.tsv") as put:
             qrels[split] = 0
             for some in lines.ranges(positions):
-                labels = LABELS.take(pa.array(dataset.labels(some).ravel()))
+                labels = LABELS.take(pa.array(dataset.labels_of(some).ravel()))
                 owner = _texts(np.repeat(some, len(dataset.permutations)))
                 columns = [owner, "\t0\t", _texts(passage_numbers(dataset, some)), "\t", labels, "\n"]
                 qrels[split] = put(pc.binary_join_element_wise(*columns, ""))

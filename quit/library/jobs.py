@@ -17,6 +17,7 @@ from quit.common.progress import note
 if TYPE_CHECKING:
     from quit.dataset.release import Release
     from quit.engine.pipeline import Pipeline
+    from quit.engine.workspace import Workspace
 
 Step = Callable[..., Any]
 """Carries out a named step of a job: ``step(name, function, *arguments)`` returns what the function returns."""
@@ -36,7 +37,7 @@ class JobResult:
 
 
 def build(
-    workspace: str,
+    workspace: str | Workspace,
     sources: Sequence[str] = (),
     profile: str = "embedded",
     overrides: Sequence[str] | None = None,
@@ -80,7 +81,7 @@ def build(
 
 
 def review(
-    workspace: str,
+    workspace: str | Workspace,
     url: str | None = None,
     steps: Sequence[str] = ("push", "pull", "update"),
     project: int | None = None,
@@ -95,7 +96,7 @@ def review(
     """Push what is to be reviewed, pull what people did, update the labels. The result: step -> what it did.
 
     Args:
-        workspace: Folder or URL of a workspace.
+        workspace: Folder or URL of a workspace, or one that is open.
         url: The Label Studio server; the workspace's local one if not given.
         steps: Of ``push``, ``pull`` and ``update``, in that order.
         project: Number of the project, where several belong to this workspace.
@@ -132,6 +133,7 @@ def _push(pipeline: Pipeline, url: str | None, project: int | None, new_project:
     from quit.annotation.client import connect
     from quit.annotation.project import push
     from quit.errors import InputError
+    from quit.review.audit import draw_audit
     from quit.review.items import review_items
     from quit.review.report import controls_of
     from quit.review.store import ReviewStore
@@ -139,7 +141,8 @@ def _push(pipeline: Pipeline, url: str | None, project: int | None, new_project:
     workspace, settings = pipeline.workspace, pipeline.settings
     controls = controls_of(settings.review)
     held_back = sorted(controls.questions) if controls else ()
-    items = review_items(workspace, settings.review, settings.judge.threshold, held_back)
+    audit = draw_audit(workspace, settings)
+    items = review_items(workspace, settings.review, settings.judge.threshold, held_back, audit)
     if not items:
         splits = ", ".join(settings.review.splits)
         raise InputError(f"There is nothing to review: {workspace} has no labelled question in {splits}.")
@@ -177,7 +180,7 @@ def _update(pipeline: Pipeline, withdraw: bool) -> dict[str, Any]:
 
 
 def release(
-    workspace: str,
+    workspace: str | Workspace,
     name: str,
     waive: Sequence[str] | None = None,
     formats: Sequence[str] | None = None,
@@ -192,7 +195,7 @@ def release(
     ``new``, and a ``note`` (what differs in a release that exists already and is kept; usually empty).
 
     Args:
-        workspace: Folder or URL of a workspace.
+        workspace: Folder or URL of a workspace, or one that is open.
         name: Name of the release. The start of the job replaces strftime's %Y, %m, %d, %H, %M.
         waive: GATE=REASON.
         formats: Formats to export the release in.
@@ -249,11 +252,11 @@ def _newest(pipeline: Pipeline, target: Path | None) -> Release | None:
 
 def _export(encoder: Any, frozen: Release, formats: list[str], out: Path, overwrite: bool) -> list[str]:
     """Write a release in these formats; returns their folders."""
-    from quit.dataset.release_tables import card_of_release, export_tables_of_release
+    from quit.dataset.dataset import Dataset
     from quit.export import export
 
-    tables, card = export_tables_of_release(frozen.path), card_of_release(frozen.path)
-    exports = export(tables, formats, out, overwrite=overwrite, encoder=encoder, card=card)
+    dataset = Dataset.of_release(frozen.path)
+    exports = export(dataset, formats, out, overwrite=overwrite, encoder=encoder, card=frozen.card)
     return [str(out / each.format) for each in exports]
 
 
@@ -277,7 +280,7 @@ def benchmark(
     step: Step = directly,
 ) -> JobResult:
     """Benchmark QA systems on a release, or on the newest release of a workspace. The result: ``results``, ``seconds``,
-    the ``page``, and the ``release``'s name.
+    ``wrong_zeros`` (of ``benchmark.judge_others``), the ``page``, and the ``release``'s name.
 
     Nothing is run where ``out`` holds the results of the same release, systems and settings already and no ``corpora``
     are named, except with ``anew``. Arguments: as of the command ``quit benchmark run``.
@@ -293,7 +296,7 @@ def benchmark(
     request = BenchmarkRequest(Path(release), split, *systems, tuple(map(Path, corpora or ())), bounds)
     check(request, settings)
     frozen, folder = _release_of(release), Path(out)
-    values = settings.model_dump(mode="json")
+    values = settings.recorded()
     used = {section: values[section] for section in ("benchmark", "models", "readers", "judge", "labels")}
     key = content_hash(__version__, frozen.content_id, split, systems, bounds, used, size=16)
     facts: dict[str, Any] = {"page": str(folder / "leaderboard.html"), "release": frozen.name}
@@ -311,7 +314,7 @@ def _benchmark(request: Any, settings: Any, out: Path) -> dict[str, Any]:
     from quit.systems.benchmark.benchmark import run_benchmark
 
     outcome = run_benchmark(request, settings, out)
-    return {"results": outcome.results.to_pylist(), "seconds": outcome.seconds}
+    return {"results": outcome.results.to_pylist(), "seconds": outcome.seconds, "wrong_zeros": outcome.wrong_zeros}
 
 
 def _release_of(folder: str) -> Release:
@@ -319,9 +322,8 @@ def _release_of(folder: str) -> Release:
     from quit.engine.workspace import Workspace
     from quit.errors import InputError
 
-    if is_release(folder) or not Workspace(folder).exists:
+    if is_release(folder) or not (workspace := Workspace(folder)).exists:
         return open_release(folder)
-    workspace = Workspace.open(folder)
     newest = newest_release(workspace)
     if newest is None:
         raise InputError(f"{folder} has no release to benchmark yet. Make one with: quit release create -w {folder}")

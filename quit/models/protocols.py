@@ -16,7 +16,6 @@ import numpy as np
 NO_ANSWER = "NO ANSWER"
 
 
-@runtime_checkable
 class Encoder(Protocol):
     """Texts to vectors.
 
@@ -48,7 +47,6 @@ class Pair:
     candidate: str
 
 
-@runtime_checkable
 class Equivalence(Protocol):
     """Answer equivalence (Bulian et al. 2022)."""
 
@@ -124,7 +122,6 @@ class Verdict:
     note: str | None = None
 
 
-@runtime_checkable
 class Judge(Protocol):
     """Decides whether a generated answer is correct (GPT-Eval, paper figure 3)."""
 
@@ -151,7 +148,6 @@ class HintSet:
     coarse: str | None = None
 
 
-@runtime_checkable
 class ConvergenceModel(Protocol):
     """Says how far hints narrow the candidate answers (paper, section 3.1.2)."""
 
@@ -174,7 +170,6 @@ class HintPair:
     candidate: str
 
 
-@runtime_checkable
 class HintScorer(Protocol):
     """Whether a hint may refer to a candidate, for :class:`quit.models.convergence_scored.ScoredConvergence`."""
 

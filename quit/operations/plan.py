@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from quit.engine.pipeline import Pipeline
 from quit.engine.usage import totals
-from quit.models.factory import Unasked, generator_identity, judge_prompt, language_reader, reader_prompts
+from quit.models.factory import judge_prompt, language_reader, reader_prompts
 from quit.models.generation.base import cache_key
 from quit.models.generation.cache import GenerationCache
 from quit.models.own import OwnReader
@@ -28,9 +28,10 @@ from quit.models.readers.llm import LLMReader
 from quit.operations.partial import PartialPlan, partial_plan, sums
 from quit.settings import JudgeSettings, ReaderSettings, Settings
 from quit.sources import read_sources
-from quit.stages.collect import collect
+from quit.stages import collect_stage
 from quit.stages.labelling.passages import passage_count
 from quit.stages.read import selected_hints
+from quit.stages.stage import Context
 
 JUDGED_A_QUESTION = 20.0
 """Distinct answers per question that a judge has to see, where no workspace tells: the paper does not say."""
@@ -151,6 +152,10 @@ def plan(pipeline: Pipeline, *, sample: int = 200, block: int = 16, throughput: 
             cache.close()
     if not pipeline.settings.replying_models:
         notes.append("This profile asks no language model: it costs nothing but this machine's time.")
+    if controls := min(pipeline.settings.probe.controls, len(questions)):
+        notes.append(
+            f"Controls of the probe: at most {3 * controls} replies more of each reader, and as many verdicts."
+        )
     passages = len(questions) * passage_count(pipeline.settings.convergence.hints)
     costs = {line.model: line.cost for line in lines if line.role == "read"}
     partial = partial_plan(pipeline, passages, costs)
@@ -168,28 +173,24 @@ def is_current(pipeline: Pipeline, stage: str) -> bool:
 def planned_questions(pipeline: Pipeline) -> tuple[list[Prompt], list[str]]:
     """Return the questions that a build will ask about, with their hints, and how they are known, in a sentence."""
     if is_current(pipeline, "rank"):
-        table, hints = pipeline.workspace.read("questions"), selected_hints(pipeline.workspace.read("ranked_hints"))
-        has_splits = is_current(pipeline, "split")  # near duplicates leave there
-        ids = set(pipeline.workspace.read("splits").column("question_id").to_pylist() if has_splits else hints)
+        table, ranked = pipeline.workspace.read("questions"), pipeline.workspace.read("ranked_hints")
         note = "Questions and hints: those the workspace's last build kept."
     else:
-        tables = collect(
-            read_sources(pipeline.sources),
-            duplicates=pipeline.settings.collect.duplicates,
-            min_hints=pipeline.settings.convergence.hints,
-            questions=pipeline.settings.collect.questions,
-        )
-        table, hints = tables["questions"], {}
-        for row in tables["hints"].to_pylist():
-            texts = hints.setdefault(row["question_id"], [])
-            if len(texts) < pipeline.settings.convergence.hints:
-                texts.append(row["hint"])
-        ids = set(hints)
+        context = Context({}, pipeline.settings, pipeline.models)
+        tables = collect_stage.function(context, read_sources(pipeline.sources))
+        table, hints = tables["questions"], tables["hints"]
+        first = pc.less(hints.column("position"), pipeline.settings.convergence.hints)  # none is left out or valued yet
+        ranked = hints.rename_columns({"rank": "source_rank", "position": "rank"}).append_column("selected", first)
         note = "Questions and hints: as collected; later stages will leave some of them out."
+    hints_of = selected_hints(ranked)
+    if is_current(pipeline, "split"):  # near duplicates leave there
+        kept = set(pipeline.workspace.read("splits").column("question_id").to_pylist())
+        hints_of = {question_id: texts for question_id, texts in hints_of.items() if question_id in kept}
+    rows = table.select(["question_id", "question"]).to_pylist()
     questions = [
-        Prompt(row["question_id"], row["question"], tuple(hints[row["question_id"]]))
-        for row in table.to_pylist()
-        if row["question_id"] in ids and row["question_id"] in hints
+        Prompt(row["question_id"], row["question"], tuple(hints_of[row["question_id"]]))
+        for row in rows
+        if row["question_id"] in hints_of
     ]
     return questions, [note]
 
@@ -212,7 +213,7 @@ class _Planner:
         count = self._counter(spec)
         prompt, probe = reader_prompts(spec)
         settings, scale = self.pipeline.settings, self.questions / len(self.sampled) if self.sampled else 0.0
-        reader = language_reader(spec, settings, Unasked(generator_identity(spec)))
+        reader = language_reader(spec, settings)
         each = self._reply_tokens(spec, COMPLETION_TOKENS)
         lines = []
         for role, run, template, repetitions in (
@@ -369,5 +370,4 @@ def cached_replies(
         for sample in range(repetitions)
         for path in paths
     ]
-    identity = reader.generator_identity
-    return len(cache.find([cache_key(identity, request) for request in requests]))
+    return len(cache.find([cache_key(reader.generator.identity, request) for request in requests]))

@@ -12,8 +12,8 @@ from quit.engine.damage import discard_to_compare
 from quit.engine.pipeline import Pipeline
 from quit.engine.plan import StageRun
 from quit.errors import ServerError, SettingsError
-from quit.models.factory import Unasked, generator_identity, language_reader
-from quit.models.serving import listed, refuses_key
+from quit.models.factory import generator_identity, language_reader
+from quit.models.generation.serving import listed, refuses_key
 from quit.operations.plan import cached_replies, is_current, passage_paths, planned_questions
 from quit.settings import JudgeSettings, ReaderSettings
 from quit.text.secrets import shown
@@ -61,7 +61,7 @@ def _asked(pipeline: Pipeline, run: StageRun) -> Iterator[ReaderSettings | Judge
     names += [reader.name for reader in pipeline.strategy.labelers] if stage == "select" else []
     scored = stage == "rank" and settings.convergence.method == "llm"
     names += [settings.convergence.language_model or ""] if scored else []
-    judged = stage in ("probe", "select", "judge") or (stage == "read" and pipeline.strategy.in_turn)
+    judged = stage in ("probe", "controls", "select", "judge") or (stage == "read" and pipeline.strategy.in_turn)
     names += [settings.judge.name] if judged else []
     models = {spec.name: spec for spec in settings.replying_models}
     yield from (models[name] for name in names if name in models)
@@ -114,7 +114,7 @@ def _is_needed(pipeline: Pipeline, run: StageRun, spec: ReaderSettings | JudgeSe
     Before the hints are ranked, a question may still be left out, so one reply that is kept leaves it open; so does
     ``labels.partial``.
     """
-    if not isinstance(spec, ReaderSettings) or run.reader != spec.name:
+    if not isinstance(spec, ReaderSettings) or run.reader != spec.name or run.stage.on_demand:
         return False
     if (cache := pipeline.models.cache) is None:
         return True
@@ -122,7 +122,7 @@ def _is_needed(pipeline: Pipeline, run: StageRun, spec: ReaderSettings | JudgeSe
     reads = run.stage.name == "read"
     if reads:
         questions = questions[:: len(questions) // _SAMPLE + 1]
-    reader = language_reader(spec, pipeline.settings, Unasked(generator_identity(spec)))
+    reader = language_reader(spec, pipeline.settings)
     repetitions = 1 if reads else pipeline.settings.probe.repetitions
     needed = cached = 0
     for question in questions:

@@ -21,7 +21,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from quit.common.files import read_json
 from quit.common.progress import advance
-from quit.dataset.dataset import SPLITS, ReaderInfo
+from quit.dataset.dataset import SPLITS
+from quit.dataset.release import ReaderInfo
 from quit.errors import InputError
 from quit.export.files import read_manifest
 from quit.export.release_json import PAPER_LABELERS, PAPER_READERS

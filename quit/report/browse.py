@@ -25,6 +25,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from quit.dataset.release import Release
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, QuitError, SettingsError
 from quit.release.view import shown_readers
@@ -52,7 +53,7 @@ _DEFAULTS = (("order", "id"), ("page", "1"))
 """What an address need not say."""
 
 
-def application(workspace: Workspace, settings: Settings) -> Starlette:
+def application(workspace: Workspace | Release, settings: Settings) -> Starlette:
     """Return the application: ``/`` searches, ``/question/<id>`` shows one, ``/report`` is the report with links."""
     return Starlette(
         routes=_Pages(workspace, settings).routes(),
@@ -61,7 +62,7 @@ def application(workspace: Workspace, settings: Settings) -> Starlette:
     )
 
 
-def serve(workspace: Workspace, settings: Settings, port: int, started: Callable[[str], None]) -> None:
+def serve(workspace: Workspace | Release, settings: Settings, port: int, started: Callable[[str], None]) -> None:
     """Serve until Ctrl-C. ``started`` receives the address. Raises :class:`SettingsError` when the port is taken."""
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -82,7 +83,7 @@ def serve(workspace: Workspace, settings: Settings, port: int, started: Callable
 class _Pages:
     """The pages of one workspace. Starlette calls them in threads of its own."""
 
-    def __init__(self, workspace: Workspace, settings: Settings) -> None:
+    def __init__(self, workspace: Workspace | Release, settings: Settings) -> None:
         self._workspace = workspace
         self._settings = settings
         self._readers = shown_readers(workspace, settings)

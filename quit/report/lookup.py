@@ -10,10 +10,10 @@ from typing import Any
 
 import duckdb
 
+from quit.dataset.release import Release
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.release.view import shown_releases
-from quit.review.store import ReviewStore
 from quit.stages.labelling.verdicts import live_reviews
 
 ORDERS = {
@@ -32,9 +32,9 @@ by replies cut at the token limit, by leaking hints, by labels that people chang
 COLUMNS = {"share": "most", "disagreement": "disagreement", "cut": "cut", "leaks": "leaks", "changed": "changed",
            "reviewers": "reviewers"}  # fmt: skip
 """Columns of figures and their orders; one that is 0 for every question is not shown."""
-FILTERS = {"state": "state", "type": "coarse", "difficulty": "difficulty_bin"}
+FILTERS = {"state": "state", "type": "coarse", "difficulty": "difficulty_bin", "needs": "needs"}
 """What results can be narrowed to: the split (or why a question was left out), the coarse type, the difficulty's
-bin."""
+bin, the fewest hints that suffice in every order."""
 CHECKS = {
     "leak": "leaks > 0",
     "no-label-2": "fully = 0",
@@ -73,12 +73,15 @@ _OVERVIEW = """
            CASE WHEN $labelers > 1 AND NOT EXISTS (SELECT 1 FROM answers WHERE NOT asked) THEN l.disagreement END
                AS disagreement, coalesce(k.leaks, 0) AS leaks,
            coalesce(c.cut, 0) AS cut, coalesce(a.changed, 0) AS changed, coalesce(r.reviewers, 0) AS reviewers,
+           CASE WHEN o.question_id IS NOT NULL THEN coalesce(fewest_in_every_order::VARCHAR, 'no set suffices') END
+               AS needs,
            lower(strip_accents(
                concat_ws(' ', q.question_id, q.question, array_to_string(q.answers, ' '), h.hints)
            )) AS haystack
     FROM everyone q LEFT JOIN descriptions d USING (question_id) LEFT JOIN splits s USING (question_id)
     LEFT JOIN labelled l USING (question_id) LEFT JOIN gone g USING (question_id) LEFT JOIN hinted h USING (question_id)
     LEFT JOIN leaking k USING (question_id) LEFT JOIN shortened c USING (question_id)
+    LEFT JOIN question_roles o USING (question_id)
     LEFT JOIN altered a USING (question_id) LEFT JOIN reviewed r USING (question_id)
     ORDER BY q.question_id
 """
@@ -101,7 +104,7 @@ class Lookup:
     """The search table of one workspace; ``labelers``: how many there are (below two none can
     disagree, nor where not all were asked about every passage). Safe to use from several threads."""
 
-    def __init__(self, workspace: Workspace, labelers: int = 0) -> None:
+    def __init__(self, workspace: Workspace | Release, labelers: int = 0) -> None:
         self.workspace = workspace
         self._labelers = labelers
         self._lock = threading.Lock()
@@ -194,7 +197,7 @@ class Lookup:
             version = self.version()
             if self._connection is None or version != self._version:
                 connection = self.workspace.connect()
-                connection.register("live", live_reviews(ReviewStore(self.workspace).read()))
+                connection.register("live", live_reviews(self.workspace.read("reviews")))
                 connection.execute(_OVERVIEW, {"labelers": self._labelers})
                 self._connection, self._version = connection, version
             return self._connection.cursor()

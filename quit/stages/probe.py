@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
 from quit import contracts
 from quit.errors import all_of
-from quit.models.cleaning import says_no_answer
 from quit.models.judges import rule
 from quit.models.protocols import NO_ANSWER, Judge, JudgeItem, Prompt, Reader, Reply
+from quit.models.readers.cleaning import says_no_answer
 from quit.stages.stage import COLLECTION, Context, Tables, stage
 
 
@@ -21,7 +23,6 @@ from quit.stages.stage import COLLECTION, Context, Tables, stage
     sections=("probe",),
     models=("reader", "judge"),
     per_reader=True,
-    seconds=0.7,
     version=2,
 )
 def probe_stage(context: Context, questions: pa.Table, descriptions: pa.Table) -> Tables:
@@ -52,31 +53,37 @@ def probe(questions: pa.Table, descriptions: pa.Table, reader: Reader, judge: Ju
     ]
     samples = range(repetitions)
     answers = all_of(partial(reader.answer, prompts, sample=sample) for sample in samples)
-    items = [
-        [
-            JudgeItem(row["question_id"], row["question"], tuple(row["answers"]), _as_written(reply))
-            for row, reply in zip(rows_of_questions, replies, strict=True)
-        ]
-        for replies in answers
-    ]
-    rulings = all_of(partial(rule, items[sample], judge, sample) for sample in samples)
-    rows = []
-    for repetition in samples:
-        for row, reply, ruling in zip(rows_of_questions, answers[repetition], rulings[repetition]):
-            rows.append(
-                {
-                    "question_id": row["question_id"],
-                    "reader": reader.name,
-                    "repetition": repetition,
-                    "raw": reply.raw,
-                    "answer": reply.answer,
-                    "correct": ruling.verdict.correct,
-                    "producer": reader.identity,
-                    "judge": judge.identity,
-                }
-            )
+
+    def judged(sample: int) -> list[dict[str, Any]]:
+        replies = answers[sample]
+        rows = judged_replies(rows_of_questions, replies, map(_as_written, replies), reader, judge, sample)
+        return [{**row, "repetition": sample} for row in rows]
+
+    rows = [row for of_sample in all_of(partial(judged, sample) for sample in samples) for row in of_sample]
     rows.sort(key=lambda row: (row["question_id"], row["repetition"]))
     return contracts.table("probe_answers").from_rows(rows)
+
+
+def judged_replies(
+    questions: Sequence[Mapping[str, Any]],
+    replies: Sequence[Reply],
+    candidates: Iterable[str],
+    reader: Reader,
+    judge: Judge,
+    repetition: int = 0,
+) -> list[dict[str, Any]]:
+    """Return a row per reply: question_id, reader, raw, answer, correct, producer, judge. ``questions``: the row of the
+    table ``questions`` of each reply; ``candidates``: what the judge sees of each."""
+    items = [
+        JudgeItem(row["question_id"], row["question"], tuple(row["answers"]), candidate)
+        for row, candidate in zip(questions, candidates, strict=True)
+    ]
+    identities = {"reader": reader.name, "producer": reader.identity, "judge": judge.identity}
+    return [
+        {"question_id": item.question_id, "raw": reply.raw, "answer": reply.answer, "correct": ruling.verdict.correct}
+        | identities
+        for item, reply, ruling in zip(items, replies, rule(items, judge, repetition), strict=True)
+    ]
 
 
 def _as_written(reply: Reply) -> str:

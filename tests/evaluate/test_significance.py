@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from quit.evaluate.significance import Comparison, compare, holm, intervals
+from quit.evaluate.significance import Comparison, compare, holm, intervals, share_interval, tau_b
 
 
 def test_randomisation_is_exact_for_few_questions() -> None:
@@ -60,7 +60,27 @@ def test_the_interval_holds_the_true_mean_as_often_as_it_says() -> None:
     assert 0.9 <= held / 200 <= 0.99
 
 
+def test_the_interval_of_a_share_over_questions_is_scipy_s_bootstrap_of_the_ratio() -> None:
+    generator = np.random.default_rng(3)
+    of = generator.integers(1, 30, 60)
+    right = generator.binomial(of, generator.random(60) / 4)
+    boot = stats.bootstrap(
+        (right, of), lambda right, of, axis: right.sum(axis) / of.sum(axis), paired=True, vectorized=True,
+        method="percentile", n_resamples=20_000, rng=5,
+    ).confidence_interval  # fmt: skip
+    assert share_interval(right, of) == pytest.approx((boot.low, boot.high), abs=0.005)
+    assert share_interval(np.zeros(0), np.zeros(0)) == (0.0, 0.0)
+
+
 def test_holm_by_hand() -> None:
     # Sorted 0.01, 0.02, 0.04 times 3, 2, 1: 0.03, 0.04, 0.04.
     assert holm([0.04, 0.01, 0.02]) == pytest.approx([0.04, 0.03, 0.04])
     assert holm([0.6, 0.7]) == [1.0, 1.0] and holm([]) == []
+
+
+def test_tau_b_is_scipy_s_also_with_ties_and_undefined_where_all_are_equal() -> None:
+    generator = np.random.default_rng(0)
+    first, second = generator.integers(0, 4, (2, 200, 5)).astype(float)
+    theirs = [stats.kendalltau(a, b).statistic for a, b in zip(first, second, strict=True)]
+    assert tau_b(first, second) == pytest.approx(np.array(theirs), nan_ok=True)
+    assert np.isnan(tau_b(np.ones((1, 3)), first[:1, :3])).all()

@@ -15,7 +15,7 @@ from quit.export.card_facts import code
 from quit.export.huggingface import CONFIGS
 from quit.settings import load_card
 from quit.settings.card import Card
-from tests.rows import changed
+from tests.rows import changed, table_of
 
 ABOUT = load_card(Path(__file__).with_name("card.toml"))
 VERIFICATION = json.loads(Path(__file__).with_name("verification.json").read_text(encoding="utf-8"))
@@ -37,11 +37,31 @@ def plain(tables, tmp_path_factory):
     return written(tables, tmp_path_factory.mktemp("plain"))
 
 
+def test_the_controls_of_the_probe_stand_in_the_card_where_there_are_some(tables, plain, tmp_path):
+    """One of two right: Wilson's interval is 9.5% to 90.5%."""
+    name = tables.splits["question_id"][0].as_py()
+    rows = [{"question_id": question, "reader": "r", "control": "no question", "correct": question == name}
+            for question in (name, "left-out")]  # fmt: skip
+    labels = [row["label"] for row in tables.labels.to_pylist() if row["question_id"] == name]
+    _, text = written(replace(tables, controls=table_of("controls", rows)), tmp_path)
+    share = f"{labels.count(2) / len(labels):.1%}"
+    assert f"| r | no question | 2 | 50.0% | 9.5% to 90.5% | {share} |" in text and 0 < labels.count(2) < len(labels)
+    assert "Controls of the probe" in text and "Controls of the probe" not in plain[1]
+
+
 def table_below(text, heading):
     lines = text.split(f"## {heading}\n", 1)[1].splitlines()
     first = next(place for place, line in enumerate(lines) if line.startswith("|"))
     rows = takewhile(lambda line: line.startswith("|"), lines[first:])
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in rows][2:]
+
+
+def test_splits_of_all_questions_are_said(tables, tmp_path):
+    for train, words in (
+        ("any", "**Splits**: train, dev and test are drawn from all questions, also from those that a reader answers"),
+        ("parametric", "**Splits**: questions that a reader answers without any hint make train; the others make dev"),
+    ):
+        assert words in written(tables, tmp_path, settings={"split": {"train": train}})[1]
 
 
 def test_the_publisher_s_settings(tables, tmp_path):
@@ -99,7 +119,9 @@ def test_texts_of_sources_are_escaped(tables, tmp_path):
 
 
 def test_what_people_did(tables, tmp_path):
-    header, text = written(tables, tmp_path, verification=VERIFICATION)
+    flags = [{"flag": "hint_false", "questions": 3, "share": 0.05}, {"flag": "leak", "questions": 0, "share": 0.0}]
+    header, text = written(tables, tmp_path, verification={**VERIFICATION, "flags": flags})
+    assert "Flagged by at least one annotator, of the reviewed questions: hint false 3 (5.0%); leak 0 (0.0%)." in text
     assert header["annotations_creators"] == ["machine-generated", "expert-generated"]
     assert "human-verified" in header["tags"]
     assert "4 people submitted 80 annotations of 60 questions." in text
@@ -107,6 +129,8 @@ def test_what_people_did(tables, tmp_path):
     assert "| not blind | 3 | 30 | 10 | – | 400 | 95.1% | – | – |" in text
     assert "| 1 | Female | 30\\|31 | – |" in text
     assert "On a blind page nothing was ticked" in text
+    assert "train 25.0%, 23.5% (21.0% to 27.1%); all 25.0%, 24.0% (22.0% to 27.0%). Judge: " in text
+    assert "The judge's label is people's for 96.0% (95% interval 93.1% to 98.0%) of the passages open then." in text
     not_blind = {**VERIFICATION, "kinds": VERIFICATION["kinds"][1:], "people": []}
     _, text = written(tables, tmp_path, verification=not_blind)
     assert "No page was blind." in text and "Evaluator" not in text
@@ -137,8 +161,8 @@ def benchmark(folder, figures=FIGURES):
 def test_baselines_are_those_of_a_benchmark_of_this_release(tables, tmp_path):
     run = {"benchmark": benchmark(tmp_path / "b")}
     for facts, options, message in (
-        ({"content_id": "dead"}, run, "ran on the release v1 .* not on what is exported"),
-        ({}, run, "a workspace: export a release"),
+        ({"content_id": "dead"}, run, "ran on the release v1 .* not on this one"),
+        ({}, run, "not on this workspace: name a release"),
         ({}, {"benchmark": tmp_path}, "holds no results of quit benchmark run"),
     ):
         with pytest.raises(InputError, match=message):

@@ -11,6 +11,9 @@ from quit.errors import InputError
 from quit.report.data import gather, last_changed
 from quit.report.examples import example
 from quit.report.quality import agreement_figures
+from quit.report.sections import sections
+from quit.review.audit import draw_audit
+from quit.settings import Review
 from quit.status.replies import reply_counts
 from quit.status.story import story
 from tests.release import small
@@ -92,6 +95,21 @@ def test_people_among_themselves_and_against_the_judge(facts) -> None:
     assert (pair["items"], pair["agreement"]) == (4, 0.75)
     assert pair["kappa"] == pytest.approx((0.75 - 0.5) / 0.5)  # ada 3 of 4 yes, bob 2 of 4: chance 0.5
     assert "x.org" not in json.dumps(facts)  # nobody is named
+
+
+def test_the_audit_is_in_the_chapter_on_what_labels_rest_on(tmp_path, facts) -> None:
+    settings = tiny.settings().model_copy(update={"review": Review(audit=4)})
+    workspace = tiny.workspace(tmp_path / "W")
+    draw_audit(workspace, settings)
+    chapters = [
+        {section.name: section.pieces for section in sections(gathered, 10)}
+        for gathered in (gather(workspace, settings), facts)
+    ]
+    text, table = chapters[0]["validity"][-2:]
+    # q2 was decided before the draw, and of q3 the wrong answer: two of their passages are open, and all four of q1.
+    assert "people have judged 0 of 4 passages" in text and table not in chapters[1]["validity"]
+    dev = next(row for row in table.rows if row[0] == "dev")
+    assert dev == ("dev", 4, "50.0%", "100.0%", "100.0% to 100.0%", 0, 0)  # people accept q2's wrong answer too
 
 
 def test_costs_follow_from_the_prices(facts) -> None:
@@ -219,3 +237,13 @@ def test_a_question_is_told_the_same_from_one_part_and_from_several(tmp_path) ->
     shown = example(story(whole, "q1"), most=1)
     assert (shown["passages"], shown["fully"], len(shown["answers"]), shown["more_answers"]) == (4, 3, 1, 1)
     assert shown["answers"][0]["readers"] == ["one"]
+
+
+def test_splits_of_all_questions_are_said_with_what_readers_know(tmp_path) -> None:
+    settings = tiny.settings()
+    drawn = settings.model_copy(update={"split": settings.split.model_copy(update={"train": "any"})})
+    workspace = tiny.workspace(tmp_path / "W")
+    for these, wanted in ((settings, False), (drawn, True)):
+        [labels] = [section for section in sections(gather(workspace, these), 9) if section.name == "labels"]
+        text = "Answered without hints: 100.0% of train, 0.0% of dev, 0.0% of test."
+        assert any(text in sentence for sentence in labels.sentences) is wanted

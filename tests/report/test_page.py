@@ -132,7 +132,7 @@ def test_the_command_writes_the_page_and_names_what_is_wrong(tmp_path) -> None:
     assert (workspace.path / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     output = json.loads(call_quit("report", "-w", workspace.path, "--json").stdout)
     assert dict(output["funnel"])["after collect (too few hints)"] == 4
-    assert "only settings of pages" in call_quit("report", "-w", workspace.path, "--set", "split.seed=x").stderr
+    assert "only pages settings" in call_quit("report", "-w", workspace.path, "--set", "split.seed=x").stderr
 
 
 @pytest.mark.slow

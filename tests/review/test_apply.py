@@ -14,9 +14,13 @@ from quit.engine.planning import held_build, held_last_build
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError
 from quit.library import jobs
+from quit.release.view import open_to_read
+from quit.report.data import gather
+from quit.review.audit import draw_audit
 from quit.review.items import ReviewItem, review_items
 from quit.review.store import ReviewStore
 from quit.settings import Review
+from quit.status.stages import settings_of
 from quit.status.story import story
 from tests.answers import answers_in
 from tests.comparing import bytes_of
@@ -88,6 +92,27 @@ def test_apply_twice_withdraw_and_apply_again(workspace: Workspace) -> None:
     assert _is_base(workspace)
 
 
+def test_an_audit_stays_as_drawn_through_apply_and_build_and_a_release_has_its_figures(workspace, tmp_path) -> None:
+    settings = settings_of(workspace)
+    settings = settings.model_copy(update={"review": Review(audit=12)})
+    needed = draw_audit(workspace, settings)
+    drawn = (workspace.path / "reviews/audit.json").read_bytes()
+    items = review_items(workspace, settings.review, 0.5, audit=needed)
+    store = ReviewStore(workspace)
+    store.append([row for number, item in enumerate(items) if item.audited for row in _say(number, item, _wrong(item))])
+    assert apply_reviews(workspace).ran
+    quit_prints("build", "-q", "-w", str(workspace.path), "--set", "review.audit=12")
+    assert draw_audit(workspace, settings) == needed
+    assert (workspace.path / "reviews/audit.json").read_bytes() == drawn
+    status = json.loads(quit_prints("review", "status", "-w", workspace.path, "--json"))["audit"]
+    assert (status["drawn"], status["judged"], status["stale"]) == (12, 12, False)
+    quit_prints("release", "create", "-w", workspace.path, "--name", "v1", "--waive", "human-coverage=test")
+    release = json.loads((workspace.path / "releases/v1/release.json").read_text())
+    assert release["verification"]["audit"] == status
+    report = gather(open_to_read(workspace.path / "releases/v1"), settings)
+    assert report["audit"] == status
+
+
 def test_apply_says_what_this_call_changed_and_what_the_reviews_changed_since_the_build(workspace: Workspace) -> None:
     store, items = ReviewStore(workspace), _items(workspace)
     pulls = ((1, items[0], _wrong(items[0])), (2, items[1], ""), None)
@@ -118,6 +143,7 @@ def test_a_build_keeps_what_people_said_and_exports_use_it(workspace, tmp_path) 
     assert "update" in workspace.state and workspace.state["update"] != report.fingerprint
     removed = items[1].question_id
     assert removed not in workspace.read("splits").column("question_id").to_pylist()
+    assert workspace.read("question_roles")["question_id"].equals(workspace.read("splits")["question_id"])
     life = story(workspace, removed)
     assert [row["reason"] for row in life["rejects"]] == ["flagged_leak"] and life["reviews"] and life["changes"]
     # An export recomputes every label from answers and valid answers.
@@ -126,7 +152,7 @@ def test_a_build_keeps_what_people_said_and_exports_use_it(workspace, tmp_path) 
     exported = {record["id"] for file in files for record in json.loads(file.read_text())}
     assert exported == set(workspace.read("splits")["question_id"].to_pylist())
     status = json.loads(call_quit("status", "-w", str(workspace.path), "--json").stdout)
-    assert status["stages"][-1]["run"] == "update" and status["stages"][-1]["state"] == "complete"
+    assert status["stages"][-1]["run"] == "roles" and status["stages"][-1]["state"] == "complete"
 
 
 def test_a_killed_apply_is_finished_by_the_next_with_the_same_bytes(workspace: Workspace, tmp_path: Path) -> None:

@@ -127,7 +127,8 @@ class Completing(Protocol):
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """The model and its options. ``template_options`` go to the chat template, ``extra`` to the server.
+    """The model and its options. ``template_options`` go to the chat template, ``extra`` to the server. ``kind``: how
+    it is run, the beginning of its identity.
 
     ``token_field``, ``omit``, ``effort``, ``thinking``, ``thinking_tokens``: as in
     :class:`quit.settings.models.LanguageModel`.
@@ -140,6 +141,7 @@ class ModelOptions:
     revision: str = ""
     template_options: Mapping[str, Any] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
+    kind: str = ""
     token_field: str = "max_tokens"
     omit: tuple[str, ...] = ()
     effort: str | None = None
@@ -153,12 +155,12 @@ class ModelOptions:
 
     @cached_property
     def identity(self) -> str:
-        """Model, revision and a hash of the options that are not the default."""
+        """Kind, model, revision and a hash of the options that are not the default."""
         options: dict[str, Any] = {"template": dict(self.template_options), "extra": dict(self.extra)}
         for name in ("token_field", "omit", "effort", "thinking", "thinking_tokens"):
             if (value := getattr(self, name)) != getattr(ModelOptions, name):
                 options[name] = value
-        name = model_identity(self.model, self.revision)
+        name = f"{self.kind}/" * bool(self.kind) + model_identity(self.model, self.revision)
         return name + (f"+{hashlib.sha256(canonical(options)).hexdigest()[:8]}" if any(options.values()) else "")
 
 

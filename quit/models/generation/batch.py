@@ -51,7 +51,7 @@ class BatchGenerator:
         self, name: str, options: ModelOptions, server: ServerSettings, meter: Meter, account: Account
     ) -> None:
         self.name = name
-        self.identity = f"chat/{options.identity}"
+        self.identity = options.identity
         self._server = server
         self._account = account
         self._meter = meter

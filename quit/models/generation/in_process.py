@@ -22,7 +22,7 @@ class VllmGenerator:
 
     def __init__(self, name: str, options: ModelOptions, at_once: int = _AT_ONCE) -> None:
         self.name = name
-        self.identity = f"vllm/{options.identity}"
+        self.identity = options.identity
         self._options = options
         self._at_once = at_once
         self._lock = threading.Lock()

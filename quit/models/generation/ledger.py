@@ -14,6 +14,7 @@ from typing import NamedTuple
 from quit.common.files import replacing
 from quit.errors import CapReached
 from quit.models.generation.base import Completion
+from quit.store.state_files import read_state
 
 _STEPS = 100  # the file is ahead of what is spent by a hundredth of the cap at most: that is what a kill costs
 
@@ -58,7 +59,7 @@ class Ledger:
     def open(self, path: Path, spent: Amount) -> None:
         """Go on from what the file says, or from ``spent`` where that is more. Without a cap there is no file."""
         if self.is_capped:
-            kept = Amount(*json.loads(path.read_text(encoding="utf-8"))) if path.exists() else Amount()
+            kept = Amount(*read_state(path, ()))
             with self._lock:
                 self._path, self.spent = path, Amount(*map(max, kept, spent))
 

@@ -117,7 +117,7 @@ class TransformersGenerator:
 
     def __init__(self, name: str, options: ModelOptions, device: str = "cpu") -> None:
         self.name = name
-        self.identity = f"transformers/{options.identity}"
+        self.identity = options.identity
         self.computed_tokens = 0
         self._options = options
         self._device = device

@@ -24,7 +24,7 @@ from quit.models.generation.base import ChatRequest, Completion, Done, ModelOpti
 from quit.models.generation.ledger import Account, Amount
 from quit.models.generation.limits import Budget, Limiter, pause, retry_after
 from quit.models.generation.meter import Meter
-from quit.models.serving import CONNECT_SECONDS
+from quit.models.generation.serving import CONNECT_SECONDS
 from quit.settings import ServerSettings
 from quit.settings.models import Omittable
 from quit.text.secrets import repeats_a_key, shown

@@ -17,7 +17,7 @@ from quit.models.generation.base import ChatRequest, Done, ModelOptions
 from quit.models.generation.ledger import Account, Ledger
 from quit.models.generation.meter import Meter
 from quit.models.generation.replica import Replica, RequestBatch, stop
-from quit.models.serving import CONNECT_SECONDS
+from quit.models.generation.serving import CONNECT_SECONDS
 from quit.settings import ServerSettings
 
 
@@ -40,7 +40,7 @@ class ServerGenerator:
         account: Account | None = None,
     ) -> None:
         self.name = name
-        self.identity = f"chat/{options.identity}"
+        self.identity = options.identity
         self._server = server
         meter, account = meter or Meter(), account or Account(Ledger())
         urls, key = server.urls(), server.key()

@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from quit.errors import SettingsError
-from quit.models.factory import reader_identity
 from quit.settings import ReaderSettings, Settings
-from quit.stages.identities import identities
+from quit.stages.identities import identities, reader_identity
 from quit.stages.selection.rounds import MAX_HINTS_ESTIMATED, Promise
 
 
@@ -49,8 +48,10 @@ class AllPassages:
         return [f"read:{name}" for name in self.earlier_labelers(reader)]
 
     def fingerprint_parts(self, stage: str, reader: str | None) -> list[Any]:
-        """Return the parts of a stage run's fingerprint that this strategy adds."""
-        return []
+        """Return the parts of a stage run's fingerprint that this strategy adds: ``labels.least`` above 1, where
+        labels are made."""
+        least = self.settings.labels.least
+        return ["least", least] if least > 1 and stage in ("label", "update") else []
 
 
 class Exact(AllPassages):

@@ -1,8 +1,8 @@
-"""Labels for passages of a corpus without hints (paper, section 5.1): the labelers answer from each retrieved passage,
-the judge compares.
+"""Labels for retrieved passages that have none: of a corpus without hints (paper, section 5.1), or of other questions,
+whose label 0 the paper assumes. The labelers answer from each passage, the judge compares.
 
-Label 2 if at least one labeler is right, else 0: label 1 says that a hint was made for the question, which no such
-passage was.
+Label 2 if at least one labeler is right (``labels.least``: or more), else 0: label 1 says that a hint was made for the
+question, which no such passage was.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from quit.dataset.dataset import FULLY
+from quit.evaluate.significance import share_interval
 from quit.models.judges import rule
 from quit.models.protocols import Judge, JudgeItem, Prompt, Reader
-from quit.systems.benchmark.task import BenchmarkQuery, Passages
+from quit.stages.labelling.answers import fully_relevant
+from quit.systems.benchmark.task import BenchmarkQuery, Passages, ReleaseRelevance
 from quit.text.normalize import normalize_answer
 
 VERSION = 1
@@ -38,6 +40,33 @@ class RetrievedLabels:
         return None
 
 
+@dataclass(frozen=True)
+class OthersJudged:
+    """A release's labels and those of passages of other questions that were read: 2 where the paper assumes 0."""
+
+    release: ReleaseRelevance
+    read: RetrievedLabels
+
+    def labels(self, query: int, rows: np.ndarray) -> np.ndarray:
+        """Return the labels, int8; 0 for another question's passage that nobody read."""
+        return np.maximum(self.release.labels(query, rows), self.read.labels(query, rows))
+
+    def judged(self, query: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return rows and labels of the question's own passages and of others with label 2, highest label first."""
+        rows, labels = self.release.judged(query)
+        wrong = [row for row, label in self.read.labels_of[query].items() if label]
+        return np.array([*wrong, *rows]), np.array([*[FULLY] * len(wrong), *labels], dtype=np.int8)
+
+    def wrong_zeros(self) -> dict[str, float]:
+        """Return how many of the passages of other questions have label 2: ``read``, ``wrong``, ``share``, and ``low``
+        and ``high``, the ends of its 95% bootstrap interval over questions."""
+        counts = [(sum(labels.values()) // FULLY, len(labels)) for labels in self.read.labels_of if labels]
+        wrong, read = np.array(counts, dtype=np.int64).reshape(-1, 2).T
+        low, high = share_interval(wrong, read)
+        share = float(wrong.sum() / read.sum()) if len(read) else 0.0
+        return {"wrong": int(wrong.sum()), "read": int(read.sum()), "share": share, "low": low, "high": high}
+
+
 def known_verdicts(verdicts: pa.Table) -> dict[tuple[str, str], bool]:
     """Return (question, normalised answer) -> verdict of a release, people's included."""
     rows = zip(*(verdicts[name].to_pylist() for name in ("question_id", "answer_key", "correct")), strict=True)
@@ -51,11 +80,13 @@ def relabel(
     labelers: Sequence[Reader],
     judge: Judge,
     verdicts: Mapping[tuple[str, str], bool],
+    least: int = 1,
 ) -> list[dict[int, int]]:
     """Return row -> label (2 or 0) for each question's ``rows``.
 
     Each distinct (question, normalised answer) is judged once, in its most frequent form, with the question's gold
     answers; a verdict that the release has (``verdicts``) stands. A verdict that could not be read is no yes.
+    ``least``: the profile's ``labels.least``.
     """
     prompts, owners = [], []
     for query_number, (query, rows_of_query) in enumerate(zip(queries, rows, strict=True)):
@@ -70,8 +101,8 @@ def relabel(
     right = _verdicts(queries, forms, judge, verdicts)
     labels: list[dict[int, int]] = [{} for _ in queries]
     for number, (query_number, row) in enumerate(owners):
-        hit = any(right[query_number, normalize_answer(answers[number])] for answers in replies)
-        labels[query_number][row] = FULLY if hit else 0
+        hits = np.array([right[query_number, normalize_answer(answers[number])] for answers in replies])
+        labels[query_number][row] = FULLY if fully_relevant(hits, least) else 0
     return labels
 
 

@@ -12,11 +12,10 @@ from quit.models.factory import options_of
 from quit.models.generation import CachedGenerator, ChatRequest, GenerationCache, Meter
 from quit.models.generation.base import ModelOptions, answer_of
 from quit.models.generation.server import ServerGenerator
-from quit.models.judges.gpt_eval import GptEvalJudge
+from quit.models.judges import GptEvalJudge
 from quit.models.prompting import load_prompt
 from quit.models.protocols import JudgeItem
-from quit.settings import ServerSettings
-from quit.settings.models import LanguageModel
+from quit.settings import ReaderSettings, ServerSettings
 from tests.conftest import ROOT
 from tests.servers.rude import Fault, RudeServer, failure
 
@@ -68,7 +67,7 @@ def _settings(texts: str) -> dict[str, Any]:
 @pytest.mark.parametrize(("model", "texts"), ROWS, ids=[row[0] for row in ROWS])
 def test_every_row_of_the_page_reads(model: str, texts: str) -> None:
     refuses = next(rule for name, rule in VENDORS.items() if model.startswith(name))
-    options = options_of(LanguageModel(model="m", **_settings(texts)))
+    options = options_of(ReaderSettings(name="r", role="reader", kind="server", model="m", **_settings(texts)))
     thinks = options.thinking == "drop"
 
     def script(number: int, payload: Any) -> Fault:

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from quit.errors import MissingDependency
-from quit.models import minilm_weights
-from quit.models.encoders import minilm
+from quit.models import folders
+from quit.models.minilm import encoder as minilm
 
 TEXTS = ["Paris", "It is the capital of France.", "He was born in 1879 in Ulm.", "", "word " * 400, "Paris"]
 
@@ -18,7 +18,7 @@ def test_vectors_are_the_published_models(model: minilm.MiniLM) -> None:
     import torch
     from transformers import AutoModel, AutoTokenizer
 
-    folder = minilm_weights.model_folder()
+    folder = folders.minilm_folder()
     tokenizer, reference = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
     for text in TEXTS:
         batch = tokenizer(text, return_tensors="pt", truncation=True, max_length=256)
@@ -37,8 +37,8 @@ def test_shapes_and_lengths(model: minilm.MiniLM) -> None:
 
 
 def test_other_weights_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    minilm_weights.model_folder.cache_clear()
-    monkeypatch.setattr(minilm_weights, "SHA256", "0" * 64)
+    folders.minilm_folder.cache_clear()
+    monkeypatch.setattr(folders, "SHA256", "0" * 64)
     with pytest.raises(MissingDependency, match="force-reinstall"):
-        minilm_weights.model_folder()
-    minilm_weights.model_folder.cache_clear()
+        folders.minilm_folder()
+    folders.minilm_folder.cache_clear()

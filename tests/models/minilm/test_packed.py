@@ -14,16 +14,16 @@ from torch.nn import functional
 
 from quit.common.arithmetic import OWN
 from quit.errors import SettingsError
-from quit.models import minilm_layers, packed
 from quit.models.equivalence.crossencoder import CrossEncoder
-from quit.models.minilm_layers import Body
+from quit.models.minilm import layers, packed
+from quit.models.minilm.layers import Body
 from training.padded import pooled
 
 SCRIPT = """
 import sys, torch
 torch.set_num_threads(int(sys.argv[1]))
 from tests.models.test_packed import body_of, logits_of, texts_of
-from quit.models import packed
+from quit.models.minilm import packed
 packed._cores = lambda: int(sys.argv[2])
 packed.PASS = int(sys.argv[3])
 every = packed.run(body_of(), texts_of(), lambda states: states)
@@ -102,7 +102,7 @@ def test_a_call_from_each_of_two_threads_gets_its_own_and_torch_keeps_its_thread
 
 def test_a_machine_that_computes_otherwise_under_the_common_name_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     packed.check.__wrapped__()
-    monkeypatch.setattr(minilm_layers, "gelu", functional.relu)
+    monkeypatch.setattr(layers, "gelu", functional.relu)
     with pytest.raises(SettingsError, match=f"(?s)does not compute MiniLM here as it does .* set {OWN} to a name"):
         packed.check.__wrapped__()
     monkeypatch.setenv(OWN, "mine")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from quit.common.arithmetic import arithmetic, unit
-from quit.models.minilm_weights import SHA256, model_folder
+from quit.models.folders import SHA256, minilm_folder
 
 DIMENSION = 384
 MAX_PIECES = 256
@@ -25,7 +25,7 @@ def word_pieces(longest: int | None = None) -> Any:
     """Return MiniLM's tokenizer, without padding; it cuts texts at ``longest`` word pieces."""
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_file(str(model_folder() / "tokenizer.json"))
+    tokenizer = Tokenizer.from_file(str(minilm_folder() / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.enable_truncation(longest) if longest else tokenizer.no_truncation()
     return tokenizer
@@ -36,13 +36,13 @@ class MiniLM:
 
     ``precision``: arithmetic of the network, ``fp32`` or ``bf16``; vectors are float32 either way. ``device``: where
     it runs, such as ``cpu`` or ``cuda``. A text's vectors are the same bits whatever is encoded with it
-    (:mod:`quit.models.packed`).
+    (:mod:`quit.models.minilm.packed`).
     """
 
     dimension = DIMENSION
 
     def __init__(self, precision: str = "fp32", device: str = "cpu") -> None:
-        model_folder()  # its errors come before any work
+        minilm_folder()  # its errors come before any work
         self._precision, self._device = precision, device
         self._lock = Lock()
         self._loaded: tuple[Any, Any] | None = None
@@ -54,7 +54,7 @@ class MiniLM:
             if self._loaded is None:
                 import torch
 
-                from quit.models.minilm_layers import Body
+                from quit.models.minilm.layers import Body
 
                 body = Body(range(6)).eval().requires_grad_(False)
                 if self._precision != "fp32":
@@ -81,7 +81,7 @@ class MiniLM:
         return [sentence for sentence, _ in both], [tokens for _, tokens in both]
 
     def _reduced(self, texts: Sequence[str], reduce: Callable[[np.ndarray], Any]) -> list[Any]:
-        from quit.models import packed
+        from quit.models.minilm import packed
 
         distinct = list(dict.fromkeys(texts))
         tokenizer, body = self._tokenizer_and_body()

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from quit.errors import SettingsError
-from quit.models.convergence_llm import LLMCandidates, LLMHintScorer
-from quit.models.convergence_scored import ScoredConvergence
+from quit.models.convergence_scored import LLMCandidates, LLMHintScorer, ScoredConvergence
 from quit.models.generation import CachedGenerator
 from quit.models.prompting import load_prompt
 from quit.models.protocols import HintPair, HintSet

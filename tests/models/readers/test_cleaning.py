@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from quit.models.cleaning import clean_answer, is_sentence
 from quit.models.protocols import NO_ANSWER
+from quit.models.readers.cleaning import clean_answer, is_sentence
 
 ANSWERS = {
     "Paris": [

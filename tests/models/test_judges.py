@@ -3,8 +3,7 @@
 import pytest
 
 from quit.models.generation import CachedGenerator
-from quit.models.judges import GptEvalJudge
-from quit.models.judges.gpt_eval import parse_verdict
+from quit.models.judges import GptEvalJudge, parse_verdict
 from quit.models.prompting import load_prompt
 from quit.models.protocols import JudgeItem
 from tests.systems.scripted import Scripted

@@ -26,7 +26,7 @@ from quit.common.arithmetic import ARITHMETIC, OWN, arithmetic
 from quit.common.progress import advance
 from quit.errors import SettingsError
 from quit.models.linear import linear, products, tanh
-from quit.models.minilm_layers import HEADS, WIDTH, Body, Layer, Pieces
+from quit.models.minilm.layers import HEADS, WIDTH, Body, Layer, Pieces
 
 CHUNK = 128
 """Tokens of a matrix product on a CPU: few, so that a small call pads little, but enough for full speed."""

@@ -1,4 +1,5 @@
-"""MiniLM as plain torch modules: to fine-tune it and to read what that changed (:mod:`quit.models.packed` runs it).
+"""MiniLM as plain torch modules: to fine-tune it and to read what that changed. :mod:`quit.models.minilm.packed` runs
+it.
 
 A fine-tuned copy is kept as its difference from the published weights: a few bits a number, and nothing at all for the
 word embeddings, which stay as published. Two classifiers of this project are stored so.
@@ -15,8 +16,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from quit.models.folders import minilm_folder
 from quit.models.linear import gelu, linear
-from quit.models.minilm_weights import model_folder
 
 WIDTH, HEADS, INNER, EPSILON = 384, 12, 1536, 1e-12
 POSITIONS = 256
@@ -56,7 +57,7 @@ class Layer(nn.Module):
 def _published() -> dict[str, torch.Tensor]:
     from safetensors.torch import load_file
 
-    state = load_file(str(model_folder() / "model.safetensors"))
+    state = load_file(str(minilm_folder() / "model.safetensors"))
     return {key.removeprefix("bert."): value for key, value in state.items()}
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from quit.models.serving import Serving, check, plan, servings
+from quit.models.generation.serving import Serving, check, plan, servings
 from quit.settings import ServerSettings, load, parse
 from tests.servers import rude
 from tests.servers.keys import ACCESS, KEY, pieces

@@ -1,0 +1,115 @@
+"""The chapter *What the labels rest on*: of each part its figures, and what the page shows of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import duckdb
+
+from quit.dataset.files import current_files
+from quit.dataset.release import Release
+from quit.engine.workspace import Workspace
+from quit.errors import InputError
+from quit.evaluate.labels import SPLITS
+from quit.release.create import subject_of_release
+from quit.release.gates import Subject
+from quit.release.view import shown_readers
+from quit.release.whatif import Answered, summary
+from quit.render import plots
+from quit.render.table import Plot, Table, percent, share
+from quit.review.audit import audit_pieces
+from quit.settings import Settings
+from quit.text.words import counted
+
+_ROLES = {
+    "questions": """SELECT count(*) AS questions, count(fewest_in_every_order) AS in_every,
+            count(fewest_in_some_order) AS in_some, count(*) FILTER (predicted > 0) AS predicted,
+            count(*) - count(without_hints) AS not_probed, avg(coalesce(without_hints, 0)) AS without
+        FROM question_roles SEMI JOIN splits USING (question_id)""",
+    "fewest": f"""SELECT coalesce(fewest_in_every_order::VARCHAR, 'no set') AS hints,
+            {", ".join(f"count(*) FILTER (split = '{split}') AS {split}" for split in SPLITS)}, count(*) AS questions
+        FROM question_roles JOIN splits USING (question_id) GROUP BY 1 ORDER BY 1""",
+    "order": """SELECT hints, count(*) AS sets, count(*) FILTER (low < high) AS mixed FROM (
+            SELECT question_id, subset, hints, min(label) AS low, max(label) AS high
+            FROM labels JOIN passages USING (question_id, permutation) WHERE hints > 1 GROUP BY ALL)
+        SEMI JOIN splits USING (question_id) GROUP BY 1 ORDER BY 1""",
+    "ranks": f"""SELECT rank, {", ".join(f"avg(shapley) FILTER (split = '{split}') AS {split}" for split in SPLITS)},
+            avg(shapley) AS mean, stddev_samp(shapley) / sqrt(count(*)) AS error,
+            count(smallest_set) / count(*) AS needed, avg(harmed) AS harmed
+        FROM hint_roles JOIN splits USING (question_id) GROUP BY 1 ORDER BY 1""",
+}
+
+
+def role_figures(connection: duckdb.DuckDBPyConnection) -> dict[str, list[dict[str, Any]]]:
+    """Return what :func:`roles` shows: each question and hint counts once, each predicted label as it is."""
+    return {name: connection.sql(query).to_arrow_table().to_pylist() for name, query in _ROLES.items()}
+
+
+def roles(figures: dict[str, list[dict[str, Any]]]) -> Iterator[str | Table]:
+    """Yield which hints suffice, whether their order matters, and what each rank contributes."""
+    [total], fewest, order, ranks = (figures[name] for name in _ROLES)
+    if not total["questions"]:
+        return
+    without, added = total["without"], sum(row["mean"] for row in ranks)
+    notes = {
+        "labelers were not probed, which counts as 0": total["not_probed"],
+        "labels are predicted": total["predicted"],
+    }
+    yield (
+        f"Of {counted(total['questions'], 'question')}, {total['in_every']:,} have a set of hints that suffices in "
+        f"every order, {total['in_some']:,} one that suffices in some order. Of the passages with all hints "
+        f"{percent(without + added)} have label 2: {percent(without)} is success without hints, {percent(added)} the "
+        "sum of the mean contributions."
+        + "".join(f" Questions of which {what}: {count:,}." for what, count in notes.items() if count)
+    )
+    series = {split: [row[split] for row in fewest] for split in SPLITS}
+    svg = plots.bars("plot-fewest", [row["hints"] for row in fewest], series, "questions")
+    rows, heads = [[*row.values()] for row in fewest], ["hints", *SPLITS, "all"]
+    yield Plot("Fewest hints that suffice in every order", heads, rows, name="plot-fewest", svg=svg)
+    if order:  # one hint has one order
+        line = {"all": {row["hints"]: row["mixed"] / row["sets"] for row in order}}
+        svg = plots.lines("plot-order", line, "hints in the set", "sets whose order matters")
+        rows = [[*row.values(), share(row["mixed"], row["sets"])] for row in order]
+        heads = ["hints", "sets", "order matters", "share"]
+        yield Plot("Sets whose order matters", heads, rows, name="plot-order", svg=svg)
+    means = {split: {row["rank"]: row[split] for row in ranks if row[split] is not None} for split in SPLITS}
+    svg = plots.lines("plot-ranks", means, "rank by convergence, from 0", "mean contribution")
+    rows = [[row["rank"], *map(percent, [*row.values()][1:])] for row in ranks]
+    heads = ["rank by convergence", *SPLITS, "all", "standard error", "in a minimal set", "lowers"]
+    yield Plot("Mean contribution of hints by rank", heads, rows, name="plot-ranks", svg=svg)
+
+
+def whatif_figures(opened: Workspace | Release, settings: Settings) -> list[dict[str, Any]]:
+    """Return what leaving out each labeler, and asking for two, changes (:meth:`Answered.effects`).
+
+    Empty with one labeler, and while labels or answers are not finished.
+    """
+    readers: Any = shown_readers(opened, settings)
+    files = opened.files if isinstance(opened, Release) else current_files(opened)
+    names = [f"answers/{reader.name}" for reader in readers if reader.role == "labeler"]
+    if len(names) < 2 or not all(files.parts.get(name) for name in ("labels", "valid_answers", *names)):
+        return []
+    subject = subject_of_release(opened) if isinstance(opened, Release) else Subject(files, tuple(readers), settings)
+    try:
+        answered = Answered(subject.labelled())
+        return answered.effects(answered.standard_rules())
+    except InputError:  # a build that stopped has answers or labels of some questions only
+        return []
+
+
+def whatif_block(effects: Sequence[dict[str, Any]]) -> Iterator[str | Table]:
+    """Yield the table of these rules."""
+    if effects:
+        note = (
+            "What labels would be without one of the labelers, and with two that must be right. Flip: share of the "
+            "passages whose label changes. Questions that lose all have some label 2 now and none then. A range: some "
+            "labelers were not asked about some passages (labels.partial)."
+        )
+        yield replace(summary(effects), note=note)
+
+
+def audit(facts: dict[str, Any]) -> list[Table | str]:
+    """Return what people's verdicts on a random sample of passages say of all passages."""
+    return audit_pieces(facts["audit"]) if facts["audit"] else []
