@@ -21,7 +21,7 @@ from quit.commands.options import (
     split_names,
 )
 from quit.commands.options import SetOption as AnySettingOption
-from quit.errors import GateError
+from quit.errors import GateError, SettingsError
 from quit.render.table import Table
 from quit.text.words import counted
 
@@ -230,6 +230,8 @@ def probe(
     table = Table("", heads, [(split, *counts.values()) for split, counts in facts["splits"].items()])
     memorised = facts["memorised"]
     line = f"{counted(len(memorised), 'question')} known now in every repetition and to no reader at release"
+    if facts["splits"]["all"]["release"] is None:
+        line = "The release does not say which questions were known, so none can be called memorised"
     show(facts, as_json, [table, f"{line}: {', '.join(memorised)}" if memorised else line])
 
 
@@ -274,8 +276,8 @@ def what_if(
 ) -> None:
     """Say which labels flip under another rule, from kept answers and verdicts; no model is asked.
 
-    Without options: leaving out each labeler in turn, and two labelers instead of one. With --benchmark also the order
-    of systems, now and then. Nothing is changed: the setting `labels.least` changes labels.
+    Without options: leaving out each labeler in turn, and two labelers instead of one. With --benchmark and a rule:
+    also the order of systems, now and then. Nothing is changed: the setting `labels.least` changes labels.
 
     Example: `quit release what-if workspace/releases/v1 --without minilm-late`
     """
@@ -285,9 +287,13 @@ def what_if(
 
     with working("what-if", as_json):
         answered = opened(place, judge)
-        if not (labelers or without or least or judge or benchmark):
+        named = labelers or without or least or judge
+        if benchmark and not named:
+            raise SettingsError("--benchmark compares orders under one rule: name it, as --least 2 or --without NAME.")
+        if not named:
             effects = answered.effects(answered.standard_rules())
-            shown: list[Table | str] = [summary(effects)]
+            none = "No labeler can be left out, and no second one asked for. Name a rule: --least or --judge."
+            shown: list[Table | str] = [summary(effects) if effects else none]
         else:
             rule = answered.rule(split_names(labelers), split_names(without), least)
             effects = answered.effects([rule])

@@ -322,7 +322,7 @@ TABLES: dict[str, TableContract] = {
                 Column(
                     "label",
                     SMALL,
-                    "2 if the answer of at least one labeler (`labels.least`: of more) is correct, else 1.",
+                    "2 if the answers of enough labelers (`labels.least`, by default one) are correct, else 1.",
                 ),
                 Column("labelers", TEXTS, "Names of the labelers whose answer is correct."),
             ),

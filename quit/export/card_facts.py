@@ -65,7 +65,7 @@ def read_baselines(folder: Path, content_id: str | None) -> Baselines:
         rows = _rows([row for row in results if row["corpus"] == "release"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
-            f"{folder} holds no results of quit benchmark run ({error!r}): name the folder of its --out."
+            f"{folder} holds no results of quit benchmark run, or damaged ones: name the folder of its --out."
         ) from error
     if not content_id or content_id not in release:
         raise InputError(

@@ -194,10 +194,14 @@ def pieces(effect: dict[str, Any], most: int) -> list[Table | str]:
 def summary(effects: Sequence[dict[str, Any]]) -> Table:
     """Return a line for each rule, over all splits."""
     rows = [
-        (effect["title"], *_cells(effect["labels"][-1]), _between(effect["questions"][-1], "to_1"))
+        (effect["title"], *_cells(effect["labels"][-1])[1:], _between(effect["questions"][-1], "to_1"))
         for effect in effects
     ]
-    return Table("Labels under other rules", ("rule", *_HEADS, "questions that lose all"), rows)
+    note = (
+        f"Of {effects[0]['labels'][-1]['count']:,} passages. Flip: share whose label changes. Lose all: questions with "
+        "some label 2 now and none then. A range: some labelers were not asked about some passages (labels.partial)."
+    )
+    return Table("Labels under other rules", ("rule", *_HEADS[1:], "lose all"), rows, (0,), note)
 
 
 _HEADS = ("passages", "label 2", "then", "to 1", "to 2", "flip")

@@ -28,7 +28,7 @@ class Table:
     @property
     def wide(self) -> bool:
         """Whether half a page is too narrow for it."""
-        return sum(max(map(len, column)) for column in zip(self.heads, *self.cells, strict=True)) > 60
+        return sum(max(map(len, column)) + 2 for column in zip(self.heads, *self.cells, strict=True)) > 70
 
 
 @dataclass(frozen=True)
@@ -99,18 +99,19 @@ TABLE_1 = (
 
 def controls_table(figures: Sequence[Mapping[str, Any]]) -> Table:
     """Return the controls of the probe (:func:`quit.evaluate.controls.control_figures`) for people."""
-    rows = [
-        (row["reader"], row["control"], row["questions"], percent(row["correct"] / row["questions"]),
-         f"{percent(row['low'])} to {percent(row['high'])}", percent(row["label_2"]))
-        for row in figures
-    ]  # fmt: skip
-    heads = ("reader", "control", "questions", "correct", "95% interval", "label 2")
+    cells: dict[str, dict[str, str]] = {}
+    for row in figures:
+        interval = f"{percent(row['low'])} to {percent(row['high'])}"
+        cells.setdefault(row["reader"], {})[row["control"]] = f"{row['correct']} of {row['questions']}, {interval}"
+    controls = list(dict.fromkeys(row["control"] for row in figures))
+    rows = [(reader, *(of_reader.get(control) for control in controls)) for reader, of_reader in cells.items()]
     note = (
-        "No hints: the probe's first answer. No question: the hints alone. Other hints: the question with the hints of "
-        "another one. Shuffled words: the words of its hints in drawn order. Interval: Wilson's. Label 2: mean share "
-        "of the passages of the same questions."
+        "Questions answered correctly, and Wilson's 95% interval of the share. No hints: the probe's first answer. No "
+        "question: the hints alone. Other hints: the question with the hints of another one. Shuffled words: the words "
+        "of its hints in drawn order. Mean share of label 2 among the passages of the same questions: "
+        f"{percent(figures[0]['label_2'])}."
     )
-    return Table("Controls of the probe", heads, rows, (1,), note)
+    return Table("Controls of the probe", ("reader", *controls), rows, (), note)
 
 
 def table_1(summary: Sequence[Mapping[str, Any]]) -> Table:

@@ -241,7 +241,7 @@ def _readers(facts: Facts, most: int) -> Pieces:
             (name, count, share(count, labelers["passages"]))
             for name, count in zip(names, labelers["right"], strict=True)
         ]
-        note = "A passage with label 2 that only one labeler answers correctly rests on that labeler."
+        note = "A passage with label 2 that just enough labelers answer correctly rests on each of them."
         heads = ("labelers", "passages", "share")
         yield _bars("right", "How many labelers answer correctly", heads, rows, "passages", note=note)
     if everyone:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import duckdb
@@ -102,12 +101,7 @@ def whatif_figures(opened: Workspace | Release, settings: Settings) -> list[dict
 def whatif_block(effects: Sequence[dict[str, Any]]) -> Iterator[str | Table]:
     """Yield the table of these rules."""
     if effects:
-        note = (
-            "What labels would be without one of the labelers, and with two that must be right. Flip: share of the "
-            "passages whose label changes. Questions that lose all have some label 2 now and none then. A range: some "
-            "labelers were not asked about some passages (labels.partial)."
-        )
-        yield replace(summary(effects), note=note)
+        yield summary(effects)
 
 
 def audit(facts: dict[str, Any]) -> list[Table | str]:

@@ -21,7 +21,7 @@ from quit.engine.workspace import Workspace
 from quit.evaluate.labels import SPLITS
 from quit.evaluate.proportions import weighted_sum
 from quit.models.protocols import NO_ANSWER
-from quit.render.table import Table, number, percent
+from quit.render.table import Table, percent
 from quit.review.store import ReviewStore
 from quit.settings import Review, Settings
 from quit.stages.labelling.answers import answers_of, matching_rows
@@ -203,10 +203,11 @@ def audit_pieces(figures: Mapping[str, Any]) -> list[Table | str]:
     if figures["stale"]:
         text += " Labels were made anew since: the figures are of those at the draw. Another review.audit draws anew."
     for subject, row in zip(("The judge's label", "Its verdict on each answer"), figures["accuracy"].values()):
-        found = number(row["estimate"], ".1%", missing="a share")
-        text += f" {subject} is people's for {found} (95% interval {_range(row)}) of the passages open then."
+        one, interval = row["estimate"], _range(row)
+        share = f"{interval} (95% interval)" if one is None else f"{percent(one)} (95% interval {interval})"
+        text += f" {subject} agrees with people's on {share} of the passages not decided at the draw."
     note = (
-        "Judge: share of label 2 by its verdicts alone. People: as decided at the draw; for passages open then, the "
+        "Judge: share of label 2 by its verdicts alone. People: as decided at the draw; for the other passages, the "
         "judge's labels corrected by its errors in the audited ones. Interval: 95%. By number of hints, each split and "
         "label is taken to have one error rate. On pages that are not blind, people may follow the judge. Passages "
         "that no labeler was asked about do not count."

@@ -17,7 +17,8 @@ def why(story: Mapping[str, Any]) -> dict[str, Any]:
     Raises ``InputError`` for a question without labels, or a release without these tables.
     """
     if story["roles"] is None:
-        raise InputError(f"The tables have no roles of hints. What they have: quit show {story['question_id']}")
+        name = story["question_id"]
+        raise InputError(f"{name} has no roles of hints: it was left out, or has no labels yet. Leave out --why.")
     labelers = [row["correct_labelers"] for row in story["passages"]]
     sufficient = [row["subset"] for row in story["sets"] if row["label_2"] == row["orders"]]
     return {

@@ -53,7 +53,9 @@ def test_what_is_right_in_every_repetition_now_and_in_none_at_release_looks_memo
 def test_an_imported_release_does_not_say_what_was_known_and_nothing_is_called_memorised(release: Path) -> None:
     imported = release.parent / "imported"
     import_release(write(release.parent / "files", splits()), imported)
-    facts = json.loads(call_quit("release", "probe", imported, "--reader", "mine:Later", "--json").stdout)
+    run = ("release", "probe", imported, "--reader", "mine:Later", "--json")
+    facts = json.loads(call_quit(*run).stdout)
+    assert "does not say which questions were known" in call_quit(*run[:-1]).stdout
     assert facts["memorised"] == [] and facts["splits"]["all"]["release"] is None
     assert facts["splits"]["all"]["questions"] == 3
 

@@ -133,8 +133,8 @@ def test_flips_by_hand(tmp_path: Path) -> None:
         {"question_id": "q2", "split": "dev", "loses": True, "certain": True},
     ]
     cells = {title: row for title, *row in summary(list(effects.values())).rows}
-    assert cells["without c"] == [12, 3, "2", "1", "0", "8.3%", "1"]
-    assert cells["two labelers right"] == [12, 3, "2", "1", "0", "8.3%", "1"]
+    assert cells["without c"] == [3, "2", "1", "0", "8.3%", "1"]
+    assert cells["two labelers right"] == [3, "2", "1", "0", "8.3%", "1"]
     shown = pieces(effects["without c"], 1)[-1]
     assert isinstance(shown, Table) and (shown.rows, shown.more) == ([("q2", "dev", "loses all", "")], 0)
 
@@ -207,6 +207,7 @@ def test_the_command_says_the_same_of_a_workspace_and_its_release(full: Path, tm
     assert len(Workspace.open(full).read("second_verdicts")) == 0
     refused = call_quit("release", "what-if", full, "--judge", "gpt", "--benchmark", tmp_path)
     assert refused.returncode and "Kept: equivalence.\n" in refused.stderr
+    assert "under one rule: name it" in call_quit("release", "what-if", full, "--benchmark", tmp_path).stderr
 
 
 @pytest.mark.slow
@@ -215,18 +216,21 @@ def test_a_build_with_two_labels_as_foretold_and_reads_nothing_again(full: Path,
     [foretold] = before.effects([before.rule(least=2)])
     folder = shutil.copytree(full, tmp_path / "W")
     _, ran = build(folder, "labels.least=2")
-    assert ran == {"label", "update"}
+    assert ran == {"label", "update", "roles"}
     after = opened(folder)
     now = after.effects([after.rule()])[0]["labels"]
     for foretold_row, row in zip(foretold["labels"], now, strict=True):
         assert foretold_row["then_least"] == row["label_2"] == row["then_least"]
-    assert after.dataset.tables.least == 2 and foretold["labels"][-1]["to_1_least"] > 0
+    assert after.dataset.least == 2 and foretold["labels"][-1]["to_1_least"] > 0
     refused = call_quit("export", "-w", folder, "-f", "release-json", "--out", tmp_path / "x")
     assert refused.returncode and "these labels need 2 (labels.least)" in refused.stderr
     quit_prints("export", "-w", folder, "-f", "huggingface", "--out", tmp_path / "x")
     card = (tmp_path / "x" / "huggingface" / "README.md").read_text(encoding="utf-8")
     assert "Label 2 means that at least 2 labelers answer correctly" in card
     assert "the answers of at least 2 labelers (`minilm-vector`" in card
+    quit_prints("report", "-w", folder)
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "at least one labeler" not in page and "no labeler" not in page
 
 
 @pytest.mark.slow
