@@ -1,4 +1,4 @@
-"""Before a build asks language models: whether the first server is there, and what becomes of kept replies."""
+"""Before a build asks language models: whether their servers take key and model, and what becomes of kept replies."""
 
 from __future__ import annotations
 
@@ -23,25 +23,27 @@ _SAMPLE = 20  # questions whose passages are looked up
 
 
 def look_ahead(pipeline: Pipeline) -> None:
-    """Tell which kept replies of this build's models come from other servers, and ask the first server that is needed
-    whether it is there. The others may not be started yet.
+    """Tell which kept replies of this build's models come from other servers, and ask each server that is needed for
+    its list of models, unless all replies are kept. Only the first has to be there; the others may be started later.
 
-    Raises :class:`ServerError` where nothing accepts a connection and not all replies are kept, and ``SettingsError``
-    for a server without address or key, or that refuses the key.
+    Raises :class:`ServerError` where nothing accepts a connection at the first and not all replies are kept, and
+    ``SettingsError`` for a server without address or key, or that refuses the key.
     """
     if served := _served(pipeline, [run for run in pipeline.runs if not pipeline.is_done(run)]):
         _tell_origins(pipeline, {generator_identity(spec): spec for _, spec in served})
-        _ask_first(pipeline, *served[0])
+        kept = _is_kept(pipeline, served)
+        if not (kept and _is_certain(pipeline)):
+            _ask_servers(pipeline, served, kept=kept)
 
 
 def forget_replies(pipeline: Pipeline) -> None:
     """Delete the kept replies of this build's language models, and its tables that rest on them.
 
-    The caller holds the workspace. Later tables are made again only where these come out different. Raises
-    :class:`ServerError` where nothing accepts a connection at the first server; then nothing is deleted.
+    The caller holds the workspace. Later tables are made again only where these come out different. Raises what
+    :func:`look_ahead` raises; then nothing is deleted.
     """
     if served := _served(pipeline, pipeline.runs):
-        _ask_first(pipeline, *served[0], fresh=True)
+        _ask_servers(pipeline, served, fresh=True)
     for run in pipeline.runs:
         if [*_asked(pipeline, run)]:
             discard_to_compare(pipeline.workspace, pipeline.folder(run))
@@ -79,33 +81,69 @@ def _tell_origins(pipeline: Pipeline, models: dict[str, ReaderSettings | JudgeSe
             note(f"{text}, {date}. To ask again: --fresh-replies, fresh_replies=True", loud=True)
 
 
-def _ask_first(pipeline: Pipeline, run: StageRun, spec: ReaderSettings | JudgeSettings, *, fresh: bool = False) -> None:
-    server = pipeline.settings.server(spec.server or "")
-    urls, key = server.urls(), server.key()
-    absent = []
-    for url in urls:
-        try:
-            served = [str(model["id"]) for model in listed(url, key)]
-        except HTTPError as error:
-            if refuses_key(error):
-                raise SettingsError(
-                    f"{url} refuses the API key of {spec.name} (HTTP {error.code}). {server.key_remedy}"
-                ) from None
-            continue
-        except (HTTPException, TimeoutError, ValueError, KeyError, TypeError, RecursionError):
-            continue  # something is there, and may be busy
-        except OSError as error:
-            absent.append(f"{url} ({shown(str(getattr(error, 'reason', error)))})")
-            continue
-        if spec.model not in served:
-            names = shown(", ".join(served[:5])) or "nothing"
-            note(f"{url} does not list {spec.model}, which {spec.name} needs; it lists {names}.", loud=True)
-    if not absent:
-        return
-    text = f"The server of {spec.name} did not answer: {'; '.join(absent)}. {server.remedy}"
-    if len(absent) == len(urls) and (fresh or _is_needed(pipeline, run, spec)):
-        raise ServerError(text)
-    note(f"{text} Until then only kept replies are used.", loud=True)
+def _ask_servers(
+    pipeline: Pipeline,
+    served: Sequence[tuple[StageRun, ReaderSettings | JudgeSettings]],
+    *,
+    kept: bool = False,
+    fresh: bool = False,
+) -> None:
+    """Ask for lists of models. ``kept``: all replies seem to be kept; ``fresh``: none will be."""
+    models: dict[str, dict[str, ReaderSettings | JudgeSettings]] = {}
+    for _, spec in served:
+        models.setdefault(spec.server or "", {})[spec.name] = spec
+    servers = {name: pipeline.settings.server(name) for name in models}
+    access = {name: (server.urls(), server.key()) for name, server in servers.items()}
+    for name, server in servers.items():
+        users, (urls, key) = ", ".join(models[name]), access[name]
+        absent, until = [], " Until then only kept replies are used."
+        for url in urls:
+            try:
+                names = listed(url, key)
+            except HTTPError as error:
+                if refuses_key(error):
+                    text = f"{url} refuses the API key of {users} (HTTP {error.code}). {server.key_remedy}"
+                    if not kept:
+                        raise SettingsError(text) from None
+                    note(f"{text}{until}", loud=True)
+                continue
+            except (HTTPException, TimeoutError, ValueError, KeyError, TypeError, RecursionError):
+                continue  # something is there, and may be busy
+            except OSError as error:
+                absent.append(f"{url} ({shown(str(getattr(error, 'reason', error)))})")
+                continue
+            for spec in models[name].values():
+                if (spec.model or "").removeprefix("models/") not in names:
+                    others = shown(", ".join(names[:5])) or "nothing"
+                    note(f"{url} does not list {spec.model}, which {spec.name} needs; it lists {others}.", loud=True)
+        for spec in models[name].values():
+            missing = sorted({"price_prompt", "price_completion"} - spec.model_fields_set)
+            if missing and server.is_vendor:
+                note(f"{spec.name} has no {' and no '.join(missing)}: plan and --max-cost count 0 for it.", loud=True)
+        if absent:
+            text = f"The server of {users} did not answer: {'; '.join(absent)}. {server.remedy}"
+            is_first = name == served[0][1].server
+            if is_first and len(absent) == len(urls) and (fresh or _is_needed(pipeline, *served[0])):
+                raise ServerError(text)
+            note(f"{text}{until}", loud=is_first)
+
+
+def _is_certain(pipeline: Pipeline) -> bool:
+    """Whether the passages that readers will be asked about are known before the build."""
+    return is_current(pipeline, "rank") and not pipeline.strategy.in_turn
+
+
+def _is_kept(pipeline: Pipeline, served: Sequence[tuple[StageRun, ReaderSettings | JudgeSettings]]) -> bool:
+    """Whether all replies seem to be kept: those of readers as far as their requests are known, and some of every
+    other model."""
+    cache = pipeline.models.cache
+    models = {row["model"] for row in cache.statistics()} if cache else set()
+    if any(generator_identity(spec) not in models for _, spec in served):
+        return False
+    stages = ("probe", "read") if _is_certain(pipeline) else ("probe",)
+    pairs = [(run, spec) for run, spec in served if run.reader == spec.name and run.stage.name in stages]
+    counts = [_counts(pipeline, run, spec) for run, spec in pairs if isinstance(spec, ReaderSettings)]
+    return all(needed == cached for needed, cached in counts)
 
 
 def _is_needed(pipeline: Pipeline, run: StageRun, spec: ReaderSettings | JudgeSettings) -> bool:
@@ -116,8 +154,16 @@ def _is_needed(pipeline: Pipeline, run: StageRun, spec: ReaderSettings | JudgeSe
     """
     if not isinstance(spec, ReaderSettings) or run.reader != spec.name or run.stage.on_demand:
         return False
-    if (cache := pipeline.models.cache) is None:
+    if pipeline.models.cache is None:
         return True
+    needed, cached = _counts(pipeline, run, spec)
+    return cached < needed if _is_certain(pipeline) else not cached and needed > 0
+
+
+def _counts(pipeline: Pipeline, run: StageRun, spec: ReaderSettings) -> tuple[int, int]:
+    """Return how many replies a reader's probe, or its reading of sampled questions, needs and how many are kept."""
+    cache = pipeline.models.cache
+    assert cache is not None
     questions, _ = planned_questions(pipeline)
     reads = run.stage.name == "read"
     if reads:
@@ -129,5 +175,4 @@ def _is_needed(pipeline: Pipeline, run: StageRun, spec: ReaderSettings | JudgeSe
         paths = passage_paths(len(question.hints)) if reads else [()]
         needed += len(paths) * repetitions
         cached += cached_replies(reader, question, paths, repetitions, cache)
-    certain = is_current(pipeline, "rank") and not pipeline.strategy.in_turn
-    return cached < needed if certain else not cached and needed > 0
+    return needed, cached

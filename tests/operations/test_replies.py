@@ -63,15 +63,59 @@ def test_the_first_server_is_asked_whether_it_is_there(source: Path) -> None:
     assert later.looks == 0
 
 
-@pytest.mark.parametrize("status", [401, 403])
-def test_a_wrong_key_is_refused_before_anything_is_built(source: Path, notes: list[str], status: int) -> None:
+REFUSALS = [(401, "Incorrect API key provided"), (403, "Forbidden"), (400, "API key not valid: API_KEY_INVALID")]
+
+
+@pytest.mark.parametrize(("status", "message"), REFUSALS)
+def test_a_wrong_key_is_refused_before_anything_is_built(source: Path, notes, status: int, message: str) -> None:
     with RudeServer() as first:
-        first.models = rude.failure(status, "Incorrect API key provided")
+        first.models = rude.failure(status, message)
         with pytest.raises(SettingsError, match=rf"refuses the API key of a \(HTTP {status}\)\. Set api_key_env"):
             look_ahead(_pipeline(source, first.base_url))
         first.models = rude.failure(status, "You have insufficient permissions. Missing scopes: api.model.read")
         look_ahead(_pipeline(source, first.base_url))  # a restricted key may ask, but not list
     assert notes == []
+
+
+def test_the_key_of_every_server_is_checked(source: Path) -> None:
+    with RudeServer() as first, RudeServer() as later:
+        later.models = rude.failure(401)
+        with pytest.raises(SettingsError, match=f"{later.base_url} refuses the API key of b "):
+            look_ahead(_pipeline(source, first.base_url, later.base_url))
+        assert not first.requests and not later.requests
+
+
+def test_a_key_that_is_not_set_is_named_before_any_server_is_asked(source: Path) -> None:
+    with RudeServer() as first:
+        pipeline = _pipeline(source, first.base_url, ABSENT)
+        servers = pipeline.settings.servers
+        settings = pipeline.settings.model_copy(
+            update={"servers": (servers[0], servers[1].model_copy(update={"api_key_env": "NOT_SET"}))}
+        )
+        with pytest.raises(SettingsError, match="NOT_SET is not set"):
+            look_ahead(Pipeline(pipeline.workspace, settings, pipeline.sources))
+        assert first.looks == 0
+
+
+def test_a_refused_key_is_only_told_where_all_replies_seem_to_be_kept(source: Path, notes: list[str]) -> None:
+    with RudeServer() as first:
+        first.models = rude.failure(401)
+        pipeline = _pipeline(source, first.base_url)
+        _keep(pipeline, 2, first.base_url)
+        look_ahead(pipeline)
+    [line] = notes
+    assert "refuses the API key of a (HTTP 401)" in line and "only kept replies" in line
+
+
+def test_a_vendors_model_without_prices_is_told(source: Path, notes: list[str], monkeypatch) -> None:
+    monkeypatch.setenv("VENDORS_KEY", "none")
+    with RudeServer() as vendor:
+        readers = [{"name": "r", "role": "labeler", "kind": "server", "server": "s", "model": "rude"}]
+        servers = [{"name": "s", "base_urls": [vendor.base_url], "api_key_env": "VENDORS_KEY", "flavour": "openai"}]
+        for prices in ({"price_prompt": 1, "price_completion": 0}, {"price_prompt": 1}):
+            settings = parse({"readers": [{**readers[0], **prices}], "servers": servers})
+            look_ahead(Pipeline(Workspace.create(source.parent / "W"), settings, [parse_source(f"jsonl:{source}")]))
+    assert notes == ["r has no price_completion: plan and --max-cost count 0 for it."]
 
 
 NO_LIST = [rude.failure(404), rude.failure(503), rude.NOT_JSON, rude.HALF_JSON]
@@ -83,8 +127,10 @@ def test_others_need_not_be_there_yet_and_another_model_is_only_told(source: Pat
         first.models = answer or first.models
         look_ahead(_pipeline(source, first.base_url, ABSENT))
         assert first.looks == 1 and not first.requests
-    notes_of_origin = f"{first.base_url} does not list org/a, which a needs; it lists rude."
-    assert notes == ([] if answer else [notes_of_origin])  # a server without a list of models is there
+    *others, absent = notes
+    assert absent.startswith(f"The server of b did not answer: {ABSENT} (")
+    note_of_model = f"{first.base_url} does not list org/a, which a needs; it lists rude."
+    assert others == ([] if answer else [note_of_model])  # a server without a list of models is there
 
 
 @pytest.mark.parametrize("kept", [0, 1, 2])
@@ -144,6 +190,9 @@ def test_a_server_that_moved_is_told_and_fresh_replies_make_the_tables_again(sou
         assert f"{requests} kept replies deleted" in build("B", "--fresh-replies", QUIT_BASE_URL=new.base_url)
         assert answers("B") == ["Oslo"] and len(new.requests) == requests and len(old.requests) == requests
         assert answers("A") == ["Rome"]
+        old.models, old.looks = rude.failure(401), 0
+        build("A", "--set", "labels.sentences=judge", QUIT_BASE_URL=old.base_url)
+        assert old.looks == 0, "all replies are kept"
     status = json.loads(call_quit("status", "-w", str(tmp_path / "B"), "--json").stdout)
     assert status["origins"] == {"r": {old.base_url: requests, new.base_url: requests}}
     assert f"r: {requests} from" in call_quit("status", "-w", str(tmp_path / "B")).stdout
