@@ -20,6 +20,8 @@ from quit.text.secrets import shown
 from quit.text.words import counted
 
 _SAMPLE = 20  # questions whose passages are looked up
+_Model = ReaderSettings | JudgeSettings
+_Served = list[tuple[StageRun, _Model]]
 
 
 def look_ahead(pipeline: Pipeline) -> None:
@@ -29,9 +31,10 @@ def look_ahead(pipeline: Pipeline) -> None:
     Raises :class:`ServerError` where nothing accepts a connection at the first and not all replies are kept, and
     ``SettingsError`` for a server without address or key, or that refuses the key.
     """
-    if served := _served(pipeline, [run for run in pipeline.runs if not pipeline.is_done(run)]):
+    runs = [run for run in pipeline.runs if not pipeline.is_done(run)]
+    if served := _served(pipeline, runs):
         _tell_origins(pipeline, {generator_identity(spec): spec for _, spec in served})
-        kept = _is_kept(pipeline, served)
+        kept = _is_kept(pipeline, runs)
         if not (kept and _is_certain(pipeline)):
             _ask_servers(pipeline, served, kept=kept)
 
@@ -52,11 +55,11 @@ def forget_replies(pipeline: Pipeline) -> None:
     note(f"{counted(dropped, 'kept reply', 'kept replies')} deleted. This build's language models are asked again.")
 
 
-def _served(pipeline: Pipeline, runs: Sequence[StageRun]) -> list[tuple[StageRun, ReaderSettings | JudgeSettings]]:
+def _served(pipeline: Pipeline, runs: Sequence[StageRun]) -> _Served:
     return [(run, spec) for run in runs for spec in _asked(pipeline, run) if spec.kind == "server"]
 
 
-def _asked(pipeline: Pipeline, run: StageRun) -> Iterator[ReaderSettings | JudgeSettings]:
+def _asked(pipeline: Pipeline, run: StageRun) -> Iterator[_Model]:
     """Yield the language models that a stage run asks, in the order in which it does."""
     settings, stage = pipeline.settings, run.stage.name
     names = [run.reader] if run.reader else []
@@ -69,7 +72,7 @@ def _asked(pipeline: Pipeline, run: StageRun) -> Iterator[ReaderSettings | Judge
     yield from (models[name] for name in names if name in models)
 
 
-def _tell_origins(pipeline: Pipeline, models: dict[str, ReaderSettings | JudgeSettings]) -> None:
+def _tell_origins(pipeline: Pipeline, models: dict[str, _Model]) -> None:
     for row in pipeline.models.cache.statistics() if pipeline.models.cache else ():
         spec = models.get(row["model"])
         if spec is None:
@@ -81,22 +84,14 @@ def _tell_origins(pipeline: Pipeline, models: dict[str, ReaderSettings | JudgeSe
             note(f"{text}, {date}. To ask again: --fresh-replies, fresh_replies=True", loud=True)
 
 
-def _ask_servers(
-    pipeline: Pipeline,
-    served: Sequence[tuple[StageRun, ReaderSettings | JudgeSettings]],
-    *,
-    kept: bool = False,
-    fresh: bool = False,
-) -> None:
+def _ask_servers(pipeline: Pipeline, served: _Served, *, kept: bool = False, fresh: bool = False) -> None:
     """Ask for lists of models. ``kept``: all replies seem to be kept; ``fresh``: none will be."""
-    models: dict[str, dict[str, ReaderSettings | JudgeSettings]] = {}
-    for _, spec in served:
-        models.setdefault(spec.server or "", {})[spec.name] = spec
-    servers = {name: pipeline.settings.server(name) for name in models}
-    access = {name: (server.urls(), server.key()) for name, server in servers.items()}
-    for name, server in servers.items():
-        users, (urls, key) = ", ".join(models[name]), access[name]
-        absent, until = [], " Until then only kept replies are used."
+    models = {spec.name: spec for _, spec in served}.values()
+    servers = [pipeline.settings.server(name) for name in dict.fromkeys(spec.server or "" for spec in models)]
+    until = "Until then only kept replies are used."
+    for server, urls, key in [(server, server.urls(), server.key()) for server in servers]:
+        specs = [spec for spec in models if spec.server == server.name]
+        users, absent = ", ".join(spec.name for spec in specs), []
         for url in urls:
             try:
                 names = listed(url, key)
@@ -105,27 +100,27 @@ def _ask_servers(
                     text = f"{url} refuses the API key of {users} (HTTP {error.code}). {server.key_remedy}"
                     if not kept:
                         raise SettingsError(text) from None
-                    note(f"{text}{until}", loud=True)
+                    note(f"{text} {until}", loud=True)
                 continue
             except (HTTPException, TimeoutError, ValueError, KeyError, TypeError, RecursionError):
                 continue  # something is there, and may be busy
             except OSError as error:
                 absent.append(f"{url} ({shown(str(getattr(error, 'reason', error)))})")
                 continue
-            for spec in models[name].values():
+            for spec in specs:
                 if (spec.model or "").removeprefix("models/") not in names:
                     others = shown(", ".join(names[:5])) or "nothing"
                     note(f"{url} does not list {spec.model}, which {spec.name} needs; it lists {others}.", loud=True)
-        for spec in models[name].values():
+        for spec in specs:
             missing = sorted({"price_prompt", "price_completion"} - spec.model_fields_set)
-            if missing and server.is_vendor:
+            if missing and server.api_key_env and server.api_key_needed:
                 note(f"{spec.name} has no {' and no '.join(missing)}: plan and --max-cost count 0 for it.", loud=True)
         if absent:
             text = f"The server of {users} did not answer: {'; '.join(absent)}. {server.remedy}"
-            is_first = name == served[0][1].server
+            is_first = server is servers[0]
             if is_first and len(absent) == len(urls) and (fresh or _is_needed(pipeline, *served[0])):
                 raise ServerError(text)
-            note(f"{text}{until}", loud=is_first)
+            note(f"{text} {until if is_first else 'It is needed later.'}", loud=is_first)
 
 
 def _is_certain(pipeline: Pipeline) -> bool:
@@ -133,20 +128,21 @@ def _is_certain(pipeline: Pipeline) -> bool:
     return is_current(pipeline, "rank") and not pipeline.strategy.in_turn
 
 
-def _is_kept(pipeline: Pipeline, served: Sequence[tuple[StageRun, ReaderSettings | JudgeSettings]]) -> bool:
-    """Whether all replies seem to be kept: those of readers as far as their requests are known, and some of every
-    other model."""
-    cache = pipeline.models.cache
-    models = {row["model"] for row in cache.statistics()} if cache else set()
-    if any(generator_identity(spec) not in models for _, spec in served):
-        return False
+def _is_kept(pipeline: Pipeline, runs: Sequence[StageRun]) -> bool:
+    """Whether all replies seem to be kept: those of readers, as far as their requests are known, and some of others.
+
+    Without a language model among the readers nothing tells, since the judge's requests follow from answers.
+    """
+    kept_models = {row["model"] for row in (pipeline.models.cache.statistics() if pipeline.models.cache else ())}
+    models = [(run, spec) for run in runs for spec in _asked(pipeline, run)]
     stages = ("probe", "read") if _is_certain(pipeline) else ("probe",)
-    pairs = [(run, spec) for run, spec in served if run.reader == spec.name and run.stage.name in stages]
-    counts = [_counts(pipeline, run, spec) for run, spec in pairs if isinstance(spec, ReaderSettings)]
-    return all(needed == cached for needed, cached in counts)
+    readers = [(run, spec) for run, spec in models if run.stage.name in stages and isinstance(spec, ReaderSettings)]
+    if not readers or any(generator_identity(spec) not in kept_models for _, spec in models):
+        return False
+    return all(_kept_share(pipeline, run, spec) == 1 for run, spec in readers)
 
 
-def _is_needed(pipeline: Pipeline, run: StageRun, spec: ReaderSettings | JudgeSettings) -> bool:
+def _is_needed(pipeline: Pipeline, run: StageRun, spec: _Model) -> bool:
     """Whether it is certain that a reply is not kept. Of a judge it never is: its questions follow from answers.
 
     Before the hints are ranked, a question may still be left out, so one reply that is kept leaves it open; so does
@@ -154,16 +150,14 @@ def _is_needed(pipeline: Pipeline, run: StageRun, spec: ReaderSettings | JudgeSe
     """
     if not isinstance(spec, ReaderSettings) or run.reader != spec.name or run.stage.on_demand:
         return False
-    if pipeline.models.cache is None:
-        return True
-    needed, cached = _counts(pipeline, run, spec)
-    return cached < needed if _is_certain(pipeline) else not cached and needed > 0
+    share = _kept_share(pipeline, run, spec)
+    return share < 1 if _is_certain(pipeline) else share == 0
 
 
-def _counts(pipeline: Pipeline, run: StageRun, spec: ReaderSettings) -> tuple[int, int]:
-    """Return how many replies a reader's probe, or its reading of sampled questions, needs and how many are kept."""
-    cache = pipeline.models.cache
-    assert cache is not None
+def _kept_share(pipeline: Pipeline, run: StageRun, spec: ReaderSettings) -> float:
+    """Return the share of the replies to a reader's probe, or its reading of sampled questions, that are kept."""
+    if (cache := pipeline.models.cache) is None:
+        return 0.0
     questions, _ = planned_questions(pipeline)
     reads = run.stage.name == "read"
     if reads:
@@ -175,4 +169,4 @@ def _counts(pipeline: Pipeline, run: StageRun, spec: ReaderSettings) -> tuple[in
         paths = passage_paths(len(question.hints)) if reads else [()]
         needed += len(paths) * repetitions
         cached += cached_replies(reader, question, paths, repetitions, cache)
-    return needed, cached
+    return cached / needed if needed else 1.0

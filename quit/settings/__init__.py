@@ -29,6 +29,7 @@ from quit.settings.loading import (
     parse,
     profile_file,
     profile_names,
+    starting_profile,
     without,
 )
 from quit.settings.models import JudgeSettings, LanguageModel, ReaderSettings, ServerSettings

@@ -182,15 +182,11 @@ class ServerSettings(Section):
         return self.model_copy(update=share)
 
     @property
-    def is_vendor(self) -> bool:
-        """Whether it is a vendor's, as far as its settings tell: it needs a key and is not vLLM."""
-        return self.flavour == "openai" and self.api_key_env is not None and self.api_key_needed
-
-    @property
     def remedy(self) -> str:
         """The advice for a server that does not answer, for messages."""
+        vendors = self.flavour == "openai" and self.api_key_env and self.api_key_needed
         how = "quit models serve prints the command" if self.flavour == "vllm" else "Ollama: ollama serve"
-        start = "See whether this machine reaches it" if self.is_vendor else f"Start it ({how})"
+        start = "See whether this machine reaches it" if vendors else f"Start it ({how})"
         where = f"set {self.base_url_env} to its address" if self.base_url_env else "correct base_urls in the profile"
         return f"{start}, or {where}."
 

@@ -1,8 +1,11 @@
 """``quit models`` and ``quit cache``."""
 
+import json
 import os
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +13,10 @@ from quit.common.cache import equivalence_store, vector_store
 from quit.errors import SettingsError
 from quit.models.generation import Completion, GenerationCache
 from quit.models.generation.cache import Entry
-from tests.servers.rude import Fault, RudeServer
+from quit.settings import starting_profile
+from quit.settings.loading import STARTING
+from tests.conftest import ROOT, STARTER
+from tests.servers.rude import Fault, RudeServer, failure
 
 
 @pytest.fixture
@@ -69,6 +75,96 @@ def test_servers_are_checked(call, tmp_path: Path, server: str) -> None:
     assert other.code == 1 and f"fault server of r: {server} serves tiny, not large" in other.out
     down = call("doctor", "--profile", _profile(tmp_path, "http://127.0.0.1:9/v1"))
     assert down.code == 1 and "does not answer" in down.out
+
+
+TRIED = """
+readers = [{ name = "r", role = "labeler", kind = "server", server = "s", model = "tiny", price_prompt = 2 }]
+judge = { name = "j", kind = "server", server = "s", model = "tiny" }
+servers = [{ name = "s", base_urls = ["URL"], flavour = "openai", batch = true, concurrency = 1 }]
+"""
+
+
+def _reply(payload: Any) -> str:
+    return "Yes, it is." if "Yes" in json.dumps(payload["messages"]) else "**Answer:** Lesotho"
+
+
+def test_each_model_is_tried_once(call, tmp_path: Path) -> None:
+    usage = {"prompt_tokens": 500_000, "completion_tokens": 9, "completion_tokens_details": {"reasoning_tokens": 4}}
+    with RudeServer(lambda number, payload: Fault(usage=usage), _reply) as server:
+        (tmp_path / "tried.toml").write_text(TRIED.replace("URL", server.base_url))
+        reader, judge = call("models", "try", "-p", "tried.toml", "--json").json()
+        shown = call("models", "try", "-p", "tried.toml").out
+    sent, asked = (request["messages"] for request in server.answered[:2])
+    assert reader == {
+        "model": "r", "role": "reader", "messages": sent, "reply": "**Answer:** Lesotho", "read_as": "Lesotho",
+        "requests": 1, "prompt_tokens": 500_000, "completion_tokens": 9, "thought_tokens": 4, "cost": 1.0,
+    }  # fmt: skip
+    assert "completely surrounded by South Africa" in sent[-1]["content"] and "conical straw hat" in sent[-1]["content"]
+    assert (judge["messages"], judge["reply"], judge["read_as"], judge["cost"]) == (asked, "Yes, it is.", "Yes", None)
+    assert "r (reader)\n" in shown and "  read as: Lesotho\n" in shown and "  cost: 1.0\n" in shown
+    assert "  cost: unknown without prices\n" in shown
+    assert len(server.answered) == 4, "nothing is kept"
+    assert "No replies yet." in call("cache", "stats").out
+
+
+def test_a_model_that_fails_is_told_beside_the_others(call, tmp_path: Path) -> None:
+    with RudeServer([failure(401)], _reply) as server:
+        (tmp_path / "tried.toml").write_text(TRIED.replace("URL", server.base_url))
+        tried = call("models", "try", "-p", "tried.toml")
+    assert tried.code == 1 and "refuses the API key of r (HTTP 401" in tried.out and "  read as: Yes\n" in tried.out
+    assert call("models", "try", "-p", "embedded").out == "Profile embedded asks no language model.\n"
+
+
+KINDS = sorted(path.stem for path in STARTING.glob("*.toml"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_printed_profile_has_model_and_address(call, kind: str) -> None:
+    printed = call("models", "profile", kind, "--model", "org/My_Model:1b", "--url", "http://127.0.0.1:9/v1")
+    Path("printed.toml").write_text(printed.out)
+    settings = {row["key"]: row["value"] for row in call("settings", "-p", "printed.toml", "--json").json()}
+    assert (settings["readers.0.name"], settings["readers.0.model"]) == ("my-model-1b", "org/My_Model:1b")
+    assert settings["servers.0.base_urls"] == ["http://127.0.0.1:9/v1"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_printed_profile_builds(call, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    Path("two.jsonl").write_text("\n".join(STARTER.read_text(encoding="utf-8").splitlines()[1:5:2]), encoding="utf-8")
+    for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
+        monkeypatch.setenv(variable, "none")
+    with RudeServer(reply=lambda payload: "Lesotho") as server:
+        Path("printed.toml").write_text(starting_profile(kind, "tiny", server.base_url))
+        few = ("--set", "convergence.hints=1", "--set", "probe.repetitions=1")
+        built = call("build", "-w", "W", "-p", "printed.toml", "-s", "two.jsonl", *few)
+        assert built.code == 0, built.err
+    assert {request["model"] for request in server.answered} == {"tiny"}
+
+
+def test_a_profile_for_something_else_is_refused(call) -> None:
+    refused = call("models", "profile", "mistral", "--model", "m")
+    assert refused.code == SettingsError.exit_code and f"Name one of {', '.join(KINDS)}." in refused.err
+    assert all(kind in call("models", "profile", "--help").out for kind in KINDS)
+
+
+@pytest.mark.parametrize(
+    ("section", "kind", "model"),
+    [
+        ("llama.cpp", "llamacpp", "gemma-3-1b"),
+        ("OpenAI", "openai", "gpt-4o-mini-2024-07-18"),
+        ("vLLM", "vllm", "Qwen/Qwen3-4B"),
+    ],
+)
+def test_the_recipes_are_the_printed_profiles(section: str, kind: str, model: str) -> None:
+    page = (ROOT / "docs" / "howto" / "language-models.md").read_text(encoding="utf-8")
+    recipe = page.partition(f"\n### {section}\n")[2].partition("```toml\n")[2].partition("```")[0]
+    assert starting_profile(kind, model) == recipe
+
+
+def test_prices_are_those_of_the_recipes_model_only() -> None:
+    assert "price_prompt = 0.15 " in starting_profile("openai", "gpt-4o-mini-2024-07-18")
+    other = starting_profile("openai", "gpt-4o")
+    assert "0.15" not in other and "price_prompt" not in tomllib.loads(other)["readers"][0]
 
 
 def test_stores_are_shown_and_emptied_by_name(call) -> None:

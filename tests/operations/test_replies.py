@@ -107,6 +107,23 @@ def test_a_refused_key_is_only_told_where_all_replies_seem_to_be_kept(source: Pa
     assert "refuses the API key of a (HTTP 401)" in line and "only kept replies" in line
 
 
+def test_verdicts_of_earlier_builds_do_not_hide_a_judges_wrong_key(source: Path) -> None:
+    with RudeServer() as server:
+        server.models = rude.failure(401)
+        settings = parse(
+            {
+                "readers": [{"name": "r", "role": "labeler", "model": "minilm-late"}],
+                "judge": {"name": "j", "kind": "server", "server": "s", "model": "m"},
+                "servers": [{"name": "s", "base_urls": [server.base_url]}],
+            }
+        )
+        pipeline = Pipeline(Workspace.create(source.parent / "W"), settings, [parse_source(f"jsonl:{source}")])
+        identity = generator_identity(settings.judge)
+        pipeline.models.cache.add(Entry(bytes(32), identity, "judge", "", 0, Completion("Yes", "stop"))).result()
+        with pytest.raises(SettingsError, match="refuses the API key of j"):
+            look_ahead(pipeline)
+
+
 def test_a_vendors_model_without_prices_is_told(source: Path, notes: list[str], monkeypatch) -> None:
     monkeypatch.setenv("VENDORS_KEY", "none")
     with RudeServer() as vendor:
