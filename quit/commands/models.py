@@ -109,7 +109,7 @@ def starting(
 
     Example: `quit models profile openai --model gpt-4o-mini-2024-07-18 > openai.toml`
     """
-    from quit.settings import starting_profile
+    from quit.settings.loading import starting_profile
 
     typer.echo(starting_profile(kind, model, url), nl=False)
 

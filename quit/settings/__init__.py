@@ -29,7 +29,6 @@ from quit.settings.loading import (
     parse,
     profile_file,
     profile_names,
-    starting_profile,
     without,
 )
 from quit.settings.models import JudgeSettings, LanguageModel, ReaderSettings, ServerSettings

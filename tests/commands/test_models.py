@@ -13,8 +13,7 @@ from quit.common.cache import equivalence_store, vector_store
 from quit.errors import SettingsError
 from quit.models.generation import Completion, GenerationCache
 from quit.models.generation.cache import Entry
-from quit.settings import starting_profile
-from quit.settings.loading import STARTING
+from quit.settings.loading import STARTING, starting_profile
 from tests.conftest import ROOT, STARTER
 from tests.servers.rude import Fault, RudeServer, failure
 

@@ -15,7 +15,8 @@ from quit.models.generation.server import ServerGenerator
 from quit.models.judges import GptEvalJudge
 from quit.models.prompting import load_prompt
 from quit.models.protocols import JudgeItem
-from quit.settings import ReaderSettings, ServerSettings, starting_profile
+from quit.settings import ReaderSettings, ServerSettings
+from quit.settings.loading import starting_profile
 from tests.conftest import ROOT
 from tests.servers.rude import Fault, RudeServer, failure
 
