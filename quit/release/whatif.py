@@ -175,7 +175,11 @@ def summary(effects: Sequence[dict[str, Any]]) -> Table:
         (effect["title"], *_cells(effect["labels"][-1]), _between(effect["questions"][-1], "to_1"))
         for effect in effects
     ]
-    return Table("Labels under other rules", ("rule", *_HEADS, "questions that lose all"), rows)
+    note = (
+        "Flip: share of the passages whose label changes. Questions that lose all have some label 2 now and none then. "
+        "A range: some labelers were not asked about some passages (labels.partial)."
+    )
+    return Table("Labels under other rules", ("rule", *_HEADS, "questions that lose all"), rows, note=note)
 
 
 _HEADS = ("passages", "label 2", "then", "to 1", "to 2", "flip")

@@ -142,15 +142,10 @@ class Scores:
     def per_question(self) -> pa.Table:
         """Return the table ``values``."""
         pieces = [
-            pa.Table.from_arrays(
-                [
-                    *(pa.array([part] * len(values)) for part in key),
-                    pa.array([metric] * len(values)),
-                    pa.array(self.task.question_ids),
-                    pa.array(values, mask=np.isnan(values)),
-                ],
-                names=VALUES.schema.names,
-            ).cast(VALUES.schema)
+            VALUES.from_columns(
+                {name: pa.repeat(part, len(values)) for name, part in {**named(key), "metric": metric}.items()}
+                | {"question_id": self.task.question_ids, "value": pa.array(values, mask=np.isnan(values))}
+            )
             for (key, metric), values in self.values.items()
         ]
         return pa.concat_tables(pieces) if pieces else VALUES.schema.empty_table()
