@@ -110,7 +110,7 @@ def _short(text: str) -> str:
 
 
 def wrong_zeros_in_words(counts: Mapping[str, float]) -> str:
-    """Return how many passages of other questions have label 2 (columns of ``OthersJudged.wrong_zeros``)."""
+    """Return how many passages of other questions have label 2 (columns of ``RetrievedLabels.wrong_zeros``)."""
     passages = f"{counts['wrong']:,} of {counts['read']:,} passages of other questions"
     share = f"{percent(counts['share'])} (95% interval {interval(counts)})"
     return f"{passages} have label 2, where the paper assumes 0: {share}"

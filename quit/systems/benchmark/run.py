@@ -234,12 +234,10 @@ class Runner:
         labels_of: dict[str, dict[int, int]] = {question_id: {} for question_id in task.question_ids}
         for row in table.to_pylist():
             labels_of[row["question_id"]][row["row"]] = row["label"]
-        read = relabel.RetrievedLabels([labels_of[question_id] for question_id in task.question_ids])
-        if release is None:
-            return read
-        others = relabel.OthersJudged(release, read)
-        self.wrong_zeros = others.wrong_zeros()
-        return others
+        read = relabel.RetrievedLabels([labels_of[question_id] for question_id in task.question_ids], release)
+        if release is not None:
+            self.wrong_zeros = read.wrong_zeros()
+        return read
 
     def read(self, system: System, name: str) -> list[ReaderAnswers]:
         """Return a reader's answers to the contexts of a system: every strategy at every k.
