@@ -28,7 +28,6 @@ from quit.text.words import counted
 
 FIGURES = ("count", "label_2", "then_least", "then_most", "to_1_least", "to_1_most", "to_2_least", "to_2_most")
 """Of passages, or of questions with some passage of label 2: all, those with label 2 now and then, and changes."""
-_VERDICT = ["question_id", "answer_key", "correct"]
 
 
 @dataclass(frozen=True)
@@ -140,7 +139,9 @@ def _verdicts_of(judge: str, verdicts: pa.Table, second: pa.Table | None) -> pa.
         names = ", ".join(sorted(judges)) or "none"
         where = "" if second is not None else " A release holds the verdicts in force only; name its workspace."
         raise SettingsError(f"No verdicts of the judge {judge!r} are kept here. Kept: {names}.{where}")
-    return pa.concat_tables(table.select(_VERDICT) for table in (verdicts.filter(of_people), judges[judge]))
+    return pa.concat_tables(
+        table.select(["question_id", "answer_key", "correct"]) for table in (verdicts.filter(of_people), judges[judge])
+    )
 
 
 def _figures(label_2: np.ndarray) -> np.ndarray:

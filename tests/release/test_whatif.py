@@ -213,12 +213,12 @@ def test_a_build_with_two_labels_as_foretold_and_reads_nothing_again(full: Path,
     [foretold] = before.effects([before.rule(least=2)])
     folder = shutil.copytree(full, tmp_path / "W")
     _, ran = build(folder, "labels.least=2")
-    assert ran == {"label", "update"}
+    assert ran == {"label", "update", "roles"}
     after = opened(folder)
     now = after.effects([after.rule()])[0]["labels"]
     for foretold_row, row in zip(foretold["labels"], now, strict=True):
         assert foretold_row["then_least"] == row["label_2"] == row["then_least"]
-    assert after.dataset.tables.least == 2 and foretold["labels"][-1]["to_1_least"] > 0
+    assert after.dataset.least == 2 and foretold["labels"][-1]["to_1_least"] > 0
     refused = call_quit("export", "-w", folder, "-f", "release-json", "--out", tmp_path / "x")
     assert refused.returncode and "these labels need 2 (labels.least)" in refused.stderr
     quit_prints("export", "-w", folder, "-f", "huggingface", "--out", tmp_path / "x")
