@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from quit.engine.workspace import Workspace
-from quit.errors import SettingsError, Waiting
+from quit.errors import ServerError, SettingsError, Waiting
 from quit.models.generation import CachedGenerator, ChatRequest, GenerationCache, Meter
 from quit.models.generation import batch as batches
 from quit.models.generation.base import ModelOptions
@@ -114,6 +114,22 @@ def test_a_refused_request_names_the_setting_and_the_others_are_kept() -> None:
         server.outcome = lambda number, body: "A"
         assert _until_done(server) == ["A"] * 7
         assert set(server.charged.values()) == {1}
+
+
+def test_a_server_without_batches_and_a_batch_that_fails_are_named() -> None:
+    with (
+        RudeServer() as server,
+        pytest.raises(SettingsError, match="takes no batches .HTTP 404 for /files.: set batch"),
+    ):
+        _once(server)  # type: ignore[arg-type]
+    with batch_server(lambda number, body: "A") as server:
+        for _ in range(8):
+            with pytest.raises(Waiting):
+                _once(server)
+            for batch in server.batches:
+                batch |= {"status": "failed", "errors": {"data": [{"message": "Enqueued token limit reached"}]}}
+        with pytest.raises(ServerError, match="failed 8 times .* the batch is failed .*Enqueued token limit reached"):
+            _once(server)
 
 
 def test_spending_is_that_of_the_replies() -> None:
