@@ -20,6 +20,7 @@ from dataclasses import replace
 from typing import Any
 
 import aiohttp
+from filelock import FileLock
 
 from quit.common.cache import cache_folder, open_wal, select_keys
 from quit.errors import ServerError, SettingsError, Waiting
@@ -62,7 +63,8 @@ class BatchGenerator:
         """See :class:`quit.models.generation.base.Generator`. Raises ``Waiting`` while replies are missing."""
         path = cache_folder("batches.sqlite")
         path.parent.mkdir(parents=True, exist_ok=True)
-        with closing(open_wal(path, "FULL", _BATCHES)) as notes:
+        lock = FileLock(path.with_suffix(".lock"))  # no other shard or build makes or collects a batch meanwhile
+        with lock, closing(open_wal(path, "FULL", _BATCHES)) as notes:
             notes.execute(_REQUESTS)
             run(self._generate(notes, requests, done))
 
@@ -110,10 +112,8 @@ class BatchGenerator:
 
     async def _look(self, session: aiohttp.ClientSession, notes: sqlite3.Connection, tag: str) -> None:
         """Collect a batch that has ended. One that was noted and never made is forgotten."""
-        noted = notes.execute("SELECT id FROM batches WHERE tag = ?", (tag,)).fetchone()
-        if noted is None:  # another shard has collected it meanwhile
-            return
-        identity = noted[0] or await self._find(session, tag)
+        [(identity,)] = notes.execute("SELECT id FROM batches WHERE tag = ?", (tag,))
+        identity = identity or await self._find(session, tag)
         if identity is None:
             self._close(notes, tag, [], None)
             return
@@ -125,18 +125,10 @@ class BatchGenerator:
             why = f"the batch is {batch['status']} {json.dumps(batch['errors']) if batch.get('errors') else ''}".strip()
             self._close(notes, tag, rows, shown(why))
 
-    def _close(
-        self,
-        notes: sqlite3.Connection,
-        tag: str,
-        rows: Sequence[tuple[str | None, int, str | None, bytes]],
-        why: str | None,
-    ) -> None:
+    def _close(self, notes: sqlite3.Connection, tag: str, rows: Sequence[_Row], why: str | None) -> None:
         """Note what came of a batch, all of it or nothing; ``why`` requests have no reply, None: it was never made."""
         with notes:
-            [(cost, tokens)] = notes.execute("SELECT cost, tokens FROM batches WHERE tag = ?", (tag,)).fetchall() or [
-                (0, 0)
-            ]
+            reserved = notes.execute("SELECT cost, tokens FROM batches WHERE tag = ?", (tag,)).fetchone()
             notes.executemany(
                 "UPDATE requests SET reply = ?, failures = failures + ?, fault = ? WHERE key = ? AND tag = ?",
                 [(*row, tag) for row in rows],
@@ -145,12 +137,11 @@ class BatchGenerator:
                 again = "failures = failures + 1, fault = coalesce(fault, ?)"
                 notes.execute(f"UPDATE requests SET {again} WHERE tag = ? AND reply IS NULL", (why, tag))
             notes.execute("UPDATE requests SET tag = NULL WHERE tag = ?", (tag,))
-            closed = notes.execute("DELETE FROM batches WHERE tag = ?", (tag,)).rowcount
-        if closed:
-            paid = Amount()
-            for reply, *_ in rows:
-                paid = paid.plus(self._paid(reply)) if reply else paid
-            self._account.ledger.settle(Amount(cost, tokens), paid, request=False)
+            notes.execute("DELETE FROM batches WHERE tag = ?", (tag,))
+        paid = Amount()
+        for reply, *_ in rows:
+            paid = paid.plus(self._paid(reply)) if reply else paid
+        self._account.ledger.settle(Amount(*reserved), paid, request=False)
 
     def _paid(self, reply: str) -> Amount:
         try:
@@ -160,7 +151,7 @@ class BatchGenerator:
         except (ValueError, AttributeError):
             return Amount()
 
-    def _read(self, line: bytes) -> tuple[str | None, int, str | None, bytes]:
+    def _read(self, line: bytes) -> _Row:
         """Return reply, more failures, fault and key of a line of an output or error file."""
         try:
             entry = json.loads(line)
@@ -348,6 +339,10 @@ class BatchGenerator:
                     yield chunk
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise PassingFault(f"no answer: {shown(str(error) or type(error).__name__)}") from None
+
+
+_Row = tuple[str | None, int, str | None, bytes]
+"""Of a line of a batch: reply, more failures, fault, key."""
 
 
 def _forget(notes: sqlite3.Connection, keys: Iterable[bytes]) -> None:
