@@ -12,7 +12,7 @@ from annotation.server import LocalServer, _store, label_studio_programs, stored
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, MissingDependency, WorkspaceError
 from quit.review.store import ReviewStore
-from tests.conftest import call_quit
+from tests.running import call_quit
 
 pytestmark = pytest.mark.slow
 
@@ -27,10 +27,10 @@ def test_serve_says_how_to_get_in_and_where_the_project_is(live) -> None:
     for project, end in zip(({}, facts), ends, strict=True):
         store.set_project(project)
         served = call_quit("review", "serve", "-w", live.folder)
-        ready, owner, invited, last = served.stdout.splitlines()
+        ready, owner, invited, last = served.out.splitlines()
         assert ready.endswith(f"is ready: {account.url}") and f"owner@quit.local, password {account.password}" in owner
         link = invited.split()[-1]
-        assert link.startswith(f"{account.url}/user/signup/?token=") and account.token not in served.stdout
+        assert link.startswith(f"{account.url}/user/signup/?token=") and account.token not in served.out
         assert last.split() == end.split()
         sign_up = httpx.get(link, follow_redirects=True).text
         assert ("/projects/7/data%3Flabeling%3D1" in sign_up) is bool(project)

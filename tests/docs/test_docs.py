@@ -6,14 +6,14 @@ import importlib.util
 import json
 import re
 import shlex
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.commands.conftest import commands
+from tests.paths import ROOT
+from tests.running import run_process
 
-ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
 
 
@@ -136,8 +136,7 @@ def test_code_on_the_pages_is_code(page: Path) -> None:
     for block in re.findall(r"^```json\n(.*?)^```$", text, flags=re.M | re.S):
         json.loads(block)
     for block in re.findall(r"^```sh\n(.*?)^```$", text, flags=re.M | re.S):
-        result = subprocess.run(["bash", "-n"], input=block, text=True, capture_output=True)
-        assert result.returncode == 0, f"{page.name}: {result.stderr}"
+        run_process("bash", "-n", stdin=block)
 
 
 def test_settings_that_the_pages_name_exist() -> None:

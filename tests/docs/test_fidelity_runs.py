@@ -24,11 +24,12 @@ from quit.settings import Settings, load
 from quit.settings.loading import PROFILES
 from quit.systems.bandits.policies import policies
 from quit.systems.sunar.variants import VARIANTS
-from tests.conftest import ROOT, call_quit
 from tests.corpora.worlds import musique_record
 from tests.docs.pages import Block, blocks
+from tests.paths import ROOT
 from tests.release import published, small
 from tests.rows import write_lines
+from tests.running import call_quit
 from tests.servers.rude import RudeServer
 from tests.systems.benchmark import tiny
 
@@ -160,8 +161,7 @@ def _run(folder: Path, block: Block) -> None:
         if words:
             assert words[0] == "quit", line
             command = [re.sub(r"\b(paper$|ID|NAME)\b", lambda word: REPLACED[word[0]], word) for word in words[1:]]
-            result = call_quit(*command)
-            assert result.returncode == 0, f"{line}\n{result.stdout[-2000:]}\n{result.stderr[-3000:]}"
+            call_quit(*command)
 
 
 @pytest.mark.slow

@@ -3,11 +3,9 @@ model servers are built with a scripted server. Other builds and servers: the tu
 
 import io
 import json
-import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -15,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from quit.engine.workspace import Workspace
-from tests.conftest import ROOT, call_quit, quit_prints
 from tests.docs.pages import blocks
+from tests.paths import ROOT
+from tests.running import call_quit, run_process
 from tests.servers.rude import Fault, RudeServer
 
 pytestmark = pytest.mark.slow
@@ -33,9 +32,9 @@ def workspace(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     copy = tmp_path_factory.mktemp("shown") / "W"
     shutil.copytree(built, copy)
     for name in ("v1", "v2"):
-        quit_prints("release", "create", "-w", str(copy), "--name", name)
+        call_quit("release", "create", "-w", str(copy), "--name", name)
     published = ("-f", "release-json", "--paper-keys", "--out", str(copy.parent), "-q")
-    assert call_quit("export", "--release", str(copy / "releases" / "v1"), *published).returncode == 0
+    call_quit("export", "--release", str(copy / "releases" / "v1"), *published)
     return copy
 
 
@@ -58,19 +57,16 @@ def test_what_the_page_shows_runs(page: str, workspace: Path, tmp_path: Path, mo
                 if words[1] == "export" and "--overwrite" not in words:
                     words.append("--overwrite")  # the page's exports are alternatives
                 result = call_quit(*words[1:])
-                assert result.returncode == 0 and (result.stdout.strip() or "--quiet" in words), (
-                    f"{line}\n{result.stderr}"
-                )
+                assert result.out.strip() or "--quiet" in words, f"{line}\n{result.err}"
                 ran += 1
         elif block.kind == "python" and page.endswith("library.md") and block.note != "not run":
             with redirect_stdout(io.StringIO()):
                 exec(compile(block.text, f"{page}:{block.line}", "exec"), {})
             ran += 1
         elif block.kind == "python" and page == "README.md":
-            environment = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HOME": str(tmp_path / "hf")}
-            environment.pop("HF_DATASETS_CACHE", None)
-            result = subprocess.run([sys.executable, "-c", block.text], env=environment, capture_output=True, text=True)
-            assert result.returncode == 0 and result.stdout.strip(), result.stderr
+            monkeypatch.delenv("HF_DATASETS_CACHE", raising=False)
+            variables = {"PYTHONPATH": str(ROOT), "HF_HOME": str(tmp_path / "hf")}
+            assert run_process(sys.executable, "-c", block.text, cwd=tmp_path, **variables).out.strip()
             ran += 1
     assert ran >= 4
 
@@ -79,7 +75,7 @@ def test_the_readmes_record_gets_label_2(tmp_path: Path) -> None:
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     [record] = [block.text for block in blocks(ROOT / "README.md") if block.kind == "json"]
     (tmp_path / "mine.jsonl").write_text(record, encoding="utf-8")
-    quit_prints("build", "-w", str(tmp_path / "mine"), "--source", str(tmp_path / "mine.jsonl"))
+    call_quit("build", "-w", str(tmp_path / "mine"), "--source", str(tmp_path / "mine.jsonl"))
     labels = Workspace.open(tmp_path / "mine").read("labels")["label"].to_pylist()
     assert f"{labels.count(2)} of its {len(labels)} passages get label 2" in page
 
@@ -120,8 +116,7 @@ def test_the_recipe_for_a_server_builds(
             words = shlex.split(line, comments=True)
             if words and words[0] == "quit":
                 smaller = ("--set", "convergence.hints=3") if words[1] in ("plan", "build") else ()
-                result = call_quit(*words[1:], *smaller)
-                assert result.returncode == 0, f"{line}\n{result.stdout}\n{result.stderr}"
+                call_quit(*words[1:], *smaller)
                 ran.append(words[1])
     assert ran[-1] == "build" and len(ran) == (2 if models else 1)
     texts = {request["messages"][-1]["content"] for request in scripted.answered}

@@ -14,11 +14,11 @@ import pytest
 
 from annotation.server import label_studio_programs
 from quit.errors import MissingDependency
-from tests.conftest import ROOT, call_quit
 from tests.docs.annotator import verify_all
 from tests.docs.pages import Block, blocks, missing
 from tests.label_studio import first_server
-from tests.processes import PYTHONPATH
+from tests.paths import PYTHONPATH, ROOT
+from tests.running import Result, call_quit, run_process
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 
@@ -69,25 +69,24 @@ class Reader:
             self._start(block.text, rest)
         elif block.kind in ("sh", "python"):
             processes = list(self._runs(block))
-            text = "".join(process.stdout + process.stderr for process in processes)
+            text = "".join(process.out + process.err for process in processes)
             codes = [0] * (len(processes) - 1) + [int(block.note == "exits with 1")]
-            assert [process.returncode for process in processes] == codes, f"line {block.line}: {text}"
+            assert [process.code for process in processes] == codes, f"line {block.line}: {text}"
             assert "Traceback" not in text and "\x1b" not in text, text
-            self.printed += "".join(process.stdout for process in processes)
+            self.printed += "".join(process.out for process in processes)
         elif block.kind == "text":
             assert (line := missing(block.text, self.printed)) is None, f"line {block.line}: {line}\n{self.printed}"
             self.printed = ""
 
-    def _runs(self, block: Block) -> Iterator[subprocess.CompletedProcess[str]]:
+    def _runs(self, block: Block) -> Iterator[Result]:
         """Run a line of ``quit`` in this process, which saves its start; all else as its language is."""
         for text in block.text.splitlines() if block.kind == "sh" else [block.text]:
             if text.startswith("quit "):
                 with contextlib.chdir(self.folder):
-                    yield call_quit(*shlex.split(text, comments=True)[1:], **self._variables)
+                    yield call_quit(*shlex.split(text, comments=True)[1:], code=None, **self._variables)
             else:
                 command = ["bash", "-ec"] if block.kind == "sh" else [sys.executable, "-c"]
-                how = {"cwd": self.folder, "env": self._environment, "capture_output": True, "text": True}
-                yield subprocess.run([*command, text], timeout=900, **how)
+                yield run_process(*command, text, code=None, cwd=self.folder, env=self._environment)
 
     def _start(self, command: str, until: str) -> None:
         shutil.copytree(first_server(), self.folder / "workspace" / "reviews" / "server")

@@ -3,7 +3,6 @@ import hashlib
 import json
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,10 +10,10 @@ import pytest
 from quit.errors import InputError, SettingsError, WorkspaceError
 from quit.export import FORMATS, export, release_json, verify
 from tests.comparing import files_of
-from tests.conftest import ROOT
 from tests.export.conftest import as_dictionaries, make_tables
-from tests.processes import paused, until
+from tests.paths import ROOT
 from tests.release import small
+from tests.running import paused, until
 
 JSON = ["release-json"]
 
@@ -175,7 +174,7 @@ def test_a_killed_export_leaves_no_complete_looking_folder(tables, tmp_path):
     marker, place = tmp_path / "running", ("quit.export.release_json", "_write_corpus")
     arguments = ("export", "--release", f"{tmp_path}/v1", "-f", "release-json", "--out", str(tmp_path), "--overwrite")
     command = paused(*place, marker, *arguments)
-    with subprocess.Popen([sys.executable, *command], cwd=ROOT) as process:
+    with subprocess.Popen(command, cwd=ROOT) as process:
         until(marker.exists, process)
         # A second export meanwhile must not take the first one's folder for a ruin.
         [partial] = tmp_path.glob(".release-json.*.partial")

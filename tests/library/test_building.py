@@ -13,7 +13,7 @@ import quit
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.library import building, progress
-from tests.conftest import FEW
+from tests.paths import FEW
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,7 @@ from quit.engine.workspace import Workspace
 from quit.errors import SettingsError
 from quit.report.browse import HOST, application, serve
 from tests.annotation.browser import CHROMIUM, DRIVER, annotator
-from tests.conftest import ROOT
+from tests.paths import ROOT
 from tests.report import tiny
 from tests.report.test_page import Parsed
 

@@ -4,7 +4,6 @@ import json
 import shutil
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,8 +19,8 @@ from quit.settings import Review
 from quit.status.story import story
 from tests.answers import answers_in
 from tests.comparing import bytes_of
-from tests.conftest import ROOT, call_quit, quit_prints
-from tests.processes import paused, until
+from tests.paths import ROOT
+from tests.running import call_quit, paused, until
 from tests.stages.labelling.test_verdicts import said
 
 pytestmark = pytest.mark.slow
@@ -93,12 +92,12 @@ def test_apply_says_what_this_call_changed_and_what_the_reviews_changed_since_th
     pulls = ((1, items[0], _wrong(items[0])), (2, items[1], ""), None)
     for number, pull in enumerate(pulls):
         store.append(_say(*pull) if pull else [])
-        lines = quit_prints("review", "apply", "-q", "-w", workspace.path, "--json")
+        lines = call_quit("review", "apply", "-q", "-w", workspace.path, "--json").out
         report = json.loads(lines)
         sums = {name: report[name] for name in report["now"]}
         sums["questions_removed"] = sum(sums["questions_removed"].values())
         assert any(sums.values()) and report["now"] == (sums if number == 0 else dict.fromkeys(sums, 0))
-    first, second, *_ = quit_prints("review", "apply", "-w", workspace.path).splitlines()
+    first, second, *_ = call_quit("review", "apply", "-w", workspace.path).out.splitlines()
     assert (first, second) == (
         "Nothing new since the last apply: the labels already use these reviews.",
         "Since the build:",
@@ -112,20 +111,20 @@ def test_a_build_keeps_what_people_said_and_exports_use_it(workspace, tmp_path) 
     report = apply_reviews(workspace)
     assert report.questions_removed["flagged_leak"] == 1
     result = call_quit("build", "-w", str(workspace.path))
-    assert result.returncode == 0 and "up to date" in result.stderr
+    assert "up to date" in result.err
     # Another label stage below it: the verdicts are applied again, to its labels.
-    quit_prints("build", "-q", "-w", str(workspace.path), "--set", "judge.threshold=0.9")
+    call_quit("build", "-q", "-w", str(workspace.path), "--set", "judge.threshold=0.9")
     assert "update" in workspace.state and workspace.state["update"] != report.fingerprint
     removed = items[1].question_id
     assert removed not in workspace.read("splits").column("question_id").to_pylist()
     life = story(workspace, removed)
     assert [row["reason"] for row in life["rejects"]] == ["flagged_leak"] and life["reviews"] and life["changes"]
     # An export recomputes every label from answers and valid answers.
-    quit_prints("export", "-w", workspace.path, "-f", "release-json", "-o", tmp_path / "x")
+    call_quit("export", "-w", workspace.path, "-f", "release-json", "-o", tmp_path / "x")
     files = [tmp_path / "x" / "release-json" / f"{split}.json" for split in ("train", "dev", "test")]
     exported = {record["id"] for file in files for record in json.loads(file.read_text())}
     assert exported == set(workspace.read("splits")["question_id"].to_pylist())
-    status = json.loads(call_quit("status", "-w", str(workspace.path), "--json").stdout)
+    status = call_quit("status", "-w", str(workspace.path), "--json").json()
     assert status["stages"][-1]["run"] == "update" and status["stages"][-1]["state"] == "complete"
 
 
@@ -136,7 +135,7 @@ def test_a_killed_apply_is_finished_by_the_next_with_the_same_bytes(workspace: W
     apply_reviews(other)
     marker = tmp_path / "running"
     command = paused("quit.stages.update", "update_labels", marker, "review", "apply", "-w", str(workspace.path))
-    process = subprocess.Popen([sys.executable, *command], cwd=ROOT)
+    process = subprocess.Popen(command, cwd=ROOT)
     until(marker.exists, process)
     process.send_signal(signal.SIGKILL)
     process.wait()

@@ -13,9 +13,9 @@ import psutil
 from flows.server import prefect_server
 from quit.settings import ServeSettings
 from tests.annotation.browser import annotator
-from tests.conftest import prefect_database
 from tests.label_studio import Live
 from tests.servers.moto import MotoServer
+from tests.servers.prefect import prefect_database
 from tests.servers.ray_cluster import RayCluster
 from tests.servers.real_model import real_server
 

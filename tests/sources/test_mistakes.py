@@ -15,7 +15,8 @@ from quit.errors import InputError
 from quit.library.checking import examine
 from quit.settings import load
 from quit.sources import files, jsonl, parse_source
-from tests.conftest import ROOT, call_quit
+from tests.paths import ROOT
+from tests.running import call_quit
 
 TUTORIAL = ROOT / "docs" / "tutorial" / "hints.jsonl"
 LINES = [line for line in TUTORIAL.read_text(encoding="utf-8").splitlines() if "everest" not in line]  # it leaks
@@ -24,8 +25,8 @@ PLACE = 4  # the line that gets the mistake, from 0
 
 def checked(path: Path) -> tuple[int, dict]:
     """Run ``quit check --json`` without models, and return its exit code and what it said."""
-    result = call_quit("check", path, "--json", "--no-models")
-    return result.returncode, json.loads(result.stdout)
+    result = call_quit("check", path, "--json", "--no-models", code=None)
+    return result.code, result.json()
 
 
 def changed(**fields) -> str:

@@ -22,8 +22,8 @@ from quit.models.generation import CachedGenerator, ChatRequest, Completion, Gen
 from quit.models.generation.base import Done, cache_key
 from quit.models.generation.cache import Entry
 from quit.models.prompting import PromptTemplate, load_prompt
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[3]
 PROMPT = load_prompt("probe")
 
 
@@ -114,6 +114,7 @@ WRITE = """
 import sys
 from pathlib import Path
 from quit.models.generation import GenerationCache
+from tests.paths import ROOT
 from tests.models.generation.test_cache import _entry
 cache, first, count = GenerationCache(Path(sys.argv[1])), int(sys.argv[2]), int(sys.argv[3])
 for number in range(first, first + count):
