@@ -1,6 +1,5 @@
 """Small workspaces: what every test may copy, and builds without Prefect."""
 
-import json
 import shutil
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from quit.engine.planning import checked_build
 from quit.engine.workspace import Workspace
 from quit.models.factory import Models
 from tests.once import once
-from tests.paths import FEW, ROOT, STARTER, starter_lines
+from tests.paths import FEW, ROOT, STARTER, starter_file
 from tests.running import call_quit
 
 PROFILE = ROOT / "tests" / "partial.toml"
@@ -63,10 +62,12 @@ def asked_of(workspace: Workspace, reader: str) -> set[tuple[str, str]]:
 @pytest.fixture(scope="session")
 def small_source(run_folder: Path) -> Path:
     """The first eighteen questions of the starter collection and two broken lines."""
-    bad_lines = ['{"id": "broken"', json.dumps({"id": "no-answer", "question": "Who?", "hints": ["x"]})]
-    text = "\n".join([*starter_lines(18), *bad_lines]) + "\n"
-    folder = once(run_folder / "source", lambda folder: (folder / "small.jsonl").write_text(text, "utf-8"))
-    return folder / "small.jsonl"
+
+    def make(folder: Path) -> None:
+        with starter_file(folder / "small.jsonl", 18).open("a", encoding="utf-8") as file:
+            file.write('{"id": "broken"\n{"id": "no-answer", "question": "Who?", "hints": ["x"]}\n')
+
+    return once(run_folder / "source", make) / "small.jsonl"
 
 
 @pytest.fixture(scope="session")
@@ -86,8 +87,7 @@ def workspace(built: Path, tmp_path: Path) -> Workspace:
 @pytest.fixture(scope="session")
 def few_source(run_folder: Path) -> Path:
     """Six questions of the starter collection, for builds that are about shards, processes and servers."""
-    text = "\n".join(starter_lines(6)) + "\n"
-    return once(run_folder / "few", lambda folder: (folder / "few.jsonl").write_text(text, "utf-8")) / "few.jsonl"
+    return once(run_folder / "few", lambda folder: starter_file(folder / "few.jsonl", 6)) / "few.jsonl"
 
 
 @pytest.fixture(scope="session")

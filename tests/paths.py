@@ -15,3 +15,10 @@ FEW = ROOT / "tests" / "few.toml"
 def starter_lines(count: int | None = None) -> list[str]:
     """Return the lines of the starter collection, a question each: the first ones, or all."""
     return STARTER.read_text(encoding="utf-8").splitlines()[:count]
+
+
+def starter_file(path: Path, *places: int | None) -> Path:
+    """Write some lines of the starter collection, those of ``slice(*places)``, to a file; returns its path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in starter_lines()[slice(*places)]), encoding="utf-8")
+    return path

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
@@ -115,3 +116,12 @@ def until(
         assert time.monotonic() < deadline, f"it did not come in {seconds:g} s"
         time.sleep(every)
     return event
+
+
+def together(*calls: Callable[[], object]) -> None:
+    """Call all functions at once, one thread each, and wait for them."""
+    threads = [threading.Thread(target=call) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()

@@ -1,7 +1,6 @@
 """The local server: one command, secrets that stay secret, and clear words when it cannot run."""
 
 import json
-import socket
 import stat
 from dataclasses import replace
 
@@ -13,6 +12,7 @@ from quit.engine.workspace import Workspace
 from quit.errors import InputError, MissingDependency, WorkspaceError
 from quit.review.store import ReviewStore
 from tests.running import call_quit
+from tests.servers.ports import taken_port
 
 pytestmark = pytest.mark.slow
 
@@ -42,11 +42,8 @@ def test_serve_says_how_to_get_in_and_where_the_project_is(live) -> None:
 
 
 def test_a_taken_port_and_newer_data_are_said(live, tmp_path) -> None:
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        with pytest.raises(InputError, match=r"Port \d+ .* in use"):
-            LocalServer(tmp_path, port=other.getsockname()[1]).start()
+    with taken_port() as port, pytest.raises(InputError, match=rf"Port {port} .* in use"):
+        LocalServer(tmp_path, port=port).start()
     _store(tmp_path, replace(live.account, version="99.0.0", pid=None))
     with pytest.raises(WorkspaceError, match="written by Label Studio 99.0.0"):
         LocalServer(tmp_path).start()

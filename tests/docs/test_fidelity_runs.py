@@ -7,11 +7,11 @@ its models' names and asks a scripted server.
 
 import json
 import re
-import shlex
 import shutil
 import zlib
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -25,11 +25,10 @@ from quit.settings.loading import PROFILES
 from quit.systems.bandits.policies import policies
 from quit.systems.sunar.variants import VARIANTS
 from tests.corpora.worlds import musique_record
-from tests.docs.pages import Block, blocks
+from tests.docs.pages import Block, Reader, blocks
 from tests.paths import ROOT
 from tests.release import published, small
 from tests.rows import write_lines
-from tests.running import call_quit
 from tests.servers.rude import RudeServer
 from tests.systems.benchmark import tiny
 
@@ -151,23 +150,17 @@ def _laid_out(folder: Path, block: str) -> None:
             make(folder / name)
 
 
-def _run(folder: Path, block: Block) -> None:
-    _laid_out(folder, block.text)
-    for line in block.text.splitlines():
-        words = shlex.split(line, comments=True)
-        for name, place in PRINTED.items():
-            if any(name in word for word in words) and not (folder / name).exists():
-                (folder / name).symlink_to(next(folder.glob(place)))
-        if words:
-            assert words[0] == "quit", line
-            command = [re.sub(r"\b(paper$|ID|NAME)\b", lambda word: REPLACED[word[0]], word) for word in words[1:]]
-            call_quit(*command)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("block", BLOCKS, ids=[f"line {block.line}" for block in BLOCKS])
 def test_the_pages_commands_run(block: Block, world: Path) -> None:
-    _run(world, block)
+    _laid_out(world, block.text)
+    reader = Reader(world)
+    for line in block.text.splitlines():
+        for name, place in PRINTED.items():
+            if name in line and not (world / name).exists():
+                (world / name).symlink_to(next(world.glob(place)))
+        text = re.sub(r"\b(paper(?!\S)|ID|NAME)\b", lambda word: REPLACED[word[0]], line)
+        reader.do(replace(block, text=text))
     if "FT_DPR" in block.text:
         _check_encoders(world)
 

@@ -1,29 +1,24 @@
 """Commands that pages show, run over a finished workspace: each must end well and print what it is for. The recipes for
 model servers are built with a scripted server. Other builds and servers: the tutorial's test."""
 
-import io
 import json
 import re
 import shlex
 import shutil
-import sys
-from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
 
 from quit.engine.workspace import Workspace
-from tests.docs.pages import blocks
+from tests.docs.pages import Reader, blocks
 from tests.paths import ROOT
-from tests.running import call_quit, run_process
+from tests.running import call_quit
 from tests.servers.rude import Fault, RudeServer
 
 pytestmark = pytest.mark.slow
 
 HOWTOS = ("report", "release", "export", "terminal", "library")
 PAGES = ("README.md", *(f"docs/howto/{name}.md" for name in HOWTOS))
-NOT_HERE = re.compile(r"quit (?:build|browse|review|models)\b|^(?:make|pip|python|export|hf) ")
-"""Builds, servers that stay, installations: other tests run them."""
 
 
 @pytest.fixture(scope="module")
@@ -39,36 +34,14 @@ def workspace(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_what_the_page_shows_runs(page: str, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_what_the_page_shows_runs(page: str, workspace: Path, tmp_path: Path) -> None:
     for name in ("W", "workspace", *(["mine"] if page == "README.md" else [])):  # built by other pages
         (tmp_path / name).symlink_to(workspace)
     (tmp_path / "QUIT").symlink_to(workspace.parent / "release-json")
     lines = (ROOT / "docs" / "tutorial" / "hints.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     (tmp_path / "mine.jsonl").write_text("".join(line for line in lines if "everest" not in line), encoding="utf-8")
-    ran = 0
-    for block in blocks(ROOT / page):
-        if block.kind == "sh" and block.note != "not run":
-            for line in block.text.splitlines():
-                if NOT_HERE.search(line) or not line.strip():
-                    continue
-                words = shlex.split(line.partition(" > ")[0], comments=True)
-                assert Path(words[0]).name == "quit", line
-                if words[1] == "export" and "--overwrite" not in words:
-                    words.append("--overwrite")  # the page's exports are alternatives
-                result = call_quit(*words[1:])
-                assert result.out.strip() or "--quiet" in words, f"{line}\n{result.err}"
-                ran += 1
-        elif block.kind == "python" and page.endswith("library.md") and block.note != "not run":
-            with redirect_stdout(io.StringIO()):
-                exec(compile(block.text, f"{page}:{block.line}", "exec"), {})
-            ran += 1
-        elif block.kind == "python" and page == "README.md":
-            monkeypatch.delenv("HF_DATASETS_CACHE", raising=False)
-            variables = {"PYTHONPATH": str(ROOT), "HF_HOME": str(tmp_path / "hf")}
-            assert run_process(sys.executable, "-c", block.text, cwd=tmp_path, **variables).out.strip()
-            ran += 1
-    assert ran >= 4
+    kinds = ("sh",) if "export" in page else ("sh", "python")  # tests/export/test_howto.py loads the exports
+    assert Reader(tmp_path).read(ROOT / page, kinds) >= 4
 
 
 def test_the_readmes_record_gets_label_2(tmp_path: Path) -> None:
@@ -112,9 +85,8 @@ def test_the_recipe_for_a_server_builds(
                 [name] = set(re.findall(rf"\b\w+\.{suffix}\b", commands))
                 text = re.sub(r"https?://[\w.:]+/v1", scripted.base_url, block.text)
                 (tmp_path / name).write_text(text, encoding="utf-8")
-        for line in commands.splitlines():
-            words = shlex.split(line, comments=True)
-            if words and words[0] == "quit":
+        for words in (shlex.split(line, comments=True) for line in commands.splitlines()):
+            if words[:1] == ["quit"]:
                 smaller = ("--set", "convergence.hints=3") if words[1] in ("plan", "build") else ()
                 call_quit(*words[1:], *smaller)
                 ran.append(words[1])

@@ -8,7 +8,7 @@ import pytest
 from quit.engine.workspace import Workspace
 from quit.models.generation import GenerationCache
 from tests.comparing import bytes_of
-from tests.paths import starter_lines
+from tests.paths import starter_file
 from tests.running import call_quit
 from tests.servers.builds import kill_when, start_build, write_profile
 from tests.servers.vllm import VllmServer
@@ -22,9 +22,7 @@ REPETITIONS = 2
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("source") / "two.jsonl"
-    path.write_text("\n".join(starter_lines()[1:4:2]) + "\n", encoding="utf-8")
-    return path
+    return starter_file(tmp_path_factory.mktemp("source") / "two.jsonl", 1, 4, 2)
 
 
 @pytest.fixture(scope="module")

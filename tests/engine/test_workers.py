@@ -21,16 +21,14 @@ from quit.settings import ServerSettings
 from quit.settings.runner import parse_runner
 from quit.store.parts import read_part
 from tests.building import plan_build
-from tests.paths import starter_lines
+from tests.paths import starter_file
 
 QUICK = ["run.visible_seconds=0.1"]
 
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    path = tmp_path / "few.jsonl"
-    path.write_text("\n".join(starter_lines(3)) + "\n", encoding="utf-8")
-    return path
+    return starter_file(tmp_path / "few.jsonl", 3)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from quit.errors import ServerError, SettingsError
-from tests.paths import starter_lines
+from tests.paths import starter_file
 from tests.running import QUIT, run_process
 from tests.servers.builds import write_profile
 from tests.servers.keys import ACCESS, KEY, assert_kept
@@ -27,8 +27,7 @@ def _said_in_prefect(database_file: Path) -> list[str]:
 def test_a_key_that_a_server_sends_back_is_stored_nowhere(tmp_path, monkeypatch, prefect_server) -> None:
     monkeypatch.setenv(ACCESS, KEY)
     monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
-    lines = starter_lines()[1:5:2]
-    (tmp_path / "two.jsonl").write_text("\n".join(lines) + "\n")
+    source = starter_file(tmp_path / "two.jsonl", 1, 5, 2)
 
     def script(number: int, payload) -> Fault:
         return FAULTS[FIRST if number == 0 else SECOND]
@@ -39,8 +38,7 @@ def test_a_key_that_a_server_sends_back_is_stored_nowhere(tmp_path, monkeypatch,
         profile = write_profile(tmp_path / "rude.toml", {"a": rude}, rude, more=more)
         access = f'patience_seconds = 0\nattempts = 1\napi_key_env = "{ACCESS}"'
         profile.write_text(profile.read_text().replace("patience_seconds = 20", access))
-        place, source = str(tmp_path / "W"), f"jsonl:{tmp_path / 'two.jsonl'}"
-        result = run_process(*QUIT, "build", "-w", place, "-p", str(profile), "-s", source, code=None)
+        result = run_process(*QUIT, "build", "-w", tmp_path / "W", "-p", profile, "-s", f"jsonl:{source}", code=None)
     assert result.code in (ServerError.exit_code, SettingsError.exit_code), result.err
     assert len(server.requests) == 2, "a shard is not tried again where its client has tried as often as it may"
     stored = _said_in_prefect(prefect_server)

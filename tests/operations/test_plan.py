@@ -13,7 +13,7 @@ from quit.operations.plan import plan
 from quit.settings import parse
 from quit.sources import parse_source
 from quit.stages.labelling.passages import permutations
-from tests.paths import starter_lines
+from tests.paths import starter_file
 from tests.running import call_quit
 from tests.servers.checkpoints import checkpoint
 
@@ -22,9 +22,7 @@ QUESTIONS = 2
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("plan") / "two.jsonl"
-    path.write_text("\n".join(starter_lines()[1 : 1 + 2 * QUESTIONS : 2]) + "\n")
-    return path
+    return starter_file(tmp_path_factory.mktemp("plan") / "two.jsonl", 1, 1 + 2 * QUESTIONS, 2)
 
 
 def _pipeline(source: Path, folder: Path, model: str, **reader) -> Pipeline:

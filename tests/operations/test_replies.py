@@ -15,7 +15,7 @@ from quit.operations.plan import planned_questions
 from quit.operations.replies import look_ahead
 from quit.settings import parse
 from quit.sources import parse_source
-from tests.paths import starter_lines
+from tests.paths import starter_file
 from tests.running import call_quit
 from tests.servers import rude
 from tests.servers.rude import RudeServer
@@ -26,9 +26,7 @@ ABSENT = "http://127.0.0.1:9/v1"
 @pytest.fixture
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
-    path = tmp_path / "two.jsonl"
-    path.write_text("\n".join(starter_lines()[1:5:2]) + "\n", encoding="utf-8")
-    return path
+    return starter_file(tmp_path / "two.jsonl", 1, 5, 2)
 
 
 def _pipeline(source: Path, *urls: str) -> Pipeline:

@@ -2,7 +2,6 @@
 
 import json
 import re
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from tests.annotation.browser import CHROMIUM, DRIVER, annotator
 from tests.paths import ROOT
 from tests.report import tiny
 from tests.report.test_page import Parsed
+from tests.servers.ports import taken_port
 
 
 @pytest.fixture(scope="module")
@@ -125,11 +125,8 @@ def test_it_only_reads_and_only_for_this_machine(client, workspace) -> None:
 
 
 def test_a_taken_port_is_named(workspace) -> None:
-    with socket.socket() as taken:
-        taken.bind((HOST, 0))
-        taken.listen()
-        with pytest.raises(SettingsError, match="cannot be used"):
-            serve(workspace, tiny.settings(), taken.getsockname()[1], lambda url: None)
+    with taken_port() as port, pytest.raises(SettingsError, match="cannot be used"):
+        serve(workspace, tiny.settings(), port, lambda url: None)
 
 
 @pytest.fixture

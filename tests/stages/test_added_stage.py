@@ -1,12 +1,12 @@
 """A stage takes the edits that docs/add-a-stage.md shows, and no others."""
 
 import json
-import re
 import shutil
 from pathlib import Path
 
 import pytest
 
+from tests.docs.pages import blocks
 from tests.paths import ROOT, starter_lines
 from tests.running import QUIT, Result, run_process
 
@@ -18,10 +18,9 @@ LEFT_OUT = {"jsonl-num-002", "jsonl-num-003", "jsonl-num-011"}
 def test_the_stage_of_the_docs_is_built_counted_and_released(tmp_path: Path) -> None:
     for name in ("quit", "flows", "annotation", "schemas"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-    text = (ROOT / "docs" / "add-a-stage.md").read_text(encoding="utf-8")
-    blocks = {kind: block for kind, block in re.findall(r"```(python|diff)\n(.*?)```", text, flags=re.S)}
-    (tmp_path / "quit" / "stages" / "overlap.py").write_text(blocks["python"], encoding="utf-8")
-    run_process("git", "apply", "-", stdin=blocks["diff"], cwd=tmp_path)
+    edits = {block.kind: block.text for block in blocks(ROOT / "docs" / "add-a-stage.md")}
+    (tmp_path / "quit" / "stages" / "overlap.py").write_text(edits["python"], encoding="utf-8")
+    run_process("git", "apply", "-", stdin=edits["diff"], cwd=tmp_path)
     lines = [line for line in starter_lines() if '"num-' in line]
     (tmp_path / "numbers.jsonl").write_text("\n".join(lines), encoding="utf-8")
 

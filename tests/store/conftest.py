@@ -1,6 +1,5 @@
 """A workspace with a finished stage, where it is (a URL), which machine works on it, and an S3 service."""
 
-import threading
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -56,15 +55,6 @@ def store(workspace: Workspace, parts: list[list[int]]) -> None:
             workspace.write_part(folder, shard, {"usable_hints": hints(*numbers)})
         workspace.finish(folder, ["usable_hints"], len(parts), {"stage": "filter"})
         workspace.set_current({"filter": "f0"})
-
-
-def together(*calls: Callable[[], object]) -> None:
-    """Call all functions at once, one thread each, and wait for them."""
-    threads = [threading.Thread(target=call) for call in calls]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
 
 
 def opened(place: str) -> Workspace:

@@ -15,9 +15,8 @@ from quit.settings.remote import Remote
 from quit.store import open_store
 from quit.store.faults import endpoint
 from quit.store.objects import checked_url, open_objects
-from tests.running import call_quit, run_process
+from tests.running import call_quit, run_process, together
 from tests.servers.ports import free_port
-from tests.store.conftest import together
 
 
 def test_objects_come_back_as_they_were(place: str, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -23,6 +24,7 @@ from quit.models.generation.base import Done, cache_key
 from quit.models.generation.cache import Entry
 from quit.models.prompting import PromptTemplate, load_prompt
 from tests.paths import ROOT
+from tests.running import together
 
 PROMPT = load_prompt("probe")
 
@@ -114,7 +116,6 @@ WRITE = """
 import sys
 from pathlib import Path
 from quit.models.generation import GenerationCache
-from tests.paths import ROOT
 from tests.models.generation.test_cache import _entry
 cache, first, count = GenerationCache(Path(sys.argv[1])), int(sys.argv[2]), int(sys.argv[3])
 for number in range(first, first + count):
@@ -230,11 +231,7 @@ def test_nothing_is_asked_twice(cache: GenerationCache) -> None:
 
 def test_two_shards_that_ask_the_same_at_once_pay_once(cache: GenerationCache) -> None:
     counting = Counting(before=lambda _: time.sleep(0.05))
-    threads = [Thread(target=_ask, args=(counting, cache, "abcdef")) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(*[partial(_ask, counting, cache, "abcdef")] * 4)
     assert sorted(counting.asked) == list("abcdef")
 
 
