@@ -8,8 +8,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from contextvars import copy_context
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
@@ -97,10 +97,24 @@ main(sys.argv[4:])
 """
 
 
-def paused(module: str, function: str, marker: Path, *arguments: str) -> list[str]:
+def paused(module: str, function: str, marker: Path, *arguments: object) -> list[str]:
     """Return a program's words that run a command of ours, which stays at the call of a function; ``marker`` is there
     when it does."""
-    return [sys.executable, "-c", _PAUSED, module, function, str(marker), *arguments]
+    return [sys.executable, "-c", _PAUSED, module, function, str(marker), *map(str, arguments)]
+
+
+@contextmanager
+def killed_at(module: str, function: str, folder: Path, *arguments: object) -> Iterator[None]:
+    """A command of ours that stays at the call of a function, and is killed (SIGKILL) at the end; ``folder``: for a
+    marker."""
+    marker = folder / "running"
+    process = subprocess.Popen(paused(module, function, marker, *arguments), cwd=ROOT)
+    try:
+        until(marker.exists, process)
+        yield
+    finally:
+        process.kill()
+        process.wait()
 
 
 def until(

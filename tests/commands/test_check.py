@@ -49,14 +49,6 @@ def test_a_source_with_an_option_is_told_that_it_needs_none() -> None:
         assert "sources need no --source: quit check" in shown.err
 
 
-def test_another_language_is_noted(tmp_path: Path) -> None:
-    hints = [f"Hinweis Nummer {number} ist kurz." for number in range(5)]
-    german = {**GOOD, "question": "Wer hat das geschrieben?", "hints": hints}
-    path = write_lines(tmp_path / "mine.jsonl", [german])
-    shown = call_quit("check", path, "--no-models")
-    assert "mine.jsonl, line 1 (1): The question and its hints are not English" in shown.out
-
-
 def test_faults_of_csv_name_rows_as_a_spreadsheet_counts():
     rows = ["id,question,answer,hint", "1,Which city?,Rome,It has seven hills.", *(f"1,,,{hint}" for hint in HINTS)]
     Path("q.csv").write_text("\n".join([*rows, "2,Which?,Lima,Old walls.", ",Which?,,x", ""]))

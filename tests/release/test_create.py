@@ -4,7 +4,6 @@ review."""
 import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -22,8 +21,7 @@ from quit.release.create import create, subject_of_release
 from quit.release.gates import check, with_release_settings
 from quit.review.store import ReviewStore
 from tests.comparing import files_of
-from tests.paths import ROOT
-from tests.running import call_quit, paused, until
+from tests.running import call_quit, killed_at
 from tests.stages.labelling.test_verdicts import said
 
 pytestmark = pytest.mark.slow
@@ -111,13 +109,9 @@ def test_targets_that_must_not_be_overwritten(workspace: Workspace, tmp_path: Pa
 
 
 def test_a_killed_create_leaves_nothing_that_looks_complete(workspace: Workspace) -> None:
-    marker = workspace.path.parent / "running"
-    command = ("release", "create", "-w", str(workspace.path), "--name", "v1")
-    arguments = paused("quit.release.create", "write_json", marker, *command)
-    process = subprocess.Popen(arguments, cwd=ROOT)
-    until(marker.exists, process)
-    process.kill()
-    process.wait()
+    command = ("release", "create", "-w", workspace.path, "--name", "v1")
+    with killed_at("quit.release.create", "write_json", workspace.path.parent, *command):
+        pass
     assert (workspace.path / "releases" / ".v1.partial").exists() and releases_of(workspace) == []
     verify(_create(workspace, "v1").path)
     assert sorted(os.listdir(workspace.path / "releases")) == ["v1"]

@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import signal
-import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,8 +17,7 @@ from quit.settings import Review
 from quit.status.story import story
 from tests.answers import answers_in
 from tests.comparing import bytes_of
-from tests.paths import ROOT
-from tests.running import call_quit, paused, until
+from tests.running import call_quit, killed_at
 from tests.stages.labelling.test_verdicts import said
 
 pytestmark = pytest.mark.slow
@@ -133,12 +130,8 @@ def test_a_killed_apply_is_finished_by_the_next_with_the_same_bytes(workspace: W
     store.append([row for number, item in enumerate(items) for row in _say(number, item, _wrong(item))])
     other = Workspace.open(shutil.copytree(workspace.path, tmp_path / "other"))
     apply_reviews(other)
-    marker = tmp_path / "running"
-    command = paused("quit.stages.update", "update_labels", marker, "review", "apply", "-w", str(workspace.path))
-    process = subprocess.Popen(command, cwd=ROOT)
-    until(marker.exists, process)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    with killed_at("quit.stages.update", "update_labels", tmp_path, "review", "apply", "-w", workspace.path):
+        pass
     assert _is_base(workspace)  # half an update is none
     apply_reviews(workspace)
     assert bytes_of(workspace.path, UPDATE) == bytes_of(other.path, UPDATE) != {}

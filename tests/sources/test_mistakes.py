@@ -60,7 +60,9 @@ FAULTS = {
     "single quotes": (changed().replace('"', "'"), "not_json", "not JSON", "double quotes"),
     "another encoding": (changed(difficulty="schön").encode("latin-1"), "not_utf8", "not UTF-8", "save the file"),
 }
+GERMAN = [f"Hinweis Nummer {number} ist kurz." for number in range(5)]
 NOTES = {
+    "another language": (changed(question="Wer hat das geschrieben?", hints=GERMAN), ["not English", "no other"]),
     "an unknown key": (changed(candidates=..., canditates=["squid"]), ["'canditates'", "did you mean 'candidates'?"]),
     "a key twice": (changed()[:-1] + ', "answers": ["octopus"]}', ["'answers' is in an object twice", "only the last"]),
     "a list in one text": (changed(candidates="Monet, Cezanne"), ["'Monet, Cezanne'", "Write a list"]),
