@@ -39,8 +39,7 @@ def _checked(arguments: tuple[object, ...], result: Result, code: int | None) ->
 
 
 def call_quit(*arguments: object, code: int | None = 0, stderr: TextIO | None = None, **variables: str) -> Result:
-    """Run the command line in this process: seconds faster than one of its own, for all that
-    needs none.
+    """Run the command line in this process: seconds faster than one of its own, for all that needs none.
 
     ``arguments``: written as texts. ``code``: what it has to end with, or None. ``stderr``: where to write instead of
     keeping it. ``variables``: of the environment, while it runs.
@@ -68,8 +67,8 @@ def run_process(
 ) -> Result:
     """Run a program, such as ``QUIT``, to its end.
 
-    ``code``: what it has to end with, or None. ``env``: its environment instead of this one's. ``variables``: more of
-    them.
+    ``code``: what it has to end with, or None. ``env``: its environment instead of this one's, with ``variables``.
+    ``stdin``: a text for it to read.
     """
     environment = {**(os.environ if env is None else env), **PLAIN, **variables}
     words, how = list(map(str, command)), {"env": environment, "cwd": cwd, "input": stdin}

@@ -112,8 +112,8 @@ class Reader:
         self._variables = {"HF_HOME": str(folder / ".hf"), "COLUMNS": "120", "PATH": path, "PYTHONPATH": PYTHONPATH}
 
     def read(self, page: Path, kinds: Collection[str] = ("sh", "python"), left_out: range = range(0)) -> int:
-        """Do all that a page says, but for blocks of other languages and blocks at some lines; return how many
-        commands and programs ran."""
+        """Do all that a page says, except blocks of other languages and at some lines; return how many commands and
+        programs ran."""
         try:
             return sum(self.do(block, kinds) for block in blocks(page) if block.line not in left_out)
         finally:
@@ -149,6 +149,7 @@ class Reader:
                 out = io.StringIO()
                 with contextlib.redirect_stdout(out), patch("datasets.config.HF_DATASETS_CACHE", self.folder / ".hf"):
                     exec(compile(line, "the page", "exec"), {})
+                assert out.getvalue() or "print(" not in line, line
                 return Result(0, out.getvalue(), "")
             program, *words = shlex.split(line.partition(" > ")[0], comments=True)
             if Path(program).name != "quit":
