@@ -5,7 +5,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations, pairwise
-from pathlib import Path
 
 import pytest
 from selenium.webdriver.common.keys import Keys
@@ -14,12 +13,13 @@ from annotation.project import push
 from annotation.sync import pull
 from quit.review.items import ReviewAnswer, ReviewItem
 from tests.annotation.browser import CHROMIUM, DRIVER
+from tests.paths import ROOT
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="no chromium with chromedriver on this machine"),
 ]
-IMAGES = Path(__file__).parents[2] / "docs" / "images"
+IMAGES = ROOT / "docs" / "images"
 
 NOTHING = "(None of these answers is correct)"
 HINTS = (

@@ -103,7 +103,6 @@ def test_judges(tmp_path: Path) -> None:
 
 
 def test_run(tmp_path: Path) -> None:
-    (tmp_path / "R").mkdir()
     small.freeze(tmp_path / "R", small.rows())
     run = tmp_path / "mine.run"
     # Of q3, the one question of test: label 1 first, then label 2. Then a passage of nobody.

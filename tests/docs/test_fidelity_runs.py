@@ -53,7 +53,6 @@ def _musique(path: Path) -> None:
 
 def _release(path: Path) -> None:
     """A release with two questions to train on, one to develop and one to test on."""
-    path.mkdir()
     more = ((small.SPLIT, "train"), (small.QUESTIONS, "Which lake is high?"), (small.GOLD, "Titicaca"),
             (small.HINTS, ["Reeds grow there.", "Boats cross it."]))  # fmt: skip
     with ExitStack() as patched:
