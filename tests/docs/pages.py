@@ -132,8 +132,9 @@ class Reader:
         elif word == "in the background until":
             self._start(block.text, rest)
         elif block.kind in kinds and block.note != "not run":
-            lines = block.text.splitlines() if block.kind == "sh" else [block.text]
-            lines = [line for line in lines if line.strip() and not (word == "not run" and rest in line)]
+            commands = [line for line in block.text.splitlines() if line.strip()[:1] not in ("", "#")]
+            lines = commands if block.kind == "sh" else [block.text]
+            lines = [line for line in lines if word != "not run" or rest not in line]
             for line in lines:
                 result = self._run(line, block.kind, code=int(word == "exits with 1" and line == lines[-1]))
                 text = result.out + result.err
