@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import httpx
 
-from annotation.server import stored_account
+from quit.annotation.server import stored_account
 from quit.errors import InputError, ServerError, SettingsError, importing
 from quit.settings import Review
 from quit.text.secrets import sends, shown

@@ -18,8 +18,8 @@ from typing import Any
 from filelock import FileLock, Timeout
 from markdown_it import MarkdownIt
 
-from annotation.client import Server
-from annotation.tasks import SUGGESTIONS, digest, make_task
+from quit.annotation.client import Server
+from quit.annotation.tasks import SUGGESTIONS, digest, make_task
 from quit.common.files import writing
 from quit.errors import InputError, ServerError, WorkspaceError
 from quit.review.controls import Controls, mixed

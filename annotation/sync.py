@@ -14,9 +14,9 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from annotation.client import Server
-from annotation.project import alone, edited, known_project, task_key
-from annotation.tasks import Reading, read_result
+from quit.annotation.client import Server
+from quit.annotation.project import alone, edited, known_project, task_key
+from quit.annotation.tasks import Reading, read_result
 from quit.common.ids import content_hash
 from quit.review.store import ReviewStore
 from quit.settings import Settings

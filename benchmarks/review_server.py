@@ -18,11 +18,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # where the file is run by its path
 
-from annotation.client import connect
-from annotation.project import push
-from annotation.server import LocalServer
-from annotation.sync import pull
 from benchmarks.measuring import timed
+from quit.annotation.client import connect
+from quit.annotation.project import push
+from quit.annotation.server import LocalServer
+from quit.annotation.sync import pull
 from quit.engine.workspace import Workspace
 from quit.review.items import ReviewAnswer, ReviewItem
 from quit.review.store import ReviewStore

@@ -21,7 +21,7 @@ from typing import Any
 
 from make_screenshots import IMAGES, ROOT, shoot
 
-from flows.server import prefect_server
+from quit.flows.server import prefect_server
 from quit.settings import ServeSettings, profile_file
 from tests.annotation.browser import annotator
 

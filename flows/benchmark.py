@@ -9,10 +9,10 @@ from typing import Any
 from prefect import flow
 from prefect.artifacts import create_link_artifact, create_table_artifact
 
-from flows.notices import HOOKS
-from flows.parameters import NO_LIMITS, Split
-from flows.scheduling import run_with_limits
-from flows.tasks import as_task
+from quit.flows.notices import HOOKS
+from quit.flows.parameters import NO_LIMITS, Split
+from quit.flows.scheduling import run_with_limits
+from quit.flows.tasks import as_task
 from quit.library import jobs
 from quit.library.jobs import JobResult
 from quit.settings import Limits

@@ -5,13 +5,13 @@ from __future__ import annotations
 from prefect import flow
 from prefect.artifacts import create_markdown_artifact
 
-from flows.notices import HOOKS
-from flows.parameters import NO_LIMITS, Source
-from flows.scheduling import run_with_limits
-from flows.tasks import ProgressArtifact, as_task
 from quit.common.progress import listening
 from quit.engine.execution import Execution
 from quit.engine.pipeline import Pipeline
+from quit.flows.notices import HOOKS
+from quit.flows.parameters import NO_LIMITS, Source
+from quit.flows.scheduling import run_with_limits
+from quit.flows.tasks import ProgressArtifact, as_task
 from quit.library import jobs
 from quit.library.jobs import JobResult
 from quit.settings import Limits

@@ -20,8 +20,8 @@ def run_job(job: str, **parameters: Any) -> Any:
     """
     if not (url := server_url()):
         return getattr(import_module("quit.library.jobs"), job)(**parameters).result
-    from flows.server import server_watched
     from quit.common.starting import healthy
+    from quit.flows.server import server_watched
 
     require("prefect")
     if not healthy(url):
@@ -32,7 +32,7 @@ def run_job(job: str, **parameters: Any) -> Any:
     # Prefect's log stays off the terminal, which shows progress by itself; its server still gets every line.
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
     with server_watched(url):
-        return getattr(import_module(f"flows.{job}"), job)(**parameters)
+        return getattr(import_module(f"quit.flows.{job}"), job)(**parameters)
 
 
 def server_url() -> str | None:

@@ -9,12 +9,12 @@ from prefect import flow
 from prefect.artifacts import create_markdown_artifact
 from prefect.logging import get_run_logger
 
-from flows.notices import HOOKS
-from flows.parameters import NO_LIMITS, Format
-from flows.scheduling import run_with_limits
-from flows.tasks import as_task
 from quit.dataset.release import FOLDER, open_release
 from quit.engine.workspace import Workspace
+from quit.flows.notices import HOOKS
+from quit.flows.parameters import NO_LIMITS, Format
+from quit.flows.scheduling import run_with_limits
+from quit.flows.tasks import as_task
 from quit.library import jobs
 from quit.library.jobs import JobResult
 from quit.release.show import lines

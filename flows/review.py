@@ -10,12 +10,12 @@ from prefect import flow
 from prefect.artifacts import create_link_artifact, create_markdown_artifact
 from prefect.logging import get_run_logger
 
-from flows.notices import HOOKS
-from flows.parameters import NO_LIMITS, Step
-from flows.scheduling import run_with_limits
-from flows.tasks import as_task
 from quit.common.endpoints import address
 from quit.engine.workspace import Workspace
+from quit.flows.notices import HOOKS
+from quit.flows.parameters import NO_LIMITS, Step
+from quit.flows.scheduling import run_with_limits
+from quit.flows.tasks import as_task
 from quit.library import jobs
 from quit.library.jobs import JobResult
 from quit.review.report import markdown, review_status

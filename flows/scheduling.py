@@ -18,9 +18,9 @@ from prefect.settings import PREFECT_API_URL
 from prefect.states import Completed
 from prefect.utilities.timeout import timeout
 
-from flows.server import server_watched
 from quit.common.progress import Listener, listening
 from quit.errors import QuitError, without_secrets_in_errors
+from quit.flows.server import server_watched
 from quit.library.jobs import JobResult
 from quit.settings import Limits
 from quit.text.words import counted

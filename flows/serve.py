@@ -19,16 +19,16 @@ from prefect.flows import EntrypointType
 from prefect.schedules import Schedule as PrefectSchedule
 from prefect.settings import PREFECT_API_URL
 
-from flows.benchmark import benchmark
-from flows.build import build
-from flows.release import release
-from flows.review import label_update, review_sync
 from quit.common.endpoints import address
 from quit.common.files import is_url
 from quit.common.ids import content_hash
 from quit.engine.planning import check_buildable
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, ServerError, SettingsError, did_you_mean
+from quit.flows.benchmark import benchmark
+from quit.flows.build import build
+from quit.flows.release import release
+from quit.flows.review import label_update, review_sync
 from quit.settings import Limits, Notice, Schedule, Settings
 from quit.sources import split_source
 

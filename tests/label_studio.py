@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from annotation.server import REQUIREMENTS, Account, LocalServer, _store
-from annotation.tasks import NONE, alias
+from quit.annotation.server import REQUIREMENTS, Account, LocalServer, _store
+from quit.annotation.tasks import NONE, alias
 from quit.engine.workspace import Workspace
 from quit.errors import MissingDependency
 from quit.settings import Settings
@@ -24,7 +24,7 @@ from tests.answers import answers_in
 from tests.once import kept
 
 if TYPE_CHECKING:
-    from annotation.client import Server
+    from quit.annotation.client import Server
 
 SETTINGS = ["review.retries=0", "review.page_tasks=4"]
 LABELERS = ("minilm-vector", "minilm-late", "minilm-evidence")
@@ -67,7 +67,7 @@ class Live:
         self._server.stop()
 
     def client(self, settings: Settings, token: str | None = None) -> Server:
-        from annotation.client import connect  # its SDK takes a second to import
+        from quit.annotation.client import connect  # its SDK takes a second to import
 
         return connect(Path("nowhere"), settings.review, self.account.url, token or self.account.token)
 

@@ -79,7 +79,7 @@ def test_help_is_instant_and_telemetry_is_off() -> None:
 
     code = "import sys, quit.cli; print([m for m in ('torch', 'prefect', 'pyarrow', 'duckdb') if m in sys.modules])"
     assert printed(code) == "[]"
-    code = "import flows.build; from prefect.settings import get_current_settings as s; print(s().server)"
+    code = "import quit.flows.build; from prefect.settings import get_current_settings as s; print(s().server)"
     assert "analytics_enabled=False" in printed(code)
 
 

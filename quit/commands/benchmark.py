@@ -72,7 +72,7 @@ def run(
     Example: `quit benchmark run --release W/releases/v1 --retriever bm25 --retriever minilm --reranker late --reader
     minilm-names`
     """
-    from flows.calling import run_job
+    from quit.flows.calling import run_job
     from quit.library.progress import working
 
     with working("benchmark", quiet or as_json):

@@ -96,8 +96,8 @@ def build(
 
     Example: `quit build --source triviahg:Copilot.json --source wikihint:test.json`
     """
-    from flows.calling import run_job
     from quit.commands.console import print_summary
+    from quit.flows.calling import run_job
     from quit.library.arguments import named_source
     from quit.library.building import as_built
     from quit.library.progress import BuildConsole

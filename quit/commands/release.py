@@ -57,7 +57,7 @@ def create(
 
     Example: `quit release create --name v1`
     """
-    from flows.calling import run_job
+    from quit.flows.calling import run_job
     from quit.library.progress import working
 
     options: dict[str, Any] = {"waive": waive, "settings": set_, "folder": str(out) if out else None}

@@ -44,8 +44,8 @@ def serve(
 
     Example: `quit review serve`
     """
-    from annotation.client import connect
-    from annotation.server import LocalServer
+    from quit.annotation.client import connect
+    from quit.annotation.server import LocalServer
     from quit.common.progress import note
     from quit.library.progress import working
     from quit.review.store import ReviewStore
@@ -98,7 +98,7 @@ def push(
 
     Example: `quit review push --set review.overlap=2`
     """
-    from flows.calling import run_job
+    from quit.flows.calling import run_job
     from quit.library.progress import working
 
     options: dict[str, Any] = {"new_project": new_project, "repair": repair_config, "settings": set_}
@@ -130,7 +130,7 @@ def pull(
 
     Example: `quit review pull`
     """
-    from flows.calling import run_job
+    from quit.flows.calling import run_job
     from quit.library.progress import working
 
     with working("pull"):
@@ -159,7 +159,7 @@ def apply(
 
     Example: `quit review apply`
     """
-    from flows.calling import run_job
+    from quit.flows.calling import run_job
     from quit.library.progress import working
 
     options: dict[str, Any] = {"withdraw": withdraw, "settings": set_}
@@ -227,14 +227,14 @@ def run(
 
     Example: `quit review run --cron '*/10 * * * *'`
     """
-    from flows.calling import run_job
+    from quit.flows.calling import run_job
     from quit.library.progress import working
     from quit.review.report import pieces, review_status
     from quit.status.stages import settings_of
 
     opened = open_workspace(workspace)
     if every:
-        from flows.review import review
+        from quit.flows.review import review
 
         parameters = {"workspace": opened.address, "url": url}
         review.serve(name="review", cron=every, parameters=parameters, pause_on_shutdown=False)

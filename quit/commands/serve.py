@@ -39,7 +39,7 @@ def serve(
 
     Example: `quit serve --profile nightly.toml --with-server`
     """
-    from flows.server import prefect_server
+    from quit.flows.server import prefect_server
 
     effective = load_settings(profile, set_)
     folders = workspace or [Path("workspace")]
@@ -49,8 +49,8 @@ def serve(
     with prefect_server(with_server and not only_list, effective.serving) as url:
         if url:
             os.environ["PREFECT_API_URL"] = url
-        from flows.serve import check_server, plan
-        from flows.serve import serve as serve_flows
+        from quit.flows.serve import check_server, plan
+        from quit.flows.serve import serve as serve_flows
 
         deployments = plan(folders, effective, profile, set_ or [], source or [])
         server = "" if only_list else check_server(deployments)

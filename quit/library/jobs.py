@@ -122,8 +122,8 @@ def review(
 
 
 def _push(pipeline: Pipeline, url: str | None, project: int | None, new_project: bool, repair: bool) -> dict[str, Any]:
-    from annotation.client import connect
-    from annotation.project import push
+    from quit.annotation.client import connect
+    from quit.annotation.project import push
     from quit.errors import InputError
     from quit.review.items import review_items
     from quit.review.report import controls_of
@@ -142,8 +142,8 @@ def _push(pipeline: Pipeline, url: str | None, project: int | None, new_project:
 
 
 def _pull(pipeline: Pipeline, url: str | None, project: int | None, full: bool) -> dict[str, Any]:
-    from annotation.client import connect
-    from annotation.sync import pull
+    from quit.annotation.client import connect
+    from quit.annotation.sync import pull
     from quit.review.store import ReviewStore
 
     workspace, settings = pipeline.workspace, pipeline.settings

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from annotation.client import Server
+from quit.annotation.client import Server
 from quit.engine.workspace import Workspace
 from quit.review.store import ReviewStore
 from quit.settings import Settings, load

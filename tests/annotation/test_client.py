@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from annotation import client
-from annotation.client import connect
-from annotation.server import Account, _store
+from quit.annotation import client
+from quit.annotation.client import connect
+from quit.annotation.server import Account, _store
 from quit.errors import InputError, ServerError, SettingsError
 from quit.settings import Review
 from tests.servers.serving import serving

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from annotation.client import Server
-from annotation.tasks import NONE
+from quit.annotation.client import Server
+from quit.annotation.tasks import NONE
 from quit.dataset.release_tables import export_tables_of_release
 from quit.dataset.workspace import export_tables_of
 from quit.engine.planning import held_last_build

@@ -9,8 +9,8 @@ from itertools import combinations, pairwise
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from annotation.project import push
-from annotation.sync import pull
+from quit.annotation.project import push
+from quit.annotation.sync import pull
 from quit.review.items import ReviewAnswer, ReviewItem
 from tests.annotation.browser import CHROMIUM, DRIVER
 from tests.paths import ROOT

@@ -2,10 +2,10 @@
 
 import pytest
 
-from annotation.client import Server
-from annotation.project import push
-from annotation.sync import pull
-from annotation.tasks import NONE
+from quit.annotation.client import Server
+from quit.annotation.project import push
+from quit.annotation.sync import pull
+from quit.annotation.tasks import NONE
 from quit.errors import ServerError
 from quit.review.store import ReviewStore
 from quit.stages.labelling.verdicts import decide, live_reviews

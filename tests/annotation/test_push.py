@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from annotation import project
-from annotation.client import Server
-from annotation.project import label_config, push
-from annotation.tasks import SUGGESTIONS, alias
+from quit.annotation import project
+from quit.annotation.client import Server
+from quit.annotation.project import label_config, push
+from quit.annotation.tasks import SUGGESTIONS, alias
 from quit.errors import InputError, ServerError
 from quit.review.controls import Controls
 from quit.review.items import ReviewAnswer, ReviewItem

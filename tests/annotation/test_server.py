@@ -7,7 +7,7 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from annotation.server import LocalServer, _store, label_studio_programs, stored_account
+from quit.annotation.server import LocalServer, _store, label_studio_programs, stored_account
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, MissingDependency, WorkspaceError
 from quit.review.store import ReviewStore

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from annotation.sync import PullReport, _Rows
-from annotation.tasks import make_task
+from quit.annotation.sync import PullReport, _Rows
+from quit.annotation.tasks import make_task
 from quit.review.store import ReviewStore
 from quit.settings import Review
 from quit.stages.labelling.verdicts import decide, live_reviews

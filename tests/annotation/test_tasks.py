@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from annotation.project import label_config
-from annotation.tasks import FLAGS, NONE, alias, digest, make_task, read_result
+from quit.annotation.project import label_config
+from quit.annotation.tasks import FLAGS, NONE, alias, digest, make_task, read_result
 from quit.review.items import ReviewAnswer, ReviewItem, with_blind
 
 EVIL = '<img src=x onerror="alert(1)">&amp;'

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from annotation.client import connect
+from quit.annotation.client import connect
 from quit.engine.workspace import Workspace
 from quit.settings import Settings
 from quit.text.normalize import normalize_answer

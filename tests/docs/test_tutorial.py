@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from annotation.server import label_studio_programs
+from quit.annotation.server import label_studio_programs
 from quit.errors import MissingDependency
 from tests.docs.pages import Reader, missing
 from tests.paths import ROOT

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from prefect import get_client
 
-from flows.calling import server_url
+from quit.flows.calling import server_url
 from quit.stages import STAGES
 from tests.comparing import bytes_of
 from tests.paths import FEW, ROOT
@@ -44,9 +44,7 @@ def test_a_server_that_does_not_answer_is_named_before_anything_is_done(few_sour
 
 def test_a_server_that_dies_ends_the_process_with_a_message() -> None:
     """A stand-in that answers Prefect's question for its health, then nothing any more."""
-    program = (
-        "import sys, time; from flows.server import server_watched\nwith server_watched(sys.argv[1], 1): time.sleep(60)"
-    )
+    program = "import sys, time\nimport quit.flows.server as s\nwith s.server_watched(sys.argv[1], 1): time.sleep(60)"
     with serving(lambda method, path, headers, body: (200, b"true", {})) as url:
         process = subprocess.Popen(
             [sys.executable, "-c", program, f"{url}/api"], stderr=subprocess.PIPE, text=True, cwd=ROOT

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from prefect import Flow, State
 
-from flows.benchmark import benchmark
-from flows.release import release
-from flows.review import label_update
 from quit.dataset.release import verify
 from quit.export import verify as verify_export
+from quit.flows.benchmark import benchmark
+from quit.flows.release import release
+from quit.flows.review import label_update
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("prefect_server")]
 

@@ -11,12 +11,12 @@ import pytest
 from prefect.client.schemas.objects import FlowRun
 from prefect.states import Crashed, Failed
 
-from flows import scheduling
-from flows.notices import as_text, notice
-from flows.scheduling import RunTimeout, helps_to_retry
-from flows.serve import FLOWS, deployment, plan
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, ServerError, SettingsError, WorkspaceError
+from quit.flows import scheduling
+from quit.flows.notices import as_text, notice
+from quit.flows.scheduling import RunTimeout, helps_to_retry
+from quit.flows.serve import FLOWS, deployment, plan
 from quit.settings import load
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)

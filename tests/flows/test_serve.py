@@ -15,8 +15,8 @@ from typing import Any
 import httpx
 import pytest
 
-from flows.server import prefect_server
 from quit.engine.workspace import Workspace
+from quit.flows.server import prefect_server
 from quit.settings import ServeSettings
 from quit.stages import STAGES
 from tests.paths import FEW, PYTHONPATH, starter_lines
@@ -194,7 +194,7 @@ def test_a_failure_is_told_by_webhook_and_block_without_secrets(server, serving,
     serving()
     letters: list[str] = []
     with answering(lambda method, path, headers, body: (204, b"", letters.append(body.decode()) or {})) as url:
-        save = "from flows.notices import QuitMail; QuitMail(url={!r}).save('team', overwrite=True)"
+        save = "from quit.flows.notices import QuitMail; QuitMail(url={!r}).save('team', overwrite=True)"
         run_process(sys.executable, "-c", save.format(url.replace("http", "json")), env=server.environment)
         [run] = server.ended(server.start("build/W", sources=[f"jsonl:{place / 'none-very-secret.jsonl'}"]))
         assert run["state_type"] == "FAILED"

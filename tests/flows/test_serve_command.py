@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from flows.server import prefect_server
 from quit.errors import ServerError
+from quit.flows.server import prefect_server
 from quit.settings import ServeSettings
 from tests.running import QUIT, call_quit, run_process
 from tests.servers.ports import taken_port

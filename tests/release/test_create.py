@@ -9,7 +9,6 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from flows.review import label_update
 from quit.dataset.release import Release, releases_of, verify
 from quit.dataset.release_tables import card_of_release, export_tables_of_release
 from quit.dataset.workspace import export_tables_of
@@ -17,6 +16,7 @@ from quit.engine.planning import last_build
 from quit.engine.workspace import Workspace
 from quit.errors import GateError, InputError, SettingsError, WorkspaceError
 from quit.export import export
+from quit.flows.review import label_update
 from quit.release.create import create, subject_of_release
 from quit.release.gates import check, with_release_settings
 from quit.review.store import ReviewStore

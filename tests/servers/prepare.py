@@ -3,7 +3,7 @@ tests run: ``python -m tests.servers.prepare``."""
 
 import pytest
 
-from annotation.server import label_studio_programs
+from quit.annotation.server import label_studio_programs
 from quit.errors import InputError, MissingDependency
 from quit.models.fetching import fetch
 from tests.label_studio import first_server
