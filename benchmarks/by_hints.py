@@ -19,7 +19,6 @@ import numpy as np
 
 from quit.common.cache import cache_folder
 from quit.dataset.dataset import FULLY, Dataset
-from quit.dataset.release_tables import export_tables_of_release
 from quit.evaluate.significance import intervals
 from quit.models.factory import Models
 from quit.retrieval.protocols import Ranking
@@ -138,11 +137,11 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], help="KEY=VALUE over the profile `embedded`")
     given = parser.parse_args()
     settings = load("embedded", [*SETTINGS, *given.set]).settings
-    dataset = Dataset(export_tables_of_release(given.release))
-    task = release_task(dataset, dataset.tables.provenance["content_id"], "all")
+    dataset = Dataset.of_release(given.release)
+    task = release_task(dataset, dataset.provenance["content_id"], "all")
     assert isinstance(task.relevance, ReleaseRelevance)
     context = PluginContext(
-        task.passages, settings, Models(settings), cache_folder("benchmark"), collection_of(dataset.tables)
+        task.passages, settings, Models(settings), cache_folder("benchmark"), collection_of(dataset)
     )
     every = np.ones(len(task.queries), dtype=bool)
     bins = np.array(dataset.aligned("descriptions")["difficulty_bin"].to_pylist())

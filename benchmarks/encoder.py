@@ -37,9 +37,9 @@ def record(folder: Path, questions: int) -> tuple[list[list[str]], list[str], in
     """Run the stages of a build; return the texts of each call of MiniLM, its kind, positions computed, and real
     tokens."""
     from benchmarks.synthetic import begun, carry_out, starter
-    from quit.models import packed
-    from quit.models.encoders.minilm import MiniLM
-    from quit.models.minilm_layers import Body
+    from quit.models.minilm import packed
+    from quit.models.minilm.encoder import MiniLM
+    from quit.models.minilm.layers import Body
 
     starter(folder, questions)
     calls: list[list[str]] = []
@@ -84,16 +84,16 @@ def report(calls: list[list[str]], kinds: list[str], positions: int, tokens: int
     import torch
     from sentence_transformers import SentenceTransformer
 
-    from quit.models import packed
-    from quit.models.encoders.minilm import MiniLM
-    from quit.models.minilm_weights import model_folder
+    from quit.models.folders import minilm_folder
+    from quit.models.minilm import packed
+    from quit.models.minilm.encoder import MiniLM
 
     torch.set_num_threads(options.threads)
     packed._cores = lambda: options.threads
     packed._pool.cache_clear()  # the recorded build had a thread a core
     texts = [text for call in calls for text in call]
     distinct = list(dict.fromkeys(texts))
-    ours, theirs = MiniLM(), SentenceTransformer(str(model_folder()), device="cpu")
+    ours, theirs = MiniLM(), SentenceTransformer(str(minilm_folder()), device="cpu")
     theirs.max_seq_length = 256
 
     def as_called() -> None:

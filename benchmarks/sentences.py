@@ -2,12 +2,12 @@
 
     python -m benchmarks.sentences ../shared/data/evouna
 
-The answers of four language models that are sentences (``quit.models.cleaning``), to the questions that the embedded
-equivalence model was not trained on (fold 0 of ``training/equivalence.py``). Prints for two sets of rules in how many
-sentences they find an answer, and how often the judge then agrees with people: given the whole sentence, and given what
-was found. Both read the first sentence and compare its words with the question's: ``wide`` takes what follows *is* or
-*was* after words of the question; ``careful`` only a name or number after "The ..." or "the answer ...", and a subject
-of which the rest is in the question. About a minute and a half of one core.
+The answers of four language models that are sentences (``quit.models.readers.cleaning``), to the questions that the
+embedded equivalence model was not trained on (fold 0 of ``training/equivalence.py``). Prints for two sets of rules in
+how many sentences they find an answer, and how often the judge then agrees with people: given the whole sentence, and
+given what was found. Both read the first sentence and compare its words with the question's: ``wide`` takes what
+follows *is* or *was* after words of the question; ``careful`` only a name or number after "The ..." or "the answer
+...", and a subject of which the rest is in the question. About a minute and a half of one core.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from pathlib import Path
 
 import numpy as np
 
-from quit.models.cleaning import is_sentence
 from quit.models.equivalence import EmbeddedEquivalence
 from quit.models.judges import EquivalenceJudge
 from quit.models.protocols import JudgeItem
+from quit.models.readers.cleaning import is_sentence
 from quit.text.normalize import STOP_WORDS, words
 from training.equivalence import SYSTEMS, fold
 

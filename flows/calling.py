@@ -15,12 +15,13 @@ from quit.errors import ServerError, require
 def run_job(job: str, **parameters: Any) -> Any:
     """Carry out a job of :mod:`quit.library.jobs` and return its result, or that of its flow.
 
-    The flow takes the same parameters. Raises ``ServerError`` where the named server does not answer,
-    ``MissingDependency`` without Prefect.
+    The flow takes the same parameters; of a workspace that is open, its location. Raises ``ServerError`` where the
+    named server does not answer, ``MissingDependency`` without Prefect.
     """
     if not (url := server_url()):
         return getattr(import_module("quit.library.jobs"), job)(**parameters).result
     from quit.common.starting import healthy
+    from quit.engine.workspace import Workspace
     from quit.flows.server import server_watched
 
     require("prefect")
@@ -32,6 +33,7 @@ def run_job(job: str, **parameters: Any) -> Any:
     # Prefect's log stays off the terminal, which shows progress by itself; its server still gets every line.
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
     with server_watched(url):
+        parameters = {name: str(value) if isinstance(value, Workspace) else value for name, value in parameters.items()}
         return getattr(import_module(f"quit.flows.{job}"), job)(**parameters)
 
 

@@ -25,7 +25,7 @@ _SECONDS = 20
 
 
 class QuitMail(AbstractAppriseNotificationBlock):
-    """E-mail over SMTP for `quit serve`: register it with `prefect block register -m flows.notices`."""
+    """E-mail over SMTP for `quit serve`: register it with `prefect block register -m quit.flows.notices`."""
 
     _block_type_name = "QUIT mail"
     _block_type_slug = "quit-mail"

@@ -6,7 +6,6 @@ The command line prints ``str(error)`` as one clean line and exits with ``exit_c
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -15,8 +14,8 @@ from functools import wraps
 from importlib.util import find_spec
 from typing import ParamSpec, TypeVar
 
+from quit.text.invisible import message
 from quit.text.secrets import without_secrets
-from quit.text.visible import message
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -70,6 +69,12 @@ class GateError(QuitError):
     """A release was refused by its quality gates: fix what they name, or waive them with a reason."""
 
     exit_code = 8
+
+
+class CapReached(QuitError):
+    """A build has spent what it may: raise ``run.max_cost`` or ``run.max_tokens`` to go on."""
+
+    exit_code = 9
 
 
 _NO_MEMORY = re.compile(
@@ -130,21 +135,14 @@ def require(package: str, what: str = "This") -> None:
 
 
 def fault_of_the_machine(error: BaseException) -> QuitError | None:
-    """Return what an error of Python or a library says of the machine: a missing extra, too little memory, an output
-    that takes no more, a package in the way.
+    """Return what an error of Python or a library says of the machine: a missing extra, too little memory, an
+    output that takes no more.
 
     None for any other.
     """
     if missing := missing_extra(error):
         return missing
     text = str(error).partition("\n")[0]
-    package = (error.name or "").partition(".")[0] if isinstance(error, ImportError) else ""
-    if package in ("flows", "annotation"):
-        where = getattr(sys.modules.get(package), "__file__", None) or "another folder"
-        return WorkspaceError(
-            f"Python finds another package named {package} ({where}) before the program's own. Run the command in "
-            "another folder, or rename that one."
-        )
     if isinstance(error, MemoryError) or _NO_MEMORY.search(text):
         return WorkspaceError(
             f"There is too little memory ({text or type(error).__name__}). Free some or raise the limit (ulimit -v), "

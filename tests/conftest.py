@@ -93,6 +93,6 @@ def encoder():
     """The real MiniLM, remembering what it has encoded, as all that uses this run's cache does."""
     from quit.common.cache import vector_store
     from quit.models.encoders.cache import CachingEncoder
-    from quit.models.encoders.minilm import MiniLM
+    from quit.models.minilm.encoder import MiniLM
 
     return CachingEncoder(MiniLM(), store=vector_store())

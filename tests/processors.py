@@ -13,8 +13,8 @@ import numpy as np
 from quit.models.convergence import EmbeddedConvergence
 from quit.models.convergence_scored import SimilarityConvergence
 from quit.models.encoders.cache import CachingEncoder
-from quit.models.encoders.minilm import MiniLM
 from quit.models.equivalence.embedded import EmbeddedEquivalence
+from quit.models.minilm.encoder import MiniLM
 from quit.models.protocols import HintSet, Pair, Prompt
 from quit.models.question_type import QuestionTypeClassifier
 from quit.models.readers.embedded import AnswerSet, embedded_reader

@@ -24,13 +24,14 @@ from safetensors.numpy import save_file
 from scipy.linalg import cho_factor, cho_solve
 from threadpoolctl import threadpool_limits
 
+from quit.evaluate.association import spearman
 from quit.models.convergence import KernelRidge, standardised
 from quit.models.convergence_features import NAMES, features, meanings
 from quit.models.convergence_scored import SimilarityConvergence
 from quit.models.encoders.cache import CachingEncoder
-from quit.models.encoders.minilm import MiniLM
+from quit.models.minilm.encoder import MiniLM
 from quit.models.protocols import HintSet
-from quit.operations.instruments import spearman
+from quit.render.table import number
 from quit.settings import Convergence
 from quit.sources import parse_source, read_source
 from quit.text.normalize import normalize_answer
@@ -147,7 +148,7 @@ def report(rows: Rows, columns: dict[str, np.ndarray]) -> None:
     parts = {name: rows.files == name for name in np.unique(rows.files)} | {"all": np.ones(len(rows.files), dtype=bool)}
     for name, part in parts.items():
         figures = [spearman(rows.published[part], values[part]) for values in columns.values()]
-        print(f"| {name} | {part.sum()} | " + " | ".join(f"{figure:.3f}" for figure in figures) + " |")
+        print(f"| {name} | {part.sum()} | " + " | ".join(number(figure, ".3f") for figure in figures) + " |")
 
 
 def variance(rows: Rows) -> None:
@@ -163,7 +164,7 @@ def variance(rows: Rows) -> None:
     both = spearman(first + second, second + first)
     print(
         f"ceiling: {len(first)} pairs of like hints (cosine {CEILING} or more) of two files agree at Spearman "
-        f"{both:.3f}"
+        f"{number(both, '.3f')}"
     )
     for name in np.unique(rows.files):
         part = rows.files == name
@@ -173,7 +174,7 @@ def variance(rows: Rows) -> None:
         share = means.var() / y.var()
         print(
             f"{name}: {share:.2f} of the variance lies between questions; knowing each mean gives "
-            f"{spearman(means, y):.3f}"
+            f"{number(spearman(means, y), '.3f')}"
         )
 
 

@@ -1,5 +1,5 @@
 """How a fine-tuned copy of MiniLM is stored: as its difference from the published weights, a few bits a number
-(:func:`quit.models.minilm_layers.restore` reads it)."""
+(:func:`quit.models.minilm.layers.restore` reads it)."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ from quit.models.equivalence.features import (
     likeness,
     rarity,
 )
-from quit.models.packed import Pieces
+from quit.models.minilm.packed import Pieces
 from quit.models.protocols import Pair
 from quit.text.normalize import STOP_WORDS, words
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import permutations, product
 from pathlib import Path
 
-from quit.models.encoders.minilm import MiniLM
+from quit.models.minilm.encoder import MiniLM
 from quit.stages.leaks.lexicon import plain_name
 from quit.text.normalize import stem, strip_accents, words
 

@@ -1,4 +1,4 @@
-"""The forward pass of a :class:`quit.models.minilm_layers.Body` over padded batches, with gradients and dropout."""
+"""The forward pass of a :class:`quit.models.minilm.layers.Body` over padded batches, with gradients and dropout."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch.nn import functional
 
-from quit.models.minilm_layers import Body, Pieces
+from quit.models.minilm.layers import Body, Pieces
 
 
 def logits(body: Body, texts: Sequence[Pieces]) -> torch.Tensor:

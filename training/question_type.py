@@ -23,8 +23,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 from threadpoolctl import threadpool_limits
 
-from quit.models.encoders.minilm import MiniLM
-from quit.models.minilm_layers import QuestionNet
+from quit.models.minilm.encoder import MiniLM
+from quit.models.minilm.layers import QuestionNet
 from quit.models.question_type import BUCKETS, buckets, coarse_of, pieces
 
 SEED = 13

@@ -86,8 +86,7 @@ def run(
 
     Example: `quit bandits run --corpus C --index I --budget 10..100 --policies all --runs 1000`
     """
-    from quit.systems.bandits import analysis, curves
-    from quit.systems.bandits.experiment import evaluate
+    from quit.systems.bandits import curves, experiment
     from quit.systems.bandits.policies import policies as named
 
     overrides = list(set_ or ())
@@ -101,10 +100,10 @@ def run(
     measured = _measured(corpus, index, vectors, arms, relevance, (source, kind, questions), settings, selected)
     requests, about = measured.requests, measured.about
     trees = any((request.parents >= 0).any() for request in requests)
-    grid = evaluate(requests, selected, settings.bandits, hierarchical=trees)
-    about["rank_relevance"] = analysis.rank_relevance(requests)
+    grid = experiment.evaluate(requests, selected, settings.bandits, hierarchical=trees)
+    about["rank_relevance"] = experiment.rank_relevance(requests)
     if tuned and trees:
-        about["tuned"] = {"policy": tuned.name, "trials": analysis.tune(requests, tuned, settings.bandits)}
+        about["tuned"] = {"policy": tuned.name, "trials": experiment.tune(requests, tuned, settings.bandits)}
     summary = curves.write(grid, out, about)
     files = [curves.TABLE, curves.SUMMARY]
     try:

@@ -17,7 +17,6 @@ from quit.commands.options import (
     SetOption,
     WorkspaceOption,
     complete_sources,
-    open_workspace,
     print_json,
     show,
 )
@@ -77,6 +76,14 @@ def build(
     questions: FirstQuestionsOption = None,
     add: Annotated[bool, typer.Option("--add", help="Keep the sources of the last build and add --source.")] = False,
     replace: Annotated[bool, typer.Option("--replace", help="Let questions leave that people reviewed.")] = False,
+    max_cost: Annotated[
+        float | None,
+        typer.Option(
+            "--max-cost",
+            min=0,
+            help="Stop before servers' replies have cost more in all builds of this workspace (run.max_cost).",
+        ),
+    ] = None,
     fresh_replies: Annotated[
         bool,
         typer.Option(
@@ -97,19 +104,22 @@ def build(
     Example: `quit build --source triviahg:Copilot.json --source wikihint:test.json`
     """
     from quit.commands.console import print_summary
+    from quit.engine.workspace import Workspace
     from quit.flows.calling import run_job
     from quit.library.arguments import named_source
     from quit.library.building import as_built
     from quit.library.progress import BuildConsole
 
-    changes = {"run.shards": shards, "run.runner": runner, "collect.questions": questions}
-    _, profile, texts = as_built(workspace, profile, set_, changes)
+    changes = {"run.shards": shards, "run.runner": runner, "collect.questions": questions, "run.max_cost": max_cost}
+    opened = Workspace(workspace)
+    _, profile, texts = as_built(opened, profile, set_, changes)
     options: dict[str, Any] = {"add": add, "replace": replace, "fresh_replies": fresh_replies}
     with BuildConsole(quiet):
         sources = [named_source(text) for text in source or ()]
-        run_job("build", workspace=str(workspace), sources=sources, profile=profile, overrides=texts, **options)
+        run_job("build", workspace=opened, sources=sources, profile=profile, overrides=texts, **options)
     if not quiet:
-        print_summary(open_workspace(workspace))
+        opened.refresh()  # a flow opens it by itself
+        print_summary(opened)
 
 
 def plan(
@@ -120,6 +130,9 @@ def plan(
     throughput: Annotated[float | None, typer.Option("--throughput", min=0.001, help="Replies per second.")] = None,
     block: Annotated[int, typer.Option("--block", min=1, help="Tokens per block of the server's prefix cache.")] = 16,
     sample: Annotated[int, typer.Option("--sample", min=1, help="Questions whose prompts are counted.")] = 200,
+    spend: Annotated[
+        float | None, typer.Option("--spend", min=0, help="Also say which labels this amount of money buys.")
+    ] = None,
     questions: FirstQuestionsOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -132,9 +145,8 @@ def plan(
     from quit.commands.console import print_plan
     from quit.library.building import plan as plan_build
 
-    costs = plan_build(
-        workspace, source, profile, set_, questions=questions, throughput=throughput, block=block, sample=sample
-    )
+    options: dict[str, Any] = {"throughput": throughput, "block": block, "sample": sample, "spend": spend}
+    costs = plan_build(workspace, source, profile, set_, questions=questions, **options)
     if as_json:
         print_json(asdict(costs))
     else:

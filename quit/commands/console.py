@@ -69,9 +69,8 @@ def print_summary(workspace: Workspace) -> None:
     _show(*summary(workspace))
     path = escape(str(workspace))
     terminal.sentence(f"\nThe tables are in {workspace}/tables, numbered in pipeline order. Next:", _OUT)
-    with workspace.connect(tables=["labels"]) as connection:
-        first = connection.execute("SELECT question_id FROM labels ORDER BY 1 LIMIT 1").fetchone()
-    next_commands = {f"show -w {path} {escape(first[0])}": "everything about one question"} if first else {}
+    first = workspace.rows("SELECT question_id FROM labels ORDER BY 1 LIMIT 1", ["labels"])
+    next_commands = {f"show -w {path} {escape(name)}": "everything about one question" for (name,) in first}
     next_commands |= {
         **(
             {f"export -w {path} --format huggingface --out exports": "a Hugging Face dataset"}
@@ -168,6 +167,15 @@ def print_plan(plan: Plan) -> None:
         note = "The most is also what other tables of this plan have."
         pieces.append(Table("Passages asked (labels.partial)", heads, ranges, note=note))
         pieces.append("\n".join(f"- {note}" for note in plan.partial.notes))
+    if plan.offers:
+        bought = [
+            (each.partial, *(number(cost, missing="?") for cost in (each.least, each.expected, each.most)),
+             f"{each.questions:,}", each.labels)
+            for each in plan.offers
+        ]  # fmt: skip
+        heads = ["labels.partial", "cost: least", "expected", "most", "questions", "labels"]
+        note = "questions: so many the amount pays for at the expected cost, else at the most"
+        pieces.append(Table("What the amount buys", heads, bought, (5,), note))
     _show(*pieces)
 
 

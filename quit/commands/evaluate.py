@@ -1,4 +1,4 @@
-"""``quit evaluate``: score a run file, or measure the instruments against people or published labels."""
+"""``quit evaluate``: score a run file, or compare a profile's judge and convergence with people's."""
 
 from __future__ import annotations
 
@@ -19,11 +19,9 @@ from quit.commands.options import (
     release_place,
     show,
 )
-from quit.common.terminal import echo
-from quit.errors import SettingsError
 
 app = typer.Typer(
-    help="Score a run file; measure the instruments against people or published labels.", no_args_is_help=True
+    help="Score a run file; measure judge and convergence against people or published values.", no_args_is_help=True
 )
 
 
@@ -45,20 +43,16 @@ def run(
     Example: `quit evaluate run bm25.run --release W/releases/v1`
     """
     from quit.commands.console import print_run_scores
-    from quit.dataset.release_tables import export_tables_of_release
-    from quit.dataset.workspace import export_tables_of
+    from quit.dataset.dataset import Dataset
+    from quit.dataset.workspace import dataset_of
     from quit.engine.planning import last_build
     from quit.library.progress import working
     from quit.systems.benchmark.runfile import score_run
 
     settings = load_settings("embedded", set_).benchmark
     with working("evaluate", as_json):
-        if release is not None:
-            tables = export_tables_of_release(release)
-        else:
-            source = open_workspace(workspace)
-            tables = export_tables_of(source, last_build(source))
-        scores = score_run(run_file, tables, split, settings)
+        dataset = Dataset.of_release(release) if release else dataset_of(last_build(open_workspace(workspace)))
+        scores = score_run(run_file, dataset, split, settings)
     if as_json:
         counts = {name: value for name, value in vars(scores).items() if name != "results"}
         metrics = [
@@ -68,21 +62,6 @@ def run(
         print_json({**counts, "metrics": metrics})
     else:
         print_run_scores(scores, split, settings)
-
-
-@app.command("equivalence")
-def equivalence(
-    pairs: Annotated[Path, typer.Argument(help="JSONL of {question, answers, candidate, label}.")],
-    as_json: JsonOption = False,
-) -> None:
-    """Agreement of the equivalence model with human verdicts.
-
-    Example: `quit evaluate equivalence pairs.jsonl`
-    """
-    from quit.operations import instruments
-
-    models, _ = _instruments()
-    _print_figures(instruments.equivalence(pairs, models), as_json)
 
 
 @app.command("judge")
@@ -100,46 +79,6 @@ def judge(
     from quit.operations import instruments
 
     _print_figures(instruments.judge(pairs, Models(load_settings(profile, set_))), as_json)
-
-
-@app.command("leakage")
-def leakage(
-    cases: Annotated[Path, typer.Argument(help="JSONL of {hint, answer, leaks, question?, kind?}.")],
-    as_json: JsonOption = False,
-) -> None:
-    """Precision and recall of the leakage check on labelled cases.
-
-    Example: `quit evaluate leakage tests/stages/leaks/cases.jsonl`
-    """
-    from quit.operations import instruments
-
-    _print_figures(instruments.leakage(cases, *_instruments()), as_json)
-
-
-@app.command("question-type")
-def question_type(
-    labels: Annotated[
-        Path | None, typer.Argument(help="File in the TREC format: LOC:city Which city ...", show_default=False)
-    ] = None,
-    source: Annotated[
-        str | None, typer.Option("--source", "-s", help="Or KIND:PATH of a source that names question types.")
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Accuracy of the question types on labelled questions, or their agreement with a source's own types.
-
-    Example: `quit evaluate question-type --source wikihint:test.json`
-    """
-    from quit.operations import instruments
-    from quit.sources import parse_source
-
-    if (labels is None) == (source is None):
-        raise SettingsError("Name either a file in the TREC format or a source: --source wikihint:FILE.")
-    models, _ = _instruments()
-    if labels is not None:
-        _print_figures(instruments.question_type(labels, models), as_json)
-    elif source is not None:
-        _print_figures(instruments.question_type_agreement(parse_source(source), models), as_json)
 
 
 @app.command("convergence")
@@ -160,34 +99,6 @@ def convergence(
 
     settings = load_settings(profile, set_)
     _print_figures(instruments.convergence_agreement(parse_source(source), Models(settings), settings, limit), as_json)
-
-
-@app.command("reader")
-def reader(
-    source: Annotated[
-        str | None, typer.Option("--source", "-s", help="KIND:PATH of a source with candidate answers.")
-    ] = None,
-    reader: Annotated[str | None, typer.Option("--reader", "-r", help="Name of an embedded reader.")] = None,
-    list_: Annotated[bool, typer.Option("--list", help="Name the readers, one per line.")] = False,
-    as_json: JsonOption = False,
-) -> None:
-    """How often an embedded reader picks the gold answer, with and without hints.
-
-    Example: `quit evaluate reader --source wikihint:test.json --reader minilm-statement`
-    """
-    from quit.models.readers import EMBEDDED_READERS
-    from quit.operations import instruments
-    from quit.sources import parse_source
-
-    if list_:
-        echo("\n".join(EMBEDDED_READERS))
-        return
-    if source is None or reader is None:
-        raise SettingsError(
-            "Name a source and a reader: --source wikihint:FILE --reader NAME (--list names the readers)."
-        )
-    models, _ = _instruments()
-    _print_figures(instruments.reader(parse_source(source), reader, models), as_json)
 
 
 @app.command("judges")
@@ -211,14 +122,6 @@ def judges(
         print_json({"agreement": asdict(agreement) if agreement else None, "disagreements": rows})
     else:
         print_disagreements(agreement, rows, limit)
-
-
-def _instruments() -> tuple[Any, Any]:
-    from quit.models.factory import Models
-    from quit.settings import Settings
-
-    settings = Settings()
-    return Models(settings), settings
 
 
 def _print_figures(figures: dict[str, Any], as_json: bool) -> None:

@@ -43,7 +43,7 @@ def serve(
 
     Example: `quit models serve --profile paper --gpus 2 --gpu-gb 48`
     """
-    from quit.models.serving import plan, servings, shell
+    from quit.models.generation.serving import plan, servings, shell
 
     servers = servings(load_settings(profile, set_))
     spread = plan(servers, gpus, gpu_gb)

@@ -152,17 +152,10 @@ def split_names(text: str) -> list[str]:
 
 
 def open_workspace(place: str | Path) -> Workspace:
-    """Return an existing workspace. Raises as :meth:`quit.engine.location.Place.open` does."""
+    """Return an existing workspace. Raises as :meth:`quit.engine.location.Location.open` does."""
     from quit.engine.workspace import Workspace
 
     return Workspace.open(place)
-
-
-def open_to_read(place: str | Path) -> Workspace:
-    """Return a workspace, or a release as one. Raises as :func:`quit.release.view.open_to_read` does."""
-    from quit.release.view import open_to_read as open_either
-
-    return open_either(place)
 
 
 def load_settings(profile: str, overrides: Sequence[str] | None) -> Settings:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from quit.commands.options import JsonOption, WorkspaceOption, json_value, print_json
-from quit.text.visible import visible
+from quit.text.invisible import visible
 
 
 def query(

@@ -172,14 +172,14 @@ def check(
     from quit.library.progress import working
     from quit.release.create import subject_of, subject_of_release
     from quit.release.gates import check as check_gates
-    from quit.release.gates import parse_waivers, release_settings, with_release_settings
+    from quit.release.gates import parse_waivers, with_release_settings
 
     waivers = parse_waivers(waive or ())
     if path is not None:
         release = verify_release(path)
         earlier = {gate["gate"]: gate["waiver"] for gate in release.facts["gates"] if gate["waiver"]}
         with working("check"):
-            results = check_gates(subject_of_release(release, release_settings(set_ or ())), {**earlier, **waivers})
+            results = check_gates(subject_of_release(release, set_ or ()), {**earlier, **waivers})
     else:
         pipeline = last_build(open_workspace(workspace))
         with working("check"):
@@ -216,4 +216,4 @@ def diff(
 
     with working("comparison"):
         difference = compare(before, after)
-    show(difference.to_dict(), as_json, [changelog(difference, limit)])
+    show(difference, as_json, [changelog(difference, limit)])

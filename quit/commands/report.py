@@ -12,7 +12,6 @@ from quit.commands.options import (
     QuietOption,
     WorkspaceOption,
     local_folder,
-    open_to_read,
     print_json,
     release_place,
 )
@@ -84,12 +83,13 @@ def browse(
 
     Example: `quit browse --port 8095`
     """
-    from quit.library.arguments import only
+    from quit.release.view import open_to_read
     from quit.report.browse import serve
+    from quit.settings import only
     from quit.status.stages import settings_of
 
     opened = open_to_read(workspace)
-    settings = settings_of(opened, only("pages", set_))
+    settings = settings_of(opened, only("pages", set_ or ()))
     serve(
         opened,
         settings,

@@ -240,7 +240,7 @@ def run(
         review.serve(name="review", cron=every, parameters=parameters, pause_on_shutdown=False)
     else:
         with working("review"):
-            run_job("review", workspace=opened.address, url=url)
+            run_job("review", workspace=opened, url=url)
         show(None, False, pieces(review_status(opened, settings_of(opened).review)))
 
 

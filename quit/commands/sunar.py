@@ -166,7 +166,7 @@ def variants(profile: NamedProfileOption = "embedded", set_: SetOption = None, a
 
     Example: `quit sunar variants -p paper`
     """
-    from quit.systems.sunar.variants import VARIANTS, effective
+    from quit.systems.sunar.experiment import VARIANTS, effective
 
     settings = load_settings(profile, set_).sunar
     by_name = {name: effective(settings, name).model_dump(mode="json") for name in VARIANTS}

@@ -26,8 +26,8 @@ _TAYLOR = [1.0 / math.factorial(power) for power in range(13, -1, -1)]
 def arithmetic(device: str = "cpu") -> str:
     """Return the name of the embedded models' arithmetic on a device, a part of what their results depend on.
 
-    :data:`ARITHMETIC` on every x86-64 processor with AVX2 (:func:`quit.models.packed.check` is the proof); others, and
-    GPUs, have a name of their own, so that their vectors and verdicts never mix with these.
+    :data:`ARITHMETIC` on every x86-64 processor with AVX2 (:func:`quit.models.minilm.packed.check` is the proof);
+    others, and GPUs, have a name of their own, so that their vectors and verdicts never mix with these.
     """
     machine = platform.machine().lower()
     common = machine in ("x86_64", "amd64") and _features().get("AVX2", False) and _features().get("FMA3", False)

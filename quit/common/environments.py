@@ -44,14 +44,12 @@ def ensure_environment(
     name: str,
     requirements: Path | Sequence[str],
     *,
-    after: Callable[[Path], None] | None = None,
     options: Sequence[str] = (),
     log: Callable[[str], None] = print,
 ) -> Path:
     """Return the folder of programs (``bin``) of a virtual environment with these requirements, making it if need be.
 
-    ``requirements``: a requirements file or its lines. ``after``: called with the environment's folder when the
-    packages are in; it is not part of the hash. ``options``: more options of pip install.
+    ``requirements``: a requirements file or its lines. ``options``: more options of pip install.
 
     Two processes that ask at once make it once: the second waits for the lock. A kill leaves nothing that is used
     later. With QUIT_ENVIRONMENTS=existing nothing is installed. Raises MissingDependency: no environment and none may
@@ -72,8 +70,6 @@ def ensure_environment(
             # Scripts hold the environment's path in their first line, so it cannot be built elsewhere and moved here.
             shutil.rmtree(folder, ignore_errors=True)
             _build(name, folder, _lines(requirements), options)
-            if after:
-                after(folder)
             (folder / READY).touch()
     return folder / "bin"
 

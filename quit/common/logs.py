@@ -6,8 +6,8 @@ import logging
 import traceback
 from typing import Any
 
+from quit.text.invisible import visible
 from quit.text.secrets import without_secrets
-from quit.text.visible import visible
 
 
 def without_secrets_in_logs() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from quit.text.visible import visible
+from quit.text.invisible import visible
 
 
 class Listener:

@@ -1,11 +1,12 @@
-"""Texts and ids in formats that have no quoting.
+"""Texts and ids in formats that have no quoting, and in spreadsheets.
 
 What would end a field or a line is escaped, the same way every time.
 
 Ids are percent-encoded where a format's rules forbid a character: white space (TREC files are split on it), control
 characters, the double quote and the percent sign itself. So different ids stay different, and
 ``urllib.parse.unquote`` gives the id back. Texts of TSV files cannot be escaped, because their readers undo nothing:
-each character that would end a field or a line becomes one space. Both are counted, for the manifest.
+each character that would end a field or a line becomes one space. Both are counted, for the manifest. Cells that a
+spreadsheet would run as a formula have a ``'`` before them (OWASP, CSV injection).
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ import re
 from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from quit.errors import InputError
 
@@ -26,6 +30,10 @@ EXAMPLES = 20
 """How many escaped ids a manifest names."""
 ID_RULE = "white space, control characters, '\"' and '%' are percent-encoded as UTF-8 (urllib.parse.unquote undoes it)"
 TEXT_RULE = "each tab, line end or NUL in a text became one space"
+_BEGINS = "=+-@'\t\r\n\uff1d\uff0b\uff0d\uff20"  # the last four: full-width forms, which Excel takes too
+CELL_RULE = (
+    "a text that begins with = + - @ (or their full-width forms), ', a tab or a line end has a ' before it: remove one"
+)
 
 
 def safe_id(text: str) -> str:
@@ -73,3 +81,18 @@ def escapes(ids: Iterable[str], texts: Iterable[str] = ()) -> dict[str, Any]:
         "texts": changed,
         "text_rule": TEXT_RULE,
     }
+
+
+def safe_cells(column: pa.ChunkedArray | pa.Array) -> Any:
+    """Return texts that no spreadsheet runs (``CELL_RULE``). :func:`text_of_cell` gives every text back."""
+    begins = pc.is_in(pc.utf8_slice_codeunits(column, 0, 1), value_set=pa.array(list(_BEGINS)))
+    return pc.if_else(begins, pc.binary_join_element_wise("'", column, ""), column)
+
+
+def text_of_cell(cell: str) -> str:
+    """Return the text of a cell: without the ``'`` before what a spreadsheet would run.
+
+    >>> text_of_cell("'=1+1"), text_of_cell("'s-Hertogenbosch")
+    ('=1+1', "'s-Hertogenbosch")
+    """
+    return cell[1:] if cell[:1] == "'" and cell[1:2] and cell[1] in _BEGINS else cell

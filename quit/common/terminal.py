@@ -14,7 +14,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from quit.text.visible import visible
+from quit.text.invisible import visible
 
 
 class SafeConsole(Console):

@@ -23,7 +23,7 @@ RANKINGS = TableContract(
     "rankings",
     "benchmark",
     ("question_id", "row"),
-    "RetrievedLabels or reranked passages.",
+    "Retrieved or reranked passages.",
     (
         _QUESTION,
         Column("rank", COUNT, "Rank, from 1."),

@@ -3,7 +3,7 @@
 ::
 
     C/partial/plan.json            what is being built: another plan throws the steps away
-    C/partial/steps/00003/         documents, queries, qrels, origins and rejects that a step of records added
+    C/partial/00003/               documents, queries, qrels, origins and rejects that a step of records added
     C/documents.parquet, ...       the finished tables (``quit/contracts/corpora.py``)
     C/documents.arrow              the documents again, uncompressed: memory-mapped by everything that reads texts
     C/manifest.json                written last: what lacks it is no corpus
@@ -14,8 +14,6 @@ Memory holds one step of records and 20 bytes or so a known document and query.
 from __future__ import annotations
 
 import hashlib
-import json
-import os
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -32,6 +30,7 @@ from quit.common.files import read_json, remove_leftovers, replacing, write_json
 from quit.common.ids import content_hash, question_id
 from quit.common.manifests import fault, write_manifest
 from quit.common.progress import note
+from quit.common.steps import Steps
 from quit.contracts.corpora import CORPUS_TABLES, corpus_table
 from quit.corpora.sources import CorpusRef
 from quit.errors import InputError, SettingsError
@@ -93,19 +92,14 @@ class _Work:
     """The steps of one build."""
 
     def __init__(self, folder: Path, plan: dict[str, Any], refs: Sequence[CorpusRef], settings: Corpora) -> None:
-        self.folder, self.refs, self.settings = folder, refs, settings
+        self.refs, self.settings = refs, settings
         self.documents: set[bytes] = set()
         self.queries: dict[bytes, bytes] = {}
-        if read_json(folder / "plan.json") != plan:
-            shutil.rmtree(folder, ignore_errors=True)
-            write_json(folder / "plan.json", plan)
-        (folder / "steps").mkdir(exist_ok=True)
-        for path in (folder / "steps").glob(".*"):
-            shutil.rmtree(path)
+        self.folders = Steps(folder, plan)
         self.steps: list[dict[str, Any]] = []
-        while (step := folder / "steps" / f"{len(self.steps):05d}").is_dir():
-            self.steps.append(read_json(step / "step.json"))
-            self._remember(step)
+        for number in range(self.folders.finished()):
+            self.steps.append(read_json(self.folders[number] / "step.json"))
+            self._remember(self.folders[number])
 
     def _remember(self, step: Path) -> None:
         ids = pq.read_table(step / "documents.parquet", columns=["doc_id"])["doc_id"].to_pylist()
@@ -133,16 +127,11 @@ class _Work:
         if self.settings.strict and rows["rejects"]:
             first = rows["rejects"][0]
             raise InputError(f"{first['file']}, {first['detail']} (corpora.strict is on)")
-        target = self.folder / "steps" / f"{len(self.steps):05d}"
-        temporary = target.with_name(f".{target.name}")
-        temporary.mkdir()
-        for name, table_rows in rows.items():
-            pq.write_table(corpus_table(name).from_rows(table_rows), temporary / f"{name}.parquet", compression="zstd")
         step = {"source": source, "records": len(records), "counts": dict(counts)}
-        (temporary / "step.json").write_text(json.dumps(step), encoding="utf-8")
-        for path in temporary.iterdir():
-            _sync(path)
-        os.replace(temporary, target)
+        with self.folders.adding(len(self.steps)) as folder:
+            for name, table_rows in rows.items():
+                pq.write_table(corpus_table(name).from_rows(table_rows), folder / f"{name}.parquet", compression="zstd")
+            write_json(folder / "step.json", step)
         self.steps.append(step)
 
     def _add(self, record: CorpusRecord, rows: Rows, counts: Counter[str]) -> None:
@@ -201,7 +190,7 @@ class _Work:
     def tables(self, name: str) -> Iterator[pa.Table]:
         """Yield a table, one piece per step."""
         for number in range(len(self.steps)):
-            yield pq.read_table(self.folder / "steps" / f"{number:05d}" / f"{name}.parquet")
+            yield pq.read_table(self.folders[number] / f"{name}.parquet")
 
     def counts(self, source: int | None = None) -> dict[str, Any]:
         """Return the counts of one source, or of all."""
@@ -313,8 +302,3 @@ def _datasets(out: Path) -> dict[str, dict[str, int]]:
         entry["queries"] += 1
         entry["qrels"] += qrels[row["query_id"]]
     return counts
-
-
-def _sync(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())

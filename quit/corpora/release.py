@@ -10,7 +10,6 @@ from typing import Literal
 import numpy as np
 
 from quit.dataset.dataset import Dataset
-from quit.dataset.release_tables import export_tables_of_release
 from quit.retrieval.records import CorpusRecord, RawDocument, RawQuery, clean
 from quit.stages.labelling.passages import subset_of
 from quit.text.normalize import normalize_answer
@@ -26,10 +25,9 @@ def read(path: Path, *, granularity: Granularity = "subset") -> Iterator[CorpusR
     relevance of a document is the highest label among the permutations it stands for. Raises ``InputError`` when the
     release is not what was frozen, or a question lacks labels.
     """
-    tables = export_tables_of_release(path)
-    dataset = Dataset(tables)
+    dataset = Dataset.of_release(path)
     permutations = dataset.permutations.permutation.to_pylist()
-    labels = dataset.labels(np.arange(len(dataset.ids)))
+    labels = dataset.labels_of(np.arange(len(dataset.ids)))
     dataset.warn_of_predictions(np.arange(len(dataset.ids)))
     golds = dataset.aligned("questions")["answers"].to_pylist()
     for position, (question_id, gold) in enumerate(zip(dataset.ids, golds, strict=True)):
@@ -38,10 +36,10 @@ def read(path: Path, *, granularity: Granularity = "subset") -> Iterator[CorpusR
         documents = list(_documents(texts, label, granularity))
         relevant = tuple((row, relevance) for row, (_, relevance) in enumerate(documents))
         gold_keys = {normalize_answer(answer) for answer in gold}
-        others = (answer for answer in dataset.valid_answers[position] if normalize_answer(answer) not in gold_keys)
+        others = (answer for answer in dataset.valid_answers_of[position] if normalize_answer(answer) not in gold_keys)
         split = dataset.split_names[position]
-        query = RawQuery(clean(dataset.questions[position]), (*gold, *others), relevant, kind=split)
-        name = tables.provenance["release"]
+        query = RawQuery(clean(dataset.question_of[position]), (*gold, *others), relevant, kind=split)
+        name = dataset.provenance["release"]
         yield CorpusRecord("quit", name, position, question_id, tuple(raw for raw, _ in documents), (query,))
 
 

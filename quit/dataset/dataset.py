@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit.common.columns import is_in, one_array, plain, positions_in, runs
-from quit.common.ids import content_hash
 from quit.common.progress import advance, note
-from quit.dataset.files import TableFiles, aligned
+from quit.dataset.files import TableFiles, aligned, hints_a_question
+from quit.dataset.release import ReaderInfo, fingerprint_of, verify
 from quit.errors import InputError
 from quit.evaluate.labels import SPLITS
 from quit.models.protocols import NO_ANSWER
@@ -26,112 +27,10 @@ from quit.stages.label import PREDICTED_FROM
 from quit.stages.labelling.answers import Answers, cut_replies, matching_rows
 from quit.stages.labelling.passages import PermutationTable, permutation_table
 from quit.stages.select import SELECTION
+from quit.store.parts import KEYS
 
 _SMALL = ("questions", "hints", "ranked_hints", "descriptions", "splits", "verdicts", "valid_answers")
 FULLY, PARTIALLY = 2, 1  # relevance labels (paper, section 3.2.2); 0, another question's passage, is never stored
-
-
-@dataclass(frozen=True, slots=True)
-class ReaderInfo:
-    """One reader: ``role`` is ``labeler`` (its answers decide labels) or ``reader``; ``kind`` such as ``embedded``."""
-
-    name: str
-    role: str
-    identity: str
-    kind: str
-
-
-def fingerprint_of(provenance: Mapping[str, Any], readers: Sequence[ReaderInfo]) -> str:
-    """Return the fingerprint of an export's origin: inputs, settings and models, without the time.
-
-    What the card says of annotators (``verification``) and of servers (``replies``) does not count: it rests on files
-    outside the workspace.
-    """
-    content = {key: value for key, value in provenance.items() if key not in ("verification", "replies")}
-    return content_hash("release", content, [info.identity for info in readers])
-
-
-@dataclass(frozen=True)
-class ExportTables:
-    """The tables of a release (see ``quit.contracts.tables``) and where they come from.
-
-    All except ``answers`` (reader -> its answers) are tables of that name. ``splits`` decides which questions are
-    exported and in which order; the other tables may hold more. ``passages``, ``labels`` and the rows of ``answers``
-    keep a question together, permutations depth first. Of these only question_id, permutation and label or number are
-    read; question ids and permutations may be dictionary-encoded, which at full size keeps the answers in 0.2 GB.
-    ``verdicts`` holds one row per question and answer_key: the verdict in force. ``readers`` is in profile order.
-
-    ``provenance`` may have: ``settings``, ``fingerprints``, ``program_version``, ``release`` (its name), ``reviews``
-    (how people checked it, in words), ``replies`` (of language models: :func:`quit.engine.usage.origins`),
-    ``verification`` (the same as facts: :func:`quit.review.report.verification`)
-    and ``sources``, a list of mappings with any of name, file, checksum,
-    licence, citation, url. ``embedded``: whether any reader is an embedded guesser, which every export must say.
-    ``statistics``: a release's own (``quit.dataset.statistics.Statistics.to_dict``), None where they have to be
-    computed. ``cut``: reader -> how many of its replies ran into the token limit, where that is known. ``selection``,
-    ``selection_rounds``: with ``labels.partial = "estimated"``. ``fill_in``: how to have every labeler asked about
-    every passage.
-    """
-
-    questions: pa.Table
-    hints: pa.Table
-    ranked_hints: pa.Table
-    descriptions: pa.Table
-    splits: pa.Table
-    passages: pa.Table
-    answers: Mapping[str, Answers]
-    verdicts: pa.Table
-    labels: pa.Table
-    valid_answers: pa.Table
-    readers: tuple[ReaderInfo, ...]
-    provenance: Mapping[str, Any] = field(default_factory=dict)
-    embedded: bool = False
-    statistics: Mapping[str, Any] | None = None
-    cut: Mapping[str, int] = field(default_factory=dict)
-    selection: pa.Table | None = None
-    selection_rounds: pa.Table | None = None
-    fill_in: str = "build its workspace with labels.partial=off and release that"
-
-    @classmethod
-    def read(cls, files: TableFiles, readers: Sequence[ReaderInfo], provenance: Mapping[str, Any]) -> ExportTables:
-        """Return the tables of ``files``; of the large ones only the columns that exports read, with question ids and
-        permutations dictionary-encoded. Raises ``InputError`` for a file that cannot be read."""
-        keys = ["question_id", "permutation"]
-        return cls(
-            **{name: files.read(name) for name in (*_SMALL, *SELECTION) if name in _SMALL or name in files.parts},
-            passages=files.read("passages", keys, keys).unify_dictionaries(),
-            labels=files.read("labels", [*keys, "label"], keys).unify_dictionaries(),
-            answers={info.name: files.answers(info.name) for info in readers},
-            readers=tuple(readers),
-            provenance=dict(provenance),
-            embedded=any(info.kind == "embedded" for info in readers),
-            cut={
-                info.name: sum(map(cut_replies, files.batches(f"answers/{info.name}", ["ended"]))) for info in readers
-            },
-        )
-
-    @property
-    def partly_asked(self) -> bool:
-        """Whether a reader was not asked about some passages (``labels.partial``)."""
-        return any(answers.asked is not None for answers in self.answers.values())
-
-    @property
-    def predicted(self) -> bool:
-        """Whether labels of some passages are predicted."""
-        return self.selection is not None and self.selection["reason"].null_count > 0
-
-    @property
-    def fingerprint(self) -> str:
-        """The release's fingerprint: that of its provenance (inputs, settings, models), not of the moment."""
-        return fingerprint_of(self.provenance, self.readers)
-
-    @property
-    def ordered_readers(self) -> tuple[ReaderInfo, ...]:
-        """Labelers first, then the other readers, each in profile order."""
-        return tuple(sorted(self.readers, key=lambda info: info.role != "labeler"))
-
-    @property
-    def labelers(self) -> tuple[ReaderInfo, ...]:
-        return tuple(info for info in self.readers if info.role == "labeler")
 
 
 @dataclass(frozen=True)
@@ -152,43 +51,129 @@ class Block:
     asked: np.ndarray
 
 
+@dataclass(eq=False)
 class Dataset:
-    """The checked view of ``ExportTables`` that formats read. Positions count the rows of ``splits``.
+    """The tables of a release or of a finished build (see ``quit.contracts.tables``), checked, and where they come
+    from: what formats and systems read. Positions count the rows of ``splits``.
+
+    All except ``answers`` (reader -> its answers) are tables of that name. ``splits`` decides which questions are
+    exported and in which order; the other tables may hold more. ``passages``, ``labels`` and the rows of ``answers``
+    keep a question together, permutations depth first. Of these only question_id, permutation and label or number are
+    read; question ids and permutations may be dictionary-encoded, which at full size keeps the answers in 0.2 GB.
+    ``verdicts`` holds one row per question and answer_key: the verdict in force. ``readers`` is in profile order.
+
+    ``provenance`` may have: ``settings``, ``fingerprints``, ``program_version``, ``release`` (its name), ``reviews``
+    (how people checked it, in words), ``replies`` (of language models: :func:`quit.engine.usage.origins`),
+    ``verification`` (the same as facts: :func:`quit.review.report.verification`)
+    and ``sources``, a list of mappings with any of name, file, checksum, licence, citation, url. ``statistics``: a
+    release's own (``quit.dataset.statistics.Statistics.to_dict``), None where they have to be computed. ``cut``: reader
+    -> how many of its replies ran into the token limit, where that is known. ``selection``, ``selection_rounds``: with
+    ``labels.partial = "estimated"``. ``fill_in``: how to have every labeler asked about every passage.
 
     Raises ``InputError`` when the tables do not fit together: a question without its row, hints, passages, answers or
     valid answers, rows out of order, an unknown split, two verdicts on one answer.
     """
 
-    def __init__(self, tables: ExportTables) -> None:
-        self.tables = tables
-        self.writing = "export"  # what progress is reported about
-        self.ids: list[str] = tables.splits["question_id"].to_pylist()
+    questions: pa.Table
+    hints: pa.Table
+    ranked_hints: pa.Table
+    descriptions: pa.Table
+    splits: pa.Table
+    passages: pa.Table
+    answers: Mapping[str, Answers]
+    verdicts: pa.Table
+    labels: pa.Table
+    valid_answers: pa.Table
+    readers: tuple[ReaderInfo, ...]
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    statistics: Mapping[str, Any] | None = None
+    cut: Mapping[str, int] = field(default_factory=dict)
+    selection: pa.Table | None = None
+    selection_rounds: pa.Table | None = None
+    fill_in: str = "build its workspace with labels.partial=off and release that"
+    writing: str = field(default="export", init=False)  # what progress is reported about
+
+    @classmethod
+    def read(cls, files: TableFiles, readers: Sequence[ReaderInfo], **facts: Any) -> Dataset:
+        """Return the tables of ``files``; of the large ones only the columns that exports read, with question ids and
+        permutations dictionary-encoded. ``facts``: ``provenance`` and other fields.
+
+        Raises ``InputError`` for a file that cannot be read, and for tables that do not fit together.
+        """
+        return cls(
+            **{name: files.read(name) for name in (*_SMALL, *SELECTION) if name in _SMALL or name in files.parts},
+            passages=files.read("passages", KEYS, encoded=True),
+            labels=files.read("labels", [*KEYS, "label"], encoded=True),
+            answers={info.name: files.answers(info.name) for info in readers},
+            readers=tuple(readers),
+            cut={
+                info.name: sum(map(cut_replies, files.batches(f"answers/{info.name}", ["ended"]))) for info in readers
+            },
+            **facts,
+        )
+
+    @classmethod
+    def of_release(cls, path: str | Path) -> Dataset:
+        """Return the tables of a release, after verifying it (a changed file must not be published).
+
+        Raises ``InputError`` as :func:`quit.dataset.release.verify` does.
+        """
+        release = verify(path)
+        statistics = release.facts["statistics"] or None
+        return cls.read(release.files, release.readers, provenance=release.provenance, statistics=statistics)
+
+    def __post_init__(self) -> None:
+        self.ids: list[str] = self.splits["question_id"].to_pylist()
         self._place = {question_id: position for position, question_id in enumerate(self.ids)}
         if not self.ids:
             raise InputError("There is nothing to export: the table 'splits' holds no question.")
         if len(self._place) < len(self.ids):
             raise InputError("The table 'splits' holds a question twice.")
-        if len({info.name for info in tables.readers}) < len(tables.readers):
+        if len({info.name for info in self.readers}) < len(self.readers):
             raise InputError("Two readers have the same name.")
-        if not tables.labelers:
+        if not self.labelers:
             raise InputError("An export needs at least one labeler among its readers.")
-        self.split_names: list[str] = tables.splits["split"].to_pylist()
+        self.split_names: list[str] = self.splits["split"].to_pylist()
         if unknown := set(self.split_names) - set(SPLITS):
             raise InputError(f"Unknown split {min(unknown)!r} in the table 'splits': expected train, dev or test.")
-        self.permutations: PermutationTable = permutation_table(self._hints_a_question())
-        self._rows = {
-            name: _Rows(name, table, self.ids, len(self.permutations)) for name, table in self._big_tables().items()
-        }
-
-    def _big_tables(self) -> dict[str, pa.Table]:
-        tables = {"passages": self.tables.passages, "labels": self.tables.labels}
-        for info in self.tables.readers:
-            if info.name not in self.tables.answers:
+        self.permutations: PermutationTable = permutation_table(hints_a_question(self.ids, self.selected_hints))
+        tables = {"passages": self.passages, "labels": self.labels}
+        for info in self.readers:
+            if info.name not in self.answers:
                 raise InputError(f"There are no answers of the reader {info.name!r}.")
-            tables[f"answers of {info.name}"] = self.tables.answers[info.name].rows
-        if self.tables.selection is not None:
-            tables["selection"] = self.tables.selection
-        return tables
+            tables[f"answers of {info.name}"] = self.answers[info.name].rows
+        if self.selection is not None:
+            tables["selection"] = self.selection
+        self._rows = {name: _Rows(name, table, self.ids, len(self.permutations)) for name, table in tables.items()}
+
+    @property
+    def partly_asked(self) -> bool:
+        """Whether a reader was not asked about some passages (``labels.partial``)."""
+        return any(answers.asked is not None for answers in self.answers.values())
+
+    @property
+    def predicted(self) -> bool:
+        """Whether labels of some passages are predicted."""
+        return self.selection is not None and self.selection["reason"].null_count > 0
+
+    @property
+    def embedded(self) -> bool:
+        """Whether any reader is an embedded guesser, which every export must say."""
+        return any(info.kind == "embedded" for info in self.readers)
+
+    @property
+    def fingerprint(self) -> str:
+        """The release's fingerprint: that of its provenance (inputs, settings, models), not of the moment."""
+        return fingerprint_of(self.provenance, self.readers)
+
+    @property
+    def ordered_readers(self) -> tuple[ReaderInfo, ...]:
+        """Labelers first, then the other readers, each in profile order."""
+        return tuple(sorted(self.readers, key=lambda info: info.role != "labeler"))
+
+    @property
+    def labelers(self) -> tuple[ReaderInfo, ...]:
+        return tuple(info for info in self.readers if info.role == "labeler")
 
     def positions(self, split: str) -> np.ndarray:
         """Return the positions of a split's questions, ascending: int64, empty for a split without questions."""
@@ -202,17 +187,18 @@ class Dataset:
 
     def aligned(self, name: str) -> pa.Table:
         """Return ``questions``, ``descriptions`` or ``splits`` with one row per question, in the order of ``ids``."""
-        return aligned(name, getattr(self.tables, name), self.ids)
+        return aligned(name, getattr(self, name), self.ids)
 
     @cached_property
-    def questions(self) -> list[str]:
+    def question_of(self) -> list[str]:
+        """The text of each question."""
         return self.aligned("questions")["question"].to_pylist()
 
     @cached_property
-    def valid_answers(self) -> list[list[str]]:
+    def valid_answers_of(self) -> list[list[str]]:
         """Accepted surface forms of each question, in table order."""
         answers: list[list[str]] = [[] for _ in self.ids]
-        for position, answer in self._of_ours(self.tables.valid_answers, "answer"):
+        for position, answer in self._of_ours(self.valid_answers, "answer"):
             answers[position].append(answer)
         if [] in answers:
             raise InputError(f"The table 'valid_answers' has no row for the question {self.ids[answers.index([])]!r}.")
@@ -221,7 +207,7 @@ class Dataset:
     @cached_property
     def selected_hints(self) -> list[list[dict]]:
         """The hints of each question that make passages, in rank order: rows of ``ranked_hints``."""
-        table = self.tables.ranked_hints
+        table = self.ranked_hints
         rows = table.filter(table["selected"]).to_pylist()
         rows_of: list[list[dict]] = [[] for _ in self.ids]
         for row in sorted(rows, key=lambda row: row["rank"]):
@@ -234,16 +220,6 @@ class Dataset:
         advance(f"{self.writing}: passages", len(positions), len(self.ids))
         return [[row["hint"] for row in self.selected_hints[position]] for position in positions]
 
-    def _hints_a_question(self) -> int:
-        counts = [len(hints) for hints in self.selected_hints]
-        for position, count in enumerate(counts):
-            if not count or count != counts[0]:
-                raise InputError(
-                    f"The question {self.ids[position]!r} has {count} selected hints in the table 'ranked_hints', "
-                    f"but {self.ids[0]!r} has {counts[0]}: every question must have the same number, at least one."
-                )
-        return counts[0]
-
     def _of_ours(self, table: pa.Table, *columns: str) -> Iterator[tuple]:
         names = (table[name].to_pylist() for name in ("question_id", *columns))
         for name, *rest in zip(*names, strict=True):
@@ -252,7 +228,7 @@ class Dataset:
 
     # Large tables, block by block.
 
-    def labels(self, positions: np.ndarray) -> np.ndarray:
+    def labels_of(self, positions: np.ndarray) -> np.ndarray:
         """Return the labels of some questions, int8, shape (questions, passages). Raises ``InputError`` as
         ``block``."""
         advance(f"{self.writing}: labels", len(positions), len(self.ids))
@@ -268,7 +244,7 @@ class Dataset:
         Raises ``InputError`` when rows are out of order, or when a label does not follow from the labelers' answers and
         the valid answers: a release must allow everyone to recompute its labels.
         """
-        labels, replies_of = self._given(positions, self.tables.ordered_readers)
+        labels, replies_of = self._given(positions, self.ordered_readers)
         values = sorted({text for replies in replies_of for text in replies.texts})
         code_of = {value: code for code, value in enumerate(values)}
         codes = np.empty((*labels.shape, len(replies_of)), dtype=np.int32)
@@ -278,15 +254,15 @@ class Dataset:
             of_text = np.array([code_of[text] for text in replies.texts], dtype=np.int32)
             codes[:, :, reader] = of_text[replies.index]
             correct[replies.owner, of_text] = replies.correct
-            name = self.tables.ordered_readers[reader].name
-            if self.tables.answers[name].asked is not None:
+            name = self.ordered_readers[reader].name
+            if self.answers[name].asked is not None:
                 asked[:, :, reader] = self._column(f"answers of {name}", positions, "asked")
         return Block(positions, labels, codes, values, correct, asked)
 
     def predictions(self, positions: np.ndarray) -> np.ndarray | None:
         """Return the predicted probability of label 2 of some questions' passages, NaN where they were asked: float64,
         shape (questions, passages). None where no label is predicted."""
-        if not self.tables.predicted:
+        if not self.predicted:
             return None
         return self._column("selection", positions, "probability")
 
@@ -309,7 +285,7 @@ class Dataset:
 
     @cached_property
     def _replies(self) -> dict[str, _Replies]:
-        verdicts = self.tables.verdicts.select(["question_id", "answer_key", "correct"])
+        verdicts = self.verdicts.select(["question_id", "answer_key", "correct"])
         verdicts = verdicts.filter(is_in(verdicts["question_id"], pa.array(self.ids)))
         together = verdicts.group_by(["question_id", "answer_key"]).aggregate(
             [("correct", "count_distinct", pc.CountOptions(mode="all"))]
@@ -320,24 +296,24 @@ class Dataset:
                 f"The table 'verdicts' has two verdicts on {several[0]['answer_key']!r} for the question "
                 f"{several[0]['question_id']!r}: pass the one in force."
             )
-        _ = self.valid_answers  # raises InputError where a question has none
+        _ = self.valid_answers_of  # raises InputError where a question has none
         return {
-            name: _Replies(name, answers, self.ids, verdicts, self.tables.valid_answers)
-            for name, answers in self.tables.answers.items()
+            name: _Replies(name, answers, self.ids, verdicts, self.valid_answers)
+            for name, answers in self.answers.items()
         }
 
     def check_labels(self, positions: np.ndarray) -> None:
         """Raise ``InputError`` as :meth:`block` does, looking at labelers only."""
-        self._given(positions, self.tables.labelers)
+        self._given(positions, self.labelers)
 
     def _given(self, positions: np.ndarray, readers: Sequence[ReaderInfo]) -> tuple[np.ndarray, list[_BlockReplies]]:
         """Return the labels of some questions and what these readers, first the labelers, answered; checked."""
-        labels = self.labels(positions)
+        labels = self.labels_of(positions)
         replies_of = []
         for info in readers:
             numbers = self._column(f"answers of {info.name}", positions, "number")
             replies_of.append(self._replies[info.name].block(positions, numbers))
-        hit = np.any([replies.valid for replies in replies_of[: len(self.tables.labelers)]], axis=0)
+        hit = np.any([replies.valid for replies in replies_of[: len(self.labelers)]], axis=0)
         if (probability := self.predictions(positions)) is not None:
             hit |= probability >= PREDICTED_FROM
         wrong = np.argwhere(np.where(hit, FULLY, PARTIALLY) != labels)

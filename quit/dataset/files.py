@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +29,7 @@ _BEHIND_PASSAGES = ("splits", "questions", "ranked_hints", "valid_answers", "lab
 HISTORY = ("changes", "rejects")
 """Tables that also hold questions which left the dataset."""
 ROWS_A_GROUP = 1 << 17
+_ROWS_AT_ONCE = 1 << 20  # of a table that is read whole
 PASSAGES = pa.schema(
     [
         ("question_id", pa.string()),
@@ -76,23 +78,15 @@ class TableFiles:
         """Names of the readers that have answers."""
         return [name.partition("/")[2] for name in self.parts if name.startswith("answers/")]
 
-    def read(self, name: str, columns: Sequence[str] | None = None, dictionary: Sequence[str] = ()) -> pa.Table:
-        """Return a table, or some of its columns; those in ``dictionary`` stay dictionary-encoded.
+    def read(self, name: str, columns: Sequence[str] | None = None, *, encoded: bool = False) -> pa.Table:
+        """Return a table, or some of its columns; ``encoded``: question ids and permutations as dictionaries.
 
         Raises ``InputError`` for a file that cannot be read.
         """
         schema = self.schema(name)
-        names = list(columns or schema.names)
-        pieces = []
-        for path in self.parts.get(name, ()):
-            read = set(names) | ({"question_id"} if self._filters(name) else set())
-            try:
-                with pq.ParquetFile(path, read_dictionary=[c for c in dictionary if c in read]) as file:
-                    rows = file.read(sorted(read))
-            except (OSError, pa.ArrowException) as error:
-                raise fault_of_the_machine(error) or InputError(f"{path} cannot be read: {error}") from error
-            pieces.append(self._ours(name, rows).select(names))
-        return pa.concat_tables(pieces) if pieces else pa.schema([schema.field(c) for c in names]).empty_table()
+        fields = [schema.field(column) for column in columns or schema.names]
+        pieces = list(self.batches(name, columns, encoded=encoded, size=_ROWS_AT_ONCE))
+        return pa.concat_tables(pieces).unify_dictionaries() if pieces else pa.schema(fields).empty_table()
 
     def schema(self, name: str) -> pa.Schema:
         """Return a table's Arrow schema."""
@@ -103,17 +97,23 @@ class TableFiles:
 
         Raises ``InputError`` as :meth:`read` does.
         """
-        name, keys = f"answers/{reader}", ["question_id", "permutation"]
-        rows = self.read(name, [*keys, "number", "asked"], keys).unify_dictionaries()
+        rows = self.read(f"answers/{reader}", [*KEYS, "number", "asked"], encoded=True)
         return Answers(rows, self.distinct_answers(reader))
 
     def distinct_answers(self, reader: str) -> pa.Table:
         """Return a reader's distinct answers. Raises ``InputError`` as :meth:`read` does."""
         return self.read(f"distinct_answers/{reader}")
 
-    def batches(self, name: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """Yield a table, or some of its columns, in pieces of bounded size; question ids and permutations are
-        dictionary-encoded.
+    def batches(
+        self,
+        name: str,
+        columns: Sequence[str] | None = None,
+        *,
+        encoded: bool = True,
+        size: int | None = None,
+    ) -> Iterator[pa.Table]:
+        """Yield a table, or some of its columns, in pieces of at most ``size`` rows (by default
+        :data:`ROWS_A_GROUP`); ``encoded`` as in :meth:`read`.
 
         A table without rows yields nothing. Raises ``InputError`` for a file that cannot be read.
         """
@@ -121,8 +121,8 @@ class TableFiles:
         read = names if not self._filters(name) or "question_id" in names else [*names, "question_id"]
         for path in self.parts.get(name, ()):
             try:
-                with pq.ParquetFile(path, read_dictionary=[key for key in KEYS if key in read]) as file:
-                    for batch in file.iter_batches(ROWS_A_GROUP, columns=read):
+                with pq.ParquetFile(path, read_dictionary=[key for key in KEYS if encoded and key in read]) as file:
+                    for batch in file.iter_batches(size or ROWS_A_GROUP, columns=read):
                         rows = self._ours(name, pa.Table.from_batches([batch])).select(names)
                         if len(rows):
                             yield rows
@@ -192,6 +192,17 @@ def lists(table: pa.Table, column: str, ids: pa.Array) -> pa.ListArray:
     ends = np.cumsum(np.bincount(owner[rows], minlength=len(ids)))
     values = plain(table[column]).take(pa.array(rows))
     return pa.ListArray.from_arrays(pa.array(np.concatenate([[0], ends]), pa.int32()), values)
+
+
+def hints_a_question(ids: Sequence[str], hints: Sequence[Sequence[Any]]) -> int:
+    """Return how many selected hints each question has. Raises ``InputError`` unless all have as many, at least one."""
+    for question_id, some in zip(ids, hints, strict=True):
+        if not some or len(some) != len(hints[0]):
+            raise InputError(
+                f"The question {question_id!r} has {len(some)} selected hints in the table 'ranked_hints', but "
+                f"{ids[0]!r} has {len(hints[0])}: every question must have the same number, at least one."
+            )
+    return len(hints[0])
 
 
 def aligned(name: str, table: pa.Table, ids: Sequence[str]) -> pa.Table:

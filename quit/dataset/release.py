@@ -25,10 +25,12 @@ import pyarrow.parquet as pq
 
 from quit.common.files import file_checksum
 from quit.common.ids import content_hash
-from quit.dataset.dataset import ReaderInfo
+from quit.common.ranges import WHOLE, Range
 from quit.dataset.files import TABLES, TableFiles
+from quit.engine.reading import TableReader
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, refuse_newer
+from quit.settings.card import Card
 
 DESCRIPTION = "release.json"
 LAYOUT = 1
@@ -36,8 +38,28 @@ LAYOUT = 1
 FOLDER = "releases"
 
 
+@dataclass(frozen=True, slots=True)
+class ReaderInfo:
+    """One reader: ``role`` is ``labeler`` (its answers decide labels) or ``reader``; ``kind`` such as ``embedded``."""
+
+    name: str
+    role: str
+    identity: str
+    kind: str
+
+
+def fingerprint_of(provenance: Mapping[str, Any], readers: Sequence[ReaderInfo]) -> str:
+    """Return the fingerprint of an export's origin: inputs, settings and models, without the time.
+
+    What the card says of annotators (``verification``) and of servers (``replies``) does not count: it rests on files
+    outside the workspace.
+    """
+    content = {key: value for key, value in provenance.items() if key not in ("verification", "replies")}
+    return content_hash("release", content, [info.identity for info in readers])
+
+
 @dataclass(frozen=True)
-class Release:
+class Release(TableReader):
     """A release on disk. ``facts``: ``release.json`` as it stands."""
 
     path: Path
@@ -45,10 +67,29 @@ class Release:
     fetch: Callable[[Sequence[Path]], None] = field(default=lambda _: None, compare=False, repr=False)
     """Makes sure that files of it are here, where it lies in a workspace behind a URL."""
 
+    def __str__(self) -> str:
+        return str(self.path)
+
     @property
     def name(self) -> str:
         """The name it was given."""
         return self.facts["name"]
+
+    @property
+    def state(self) -> dict[str, str]:
+        """A run of ``read`` for each reader, in profile order: what the order of answers follows."""
+        return {f"read:{info.name}": self.content_id for info in self.readers}
+
+    def part_files(
+        self, name: str, shard: Range = WHOLE, runs: Sequence[str] | None = None, current: object = None
+    ) -> list[tuple[Path, bool]]:
+        """Return the files of a table, of answers those of all readers or of the readers of some runs."""
+        files = []
+        for table, paths in self.files.parts.items():
+            base, _, reader = table.partition("/")
+            if base == name and (not reader or runs is None or f"read:{reader}" in runs):
+                files += [(path, shard == WHOLE) for path in paths]
+        return files
 
     @property
     def content_id(self) -> str:
@@ -76,6 +117,37 @@ class Release:
     def readers(self) -> tuple[ReaderInfo, ...]:
         """The readers in profile order."""
         return tuple(ReaderInfo(**row) for row in self.content["readers"])
+
+    @property
+    def card(self) -> Card:
+        """What the publisher said when it was made: the block ``[card]`` of its profile."""
+        card = self.facts.get("card") or {}
+        return Card(**{name: value for name, value in card.items() if name in Card.model_fields})
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """What an export says of the release it was made from (see ``quit.dataset.dataset.Dataset``)."""
+        content, facts = self.content, self.facts
+        reviews = content["reviews"]
+        provenance = {
+            "release": self.name,
+            "content_id": self.content_id,
+            **{name: content[name] for name in ("settings", "fingerprints", "sources", "program_version")},
+        }
+        if self.imported:
+            provenance["imported"] = dict(self.imported)
+        if reviews["reviews"]:
+            provenance["reviews"] = (
+                f"{reviews['reviews']:,} annotations by {len(reviews['annotators'])} people settled "
+                f"{reviews['settled']:,} verdicts and flags ({reviews['open']:,} stay open)."
+            )
+            if verified := facts.get("verification"):
+                provenance["verification"] = verified
+        if replies := facts.get("replies"):
+            provenance["replies"] = replies
+        if waived := [gate for gate in facts["gates"] if gate["state"] == "waived"]:
+            provenance["waivers"] = waived
+        return provenance
 
 
 def content_id_of(content: Mapping[str, Any]) -> str:

@@ -18,14 +18,17 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from quit.dataset.files import TableFiles, aligned, lists
+from quit.dataset.files import TableFiles, aligned, hints_a_question, lists
 from quit.errors import InputError
 from quit.models.protocols import Encoder
 from quit.stages.labelling.passages import passage_texts, permutation_table
 from quit.stages.leaks.containment import hints_of_occurrence
+from quit.store.parts import KEYS
 
 ALL = "all"
 SPLITS = ("train", "dev", "test", ALL)
+TABLES = ("questions", "ranked_hints", "descriptions", "splits", "labels", "valid_answers")
+"""Tables that statistics are counted from."""
 SAMPLE = 500
 _STOP_WORDS = frozenset((files("quit.text") / "nltk_stop_words.txt").read_text(encoding="utf-8").split())
 """NLTK's English stop words, 179."""
@@ -93,25 +96,14 @@ class Statistics:
         )
 
 
-def statistics(
-    *,
-    questions: pa.Table,
-    ranked_hints: pa.Table,
-    descriptions: pa.Table,
-    splits: pa.Table,
-    labels: pa.Table,
-    valid_answers: pa.Table,
-    encoder: Encoder | None = None,
-    sample: int = SAMPLE,
-) -> Statistics:
+def statistics(tables: Mapping[str, pa.Table], encoder: Encoder | None = None, sample: int = SAMPLE) -> Statistics:
     """Return the statistics of the questions in ``splits``; the other tables may hold more.
 
-
-    ``labels`` may have dictionary-encoded columns. At most ``sample`` passages, drawn from all splits,
-    are encoded. Raises ``InputError`` when a question has no row in a table, or another number of selected hints than
-    the rest.
+    ``tables``: those of :data:`TABLES`, by name; ``labels`` may have dictionary-encoded columns. At most ``sample``
+    passages, drawn from all splits, are encoded. Raises ``InputError`` when a question has no row in a table, or
+    another number of selected hints than the rest.
     """
-    facts = _Facts(questions, ranked_hints, descriptions, splits, valid_answers)
+    facts = _Facts(tables)
     per_question = {
         "question_words": np.array([len(text.split(" ")) for text in facts.questions], dtype=float),
         "passage_words": _passage_words(facts.hints),
@@ -120,7 +112,7 @@ def statistics(
     }
     similarity = _similarity(facts, encoder, sample) if encoder is not None else None
     present = [split for split in SPLITS if split == ALL or split in facts.splits]
-    counts = _label_counts(facts, labels)
+    counts = _label_counts(facts, tables["labels"])
     return Statistics(
         summary=tuple(_summary(facts, split, per_question, similarity) for split in present),
         by_hints=_grouped(facts, present, counts, "n_hints", None),
@@ -133,35 +125,30 @@ def statistics(
 
 def statistics_of(files: TableFiles, encoder: Encoder | None = None) -> Statistics:
     """Return the statistics of a workspace's or a release's files. Raises as :func:`statistics` does."""
-    names = ("questions", "ranked_hints", "descriptions", "splits", "valid_answers")
-    keys = ["question_id", "permutation"]  # dictionary-encoded: 2.4 million texts at full size
-    labels = files.read("labels", [*keys, "label"], keys)
-    return statistics(**{name: files.read(name) for name in names}, labels=labels, encoder=encoder)
+    labels = files.read("labels", [*KEYS, "label"], encoded=True)  # 2.4 million texts at full size
+    return statistics({**{name: files.read(name) for name in TABLES if name != "labels"}, "labels": labels}, encoder)
 
 
 class _Facts:
     """The small tables as lists in the order of ``splits``."""
 
-    def __init__(self, questions, ranked_hints, descriptions, splits, valid_answers) -> None:
+    def __init__(self, tables: Mapping[str, pa.Table]) -> None:
+        splits, ranked_hints = tables["splits"], tables["ranked_hints"]
         self.ids: list[str] = splits["question_id"].to_pylist()
         if not self.ids:
             raise InputError("There is nothing to count: the table 'splits' holds no question.")
         self.splits: list[str] = splits["split"].to_pylist()
-        questions = aligned("questions", questions, self.ids)
+        questions = aligned("questions", tables["questions"], self.ids)
         self.questions: list[str] = questions["question"].to_pylist()
         self.gold: list[list[str]] = questions["answers"].to_pylist()
-        descriptions = aligned("descriptions", descriptions, self.ids)
+        descriptions = aligned("descriptions", tables["descriptions"], self.ids)
         self.coarse: list[str] = descriptions["coarse"].to_pylist()
         self.bins: list[str] = descriptions["difficulty_bin"].to_pylist()
         ids = pa.array(self.ids)
-        self.valid: list[list[str]] = lists(valid_answers, "answer", ids).to_pylist()
+        self.valid: list[list[str]] = lists(tables["valid_answers"], "answer", ids).to_pylist()
         selected = ranked_hints.filter(ranked_hints["selected"])
         self.hints: list[list[str]] = lists(selected.sort_by("rank"), "hint", ids).to_pylist()
-        for question_id, hints in zip(self.ids, self.hints):
-            if not hints or len(hints) != len(self.hints[0]):
-                raise InputError(
-                    f"The question {question_id!r} has {len(hints)} selected hints, {self.ids[0]!r} has others."
-                )
+        self.permutations = permutation_table(hints_a_question(self.ids, self.hints))
 
     def mask(self, split: str) -> np.ndarray:
         return np.ones(len(self.ids), dtype=bool) if split == ALL else np.array(self.splits) == split
@@ -169,7 +156,7 @@ class _Facts:
 
 def _summary(facts: _Facts, split: str, per_question: dict, similarity: tuple | None) -> Summary:
     mask = facts.mask(split)
-    passages = int(mask.sum()) * len(permutation_table(len(facts.hints[0])))
+    passages = int(mask.sum()) * len(facts.permutations)
     figures: dict[str, Any] = {
         "answer_words": _answer_words(facts.valid, mask),
         "gold_answer_words": _answer_words(facts.gold, mask),
@@ -250,7 +237,7 @@ def _containment(hints: Sequence[Sequence[str]], valid: Sequence[Sequence[str]])
 
 def _similarity(facts: _Facts, encoder: Encoder, sample: int) -> tuple[np.ndarray, np.ndarray]:
     """Return for each passage of the sample its question's position and its cosine with the question."""
-    passages = permutation_table(len(facts.hints[0]))
+    passages = facts.permutations
     total = len(facts.ids) * len(passages)
     passage_numbers = np.array(
         sorted(random.Random("statistics").sample(range(total), min(sample, total))), dtype=np.int64

@@ -1,48 +1,49 @@
-"""From a workspace's current tables to what an export is made from."""
+"""From a finished build to what an export is made from."""
 
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from quit.dataset.dataset import ExportTables, ReaderInfo
+from quit.dataset.dataset import Dataset
 from quit.dataset.files import TableFiles, current_files
+from quit.dataset.release import ReaderInfo
 from quit.engine.pipeline import Pipeline
 from quit.engine.usage import origins
 from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
-from quit.models.factory import reader_identity
 from quit.review.report import verification
-from quit.settings import PARTIAL_LABELLING
+from quit.settings import PARTIAL_LABELLING, without
 from quit.sources import SOURCES
 from quit.stages import STAGES
+from quit.stages.identities import reader_identity
 from quit.version import __version__
 
 
-def workspace_tables(workspace: Workspace, pipeline: Pipeline) -> TableFiles:
+def workspace_tables(pipeline: Pipeline) -> TableFiles:
     """Return the current tables of a finished build, labels with applied reviews. Raises :class:`WorkspaceError` as
     :func:`check_finished` does."""
-    check_finished(workspace, pipeline)
-    return current_files(workspace, [reader.name for reader in pipeline.settings.readers])
+    check_finished(pipeline)
+    return current_files(pipeline.workspace, [reader.name for reader in pipeline.settings.readers])
 
 
-def export_tables_of(workspace: Workspace, pipeline: Pipeline) -> ExportTables:
+def dataset_of(pipeline: Pipeline) -> Dataset:
     """Return what an export of a finished build is made from. Raises as :func:`workspace_tables` does."""
-    files = workspace_tables(workspace, pipeline)
-    people, replies = verification_of(pipeline), origins(workspace.path)
-    provenance = provenance_of(workspace, pipeline)
+    files = workspace_tables(pipeline)
+    people, replies = verification_of(pipeline), origins(pipeline.workspace.path)
+    provenance = provenance_of(pipeline)
     provenance |= {key: value for key, value in (("verification", people), ("replies", replies)) if value}
-    return replace(ExportTables.read(files, readers_of(pipeline), provenance), fill_in=filling_in(workspace))
+    fill_in = filling_in(pipeline.workspace)
+    return Dataset.read(files, readers_of(pipeline), provenance=provenance, fill_in=fill_in)
 
 
 def filling_in(workspace: Workspace) -> str:
     """Return the command that has every labeler asked about every passage. Replies that are in the cache of replies are
     not asked for again."""
     overrides = (workspace.build or {}).get("overrides", [])
-    others = [text for text in overrides if text.partition("=")[0].strip() not in PARTIAL_LABELLING]
-    settings = "".join(f" --set {shlex.quote(text)}" for text in [*others, "labels.partial=off"])
+    others = [*without(overrides, PARTIAL_LABELLING), "labels.partial=off"]
+    settings = "".join(f" --set {shlex.quote(text)}" for text in others)
     return f"quit build -w {shlex.quote(str(workspace))}{settings}"
 
 
@@ -55,8 +56,9 @@ def verification_of(pipeline: Pipeline) -> dict[str, Any]:
     return verification(live, pipeline.settings.review) if len(live) else {}
 
 
-def check_finished(workspace: Workspace, pipeline: Pipeline) -> None:
+def check_finished(pipeline: Pipeline) -> None:
     """Raise :class:`WorkspaceError` unless every stage is complete and belongs to these sources and settings."""
+    workspace = pipeline.workspace
     current = workspace.current()
     for run in pipeline.runs:
         if run.key not in current or workspace.state[run.key] != pipeline.fingerprints[run.key]:
@@ -86,10 +88,10 @@ def _without_folder(name: str) -> str:
     return path.name if path.is_absolute() or path.exists() else name
 
 
-def provenance_of(workspace: Workspace, pipeline: Pipeline) -> dict[str, Any]:
+def provenance_of(pipeline: Pipeline) -> dict[str, Any]:
     """Return settings, fingerprints, sources and program version of a finished build: nothing of machines or people."""
     sources = []
-    for fact in workspace.current()["collect"][1]["sources"]:
+    for fact in pipeline.workspace.current()["collect"][1]["sources"]:
         source = SOURCES[fact["kind"]]
         sources.append(
             {
@@ -116,7 +118,7 @@ def provenance_of(workspace: Workspace, pipeline: Pipeline) -> dict[str, Any]:
     }
     return {
         "settings": settings,
-        "fingerprints": dict(workspace.state),
+        "fingerprints": dict(pipeline.workspace.state),
         "sources": sources,
         "program_version": __version__,
     }

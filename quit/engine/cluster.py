@@ -18,6 +18,7 @@ from quit.engine.pipeline import Pipeline
 from quit.engine.plan import StageRun
 from quit.engine.workers import LostPlace, LostWorker
 from quit.errors import QuitError, SettingsError, fault_of_the_machine, importing
+from quit.models.generation.ledger import Amount, Ledger
 from quit.settings import RunSettings
 from quit.settings.runner import parse_runner
 from quit.text.secrets import shown
@@ -50,11 +51,14 @@ class Cluster:
         # Ray would repeat a lost task unseen, and end a process after each task that has a GPU.
         options: dict[str, Any] = {"name": f"shard of {run.key}", "max_retries": 0}
         options |= {"num_gpus": gpus, "max_calls": 0} if gpus else {}
-        build = workers.remote_build(pipeline, run, pipeline.workers)
+        build, ledger = workers.remote_build(pipeline, run, pipeline.workers), pipeline.models.ledger
+        part = ledger.part(1 / pipeline.workers)
         try:
-            return self._work_on.options(**options).remote(build, run.key, shard).future()
+            future = self._work_on.options(**options).remote(build, run.key, shard, part).future()
         except Exception as error:
             raise self._fault(error) from error
+        future.add_done_callback(lambda done: _settle(ledger, part, done))
+        return future
 
     def result(self, future: Future[workers.ShardResult | None]) -> workers.ShardResult | None:
         """Return a worker's report. Raises ``LostWorker``, ``LostPlace``, or what the worker raised."""
@@ -132,6 +136,12 @@ class Cluster:
                 f"A worker has no quit-builder, or another one: {_last_line(error)}. Install the same on every machine."
             )
         return self._lost(_last_line(error)) if names & _CLUSTER_LOST else error
+
+
+def _settle(ledger: Ledger, part: Amount, future: Future[Any]) -> None:
+    """Give back what a worker did not spend; all of its part is spent where it does not say."""
+    if not future.cancelled() and future.exception() is None:
+        ledger.settle(part, future.result().spent, request=False)
 
 
 def _is_grpc(where: str, seconds: float) -> bool:

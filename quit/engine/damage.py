@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from quit.common.files import read_json as unchecked_json
-from quit.common.files import write_json
-from quit.common.shapes import read_json
+from quit.common.files import read_json, write_json
 from quit.engine.workspace import Workspace, parts_of
 from quit.errors import WorkspaceError
+from quit.store.state_files import read_state
 
 DAMAGED_MANIFEST = "damaged.json"
 """The manifest of a complete stage run while a part of it is built again."""
@@ -26,7 +25,7 @@ def discard_damaged(workspace: Workspace, folder: Path, outputs: Sequence[str]) 
     try:
         manifest = workspace.manifest(folder)
     except WorkspaceError as error:
-        about = unchecked_json(folder / "manifest.json")
+        about = read_json(folder / "manifest.json")
         foreign = isinstance(about, dict) and about.get("fingerprint", folder.name) != folder.name
         parts_too = [path for path, _ in workspace.store.below(folder) if path.suffix == ".parquet"] if foreign else []
         workspace.store.remove([folder / "manifest.json", *parts_too])
@@ -57,7 +56,7 @@ def rebuilt_identically(workspace: Workspace, folder: Path) -> bool:
 
     Not so where a language model was asked again, or shards are cut otherwise.
     """
-    before, now = read_json(folder / DAMAGED_MANIFEST), workspace.manifest(folder)
+    before, now = read_state(folder / DAMAGED_MANIFEST), workspace.manifest(folder)
     return before is None or now is None or before["tables"] == now["tables"]
 
 

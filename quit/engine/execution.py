@@ -62,7 +62,7 @@ class Threads:
 
     def submit(self, pipeline: Pipeline, run: StageRun, shard: Range) -> Future[workers.ShardResult | None]:
         """Queue a shard."""
-        return self._pool.submit(workers.with_retries, pipeline.settings.run, lambda: pipeline.work_on(run, shard))
+        return self._pool.submit(pipeline.work_on, run, shard)
 
     def result(self, future: Future[workers.ShardResult | None]) -> workers.ShardResult | None:
         """Return nothing, or raise the stage's error."""

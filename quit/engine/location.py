@@ -16,10 +16,10 @@ from typing import Any, Self
 
 from quit import contracts
 from quit.common.files import json_bytes
-from quit.common.shapes import read_json
 from quit.errors import WorkspaceError, refuse_newer
 from quit.store import open_store
 from quit.store.base import MARKER, Make, described
+from quit.store.state_files import read_state
 
 
 class Location:
@@ -38,22 +38,22 @@ class Location:
         return str(self.store)
 
     @classmethod
-    def open(cls, location: str | Path) -> Self:
-        """Open an existing workspace, a folder or a URL.
+    def open(cls, location: str | Path | Self) -> Self:
+        """Open an existing workspace, a folder or a URL; one that is open already is only checked.
 
         Raises :class:`WorkspaceError` when there is none, or one this program cannot read, and what a store refuses.
         """
-        workspace = cls(location)
+        workspace = location if isinstance(location, cls) else cls(str(location))
         workspace.check_format()
         return workspace
 
     @classmethod
-    def create(cls, location: str | Path) -> Self:
+    def create(cls, location: str | Path | Self) -> Self:
         """Open a workspace, making it where there is none.
 
         Raises :class:`WorkspaceError` for a location with other files in it, and as :meth:`open` does.
         """
-        workspace = cls(location)
+        workspace = location if isinstance(location, cls) else cls(str(location))
         if not workspace.exists:
             if any(True for _ in workspace.store.below(workspace.path)):
                 raise WorkspaceError(
@@ -76,7 +76,7 @@ class Location:
             raise WorkspaceError(
                 f"{self} is not a workspace. Name another folder, or build it: quit build -w {self} --source starter"
             )
-        refuse_newer(f"The workspace {self}", read_json(self.path / MARKER)["format"], contracts.WORKSPACE_FORMAT)
+        refuse_newer(f"The workspace {self}", read_state(self.path / MARKER)["format"], contracts.WORKSPACE_FORMAT)
 
     @property
     def address(self) -> str:
@@ -121,14 +121,9 @@ class Location:
                 self.held = False
 
     @property
-    def lock_info(self) -> dict[str, Any] | None:
-        """What the lock says of its holder (``pid``, ``host``, ``since``), dead or alive, or None."""
-        return self.store.holder()
-
-    @property
     def holder(self) -> str:
         """Who holds the workspace: process, host and time; empty where nobody does."""
-        return described(self.lock_info)
+        return described(self.store.holder())
 
     # Small files, and replies of language models (those of a folder are in the generation cache of its machine alone)
 
@@ -159,7 +154,7 @@ class Location:
     @property
     def build(self) -> dict[str, Any] | None:
         """Profile, settings and sources of the last build, or None."""
-        return read_json(self.path / "build.json")
+        return read_state(self.path / "build.json")
 
     def set_build(self, values: Mapping[str, Any]) -> None:
         """Remember how this workspace is built. The caller holds the workspace, and has read ``build`` since then."""

@@ -18,10 +18,10 @@ from filelock import FileLock
 
 from quit import contracts
 from quit.common.files import remove_leftovers, writing
-from quit.common.shapes import read_json
 from quit.engine.location import Location
 from quit.errors import WorkspaceError
 from quit.store.parts import joined, log_number, read_log_part, write_log_part
+from quit.store.state_files import read_state
 
 KEY = ("kind", "question_id", "hint_id", "span", "answer")
 """Columns that say what an override is about."""
@@ -104,4 +104,4 @@ def contents(rows: pa.Table) -> list[list[str | None]]:
 def applied_reviews(location: Location) -> list[Path]:
     """Return the parts of the log of reviews that labels rest on (none: people's verdicts are not applied)."""
     folder = location.path / "reviews"
-    return [folder / name for name in read_json(folder / "applied.json", {"parts": []})["parts"]]
+    return [folder / name for name in read_state(folder / "applied.json", {"parts": []})["parts"]]

@@ -5,6 +5,7 @@ A stage run with a manifest under its fingerprint is done; one with some parts i
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from quit.common.progress import note
 from quit.common.ranges import WHOLE, Range, ranges
 from quit.engine.damage import clear_damage_marker, discard_damaged, rebuilt_identically
 from quit.engine.plan import BuildPlan, StageRun
@@ -161,15 +163,26 @@ class Pipeline(BuildPlan):
         self._set_current({run.key for run in self.runs if self.is_done(run)})
 
     def work_on(self, run: StageRun, shard: Range) -> None:
-        """Carry out one shard of a stage run and write its parts."""
-        stage = run.stage
-        self._take_turns(run)
-        if not self.workspace.held:  # in a worker elsewhere: the earlier stages are finished by now
-            self.workspace.refresh()
-        optional = [name for name in stage.optional if self.producers_of(run, name)]
-        inputs = {name: self._input(run, name, shard) for name in (*stage.inputs, *optional)}
-        tables = stage.function(self._context(run), **inputs)
-        self.workspace.write_part(self.folder(run), shard, {name: tables[name] for name in stage.outputs})
+        """Carry out one shard of a stage run and write its parts; again after a fault of this system (``run.retries``).
+        Clients of servers have attempts of their own. Raises the last fault.
+        """
+        stage, settings = run.stage, self.settings.run
+        for attempt in range(settings.retries + 1):
+            try:
+                self._take_turns(run)
+                if not self.workspace.held:  # in a worker elsewhere: the earlier stages are finished by now
+                    self.workspace.refresh()
+                optional = [name for name in stage.optional if self.producers_of(run, name)]
+                inputs = {name: self._input(run, name, shard) for name in (*stage.inputs, *optional)}
+                tables = stage.function(self._context(run), **inputs)
+                parts = {name: tables[name] for name in stage.outputs}
+                return self.workspace.write_part(self.folder(run), shard, parts)
+            except OSError as error:
+                if attempt == settings.retries:
+                    raise
+                pause = settings.retry_seconds * 2**attempt
+                note(f"{error} Trying again in {pause:g} s ({attempt + 1} of {settings.retries}).", loud=True)
+                time.sleep(pause)
 
     def _take_turns(self, run: StageRun) -> None:
         """Release the readers of the run before, where a run begins in this process: no more than one is loaded."""

@@ -21,11 +21,10 @@ from quit.common.ids import content_hash
 from quit.engine.logs import Log, applied_reviews, contents, in_force
 from quit.engine.workspace import Workspace
 from quit.errors import SettingsError
-from quit.models.factory import reader_identity
 from quit.settings import IN_IDENTITIES, Settings
 from quit.sources import SourceRef, source_checksum
 from quit.stages import STAGES, read_stage
-from quit.stages.identities import identities
+from quit.stages.identities import identities, reader_identity
 from quit.stages.labelling.verdicts import decide, decisions_hash, live_reviews
 from quit.stages.selection.strategy import labelling_strategy
 from quit.stages.split import read_pins

@@ -15,7 +15,7 @@ from quit.engine.pipeline import Pipeline
 from quit.engine.plan import check_labelers
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError
-from quit.settings import Settings, load
+from quit.settings import Settings, load, only, without
 from quit.sources import SOURCES, SourceRef, parse_source
 from quit.stages.split import read_pins
 
@@ -24,7 +24,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 @contextmanager
 def held_build(
-    workspace: str | Path,
+    workspace: str | Path | Workspace,
     sources: Sequence[str],
     profile: str,
     overrides: Sequence[str],
@@ -44,11 +44,13 @@ def held_build(
     Raises ``InputError`` for a source that cannot be read, ``SettingsError``, and ``WorkspaceError`` where another run
     holds it.
     """
-    settings, _ = checked_build(_sources_of_build(Workspace(workspace), sources, add), profile, overrides)
-    held = Workspace.create(workspace)
+    held = workspace if isinstance(workspace, Workspace) else Workspace(workspace)
+    settings, _ = checked_build(_sources_of_build(held, sources, add), profile, overrides)
+    Workspace.create(held)
     held.apply_settings(settings)
     with held.lock(settings.run.lock_seconds, note):
-        overrides = [*overrides, *_remembered_review(held, overrides)]
+        remembered = (text for text in (held.build or {}).get("overrides", []) if text.strip().startswith("review."))
+        overrides = [*overrides, *without(remembered, overrides)]
         settings, refs = checked_build(_sources_of_build(held, sources, add), profile, overrides)
         requested = {"profile": profile, "overrides": overrides}
         pipeline = Pipeline(held, settings, refs, requested=requested, replace=replace)
@@ -80,7 +82,7 @@ def _sources_of_build(workspace: Workspace, sources: Sequence[str], add: bool) -
 
 
 @contextmanager
-def held_last_build(workspace: str | Path, review: Sequence[str] = ()) -> Iterator[Pipeline]:
+def held_last_build(workspace: str | Path | Workspace, review: Sequence[str] = ()) -> Iterator[Pipeline]:
     """Hold a workspace and plan its last build.
 
     ``review``: overrides of ``review.*`` settings, remembered from now on. Raises what :func:`last_build` raises,
@@ -92,7 +94,7 @@ def held_last_build(workspace: str | Path, review: Sequence[str] = ()) -> Iterat
     with held.lock(settings.run.lock_seconds, note):
         build = held.build
         if build is not None and review:
-            build = {**build, "overrides": _with_review(build["overrides"], review)}
+            build = {**build, "overrides": [*without(build["overrides"], review), *only("review", review)]}
         pipeline = last_build(held, build)
         if build is not None:
             held.set_build(build)
@@ -119,6 +121,13 @@ def checked_build(sources: Sequence[str], profile: str, overrides: Sequence[str]
 def check_buildable(settings: Settings) -> None:
     """Raise ``SettingsError`` for settings that can label nothing, or leave open what only the user can give."""
     check_labelers(settings)
+    if settings.run.max_cost is not None:
+        for model in settings.replying_models:
+            if model.kind == "server" and model.cost(0, 0, 0) is None:
+                raise SettingsError(
+                    f"run.max_cost needs prices, and {model.name} has none: set its price_prompt and price_completion "
+                    "in the profile (0 where nobody is charged)."
+                )
     models = settings.models
     from_hub = models.equivalence == "bem" and not Path(models.bem_checkpoint).expanduser().is_dir()
     if settings.leakage.method == "bem" and from_hub and not _COMMIT.fullmatch(models.bem_revision):
@@ -153,21 +162,3 @@ def remembered(workspace: Workspace) -> Mapping[str, Any]:
     if workspace.build is None:
         raise InputError(f"{workspace} has not been built yet. Run: quit build -w {workspace} --source KIND:PATH")
     return workspace.build
-
-
-def _remembered_review(workspace: Workspace, overrides: Sequence[str]) -> list[str]:
-    """Return the overrides of review settings that people have set for this workspace, where the build names none."""
-    keys = {text.partition("=")[0].strip() for text in overrides}
-    remembered = (workspace.build or {}).get("overrides", [])
-    keyed = ((text.partition("=")[0].strip(), text) for text in remembered)
-    return [text for key, text in keyed if key.startswith("review.") and key not in keys]
-
-
-def _with_review(overrides: Sequence[str], review: Sequence[str]) -> list[str]:
-    changed = list(overrides)
-    for text in review:
-        key = text.partition("=")[0].strip()
-        if not key.startswith("review."):
-            raise SettingsError(f"{text!r}: only review settings can change here; for others build again.")
-        changed = [other for other in changed if other.partition("=")[0].strip() != key] + [text]
-    return changed

@@ -10,14 +10,20 @@ import math
 import os
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from quit.common.json_lines import diary_lines
 from quit.errors import WorkspaceError
+from quit.models.generation.ledger import Amount, Ledger
+from quit.settings import Settings
 
-FIELDS = ("requests", "cached", "retries", "empty", "prompt_tokens", "completion_tokens", "cached_tokens", "seconds")
+FIELDS = (
+    "requests", "cached", "retries", "empty", "prompt_tokens", "completion_tokens", "cached_tokens", "thought_tokens",
+    "seconds",
+)  # fmt: skip
 
 
 def record(
@@ -68,6 +74,22 @@ def _is_entry(entry: Any) -> bool:
         return False
     counts = [*(entry.get(name, 0) for name in FIELDS), *origins.values()]
     return all(isinstance(count, int | float) and math.isfinite(count) for count in counts)
+
+
+@contextmanager
+def capped(path: Path, settings: Settings, ledger: Ledger) -> Iterator[None]:
+    """Keep what requests cost in ``W/spent.json`` while a build with a cap works, so that builds share it."""
+    prices = {model.name: model for model in settings.replying_models}
+    spent = Amount()
+    for name, used in totals(path).items():
+        counts = [used[field] for field in ("prompt_tokens", "cached_tokens", "completion_tokens")]
+        cost = prices[name].cost(*counts) if name in prices else 0.0
+        spent = spent.plus(Amount(cost or 0.0, counts[0] + counts[2]))
+    ledger.open(path / "spent.json", spent)
+    try:
+        yield
+    finally:
+        ledger.close()
 
 
 def totals(path: Path) -> dict[str, dict[str, float]]:

@@ -23,14 +23,14 @@ from typing import Any
 
 from quit import contracts
 from quit.common.cache import VARIABLE
-from quit.common.progress import note
 from quit.common.ranges import Range
 from quit.engine.pipeline import Pipeline
 from quit.engine.plan import StageRun
 from quit.engine.workspace import Workspace
 from quit.errors import QuitError, ServerError, WorkspaceError
 from quit.models.factory import Models
-from quit.settings import RunSettings, Settings, parse
+from quit.models.generation.ledger import UNLIMITED, Amount
+from quit.settings import Settings, parse
 from quit.sources import parse_source
 from quit.version import __version__
 
@@ -65,9 +65,10 @@ class RemoteBuild:
 
 @dataclass(frozen=True)
 class ShardResult:
-    """A worker's result. ``usage``: of language models."""
+    """A worker's result. ``usage``: of language models; ``spent``: what that cost."""
 
     usage: dict[str, dict[str, Any]]
+    spent: Amount
     host: str
 
 
@@ -104,23 +105,9 @@ def remote_build(pipeline: Pipeline, run: StageRun, processes: int) -> RemoteBui
     )
 
 
-def with_retries(settings: RunSettings, work: Callable[[], None]) -> None:
-    """Work on a shard, again after a fault of this system (``run.retries``); servers' clients have their own attempts.
-
-    Raises the last fault.
-    """
-    for attempt in range(settings.retries):
-        try:
-            return work()
-        except OSError as error:
-            pause = settings.retry_seconds * 2**attempt
-            note(f"{error} Trying again in {pause:g} s ({attempt + 1} of {settings.retries}).", loud=True)
-            time.sleep(pause)
-    return work()
-
-
-def work_on(build: RemoteBuild, run: str, shard: Range) -> ShardResult:
+def work_on(build: RemoteBuild, run: str, shard: Range, part: Amount = UNLIMITED) -> ShardResult:
     """Carry out one shard of a stage run in a worker of another process. Every refusal names the worker's machine.
+    ``part``: of the build's cap.
 
     Raises :class:`WorkspaceError` where this worker must not work: another program, another folder, other inputs, or
     tables that have not arrived; and whatever the stage raises.
@@ -128,11 +115,12 @@ def work_on(build: RemoteBuild, run: str, shard: Range) -> ShardResult:
     host = socket.gethostname()
     try:
         pipeline = _ready_pipeline(build, run)
-        stage_run = pipeline.stage_run(run)
+        stage_run, ledger = pipeline.stage_run(run), pipeline.models.ledger
+        ledger.grant(part)
         if not pipeline.workspace.part_done(pipeline.folder(stage_run), stage_run.stage.outputs, shard, publish=True):
-            with_retries(build.settings.run, lambda: pipeline.work_on(stage_run, shard))
+            pipeline.work_on(stage_run, shard)
             pipeline.workspace.flush_replies()
-        return ShardResult(pipeline.models.meter.take(), host)
+        return ShardResult(pipeline.models.meter.take(), ledger.spent, host)
     except QuitError as error:
         raise type(error)(f"{error} (Worker on {host}.)") from error
 

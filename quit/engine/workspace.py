@@ -21,23 +21,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from quit import contracts
-from quit.common.columns import is_in, plain
 from quit.common.files import json_bytes
 from quit.common.ids import content_hash
 from quit.common.ranges import WHOLE, Range
-from quit.common.shapes import read_json
 from quit.engine.location import Location, as_json
 from quit.engine.logs import Log
+from quit.engine.reading import TableReader
 from quit.errors import WorkspaceError
-from quit.store.parts import describe, joined, part_name, read_log_part, read_part, write_part
+from quit.store.parts import describe, part_name, write_part
+from quit.store.state_files import read_state
 
 
-class Workspace(Location):
+class Workspace(Location, TableReader):
     """Tables under a folder or a URL. Open it with :meth:`open` or :meth:`create`; the class itself checks nothing."""
 
     def __init__(self, location: str | Path) -> None:
@@ -49,7 +47,7 @@ class Workspace(Location):
     @property
     def state(self) -> dict[str, str]:
         """Stage run (``rank``, ``read:minilm-late``) to the fingerprint of its current tables, in pipeline order."""
-        return read_json(self.path / "state.json", {})
+        return read_state(self.path / "state.json", {})
 
     def set_current(self, state: Mapping[str, str]) -> None:
         """Make these fingerprints the current ones."""
@@ -73,7 +71,7 @@ class Workspace(Location):
             return None
         stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
         if self._manifests.get(path, (None,))[0] != stamp:
-            manifest = read_json(path)
+            manifest = read_state(path)
             if manifest is not None and manifest.get("fingerprint", folder.name) != folder.name:
                 raise WorkspaceError(f"{path} is of another run. Build it again: quit build -w {self}")
             if manifest is not None and manifest.pop("checksum", None) != content_hash(manifest):
@@ -166,38 +164,6 @@ class Workspace(Location):
         self.store.fetch({path: part for path, part, _ in files})
         return [(path, whole) for path, _, whole in files]
 
-    def read_questions(
-        self, name: str, question_ids: Sequence[str], columns: Sequence[str], runs: Sequence[str] | None = None
-    ) -> pa.Table:
-        """Return some columns of a few questions' current rows, in table order; parts without them are not opened."""
-        ids = sorted(question_ids) or [""]
-        rows = self.read(name, Range(0, 1, ids[0], ids[-1] + "\0"), runs, [*{*columns, "question_id"}])
-        return rows.filter(is_in(rows.column("question_id"), pa.array(ids, pa.string()))).select(columns)
-
-    def read(
-        self,
-        name: str,
-        shard: Range = WHOLE,
-        runs: Sequence[str] | None = None,
-        columns: Sequence[str] | None = None,
-    ) -> pa.Table:
-        """Return the current rows of a table, all of them or one shard's (empty if no stage has made any).
-
-        ``columns``: only these, with question ids and permutations dictionary-encoded.
-        """
-        pieces = []
-        for path, whole in self.part_files(name, shard, runs):
-            if contracts.table(name).grows:
-                rows = read_log_part(name, path)
-            else:
-                rows = read_part(path, columns and [*{*columns, "question_id"}])
-            if not whole:
-                ids = plain(rows.column("question_id"))
-                keep = pc.greater_equal(ids, shard.first or "")
-                rows = rows.filter(keep if shard.end is None else pc.and_(keep, pc.less(ids, shard.end)))
-            pieces.append(rows)
-        return joined(name, pieces, columns)
-
     def damaged(self) -> list[Path]:
         """Return the current parts that are missing or not as their manifest says; a damaged local copy is repaired."""
         damaged = []
@@ -208,30 +174,6 @@ class Workspace(Location):
                     continue
             damaged.append(path)
         return damaged
-
-    def connect(
-        self, question_ids: Sequence[str] | None = None, tables: Sequence[str] | None = None
-    ) -> duckdb.DuckDBPyConnection:
-        """Return an in-memory DuckDB with one view a table over the current Parquet files.
-
-        ``question_ids``: open only the parts that may hold these questions, and all rejects and logs.
-        ``tables``: only these, where a store would have to be asked for the others in vain.
-        """
-        connection, current = duckdb.connect(), self.current()
-        bounds = [WHOLE] if question_ids is None else [Range(0, 1, name, name + "\0") for name in question_ids]
-        for name in contracts.TABLES if tables is None else tables:
-            contract = contracts.table(name)
-            if contract.grows:
-                connection.register(name, self.read(name))  # parts may be of several versions
-                continue
-            ranges = [WHOLE] if name == "rejects" else bounds
-            files = dict.fromkeys(path for each in ranges for path, _ in self.part_files(name, each, None, current))
-            if files:
-                paths = ", ".join("'" + str(path).replace("'", "''") + "'" for path in files)
-                connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet([{paths}])")
-            else:
-                connection.register(name, contract.schema.empty_table())
-        return connection
 
 
 def parts_of(folder: Path, manifest: Mapping[str, Any]) -> list[tuple[Path, dict[str, Any]]]:

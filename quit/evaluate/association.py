@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import stats
 
 Statistic = Callable[[np.ndarray, np.ndarray], float | None]
@@ -72,6 +73,12 @@ def kendall_tau_b(values: np.ndarray, labels: np.ndarray) -> float | None:
     """Return Kendall's tau-b of two orders, ties allowed, -1 to 1."""
     tau = float(stats.kendalltau(values, labels).statistic)
     return None if np.isnan(tau) else tau
+
+
+def spearman(values: ArrayLike, labels: ArrayLike) -> float | None:
+    """Return Spearman's rank correlation, ties at their mean rank, -1 to 1."""
+    varies = np.ptp(values) > 0 and np.ptp(labels) > 0  # scipy warns of what does not
+    return float(stats.spearmanr(values, labels).statistic) if varies else None
 
 
 def pearson(values: np.ndarray, labels: np.ndarray) -> float | None:

@@ -1,7 +1,8 @@
 """Exports: a release's tables as files for other tools. ``export`` is the way in, ``FORMATS`` says what there is."""
 
-from quit.dataset.dataset import ExportTables, ReaderInfo
+from quit.dataset.dataset import Dataset
+from quit.dataset.release import ReaderInfo
 from quit.export.files import FORMATS, Manifest, export, verify
 from quit.export.training import FineTuning
 
-__all__ = ["FORMATS", "ExportTables", "FineTuning", "Manifest", "ReaderInfo", "export", "verify"]
+__all__ = ["FORMATS", "Dataset", "FineTuning", "Manifest", "ReaderInfo", "export", "verify"]

@@ -16,8 +16,18 @@ from jinja2 import ChainableUndefined, Environment
 
 from quit.dataset.dataset import FULLY, SPLITS
 from quit.evaluate.labels import predicted_sentence
-from quit.export.baselines import METRICS
-from quit.export.card_facts import CITATION, PAPER, CardFacts, cell, code, licence_header, prose, source_list, title
+from quit.export.card_facts import (
+    CITATION,
+    METRICS,
+    PAPER,
+    CardFacts,
+    cell,
+    code,
+    licence_header,
+    prose,
+    source_list,
+    title,
+)
 from quit.render.table import short_identity, table_1
 from quit.text.words import counted
 
@@ -42,21 +52,21 @@ _TEMPLATES.filters |= {
 
 def card(facts: CardFacts) -> str:
     """Return README.md."""
-    tables, provenance = facts.tables, facts.tables.provenance
-    rounds = [] if tables.selection_rounds is None else tables.selection_rounds.to_pylist()
+    dataset, provenance = facts.dataset, facts.dataset.provenance
+    rounds = [] if dataset.selection_rounds is None else dataset.selection_rounds.to_pylist()
     text = filled(
         "card.md",
         facts=facts,
-        title=title(tables, facts.card),
-        tables=tables,
+        title=title(dataset, facts.card),
+        dataset=dataset,
         given=provenance,
         card=facts.card,
         figures=facts.figures,
         everyone=facts.agreement,
         imported=provenance.get("imported"),
         settings=provenance.get("settings") or {},
-        sources=source_list(tables),
-        selected=tables.ranked_hints.filter(tables.ranked_hints["selected"]),
+        sources=source_list(dataset),
+        selected=dataset.ranked_hints.filter(dataset.ranked_hints["selected"]),
         models=facts.models,
         pairs=sorted((pair.kappa, pair.first, pair.second) for pair in facts.agreement.pairs if pair.kappa is not None),
         predicted=predicted_sentence(facts.labels, rounds),
@@ -92,7 +102,7 @@ def _producers(identities: list[str]) -> str:
 def _citations(facts: CardFacts) -> list[str]:
     """Return how to cite the dataset, the method and the sources."""
     texts = [facts.card.citation.strip(), CITATION]
-    texts += [str(source.get("citation") or "") for source in source_list(facts.tables)]
+    texts += [str(source.get("citation") or "") for source in source_list(facts.dataset)]
     return [text for text in dict.fromkeys(texts) if text]
 
 
@@ -112,15 +122,15 @@ def header(facts: CardFacts) -> str:
     """Return the YAML, without its dashes. A config has one line in each list."""
     passages = sum(shard.rows for shard in facts.shards if shard.config == "passages")
     tags = ["inferential-question-answering", "hints", "information-retrieval", "relevance-judgements"]
-    people = bool(facts.tables.provenance.get("verification") or facts.tables.provenance.get("reviews"))
+    people = bool(facts.dataset.provenance.get("verification") or facts.dataset.provenance.get("reviews"))
     fields = {
-        "pretty_name": title(facts.tables, facts.card),
+        "pretty_name": title(facts.dataset, facts.card),
         "language": list(facts.card.languages),
-        **licence_header(facts.tables, facts.card),
+        **licence_header(facts.dataset, facts.card),
         "annotations_creators": ["machine-generated"] + people * ["expert-generated"],  # the hub's words
         "task_categories": ["question-answering", "text-retrieval"],
         "size_categories": [next((name for limit, name in _SIZES if passages < limit), "10M<n<100M")],
-        "tags": tags + people * ["human-verified"] + facts.tables.embedded * ["embedded-readers"],
+        "tags": tags + people * ["human-verified"] + facts.dataset.embedded * ["embedded-readers"],
     }
     text = yaml.safe_dump(fields, sort_keys=False, allow_unicode=True, width=10**6, default_flow_style=None)
     for name, describe in (("configs", _data_files), ("dataset_info", _info)):

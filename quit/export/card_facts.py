@@ -1,23 +1,28 @@
-"""What a dataset card is made from, and how its texts are written."""
+"""What a dataset card is made from, results of ``quit benchmark run`` on the same release among it, and how its texts
+are written."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quit.dataset.dataset import ExportTables
+from quit.dataset.dataset import Dataset
 from quit.dataset.statistics import Statistics
+from quit.errors import InputError
 from quit.evaluate.labels import ReaderAgreement, SharedAnswers, SplitLabels
-from quit.export.baselines import Baselines
 from quit.settings.card import Card
 
+METRICS = ("Hit(rel=2)@1", "Hit(rel=2)@10", "MRR(rel=2)@100", "nDCG@10", "EM", "F1")
+"""Metrics of a card's table, where a benchmark has them."""
 CITATION = """@inproceedings{mozafari2026inferential,
   title     = {Inferential Question Answering},
   author    = {Mozafari, Jamshid and Zamani, Hamed and Zuccon, Guido and Jatowt, Adam},
@@ -35,6 +40,53 @@ _LICENCES = (
 PAPER = "[Inferential Question Answering](https://doi.org/10.1145/3774904.3792653) (Mozafari et al., WWW 2026)"
 TEXT = 300
 """Characters at most of a text in the example."""
+
+
+@dataclass(frozen=True)
+class Baselines:
+    """``questions``: which ones, in words. ``rows``: system (retriever, reranker, reader with its number of passages)
+    -> metric -> mean, 0 to 1, in the benchmark's order."""
+
+    questions: str
+    rows: Mapping[str, Mapping[str, float]]
+
+
+def read_baselines(folder: Path, content_id: str | None) -> Baselines:
+    """Return the results in a folder of ``quit benchmark run``.
+
+    Of a reader only the rows with most passages count; the bounds that know the labels keep the name ``oracle``. Raises
+    ``InputError`` for a folder without results, damaged ones, or those of another release than ``content_id``.
+    """
+    try:
+        described = json.loads((folder / "run.json").read_text(encoding="utf-8"))["facts"]
+        results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+        release, missing = str(described["release"]), str(described["without a relevant passage"])
+        questions = f"{described['questions']}; one without a relevant passage {missing}"
+        rows = _rows([row for row in results if row["corpus"] == "release"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"{folder} holds no results of quit benchmark run ({error!r}): name the folder of its --out."
+        ) from error
+    if not content_id or content_id not in release:
+        raise InputError(
+            f"The benchmark in {folder} ran on the release {release}, not on what is exported"
+            f" ({f'content id {content_id}' if content_id else 'a workspace: export a release'})."
+        )
+    return Baselines(questions, rows)
+
+
+def _rows(results: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
+    deepest = max((row["k"] for row in results if row["strategy"] != "any"), default=0)
+    rows: dict[str, dict[str, float]] = {}
+    for row in results:
+        if row["metric"] not in METRICS or (row["reader"] and row["strategy"] != "any" and row["k"] != deepest):
+            continue
+        system = row["retriever"] + (f" + {row['reranker']}" if row["reranker"] else "")
+        if row["reader"]:
+            context = "each passage alone" if row["strategy"] == "any" else f"{row['k']} passages, {row['strategy']}"
+            system += f" + {row['reader']} ({context})"
+        rows.setdefault(system, {})[row["metric"]] = float(row["value"])
+    return rows
 
 
 class Shard(NamedTuple):
@@ -65,7 +117,7 @@ class CardFacts:
     ``unjudged``: answers without a verdict. ``baselines``: None where no benchmark was named.
     """
 
-    tables: ExportTables
+    dataset: Dataset
     card: Card
     figures: Statistics
     labels: Sequence[SplitLabels]
@@ -81,16 +133,16 @@ class CardFacts:
     @cached_property
     def models(self) -> dict[str, list[str]]:
         """Task -> identities of the models that did it, for ``settings.json``."""
-        tables, verdicts = self.tables, self.tables.verdicts
+        dataset, verdicts = self.dataset, self.dataset.verdicts
         of_model = verdicts.filter(pc.equal(verdicts["basis"], "model"))
         columns = {
-            "convergence": tables.ranked_hints.filter(tables.ranked_hints["selected"])["producer"],
-            "question types": tables.descriptions["type_producer"],
-            "difficulty": tables.descriptions["difficulty_producer"],
+            "convergence": dataset.ranked_hints.filter(dataset.ranked_hints["selected"])["producer"],
+            "question types": dataset.descriptions["type_producer"],
+            "difficulty": dataset.descriptions["difficulty_producer"],
             "judges": (of_model if len(of_model) else verdicts)["judge"],
         }
         identities = {task: sorted(set(column.to_pylist()) - {None}) for task, column in columns.items()}
-        readers = [f"{info.name}: {info.identity}" for info in tables.ordered_readers]
+        readers = [f"{info.name}: {info.identity}" for info in dataset.ordered_readers]
         return {"readers": readers, **identities, "similarity": [self.figures.encoder] if self.figures.encoder else []}
 
     def of(self, config: str, split: str) -> list[Shard]:
@@ -105,10 +157,10 @@ def hub_licence(licence: str) -> str:
     return {"": "unknown", "cc0": "cc0-1.0", **{known: known for known in _LICENCES}}.get(folded, "other")
 
 
-def licence_header(tables: ExportTables, card: Card) -> dict[str, Any]:
+def licence_header(dataset: Dataset, card: Card) -> dict[str, Any]:
     """Return the card's fields on licences: that of the settings, else those of the sources."""
     if not card.licence:
-        licences = sorted({hub_licence(str(source.get("licence") or "")) for source in source_list(tables)})
+        licences = sorted({hub_licence(str(source.get("licence") or "")) for source in source_list(dataset)})
         return {"license": licences[0] if len(licences) == 1 else licences or "unknown"}
     licence = hub_licence(card.licence)
     if licence != "other":
@@ -119,14 +171,14 @@ def licence_header(tables: ExportTables, card: Card) -> dict[str, Any]:
     )
 
 
-def source_list(tables: ExportTables) -> list[Mapping[str, Any]]:
-    """Return what is known of the sources: mappings as in ``ExportTables.provenance``."""
-    return list(tables.provenance.get("sources") or [])
+def source_list(dataset: Dataset) -> list[Mapping[str, Any]]:
+    """Return what is known of the sources: mappings as in ``Dataset.provenance``."""
+    return list(dataset.provenance.get("sources") or [])
 
 
-def title(tables: ExportTables, card: Card) -> str:
+def title(dataset: Dataset, card: Card) -> str:
     """Return the dataset's name; where the publisher gives none, one with the files of its sources."""
-    files = list(dict.fromkeys(str(source["file"]) for source in source_list(tables) if source.get("file")))
+    files = list(dict.fromkeys(str(source["file"]) for source in source_list(dataset) if source.get("file")))
     some = ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
     return card.name or "Inferential question answering" + (f" from {some}" if files else "")
 

@@ -5,12 +5,13 @@ Each query set (``musique``, ``musique/sub-questions``) has its own topics and q
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from quit.common.safe import TEXT_RULE, json_text, one_line
 from quit.export.files import ExportFolder, Manifest, Publication, requested_formats
+from quit.export.lines import write_texts
 from quit.retrieval.built import BuiltCorpus, query_set
 from quit.retrieval.records import whole
 
@@ -33,16 +34,6 @@ def export_corpus(corpus: BuiltCorpus, formats: Sequence[str], out: Path, *, ove
         return about | FORMATS[name](corpus, folder)
 
     return publication.write(requested, write, dict.fromkeys(requested, VERSION))
-
-
-def _write_lines(folder: ExportFolder, name: str, lines: Iterable[str], head: str = "") -> None:
-    rows = 0
-    with folder.path(name).open("w", encoding="utf-8", newline="") as file:
-        file.write(head)
-        for line in lines:
-            file.write(line)
-            rows += 1
-    folder.done(name, rows)
 
 
 # What all formats read.
@@ -73,14 +64,14 @@ def _beir(corpus: BuiltCorpus, folder: ExportFolder) -> Row:
         return {key: query[key] for key in ("answers", "parent_id", "hop", "kind") if query[key] not in (None, [])}
 
     documents = ({"_id": document_id, "title": title, "text": text} for document_id, title, text in _documents(corpus))
-    _write_lines(folder, "corpus.jsonl", (json_text(row) + "\n" for row in documents))
+    write_texts(folder, "corpus.jsonl", (json_text(row) + "\n" for row in documents))
     sets = _sets(corpus)
     every = (query for queries, _ in sets.values() for query in queries)
     rows = ({"_id": query["query_id"], "text": query["text"], "metadata": metadata(query)} for query in every)
-    _write_lines(folder, "queries.jsonl", (json_text(row) + "\n" for row in rows))
+    write_texts(folder, "queries.jsonl", (json_text(row) + "\n" for row in rows))
     for name, (_, qrels) in sets.items():
         lines = (f"{row['query_id']}\t{row['doc_id']}\t{row['relevance']}\n" for row in qrels)
-        _write_lines(folder, f"qrels/{name}.tsv", lines, "query-id\tcorpus-id\tscore\n")
+        write_texts(folder, f"qrels/{name}.tsv", lines, "query-id\tcorpus-id\tscore\n")
     return {}
 
 
@@ -89,16 +80,16 @@ def _topics(corpus: BuiltCorpus, folder: ExportFolder) -> Row:
     for name, (queries, qrels) in _sets(corpus).items():
         changed += sum(one_line(row["text"]) != row["text"] for row in queries)
         topics = (f"{row['query_id']}\t{one_line(row['text'])}\n" for row in queries)
-        _write_lines(folder, f"topics.{name}.tsv", topics)
+        write_texts(folder, f"topics.{name}.tsv", topics)
         relevant = (f"{row['query_id']} 0 {row['doc_id']} {row['relevance']}\n" for row in qrels)
-        _write_lines(folder, f"qrels.{name}.txt", relevant)
+        write_texts(folder, f"qrels.{name}.txt", relevant)
     return {"texts_changed": changed, "text_rule": TEXT_RULE}
 
 
 def _trec(corpus: BuiltCorpus, folder: ExportFolder) -> Row:
     """``collection.tsv`` (id, title and text), ``topics.<set>.tsv``, ``qrels.<set>.txt``."""
     lines = (f"{document_id}\t{one_line(whole(title, text))}\n" for document_id, title, text in _documents(corpus))
-    _write_lines(folder, "collection.tsv", lines)
+    write_texts(folder, "collection.tsv", lines)
     return _topics(corpus, folder)
 
 
@@ -108,7 +99,7 @@ def _pyserini(corpus: BuiltCorpus, folder: ExportFolder) -> Row:
         {"id": document_id, "contents": f"{title}\n{text}" if title else text}
         for document_id, title, text in _documents(corpus)
     )
-    _write_lines(folder, "corpus/docs.jsonl", (json_text(row) + "\n" for row in rows))
+    write_texts(folder, "corpus/docs.jsonl", (json_text(row) + "\n" for row in rows))
     return _topics(corpus, folder)
 
 

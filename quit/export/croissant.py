@@ -46,19 +46,19 @@ def croissant(facts: CardFacts, files: Sequence[FileEntry]) -> dict[str, Any]:
     about = {
         "description": card.description
         or "Questions whose answers must be inferred from hints, with labelled passages.",
-        "license": card.licence_link or card.licence or licence_header(facts.tables, card)["license"],
+        "license": card.licence_link or card.licence or licence_header(facts.dataset, card)["license"],
         "url": card.homepage or (card.repository and f"https://huggingface.co/datasets/{card.repository}"),
         "creator": [{"@type": "sc:Person", "name": name} for name in card.authors],
         "datePublished": card.published,
         "inLanguage": list(card.languages),
-        "version": facts.tables.provenance.get("release"),
+        "version": facts.dataset.provenance.get("release"),
         "citeAs": card.citation.strip() or CITATION,
     }
     return {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": "http://mlcommons.org/croissant/1.0",
-        "name": title(facts.tables, facts.card),
+        "name": title(facts.dataset, facts.card),
         **{name: value for name, value in about.items() if value},
         "distribution": [*map(_file, files), *(_file_set(config, files) for config in facts.schemas)],
         "recordSet": [_record_set(config, schema) for config, schema in facts.schemas.items()],

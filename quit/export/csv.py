@@ -1,7 +1,7 @@
 """CSV for spreadsheets: ``questions.{split}.csv`` and ``passages.{split}.csv``, UTF-8 with a byte order mark.
 
 Lists are JSON in one cell. A cell that a spreadsheet would take for a formula begins with ``'``
-(``quit.common.cells``). A split without questions has no files.
+(``quit.common.safe``). A split without questions has no files.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from quit.common.cells import CELL_RULE, safe_cells
-from quit.common.safe import json_text
+from quit.common.safe import CELL_RULE, json_text, safe_cells
 from quit.dataset.dataset import FULLY, SPLITS, Dataset
 from quit.export.files import ExportFolder, Options
 from quit.export.lines import Lines
@@ -32,7 +31,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
             continue
         with _Sheet(folder, f"passages.{split}.csv") as passages, _Sheet(folder, f"questions.{split}.csv") as questions:
             for some in lines.ranges(positions):
-                labels = dataset.labels(some)
+                labels = dataset.labels_of(some)
                 questions.write(_questions(dataset, some, (labels == FULLY).sum(axis=1)))
                 passages.write(_passages(dataset, lines, some, labels))
         rows["questions"][split], rows["passages"][split] = questions.rows, passages.rows
@@ -44,7 +43,7 @@ def _questions(dataset: Dataset, positions: np.ndarray, fully: np.ndarray) -> di
     taken = pa.array(positions)
     questions, described = (dataset.aligned(name).take(taken) for name in ("questions", "descriptions"))
     hints = [[row["hint"] for row in dataset.selected_hints[position]] for position in positions]
-    valid = [dataset.valid_answers[position] for position in positions]
+    valid = [dataset.valid_answers_of[position] for position in positions]
     return {
         "id": questions["question_id"],
         "question": questions["question"],
@@ -62,7 +61,7 @@ def _questions(dataset: Dataset, positions: np.ndarray, fully: np.ndarray) -> di
 def _passages(dataset: Dataset, lines: Lines, positions: np.ndarray, labels: np.ndarray) -> dict[str, pa.Array]:
     permutations = dataset.permutations
     rows = pa.array(np.tile(np.arange(len(permutations), dtype=np.int32), len(positions)))
-    questions = pa.array([dataset.questions[position] for position in positions])
+    questions = pa.array([dataset.question_of[position] for position in positions])
     return {
         "id": lines.passage_ids(positions),
         "question_id": lines.question_ids(positions),

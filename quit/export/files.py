@@ -21,9 +21,8 @@ from typing import Any, BinaryIO, Literal
 
 from quit.common.files import file_checksum, read_json, sync
 from quit.common.progress import note
-from quit.dataset.dataset import Dataset, ExportTables, fingerprint_of
-from quit.dataset.release import Release
-from quit.dataset.release_tables import provenance_of_release
+from quit.dataset.dataset import Dataset
+from quit.dataset.release import Release, fingerprint_of
 from quit.errors import InputError, SettingsError, WorkspaceError, did_you_mean
 from quit.export.training import FineTuning
 from quit.models.protocols import Encoder
@@ -54,7 +53,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format. Its ``module``, imported when needed, has ``write(dataset, folder, options) -> manifest facts``.
+    """A format. ``module``: of those that share one; imported when needed.
 
     ``has``: what it writes as if every labeler were asked about every passage: ``labels``, also their ``answers``, or
     nothing, because it says of each what was asked.
@@ -63,11 +62,15 @@ class Format:
     name: str
     doc: str
     has: Literal["labels", "answers", ""] = "labels"
+    module: str = ""
     version: int = 1
 
-    @property
-    def module(self) -> str:
-        return f"quit.export.{self.name.replace('-', '_')}"
+    def writer(self) -> Callable[..., Mapping[str, Any]]:
+        """Return ``write_NAME`` of ``module``, or ``write`` of the format's own: (dataset, folder, options) -> facts of
+        the manifest."""
+        name = self.name.replace("-", "_")
+        module = importlib.import_module(f"quit.export.{self.module or name}")
+        return getattr(module, f"write_{name}" if self.module else "write")
 
 
 FORMATS: dict[str, Format] = {
@@ -78,13 +81,15 @@ FORMATS: dict[str, Format] = {
         Format("paper-index", "The index and retriever files of the paper's own scripts", "answers"),
         Format("csv", "Questions and passages as tables for spreadsheets"),
         Format("squad", "SQuAD 1.1 (title, paragraphs: context, qas), answers without spans"),
-        Format("beir", "BEIR's corpus, queries and qrels"),
-        Format("trec", "TREC topics, qrels and a collection, for trec_eval and similar tools"),
-        Format("pyserini", "A JSONL collection, topics and qrels for Pyserini"),
+        Format("beir", "BEIR's corpus, queries and qrels", module="retrieval_formats"),
+        Format(
+            "trec", "TREC topics, qrels and a collection, for trec_eval and similar tools", module="retrieval_formats"
+        ),
+        Format("pyserini", "A JSONL collection, topics and qrels for Pyserini", module="retrieval_formats"),
         Format("mteb", "The hub's retrieval layout in Parquet, as MTEB loads it"),
-        Format("tevatron", "Training records, queries and corpus for Tevatron"),
-        Format("colbert", "Collection, queries and triples with integer ids for ColBERT"),
-        Format("monot5", "Triples of texts for MonoT5"),
+        Format("tevatron", "Training records, queries and corpus for Tevatron", module="training_formats"),
+        Format("colbert", "Collection, queries and triples with integer ids for ColBERT", module="training_formats"),
+        Format("monot5", "Triples of texts for MonoT5", module="training_formats"),
         Format("hinteval", "One JSON file for the toolkit HintEval"),
     )
 }
@@ -119,7 +124,7 @@ class Manifest:
 
 
 def export(
-    tables: ExportTables,
+    dataset: Dataset,
     formats: Sequence[str],
     out: Path,
     *,
@@ -134,19 +139,19 @@ def export(
     replace any earlier export of ours; ``renew``: one of this release only (with another card, say). Raises
     ``SettingsError`` for an unknown format, none at all, a target that is not an earlier export of ours, or another one
     when neither allows it; ``InputError`` when a format needs answers or labels that are missing
-    (``labels.partial``), when the tables do not fit together or an equal target is damaged;
+    (``labels.partial``), or an equal target is damaged;
     ``WorkspaceError`` when the disk refuses (full, not writable).
     """
     requested = requested_formats(formats, FORMATS)
     for name in requested:
-        _check_asked(tables, FORMATS[name])
-    publication = Publication(Path(out), tables.fingerprint, tables.embedded, overwrite, renew)
+        _check_asked(dataset, FORMATS[name])
+    publication = Publication(Path(out), dataset.fingerprint, dataset.embedded, overwrite, renew)
     publication.check(requested)
-    dataset, options = Dataset(tables), Options(**asked)
+    options = Options(**asked)
 
     def write(name: str, folder: ExportFolder) -> Mapping[str, Any]:
         dataset.writing = name
-        return importlib.import_module(FORMATS[name].module).write(dataset, folder, options)
+        return FORMATS[name].writer()(dataset, folder, options)
 
     return publication.write(requested, write, {name: FORMATS[name].version for name in requested})
 
@@ -161,17 +166,17 @@ def requested_formats(formats: Sequence[str], supported: Collection[str]) -> lis
     return list(dict.fromkeys(formats))
 
 
-def _check_asked(tables: ExportTables, form: Format) -> None:
+def _check_asked(dataset: Dataset, form: Format) -> None:
     """Raise ``InputError`` where a format would pass off as asked what was not."""
-    if form.has and tables.predicted:
+    if form.has and dataset.predicted:
         missing = "some labels are predicted"
-    elif form.has == "answers" and tables.partly_asked:
+    elif form.has == "answers" and dataset.partly_asked:
         missing = "not every reader was asked about every passage"
     else:
         return
     raise InputError(
         f"The format {form.name} cannot say that {missing} (labels.partial); huggingface can. To have all of them "
-        f"asked: {tables.fill_in}"
+        f"asked: {dataset.fill_in}"
     )
 
 
@@ -296,7 +301,7 @@ def exported(release: Release, format: str, out: str | Path) -> bool:
     manifest = read_manifest(Path(out) / format)
     return manifest is not None and (manifest.format, manifest.release_fingerprint) == (
         format,
-        fingerprint_of(provenance_of_release(release), release.readers),
+        fingerprint_of(release.provenance, release.readers),
     )
 
 

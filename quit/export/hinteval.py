@@ -20,19 +20,19 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
 
     It is plain ASCII, since HintEval reads it in the encoding of the machine it runs on.
     """
-    provenance = dataset.tables.provenance
+    provenance = dataset.provenance
     gold = dataset.aligned("questions")["answers"].to_pylist()
     described = dataset.aligned("descriptions").to_pylist()
-    urls = dict(zip(*(dataset.tables.hints[name].to_pylist() for name in ("hint_id", "url")), strict=True))
+    urls = dict(zip(*(dataset.hints[name].to_pylist() for name in ("hint_id", "url")), strict=True))
     subsets = {}
     for split in SPLITS:
         positions = dataset.positions(split).tolist()
         instances = {
             dataset.ids[position]: {
-                "question": _question(dataset.questions[position], described[position]),
+                "question": _question(dataset.question_of[position], described[position]),
                 "answers": [_part("answer", answer) for answer in gold[position]],
                 "hints": [_hint(row, urls.get(row["hint_id"])) for row in dataset.selected_hints[position]],
-                "metadata": {"valid_answers": dataset.valid_answers[position]},
+                "metadata": {"valid_answers": dataset.valid_answers_of[position]},
             }
             for position in positions
         }
@@ -42,7 +42,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
         "version": provenance.get("release"),
         "description": f"Made by {MADE_BY}.",
         "url": None,
-        "metadata": {"fingerprint": dataset.tables.fingerprint},
+        "metadata": {"fingerprint": dataset.fingerprint},
         "subsets": subsets,
     }
     folder.path(FILE).write_text(json.dumps(record, indent=1, allow_nan=False) + "\n", encoding="ascii")

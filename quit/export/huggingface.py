@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from contextlib import ExitStack
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from quit.common.files import json_bytes
-from quit.dataset.dataset import FULLY, PARTIALLY, SPLITS, Block, Dataset, ExportTables
-from quit.dataset.statistics import Statistics, statistics
+from quit.dataset.dataset import FULLY, PARTIALLY, SPLITS, Block, Dataset
+from quit.dataset.statistics import TABLES, Statistics, statistics
 from quit.evaluate.labels import (
     Patterns,
     ReaderAgreement,
@@ -28,9 +29,8 @@ from quit.evaluate.labels import (
     reader_agreement,
     shared_answers,
 )
-from quit.export.baselines import read_baselines
 from quit.export.card import card
-from quit.export.card_facts import CardFacts, Example, Shard
+from quit.export.card_facts import CardFacts, Example, Shard, read_baselines
 from quit.export.croissant import croissant
 from quit.export.files import ExportFolder, Options
 from quit.stages.labelling.passages import iter_passage_texts
@@ -102,8 +102,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
 
     Raises ``InputError`` for results of a benchmark that cannot be read or belong to another release.
     """
-    tables = dataset.tables
-    content_id = tables.provenance.get("content_id")
+    content_id = dataset.provenance.get("content_id")
     baselines = read_baselines(options.benchmark, content_id) if options.benchmark else None
     shards: list[Shard] = []
     patterns: Patterns = Counter()
@@ -114,22 +113,22 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
         unjudged += count
     everyone, labelers = _agreements(dataset, patterns)
     facts = CardFacts(
-        tables=tables,
+        dataset=dataset,
         card=options.card,
         figures=_figures(dataset, options),
-        labels=labels_by_split(tables.splits, tables.labels, tables.selection),
+        labels=labels_by_split(dataset.splits, dataset.labels, dataset.selection),
         agreement=everyone,
         labelers=labelers,
-        shared=shared_answers(tables.splits, tables.questions),
+        shared=shared_answers(dataset.splits, dataset.questions),
         example=_example(dataset),
-        schemas=_schemas(tables),
+        schemas=_schemas(dataset),
         shards=shards,
         unjudged=unjudged,
         baselines=baselines,
     )
     for name, content in (
         ("README.md", card(facts).encode()),
-        ("settings.json", json_bytes({"card": options.card.given, **tables.provenance, "models": facts.models})),
+        ("settings.json", json_bytes({"card": options.card.given, **dataset.provenance, "models": facts.models})),
     ):
         folder.path(name).write_bytes(content)
         folder.done(name, content.count(b"\n"))
@@ -139,9 +138,9 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
     return _manifest_facts(dataset, facts)
 
 
-def _schemas(tables: ExportTables) -> dict[str, pa.Schema]:
+def _schemas(dataset: Dataset) -> dict[str, pa.Schema]:
     """Return the columns of each config: those of ``CONFIGS``, and what tells asked from predicted where it matters."""
-    more = {"answers": ASKED if tables.partly_asked else (), "passages": PREDICTED if tables.predicted else ()}
+    more = {"answers": ASKED if dataset.partly_asked else (), "passages": PREDICTED if dataset.predicted else ()}
     return {name: pa.schema([*schema, *more.get(name, ())]) for name, schema in CONFIGS.items()}
 
 
@@ -153,26 +152,21 @@ def _manifest_facts(dataset: Dataset, facts: CardFacts) -> dict[str, Any]:
     return {
         "rows": rows,
         "empty_splits": [split for split in SPLITS if not len(dataset.positions(split))],
-        "readers": [
-            {"name": info.name, "role": info.role, "kind": info.kind, "identity": info.identity}
-            for info in facts.tables.ordered_readers
-        ],
+        "readers": [asdict(info) for info in facts.dataset.ordered_readers],
         "unjudged_answers": facts.unjudged,
         "statistics": facts.figures.to_dict(),
     }
 
 
 def _figures(dataset: Dataset, options: Options) -> Statistics:
-    tables = dataset.tables
-    if tables.statistics is not None:
-        return Statistics.from_dict(tables.statistics)
-    names = ("questions", "ranked_hints", "descriptions", "splits", "labels", "valid_answers")
-    return statistics(**{name: getattr(tables, name) for name in names}, encoder=options.encoder)
+    if dataset.statistics is not None:
+        return Statistics.from_dict(dataset.statistics)
+    return statistics({name: getattr(dataset, name) for name in TABLES}, options.encoder)
 
 
 def _agreements(dataset: Dataset, patterns: Patterns) -> tuple[ReaderAgreement, ReaderAgreement]:
     """Return the agreement of all readers, and of the labelers, which have the lowest bits."""
-    readers, labelers = dataset.tables.ordered_readers, dataset.tables.labelers
+    readers, labelers = dataset.ordered_readers, dataset.labelers
     everyone = reader_agreement([info.name for info in readers], patterns)
     of_labelers = of_readers(patterns, range(len(labelers)))
     return everyone, reader_agreement([info.name for info in labelers], of_labelers)
@@ -185,7 +179,7 @@ def _example(dataset: Dataset) -> Example:
     for split in reversed(SPLITS):
         positions = dataset.positions(split)
         if len(positions):
-            labels = dataset.labels(positions)
+            labels = dataset.labels_of(positions)
             both = (labels == FULLY).any(axis=1) & (labels == PARTIALLY).any(axis=1)
             some = some or [int(positions[0])]
             if both.any():
@@ -196,7 +190,7 @@ def _example(dataset: Dataset) -> Example:
     fully = (block.labels == FULLY).sum(axis=1)
     question = pa.table(_questions(dataset, block.positions, np.full(len(dataset.ids), fully[0]))).to_pylist()[0]
     first = sorted({int((block.labels[0] == label).argmax()) for label in np.unique(block.labels[0])[::-1]})
-    labelers = len(dataset.tables.labelers)
+    labelers = len(dataset.labelers)
     passages = [
         {name: column[row].as_py() for name, column in columns.items()}
         | {
@@ -217,7 +211,7 @@ def _write_split(dataset: Dataset, split: str, folder: ExportFolder, patterns: P
     count = -(-len(positions) // QUESTIONS_A_SHARD)
     shards: list[Shard] = []
     unjudged = 0
-    schemas = _schemas(dataset.tables)
+    schemas = _schemas(dataset)
     fully = np.zeros(len(dataset.ids), dtype=np.int32)
     for number in range(count):
         some = positions[number * QUESTIONS_A_SHARD : (number + 1) * QUESTIONS_A_SHARD]
@@ -321,7 +315,7 @@ def _by_passage(dataset: Dataset, block: Block) -> dict[str, dict[str, pa.Array]
 
     probability = dataset.predictions(block.positions)
     probability = np.full(len(label), np.nan) if probability is None else probability.ravel()
-    infos = dataset.tables.ordered_readers
+    infos = dataset.ordered_readers
     asked = block.asked.ravel()
     reader = np.tile(np.arange(readers, dtype=np.int32), questions * passages)
     judged = block.correct[np.arange(questions)[:, None, None], block.codes].ravel()
@@ -368,9 +362,9 @@ def _questions(dataset: Dataset, positions: np.ndarray, fully: np.ndarray) -> di
         "id": questions["question_id"],
         "question": questions["question"],
         "answers": questions["answers"],
-        "valid_answers": pa.array([dataset.valid_answers[position] for position in positions], _TEXTS),
+        "valid_answers": pa.array([dataset.valid_answers_of[position] for position in positions], _TEXTS),
         **{name: described[name] for name in names},
-        "parametric": dataset.tables.splits["parametric"].take(rows),
+        "parametric": dataset.splits["parametric"].take(rows),
         "source": questions["source"],
         "passages": pa.array(np.full(len(positions), len(dataset.permutations), dtype=np.int32)),
         "fully_relevant_passages": pa.array(fully[positions]),
@@ -379,7 +373,7 @@ def _questions(dataset: Dataset, positions: np.ndarray, fully: np.ndarray) -> di
 
 def _hints(dataset: Dataset, positions: np.ndarray) -> dict[str, pa.Array]:
     rows = [row for position in positions for row in dataset.selected_hints[position]]
-    origins = dataset.tables.hints
+    origins = dataset.hints
     origin_rows = pc.index_in(pa.array([row["hint_id"] for row in rows]), origins["hint_id"].combine_chunks())
     return {
         "question_id": pa.array([row["question_id"] for row in rows]),

@@ -51,7 +51,7 @@ class Lines:
         """Return what was escaped, for the manifest; ``texts``: whether texts were made fit for TSV too."""
         dataset = self.dataset
         rows = (row["hint"] for hints in dataset.selected_hints for row in hints)
-        return escapes(dataset.ids, (*dataset.questions, *rows) if texts else ())
+        return escapes(dataset.ids, (*dataset.question_of, *rows) if texts else ())
 
     def ranges(self, positions: np.ndarray | None = None) -> Iterator[np.ndarray]:
         """Yield the positions of some questions (all, if None), as many at a time as fit into memory well."""
@@ -59,6 +59,10 @@ class Lines:
         step = max(1, ROWS_A_RANGE // len(self.dataset.permutations))
         for start in range(0, len(positions), step):
             yield positions[start : start + step]
+
+    def shards(self) -> list[np.ndarray]:
+        """Return the positions of all questions, :data:`QUESTIONS_A_SHARD` at a time."""
+        return np.split(np.arange(len(self.ids)), range(QUESTIONS_A_SHARD, len(self.ids), QUESTIONS_A_SHARD))
 
     def passage_ids(self, positions: np.ndarray, prepare: Callable[[str], str] = str) -> pa.StringArray:
         """Return ``{question id}_{subset}_{permutation}`` of all passages of some questions, ids through
@@ -99,20 +103,11 @@ class Lines:
                 rows = write(pc.binary_join_element_wise(before, ids, between, texts, after, ""))
         return rows
 
-    def write_shards(self, folder: ExportFolder, name: str, before: str, between: str, after: str) -> int:
-        """Write passages to ``{name}-00000.jsonl`` and so on, ``QUESTIONS_A_SHARD`` questions each; return how many."""
-        total = 0
-        for number, start in enumerate(range(0, len(self.ids), QUESTIONS_A_SHARD)):
-            some = np.arange(start, min(start + QUESTIONS_A_SHARD, len(self.ids)))
-            total += self.write_passages(folder, f"{name}-{number:05d}.jsonl", before, between, after, some)
-        return total
-
     def write_queries(self, folder: ExportFolder, name: str, positions: np.ndarray | None = None) -> int:
         """Write ``id <tab> question`` for each question; return how many."""
         positions = np.arange(len(self.ids)) if positions is None else positions
-        lines = [f"{self.ids[position]}\t{one_line(self.dataset.questions[position])}\n" for position in positions]
-        with line_file(folder, name) as write:
-            return write(pa.array(lines, pa.string()))
+        lines = (f"{self.ids[position]}\t{one_line(self.dataset.question_of[position])}\n" for position in positions)
+        return write_texts(folder, name, lines)
 
     def write_qrels(self, folder: ExportFolder, name: str, split: str, parts: Iterable[str], head: str = "") -> int:
         """Write the labels of a split; return how many.
@@ -124,7 +119,7 @@ class Lines:
         with line_file(folder, name, head) as write:
             rows = 0
             for some in self.ranges(self.dataset.positions(split)):
-                labels = LABELS.take(pa.array(self.dataset.labels(some).ravel()))
+                labels = LABELS.take(pa.array(self.dataset.labels_of(some).ravel()))
                 columns = [first, self.question_ids(some), middle, self.passage_ids(some), last, labels, end + "\n"]
                 rows = write(pc.binary_join_element_wise(*columns, ""))
         return rows
@@ -159,6 +154,18 @@ class PassageTexts:
         """Return a passage's id."""
         position, row = divmod(number, len(self._chosen))
         return self._ids[position] + self._tails[row]
+
+
+def write_texts(folder: ExportFolder, name: str, lines: Iterable[str], head: str = "") -> int:
+    """Write texts, each with its line end, behind a ``head`` and record the file; return how many."""
+    rows = 0
+    with folder.path(name).open("w", encoding="utf-8", newline="") as file:
+        file.write(head)
+        for line in lines:
+            file.write(line)
+            rows += 1
+    folder.done(name, rows)
+    return rows
 
 
 @contextmanager

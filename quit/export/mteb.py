@@ -18,7 +18,7 @@ from quit.export.card import filled
 from quit.export.card_facts import CITATION, licence_header, source_list, title
 from quit.export.files import ExportFolder, Options
 from quit.export.huggingface import ParquetShard
-from quit.export.lines import QUESTIONS_A_SHARD, Lines
+from quit.export.lines import Lines
 from quit.settings.card import Card
 
 CONFIGS: dict[str, pa.Schema] = {
@@ -31,11 +31,10 @@ CONFIGS: dict[str, pa.Schema] = {
 def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
     """Write the three configs and the card; return rows by config and split."""
     lines = Lines(dataset, escaped=False)
-    everything = np.arange(len(dataset.ids))
     files: dict[str, dict[str, list[str]]] = {"corpus": {"corpus": []}, "queries": {}, "default": {}}
     rows: dict[str, dict[str, int]] = {"corpus": {"corpus": 0}, "queries": {}, "default": {}}
 
-    shards = [everything[start : start + QUESTIONS_A_SHARD] for start in range(0, len(everything), QUESTIONS_A_SHARD)]
+    shards = lines.shards()
     for number, shard in enumerate(shards):
         name = f"corpus/corpus-{number:05d}-of-{len(shards):05d}.parquet"
         with _shard(folder, name, "corpus") as writer:
@@ -48,7 +47,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
 
     name = "queries/queries-00000-of-00001.parquet"
     with _shard(folder, name, "queries") as writer:
-        writer.write({"_id": pa.array(dataset.ids), "text": pa.array(dataset.questions)})
+        writer.write({"_id": pa.array(dataset.ids), "text": pa.array(dataset.question_of)})
     files["queries"]["queries"], rows["queries"]["queries"] = [name], writer.rows
 
     for split in SPLITS:
@@ -57,7 +56,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
         name = f"default/{split}-00000-of-00001.parquet"
         with _shard(folder, name, "default") as writer:
             for some in lines.ranges(positions):
-                labels = pa.array(dataset.labels(some).ravel().astype(np.int32))
+                labels = pa.array(dataset.labels_of(some).ravel().astype(np.int32))
                 columns = (lines.question_ids(some), lines.passage_ids(some), labels)
                 writer.write(dict(zip(CONFIGS["default"].names, columns, strict=True)))
         files["default"][split], rows["default"][split] = [name], writer.rows
@@ -73,14 +72,13 @@ def _shard(folder: ExportFolder, name: str, config: str) -> ParquetShard:
 
 
 def _card(dataset: Dataset, files: dict[str, dict[str, list[str]]], card: Card) -> str:
-    tables = dataset.tables
     header = {
         "language": list(card.languages),
-        **licence_header(tables, card),
+        **licence_header(dataset, card),
         "multilinguality": "monolingual",
         "task_categories": ["text-retrieval"],
         "task_ids": ["document-retrieval"],
-        "tags": ["mteb", "text", *(["embedded-readers"] if tables.embedded else [])],
+        "tags": ["mteb", "text", *(["embedded-readers"] if dataset.embedded else [])],
         "configs": [
             {
                 "config_name": config,
@@ -95,5 +93,5 @@ def _card(dataset: Dataset, files: dict[str, dict[str, list[str]]], card: Card) 
         ],
     }
     return f"---\n{yaml.safe_dump(header, sort_keys=False, allow_unicode=True, width=10**6)}---\n\n" + filled(
-        "mteb.md", tables=tables, card=card, title=title(tables, card), sources=source_list(tables), paper=CITATION
+        "mteb.md", dataset=dataset, card=card, title=title(dataset, card), sources=source_list(dataset), paper=CITATION
     )

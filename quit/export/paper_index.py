@@ -125,7 +125,7 @@ def _around_texts(dataset: Dataset, block: Block, order: np.ndarray, readers: li
     """Return what the lines of ``retriever.jsonl`` have before a passage's id and after its text: columns with a value
     per passage of the block, and constants."""
     heads = [
-        _dump({"question": dataset.questions[position], "answers": dataset.valid_answers[position]})[:-1]
+        _dump({"question": dataset.question_of[position], "answers": dataset.valid_answers_of[position]})[:-1]
         + ', "contexts": [{"id": "'
         for position in block.positions.tolist()
     ]

@@ -10,6 +10,7 @@ Each text is escaped once; a question is then one ``join`` over ready pieces. So
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from operator import itemgetter
 from typing import Any
 
@@ -34,23 +35,19 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
     for split in SPLITS:
         _write_split(dataset, split, list(keys), folder)
     _write_corpus(dataset, folder)
-    tables = dataset.tables
     return {
         "paper_keys": options.paper_keys,
-        "label_rule": f"2 if one of the first {len(tables.labelers)} answers of a passage is in 'answers', else 1",
-        "readers": [
-            {"key": key, "name": info.name, "role": info.role, "kind": info.kind, "identity": info.identity}
-            for key, info in keys.items()
-        ],
+        "label_rule": f"2 if one of the first {len(dataset.labelers)} answers of a passage is in 'answers', else 1",
+        "readers": [{"key": key, **asdict(info)} for key, info in keys.items()],
     }
 
 
 def reader_keys(dataset: Dataset, paper_keys: bool) -> dict[str, Any]:
     """Return key -> ``ReaderInfo`` in the order of the file, labelers first. Raises as ``write`` does."""
-    readers = dataset.tables.ordered_readers
+    readers = dataset.ordered_readers
     if not paper_keys:
         return {info.name: info for info in readers}
-    labelers = len(dataset.tables.labelers)
+    labelers = len(dataset.labelers)
     if (labelers, len(readers) - labelers) != (len(PAPER_LABELERS), len(PAPER_READERS)):
         raise SettingsError(
             "Paper keys (--paper-keys, paper_keys=True) need three labelers and three readers, to write under the "
@@ -85,15 +82,15 @@ def _head(dataset: Dataset, position: int, origins: dict[str, str]) -> bytes:
     ]
     record = {
         "id": dataset.ids[position],
-        "question": dataset.questions[position],
-        "answers": dataset.valid_answers[position],
+        "question": dataset.question_of[position],
+        "answers": dataset.valid_answers_of[position],
         "hints": hints,
     }
     return _dump(record)[:-1] + b', "subsets": '
 
 
 def _origins(dataset: Dataset) -> dict[str, str]:
-    hints = dataset.tables.hints
+    hints = dataset.hints
     return dict(zip(hints["hint_id"].to_pylist(), hints["source"].to_pylist(), strict=True))
 
 
@@ -105,7 +102,7 @@ def nested_order(permutations: PermutationTable) -> np.ndarray:
 
 def published_subsets(dataset: Dataset) -> list[str]:
     """Return what the subset of each row is called in the files: ours (``024``), or as an imported release names it."""
-    names = dataset.tables.provenance.get("imported", {}).get("subsets", {})
+    names = dataset.provenance.get("imported", {}).get("subsets", {})
     return [names.get(subset, subset) for subset in dataset.permutations.subset.to_pylist()]
 
 

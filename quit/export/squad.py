@@ -35,7 +35,7 @@ def _write_split(lines: Lines, split: str, folder: ExportFolder) -> int:
     with folder.path(name).open("w", encoding="utf-8") as file:
         before = f'{{"version": {json_text(VERSION)}, "data": [\n'
         for some in lines.ranges(positions):
-            labels = lines.dataset.labels(some)
+            labels = lines.dataset.labels_of(some)
             shape = (len(some), labels.shape[1])
             ids = np.array(lines.passage_ids(some, json_inside).to_pylist(), dtype=object).reshape(shape)
             texts = np.array(lines.texts(some, json_inside).to_pylist(), dtype=object).reshape(shape)
@@ -50,8 +50,8 @@ def _write_split(lines: Lines, split: str, folder: ExportFolder) -> int:
 
 def _article(dataset: Dataset, position: int, passages: list[Any]) -> str:
     """Return a question with its passages as JSON; ``passages``: their ids and texts, escaped, and labels."""
-    answers = [{"text": answer, "answer_start": NO_SPAN} for answer in dataset.valid_answers[position]]
-    asked = f'"question": {json_text(dataset.questions[position])}, "answers": {json_text(answers)}'
+    answers = [{"text": answer, "answer_start": NO_SPAN} for answer in dataset.valid_answers_of[position]]
+    asked = f'"question": {json_text(dataset.question_of[position])}, "answers": {json_text(answers)}'
     paragraphs = ", ".join(
         f'{{"context": "{text}", "qas": [{{"id": "{name}", {asked}, "label": {label}}}]}}'
         for name, text, label in zip(*passages, strict=True)

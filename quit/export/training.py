@@ -2,9 +2,10 @@
 
 Positives have label 2. Negatives are of one kind: ``other`` (positives of other questions, as in the paper's footnote
 11), ``any`` (passages of other questions, whatever their label), ``partial`` (label 1, the same question) or ``hard``
-(passages of the questions nearest in text, see ``quit.export.mining``). ``other`` and ``any`` are drawn evenly. A
-question's negatives come from its own split, and never from a question that shares a valid answer with it: a passage
-about the same answer is no negative. (The paper does not say that it leaves such questions out.)
+(passages of the questions nearest in text, one document per question: the passage of all its hints). ``other`` and
+``any`` are drawn evenly. A question's negatives come from its own split, and never from a question that shares a valid
+answer with it: a passage about the same answer is no negative. (The paper does not say that it
+leaves such questions out.)
 
 Every choice follows from a keyed hash of the question's id, so fewer passages are always the first of more.
 """
@@ -12,7 +13,7 @@ Every choice follows from a keyed hash of the question's id, so fewer passages a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -22,6 +23,9 @@ import numpy as np
 
 from quit.dataset.dataset import FULLY, PARTIALLY, Dataset
 from quit.errors import InputError, SettingsError, did_you_mean
+from quit.models.protocols import Encoder
+from quit.retrieval.lexical import K1, B, Bm25
+from quit.retrieval.search import nearest
 from quit.text.normalize import normalize_answer
 
 KINDS = ("other", "any", "partial", "hard")
@@ -117,9 +121,7 @@ class Selection:
             + ("" if self.wanted.kind == "partial" else "; never of a question that shares a valid answer")
         )
         if self.wanted.kind == "hard":
-            from quit.export import mining
-
-            facts["miner_identity"] = mining.identity(self.wanted.miner, self.encoder)
+            facts["miner_identity"] = _miner_identity(self.wanted.miner, self.encoder)
         else:
             del facts["miner"]
         return facts
@@ -128,7 +130,7 @@ class Selection:
         dataset, wanted = self.dataset, self.wanted
         size = len(dataset.permutations)
         rankings = self._rankings(positions) if wanted.kind == "hard" else None
-        labels = [dataset.labels(positions[start : start + 128]) for start in range(0, len(positions), 128)]
+        labels = [dataset.labels_of(positions[start : start + 128]) for start in range(0, len(positions), 128)]
         fully = np.concatenate(labels or [np.zeros((0, size), np.int8)]) == FULLY
         pool = passages_of(fully if wanted.kind == "other" else np.ones_like(fully), positions)
         for position, right in zip(positions.tolist(), fully, strict=True):
@@ -183,9 +185,8 @@ class Selection:
         return self._orders[position]
 
     def _rankings(self, positions: np.ndarray) -> Iterator[np.ndarray]:
-        from quit.export.mining import nearest_questions
 
-        questions = [self.dataset.questions[position] for position in positions]
+        questions = [self.dataset.question_of[position] for position in positions]
         documents = [" ".join(hints) for hints in self.dataset.hint_lists(positions)]
         for rows in nearest_questions(self.wanted.miner, questions, documents, self.encoder):
             yield positions[rows]
@@ -198,7 +199,9 @@ class Selection:
 
     @cached_property
     def _keys(self) -> list[list[str]]:
-        return [sorted({normalize_answer(answer) for answer in given} - {""}) for given in self.dataset.valid_answers]
+        return [
+            sorted({normalize_answer(answer) for answer in given} - {""}) for given in self.dataset.valid_answers_of
+        ]
 
     @cached_property
     def _owners(self) -> dict[str, set[int]]:
@@ -234,3 +237,28 @@ def keyed_draws(key: int, count: int, start: int = 0) -> np.ndarray:
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return value ^ (value >> np.uint64(31))
+
+
+def _miner_identity(miner: str, encoder: Encoder | None) -> str:
+    """Return what made the rankings, for a manifest."""
+    return f"bm25 lucene k1={K1} b={B}" if encoder is None or miner == "bm25" else encoder.identity
+
+
+def nearest_questions(
+    miner: str, questions: Sequence[str], documents: Sequence[str], encoder: Encoder | None = None
+) -> Iterator[np.ndarray]:
+    """Yield for each question the rows of ``documents``, nearest first, ties to the earlier: int64.
+
+    ``miner``: ``bm25`` (documents that share no term are left out) or ``encoder`` (cosine). Raises ``SettingsError``
+    when the encoder is asked for and not given.
+    """
+    if not len(questions):
+        return
+    if miner == "bm25":
+        index = Bm25.of(documents)
+        yield from (index.search(question, len(documents))[0] for question in questions)
+    elif encoder is None:
+        raise SettingsError("Mining with the encoder needs an encoder: use the miner bm25.")
+    else:
+        asked, vectors = encoder.encode(questions), encoder.encode(documents)
+        yield from (rows for rows, _ in nearest(asked, lambda: [vectors], len(documents)))

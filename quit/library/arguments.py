@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from quit.errors import InputError, SettingsError
+from quit.errors import InputError
 from quit.settings import flatten
 
 STARTER = Path(__file__).parents[1] / "starter" / "questions.jsonl"
@@ -86,12 +86,3 @@ def temporary_sources(sources: Any) -> Iterator[list[str]]:
             return path
 
         yield source_texts(sources, put)
-
-
-def only(section: str, settings: Overrides | None) -> list[str]:
-    """Return overrides of one section. Raises ``SettingsError`` for those of another."""
-    texts = override_texts(settings)
-    for text in texts:
-        if not text.strip().startswith(f"{section}."):
-            raise SettingsError(f"{text!r}: only settings of {section} can change here; for others build again.")
-    return texts

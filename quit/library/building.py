@@ -8,12 +8,14 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from quit.engine.workspace import Workspace
 from quit.errors import QuitError, SettingsError
 from quit.library.arguments import Overrides, override_texts, source_texts, temporary_sources
-from quit.library.tables import Tables, open_tables
+from quit.library.tables import Tables
 
 if TYPE_CHECKING:
     from quit.operations.plan import Plan
+    from quit.settings import Settings
 
 
 def build(
@@ -61,19 +63,20 @@ def build(
         ServerError: A model's server does not answer; the same call resumes.
         WorkspaceError: The folder holds something else, another run holds it, or reviewed questions would leave.
     """
-    from quit.engine.workspace import Workspace
     from quit.library import jobs
     from quit.library.progress import BuildConsole
-    from quit.models.own import register_models
-    from quit.settings import load
+    from quit.models.own_classes import register_models
+    from quit.settings import load, without
 
     changes = {"run.shards": shards, "run.runner": runner, "collect.questions": questions}
-    _, profile, texts = as_built(workspace, profile, settings, changes)
-    texts = _changed(texts, register_models(models or {}, profile, texts))
+    opened = Workspace(workspace)
+    _, profile, texts = as_built(opened, profile, settings, changes)
+    own = register_models(models or {}, profile, texts)
+    texts = [*without(texts, own), *own]
 
     def keep(name: str, data: bytes) -> Path:
         load(profile, texts)  # a mistake in them shows before anything is written
-        opened = Workspace.create(workspace)
+        Workspace.create(opened)
         path = opened.path / "sources" / name
         opened.store.add(path, lambda temporary: temporary.write_bytes(data))
         return path
@@ -82,10 +85,10 @@ def build(
         names = [] if sources is None else source_texts(sources, keep)
         options: dict[str, Any] = {"add": add, "replace": replace, "fresh_replies": fresh_replies}
         try:
-            jobs.build(str(workspace), names, profile, texts, **options)
+            jobs.build(opened, names, profile, texts, **options)
         except QuitError as error:
             raise error.with_traceback(None) from None  # where a shard found the fault tells a caller nothing
-    return open_tables(workspace)
+    return Tables(opened)
 
 
 def plan(
@@ -98,6 +101,7 @@ def plan(
     throughput: float | None = None,
     block: int = 16,
     sample: int = 200,
+    spend: float | None = None,
     progress: bool = True,
 ) -> Plan:
     """Count what a build will ask of language models, before anything is spent.
@@ -111,11 +115,13 @@ def plan(
         throughput: Replies per second.
         block: Tokens per block of the server's prefix cache.
         sample: Questions whose prompts are counted.
+        spend: Also say what this amount of money buys, for each value of ``labels.partial``.
         progress: Show how far it is.
 
     Returns:
         ``questions``, ``passages``, ``lines`` (requests, tokens, seconds and cost per model and role), ``total``,
-        ``notes``, and ``remembered``: profile and settings of the last build that are used again.
+        ``notes``, ``offers`` (for ``spend``), and ``remembered``: profile and settings of the last build that are used
+        again.
 
     Raises:
         InputError: A source cannot be read.
@@ -123,18 +129,27 @@ def plan(
     """
     from quit.engine.pipeline import Pipeline
     from quit.engine.planning import checked_build
-    from quit.engine.workspace import Workspace
     from quit.library.progress import working
+    from quit.operations.plan import offer
     from quit.operations.plan import plan as plan_costs
 
     given = [*override_texts(settings), f"collect.questions={questions}"]
-    last, used, texts = as_built(workspace, profile, settings, {"collect.questions": questions})
+    opened = Workspace(workspace)
+    last, used, texts = as_built(opened, profile, settings, {"collect.questions": questions})
     remembered = (*[f"profile={used}"] * bool(last and not profile), *(text for text in texts if text not in given))
-    with nullcontext(last) if sources is None else temporary_sources(sources) as source_names:
-        effective, refs = checked_build(source_names, used, texts)
-        pipeline = Pipeline(Workspace(workspace), effective, refs)
-        with working("plan", not progress):
-            costs = plan_costs(pipeline, sample=sample, block=block, throughput=throughput)
+    named = nullcontext(last) if sources is None else temporary_sources(sources)
+    with named as source_names, working("plan", not progress):
+
+        def planned(*more: str) -> tuple[Plan, Settings]:
+            effective, refs = checked_build(source_names, used, [*texts, *more])
+            pipeline = Pipeline(opened, effective, refs)
+            return plan_costs(pipeline, sample=sample, block=block, throughput=throughput), effective
+
+        costs, _ = planned()
+        if spend is not None:
+            modes = ("off", "exact", "estimated")
+            offers = [offer(*planned(f"labels.partial={mode}"), spend) for mode in modes]
+            costs = dataclasses.replace(costs, offers=tuple(filter(None, offers)))
     return dataclasses.replace(costs, remembered=remembered)
 
 
@@ -180,30 +195,24 @@ def check(
 
 
 def as_built(
-    place: str | Path, profile: str | None, settings: Overrides | None, changes: dict[str, Any]
+    workspace: Workspace, profile: str | None, settings: Overrides | None, changes: dict[str, Any]
 ) -> tuple[list[str], str, list[str]]:
     """Return the sources of a workspace's last build, and profile and overrides: as given, else those of that build.
 
     ``changes``: settings with an argument of their own. None keeps that of the last build, 0 takes it back.
     """
-    from quit.engine.workspace import Workspace
+    from quit.settings import without
 
     if (changes.get("collect.questions") or 0) < 0:
         raise SettingsError(f"questions is {changes['collect.questions']}: give a number from 1, or 0 for all.")
-    workspace, last = Workspace(place), dict[str, Any]()
+    last: dict[str, Any] = {}
     if workspace.exists:
         workspace.check_format()
         last = workspace.build or {}
     texts = before = override_texts(last.get("overrides"))
     if settings is not None:
-        texts = _changed([text for text in before if text.partition("=")[0] in changes], override_texts(settings))
-    texts = _changed(texts, [f"{key}={value}" for key, value in changes.items() if value is not None])
-    zeros = {f"{key}=0" for key in changes}
-    texts = [text for text in texts if text not in zeros]
+        texts = override_texts(settings)
+        texts = [*without([text for text in before if text.partition("=")[0] in changes], texts), *texts]
+    given = [f"{key}={value}" for key, value in changes.items() if value is not None]
+    texts = [text for text in (*without(texts, given), *given) if text not in {f"{key}=0" for key in changes}]
     return last.get("sources", []), profile or last.get("profile", "embedded"), texts
-
-
-def _changed(texts: list[str], changes: list[str]) -> list[str]:
-    """Return overrides after which those of the same keys in ``changes`` come in their place."""
-    keys = {text.partition("=")[0] for text in changes}
-    return [*(text for text in texts if text.partition("=")[0] not in keys), *changes]

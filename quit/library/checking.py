@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -20,17 +20,13 @@ def examine(refs: Any, settings: Any, models: Any = None) -> dict[str, Any]:
     be collected, and what the readers raise.
     """
     from quit.models.readers.pool import pool_size
-    from quit.stages.collect import collect
+    from quit.stages.collect import collect_stage
     from quit.stages.filter import filter_leaks
+    from quit.stages.stage import Context
 
     units = {ref.path.name: _unit(ref) for ref in refs}
     read = _Read(refs, units)
-    tables = collect(
-        read,
-        duplicates=settings.collect.duplicates,
-        min_hints=settings.convergence.hints,
-        questions=settings.collect.questions,
-    )
+    tables = collect_stage.function(Context({}, settings, models), read)
     filtered = filter_leaks(
         tables["questions"],
         tables["hints"],
@@ -79,7 +75,7 @@ class _Read:
             yield record
 
 
-def _faults(tables: dict[str, Any], leaks: Any, units: dict[str, str]) -> list[dict[str, str]]:
+def _faults(tables: Mapping[str, Any], leaks: Any, units: dict[str, str]) -> list[dict[str, str]]:
     """Return what would be left out, by file and position; a leak is where its question came from first."""
     origins = {row["question_id"]: row for row in reversed(tables["origins"].to_pylist())}
     rows = tables["rejects"].to_pylist()

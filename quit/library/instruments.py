@@ -18,10 +18,9 @@ from quit import contracts
 from quit.errors import InputError
 from quit.evaluate.metrics import Measure, mean, run_values
 from quit.models.factory import Models
-from quit.models.judges import rule
-from quit.models.judges.base import Ruling
+from quit.models.judges import Ruling, rule
 from quit.models.protocols import HintSet, JudgeItem
-from quit.retrieval.trec import read_qrels, read_run
+from quit.retrieval.rankings import read_qrels, read_run
 from quit.settings import load, parse
 from quit.stages.judge import judge_answers
 from quit.stages.label import label_passages

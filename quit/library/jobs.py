@@ -6,7 +6,6 @@ too, and give them their own way to carry out a stage or step: as a task of Pref
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -18,6 +17,7 @@ from quit.common.progress import note
 if TYPE_CHECKING:
     from quit.dataset.release import Release
     from quit.engine.pipeline import Pipeline
+    from quit.engine.workspace import Workspace
 
 Step = Callable[..., Any]
 """Carries out a named step of a job: ``step(name, function, *arguments)`` returns what the function returns."""
@@ -37,7 +37,7 @@ class JobResult:
 
 
 def build(
-    workspace: str,
+    workspace: str | Workspace,
     sources: Sequence[str] = (),
     profile: str = "embedded",
     overrides: Sequence[str] | None = None,
@@ -54,7 +54,9 @@ def build(
     """
     from quit.engine.execution import execute
     from quit.engine.planning import held_build
-    from quit.errors import require
+    from quit.engine.usage import capped
+    from quit.errors import CapReached, require
+    from quit.operations.plan import plan
     from quit.operations.replies import forget_replies, look_ahead
 
     require("torch", "A build")
@@ -68,12 +70,18 @@ def build(
             return JobResult(pipeline.workspace, text)
         look_ahead(pipeline)
         pipeline.begin()
-        (carry_out or execute)(pipeline)
+        try:
+            with capped(pipeline.workspace.path, pipeline.settings, pipeline.models.ledger):
+                (carry_out or execute)(pipeline)
+        except CapReached as reached:
+            rest = plan(pipeline).total.cost
+            price = "" if rest is None else f" What is left may cost {rest:.4g} (quit plan)."
+            raise CapReached(f"{reached}{price} Raise the cap to go on (quit build --max-cost).") from None
         return JobResult(pipeline.workspace)
 
 
 def review(
-    workspace: str,
+    workspace: str | Workspace,
     url: str | None = None,
     steps: Sequence[str] = ("push", "pull", "update"),
     project: int | None = None,
@@ -88,7 +96,7 @@ def review(
     """Push what is to be reviewed, pull what people did, update the labels. The result: step -> what it did.
 
     Args:
-        workspace: Folder or URL of a workspace.
+        workspace: Folder or URL of a workspace, or one that is open.
         url: The Label Studio server; the workspace's local one if not given.
         steps: Of ``push``, ``pull`` and ``update``, in that order.
         project: Number of the project, where several belong to this workspace.
@@ -170,7 +178,7 @@ def _update(pipeline: Pipeline, withdraw: bool) -> dict[str, Any]:
 
 
 def release(
-    workspace: str,
+    workspace: str | Workspace,
     name: str,
     waive: Sequence[str] | None = None,
     formats: Sequence[str] | None = None,
@@ -185,7 +193,7 @@ def release(
     ``new``, and a ``note`` (what differs in a release that exists already and is kept; usually empty).
 
     Args:
-        workspace: Folder or URL of a workspace.
+        workspace: Folder or URL of a workspace, or one that is open.
         name: Name of the release. The start of the job replaces strftime's %Y, %m, %d, %H, %M.
         waive: GATE=REASON.
         formats: Formats to export the release in.
@@ -242,11 +250,11 @@ def _newest(pipeline: Pipeline, target: Path | None) -> Release | None:
 
 def _export(encoder: Any, frozen: Release, formats: list[str], out: Path, overwrite: bool) -> list[str]:
     """Write a release in these formats; returns their folders."""
-    from quit.dataset.release_tables import card_of_release, export_tables_of_release
+    from quit.dataset.dataset import Dataset
     from quit.export import export
 
-    tables, card = export_tables_of_release(frozen.path), card_of_release(frozen.path)
-    exports = export(tables, formats, out, overwrite=overwrite, encoder=encoder, card=card)
+    dataset = Dataset.of_release(frozen.path)
+    exports = export(dataset, formats, out, overwrite=overwrite, encoder=encoder, card=frozen.card)
     return [str(out / each.format) for each in exports]
 
 
@@ -275,7 +283,7 @@ def benchmark(
     Nothing is run where ``out`` holds the results of the same release, systems and settings already and no ``corpora``
     are named, except with ``anew``. Arguments: as of the command ``quit benchmark run``.
     """
-    from quit.common.files import write_json
+    from quit.common.files import read_json, write_json
     from quit.common.ids import content_hash
     from quit.settings import load
     from quit.systems.benchmark.benchmark import BenchmarkRequest, check
@@ -290,9 +298,9 @@ def benchmark(
     used = {section: values[section] for section in ("benchmark", "models", "readers", "judge", "labels")}
     key = content_hash(__version__, frozen.content_id, split, systems, bounds, used, size=16)
     facts: dict[str, Any] = {"page": str(folder / "leaderboard.html"), "release": frozen.name}
-    complete = all((folder / name).is_file() for name in ("run.json", "leaderboard.html"))
-    if complete and not (anew or corpora) and _mark(folder) == key:
-        facts |= {"results": json.loads((folder / "results.json").read_text(encoding="utf-8")), "seconds": {}}
+    complete = all((folder / name).is_file() for name in ("run.json", "results.json", "leaderboard.html"))
+    if complete and not (anew or corpora) and (read_json(folder / _MARK) or {}).get("key") == key:
+        facts |= {"results": read_json(folder / "results.json"), "seconds": {}}
         return JobResult(facts, f"Nothing new: {out} holds the results of the release {frozen.name} already.")
     (folder / _MARK).unlink(missing_ok=True)
     facts |= step("benchmark", _benchmark, replace(request, release=frozen.path), settings, folder)
@@ -312,18 +320,10 @@ def _release_of(folder: str) -> Release:
     from quit.engine.workspace import Workspace
     from quit.errors import InputError
 
-    if is_release(folder) or not Workspace(folder).exists:
+    if is_release(folder) or not (workspace := Workspace(folder)).exists:
         return open_release(folder)
-    workspace = Workspace.open(folder)
     newest = newest_release(workspace)
     if newest is None:
         raise InputError(f"{folder} has no release to benchmark yet. Make one with: quit release create -w {folder}")
     workspace.download_folder(newest.path)
     return newest
-
-
-def _mark(out: Path) -> str | None:
-    try:
-        return json.loads((out / _MARK).read_text(encoding="utf-8"))["key"]
-    except (OSError, ValueError, KeyError):
-        return None

@@ -17,8 +17,8 @@ from quit.dataset.files import current_files
 from quit.dataset.release import Release, open_release, releases_of
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, MissingDependency, SettingsError, did_you_mean
-from quit.library.arguments import Overrides, only, override_texts
-from quit.release.view import FrozenWorkspace, open_to_read, release_of
+from quit.library.arguments import Overrides, override_texts
+from quit.release.view import open_to_read
 from quit.text.words import counted
 
 if TYPE_CHECKING:
@@ -57,9 +57,14 @@ class Tables:
             frozen now) and ``note`` (how the release that was there differs).
     """
 
-    def __init__(self, opened: Workspace, facts: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, opened: Workspace | Release, facts: Mapping[str, Any] | None = None) -> None:
         self._opened = opened
         self.facts = dict(facts or {})
+
+    @property
+    def _workspace(self) -> Workspace:
+        """Raises ``WorkspaceError`` for a release."""
+        return self._opened if isinstance(self._opened, Workspace) else Workspace.open(str(self._opened))
 
     def __repr__(self) -> str:
         kind, rows = "release" if self.facts else "workspace", self.sql(_COUNTS).to_pylist()
@@ -77,7 +82,7 @@ class Tables:
     @property
     def names(self) -> list[str]:
         """The names of the tables."""
-        if release := release_of(self._opened):
+        if isinstance(release := self._opened, Release):
             return list(dict.fromkeys(name.partition("/")[0] for name in release.files.parts))
         return list(contracts.TABLES)
 
@@ -89,7 +94,7 @@ class Tables:
         """
         if name not in self.names:
             raise InputError(f"{self._opened} has no table {name!r}.{did_you_mean(name, self.names)}")
-        if release := release_of(self._opened):  # an imported one has nulls where a workspace has none
+        if isinstance(release := self._opened, Release):  # an imported one has nulls where a workspace has none
             parts = [part for part in release.files.parts if part.partition("/")[0] == name]
             return pa.concat_tables(release.files.read(part) for part in parts)
         return self._opened.read(name)
@@ -130,8 +135,8 @@ class Tables:
         Raises:
             InputError: The split is unknown, or nothing is labelled yet.
         """
-        release = release_of(self._opened)
-        return (release.files if release else current_files(self._opened)).passages(split)
+        opened = self._opened
+        return (opened.files if isinstance(opened, Release) else current_files(opened)).passages(split)
 
     def duckdb(self) -> duckdb.DuckDBPyConnection:
         """Return an in-memory DuckDB connection with a view per table, which reads what a query needs. The view
@@ -245,16 +250,16 @@ class Tables:
 
     def _labelled(self, card: Path | None) -> tuple[Any, Settings, Any]:
         """Return the labelled tables, the settings of their models, and the card's."""
-        from quit.dataset.release_tables import card_of_release, export_tables_of_release
-        from quit.dataset.workspace import export_tables_of
+        from quit.dataset.dataset import Dataset
+        from quit.dataset.workspace import dataset_of
         from quit.engine.planning import last_build
         from quit.settings import Settings, load_card
 
         about = load_card(card) if card else None
-        if release := release_of(self._opened):
-            return export_tables_of_release(release.path), Settings(), about or card_of_release(release.path)
-        pipeline = last_build(self._opened)
-        return export_tables_of(self._opened, pipeline), pipeline.settings, about or pipeline.settings.card
+        if isinstance(release := self._opened, Release):
+            return Dataset.of_release(release.path), Settings(), about or release.card
+        pipeline = last_build(self._workspace)
+        return dataset_of(pipeline), pipeline.settings, about or pipeline.settings.card
 
     def release(
         self,
@@ -287,11 +292,9 @@ class Tables:
         waivers = [f"{gate}={why}" for gate, why in waive.items()] if isinstance(waive, Mapping) else list(waive)
         texts, folder = override_texts(settings), str(out) if out else None
         with working("release", not progress):
-            created = jobs.release(str(self._opened), name, waivers, folder=folder, settings=texts).result
-        # Opened again: a store was last looked at before the job wrote to it.
-        opened = [] if out else releases_of(Workspace.open(str(self._opened)))
-        inside = {release.name: release for release in opened}
-        return Tables(FrozenWorkspace(inside.get(created["name"]) or open_release(created["path"])), created)
+            created = jobs.release(self._workspace, name, waivers, folder=folder, settings=texts).result
+        inside = {release.name: release for release in ([] if out else releases_of(self._workspace))}
+        return Tables(inside.get(created["name"]) or open_release(created["path"]), created)
 
     def report(
         self,
@@ -320,12 +323,14 @@ class Tables:
         from quit.report.page import render, write
 
         opened = self._opened
-        frozen = release_of(opened) is not None  # nothing is ever written into a release
-        target = Path(out or (opened.path.with_name(f"{opened.name}.html") if frozen else opened.path / "report.html"))
+        if isinstance(opened, Release):  # nothing is ever written into one
+            target = Path(out or opened.path.with_name(f"{opened.path.name}.html"))
+        else:
+            target = Path(out or opened.path / "report.html")
         with working("report", not progress):
             rows = self._page_settings(settings).pages.rows
             facts = self.figures(releases=releases, settings=settings)
-            with opened.changing("report.html") if out is None and not frozen else nullcontext():
+            with nullcontext() if out or isinstance(opened, Release) else opened.changing("report.html"):
                 write(render(facts, rows), target)
         return target
 
@@ -336,9 +341,10 @@ class Tables:
         return gather(self._opened, self._page_settings(settings), [Path(release) for release in releases])
 
     def _page_settings(self, settings: Overrides | None) -> Settings:
+        from quit.settings import only
         from quit.status.stages import settings_of
 
-        return settings_of(self._opened, only("pages", settings))
+        return settings_of(self._opened, only("pages", override_texts(settings)))
 
     def review_apply(
         self, *, withdraw: bool = False, settings: Overrides | None = None, progress: bool = True
@@ -364,7 +370,7 @@ class Tables:
 
         options: dict[str, Any] = {"withdraw": withdraw, "settings": override_texts(settings)}
         with working("labels", not progress):
-            return jobs.review(str(self._opened), steps=("update",), **options).result["update"]
+            return jobs.review(self._workspace, steps=("update",), **options).result["update"]
 
 
 def open_tables(place: str | Path) -> Tables:
@@ -375,8 +381,7 @@ def open_tables(place: str | Path) -> Tables:
         InputError: A file of the release is not what was frozen.
     """
     opened = open_to_read(place)
-    release = release_of(opened)
-    return Tables(opened, _facts(release) if release else None)
+    return Tables(opened, _facts(opened) if isinstance(opened, Release) else None)
 
 
 def _encoder(settings: Settings, mining: bool) -> Encoder | None:

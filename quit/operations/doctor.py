@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from quit.errors import QuitError
-from quit.models.serving import check, servings
+from quit.models.generation.serving import check, servings
 from quit.settings import Settings, load
 from quit.text.words import counted
 
@@ -51,7 +51,7 @@ def _check(what: str, look: Callable[[], str], remedy: str) -> Check:
 
 
 def _minilm() -> str:
-    from quit.models.encoders.minilm import MiniLM
+    from quit.models.minilm.encoder import MiniLM
 
     return f"{len(MiniLM().encode(['Which city is the capital of France?'])[0])} dimensions, checksum as published"
 

@@ -1,6 +1,7 @@
-"""How good are the instruments? Each function measures one of them against people or published labels.
+"""How good are the models that a profile chooses? Its judge and its convergence against people or published labels.
 
-Figures are plain numbers under the names that ``quit evaluate ... --json`` prints; shares are between 0 and 1.
+The shipped instruments are measured by ``benchmarks/instruments.py``. Figures are plain numbers under the names that
+``quit evaluate ... --json`` prints; shares are between 0 and 1.
 """
 
 from __future__ import annotations
@@ -12,53 +13,20 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from scipy import stats
 
 from quit.common.json_lines import json_lines
 from quit.errors import InputError, did_you_mean
-from quit.evaluate.metrics import exact_match
+from quit.evaluate.association import spearman
 from quit.models.convergence_scored import ScoredConvergence, convergence
 from quit.models.factory import Models
-from quit.models.protocols import NO_ANSWER, HintSet, JudgeItem, Pair, Prompt
+from quit.models.protocols import HintSet, JudgeItem
 from quit.settings import Settings
 from quit.sources import SourceRef, read_source
 from quit.sources.records import RawQuestion
-from quit.stages.leaks.find import LeakItem, find_leaks_of
 from quit.stages.questions.candidates import candidate_pool
 from quit.text.normalize import normalize_answer
 
 Figures = dict[str, Any]
-
-
-def equivalence(path: Path, models: Models) -> Figures:
-    """Agreement of the equivalence model with human verdicts.
-
-    ``path``: JSONL of {question, answers, candidate, label}. Returns n, questions, accuracy, accuracy_interval (95%,
-    over draws of questions), precision, recall, f1 (of "equivalent"), calibration_error (expected calibration error of
-    the confidence, over ten bins of equal width), and what two rules without a model reach on the same pairs:
-    exact_match_accuracy and containment_accuracy (an answer occurs in the candidate as whole words), normalised.
-    """
-    labels, sizes, pairs, questions = [], [], [], []
-    exact, contained = [], []
-    for item, truth in _judged(path):
-        labels.append(truth)
-        sizes.append(len(item.gold_answers))
-        questions.append(item.question)
-        candidate, golds = normalize_answer(item.candidate), set(map(normalize_answer, item.gold_answers))
-        exact.append(candidate in golds)
-        contained.append(any(gold and f" {gold} " in f" {candidate} " for gold in golds))
-        pairs += [Pair(item.question, answer, item.candidate) for answer in item.gold_answers]
-    values = models.equivalence.probability(pairs)
-    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(int)
-    wanted, best = np.array(labels), np.maximum.reduceat(values, starts)
-    return {
-        "n": len(labels),
-        "questions": len(set(questions)),
-        **_binary(best, wanted),
-        "accuracy_interval": _interval((best >= 0.5) == wanted, questions),
-        "exact_match_accuracy": float((np.array(exact) == wanted).mean()),
-        "containment_accuracy": float((np.array(contained) == wanted).mean()),
-    }
 
 
 def judge(path: Path, models: Models) -> Figures:
@@ -70,7 +38,7 @@ def judge(path: Path, models: Models) -> Figures:
     unread reply is an error), equivalence_accuracy on the readable ones, agreement of the two judges there, and
     unreadable: up to ten replies that are no verdict.
     """
-    items, labels = zip(*_judged(path), strict=True)
+    items, labels = zip(*judged_pairs(path), strict=True)
     questions = [item.question for item in items]
     verdicts = models.judge.verdicts(items)
     second = models.second_judge.verdicts(items) if models.second_judge else verdicts
@@ -82,121 +50,14 @@ def judge(path: Path, models: Models) -> Figures:
         right = (accepted == truth)[read]
         figures |= {
             "yes": float(accepted[read].mean()),
-            "accuracy_interval": _interval(right, [questions[row] for row in np.flatnonzero(read)]),
-            **_rates(accepted[read], truth[read]),
+            "accuracy_interval": share_interval(right, [questions[row] for row in np.flatnonzero(read)]),
+            **rates(accepted[read], truth[read]),
             "accuracy_of_all": float(((accepted == truth) & read).mean()),
             "equivalence_accuracy": float((embedded == truth)[read].mean()),
             "agreement": float((accepted == embedded)[read].mean()),
         }
     unread = (verdict.raw for verdict in verdicts if verdict.correct is None)
     return {**figures, "unreadable": list(islice(dict.fromkeys(unread), 10))}
-
-
-def leakage(path: Path, models: Models, settings: Settings) -> Figures:
-    """Precision and recall of the leakage check on hand-made cases.
-
-    ``path``: JSONL of {hint, answer (or answers), leaks, question?, kind?}. Returns n, precision, recall (each with its
-    95% interval, Wilson's), f1, accuracy, the cases it gets wrong, and the right ones by kind where cases name one.
-    """
-    # Whether a string occurs in a string needs no judgement: only what takes some is measured.
-    judged = settings.leakage.model_copy(update={"contained": False})
-    cases: list[LeakItem] = []
-    wanted, kinds, lines = [], [], []
-    for number, row in _rows(path, ("hint", "leaks")):
-        answers = row.get("answers") or [row.get("answer")]
-        if not all(isinstance(answer, str) and answer for answer in answers):
-            raise InputError(f"{path}, line {number}: expected answer (a text) or answers (texts).")
-        cases.append(LeakItem(row.get("question") or "", answers, [row["hint"]]))
-        wanted.append(_truth(row["leaks"], path, number))
-        kinds.append(row.get("kind"))
-        lines.append(number)
-    flagged = [bool(leaks) for [leaks] in find_leaks_of(cases, models.equivalence, models.encoder, judged)]
-    wrong = [
-        {"line": number, "hint": case.hints[0], "answers": case.answers, "leaks": truth}
-        for number, case, truth, leaks in zip(lines, cases, wanted, flagged, strict=True)
-        if leaks != truth
-    ]
-    by_kind = {}
-    for kind in sorted({kind for kind in kinds if kind}):
-        right = [leaks == truth for leaks, truth, own in zip(flagged, wanted, kinds, strict=True) if own == kind]
-        by_kind[kind] = {"n": len(right), "right": sum(right)}
-    hits = sum(leaks and truth for leaks, truth in zip(flagged, wanted, strict=True))
-    return {
-        "n": len(flagged),
-        **_rates(np.array(flagged), np.array(wanted)),
-        "precision_interval": _wilson(hits, sum(flagged)),
-        "recall_interval": _wilson(hits, sum(wanted)),
-        "wrong": wrong,
-        "by_kind": by_kind,
-    }
-
-
-def question_type(path: Path, models: Models) -> Figures:
-    """Accuracy of the question types on a file in the TREC format (``COARSE:fine question``, Latin-1 or UTF-8)."""
-    from quit.models.question_type import FINE, from_trec
-
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"Cannot read {path}: {error.strerror}.") from error
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError:
-        text = raw.decode("latin-1")  # as the official files are
-    labels, questions = [], []
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip():
-            continue
-        label, _, question = line.strip().partition(" ")
-        if label not in FINE or not question:
-            raise InputError(
-                f"{path}, line {number}: expected a label such as LOC:city and a question, found {line[:60]!r}."
-            )
-        labels.append(from_trec(label))
-        questions.append(question)
-    if not questions:
-        raise InputError(f"{path} holds no labelled question.")
-    guesses = models.question_types.classify(questions)
-    coarse = [guess.coarse == label[0] for guess, label in zip(guesses, labels, strict=True)]
-    fine = [(guess.coarse, guess.fine) == label for guess, label in zip(guesses, labels, strict=True)]
-    return {"n": len(labels), "coarse_accuracy": float(np.mean(coarse)), "fine_accuracy": float(np.mean(fine))}
-
-
-def question_type_agreement(source: SourceRef, models: Models) -> Figures:
-    """How often the classifier agrees with a source's own question types.
-
-    Returns n (questions whose source names both levels), coarse_agreement, fine_agreement, outside_taxonomy (questions
-    whose coarse type is none of TREC's, such as OTH:OTHER: no agreement is possible), coarse_agreement_in_taxonomy (of
-    the others) and confusion: the ten most frequent disagreements, each {source, classifier, n, example}.
-    """
-    from quit.models.question_type import COARSE
-
-    typed = [question for question in _questions(source) if question.coarse and question.fine]
-    if not typed:
-        raise InputError(f"{source} names no question types to compare with.")
-    guesses = models.question_types.classify([question.question for question in typed])
-    coarse, fine, kept = [], [], []
-    apart: dict[tuple[str, str], list[str]] = {}
-    for guess, question in zip(guesses, typed, strict=True):
-        coarse.append(guess.coarse == question.coarse)
-        fine.append(guess.fine == question.fine)
-        if question.coarse in COARSE.values():
-            kept.append(coarse[-1])
-        if not (coarse[-1] and fine[-1]):
-            key = (f"{question.coarse} / {question.fine}", f"{guess.coarse} / {guess.fine}")
-            apart.setdefault(key, []).append(question.question)
-    ranked = sorted(apart.items(), key=lambda item: (-len(item[1]), item[0]))
-    return {
-        "n": len(typed),
-        "coarse_agreement": float(np.mean(coarse)),
-        "fine_agreement": float(np.mean(fine)),
-        "coarse_agreement_in_taxonomy": float(np.mean(kept)) if kept else None,
-        "outside_taxonomy": len(typed) - len(kept),
-        "confusion": [
-            {"source": theirs, "classifier": ours, "n": len(questions), "example": questions[0]}
-            for (theirs, ours), questions in ranked[:10]
-        ],
-    }
 
 
 def convergence_agreement(source: SourceRef, models: Models, settings: Settings, limit: int | None = None) -> Figures:
@@ -210,7 +71,7 @@ def convergence_agreement(source: SourceRef, models: Models, settings: Settings,
     card has those.
     """
     questions = [
-        question for question in _questions(source) if any(hint.convergence is not None for hint in question.hints)
+        question for question in questions_of(source) if any(hint.convergence is not None for hint in question.hints)
     ][:limit]
     published: list[float] = []
     exact: list[bool] = []
@@ -233,7 +94,7 @@ def convergence_agreement(source: SourceRef, models: Models, settings: Settings,
         for row, candidates in zip(bare, drawn, strict=True):
             rivals[row] = [candidate.candidate for candidate in candidates]
     items = []
-    for question, others, (coarse, _) in zip(questions, rivals, _types(questions, models), strict=True):
+    for question, others, (coarse, _) in zip(questions, rivals, types_of(questions, models), strict=True):
         known = [hint for hint in question.hints if hint.convergence is not None]
         counted = tuple(others[: settings.convergence.candidate_cap - 1])
         texts = tuple(hint.text for hint in known)
@@ -253,65 +114,14 @@ def convergence_agreement(source: SourceRef, models: Models, settings: Settings,
         "n": len(published),
         "scored": len(exact),
         "exact_match": float(np.mean(exact)) if exact else None,
-        "spearman": None if np.isnan(rho := spearman(published, computed)) else rho,
+        "spearman": spearman(published, computed),
         "model": model.identity,
         **({} if unread is None else {"verdicts": verdicts, "unread": sum(map(sum, unread))}),
     }
 
 
-def reader(source: SourceRef, name: str, models: Models) -> Figures:
-    """How often an embedded reader picks the gold answer, with and without hints.
-
-    ``candidates_*``: among the question's own candidates; ``pool_*``: out of all answers of the source of a fitting
-    type; ``no_answer_*``: how often the reader would have said NO ANSWER instead of its best guess from the pool. Hints
-    are the five of highest convergence, as in a build.
-    """
-    from quit.models.readers import AnswerPool, embedded_method, embedded_reader
-
-    embedded_method(name)  # an unknown one is refused before the source is read
-    questions = [question for question in _questions(source) if question.candidates and question.hints]
-    if not questions:
-        raise InputError(f"{source} has no question with hints and candidate answers.")
-    types = _types(questions, models)
-    entries = [
-        (answer, *typed)
-        for question, typed in zip(questions, types, strict=True)
-        for answer in (*question.answers, *question.candidates)
-    ]
-    background = [hint.text for question in questions for hint in question.hints]
-    # Every question gets a guess here: how often a reader would rather say NO ANSWER is counted separately.
-    pool = AnswerPool.build(entries, background)
-    guesser = embedded_reader(name, models.encoder, pool, no_answer_margin=0.0, thin_evidence=0.0)
-    careful = embedded_reader(name, models.encoder, pool)
-    figures: Figures = {"reader": name, "n": len(questions)}
-    for closed in ("candidates", "pool"):
-        for shown in ("with_hints", "question_only"):
-            prompts = []
-            for question, (coarse, fine) in zip(questions, types, strict=True):
-                best = _best_hints(question) if shown == "with_hints" else ()
-                choices = (*question.candidates, *question.answers[:1]) if closed == "candidates" else None
-                prompts.append(Prompt(question.record_id, question.question, best, coarse, fine, choices))
-            replies = guesser.answer(prompts)
-            right = [exact_match(reply.answer, row.answers) for row, reply in zip(questions, replies, strict=True)]
-            figures[f"{closed}_{shown}"] = float(np.mean(right))
-            if closed == "pool":
-                silent = [reply.answer == NO_ANSWER for reply in careful.answer(prompts)]
-                figures[f"no_answer_{shown}"] = float(np.mean(silent))
-    return figures
-
-
-def spearman(first: Sequence[float], second: Sequence[float]) -> float:
-    """Return Spearman's rank correlation, ties at their mean rank; NaN when one side is constant."""
-    constant = np.ptp(first) == 0 or np.ptp(second) == 0  # scipy warns of it
-    return float("nan") if constant else float(stats.spearmanr(first, second).statistic)
-
-
-def _best_hints(question: RawQuestion) -> tuple[str, ...]:
-    best = sorted(question.hints, key=lambda hint: (-(hint.convergence or 0.0), len(hint.text)))
-    return tuple(hint.text for hint in best[:5])
-
-
-def _types(questions: Sequence[RawQuestion], models: Models) -> list[tuple[str, str]]:
+def types_of(questions: Sequence[RawQuestion], models: Models) -> list[tuple[str, str]]:
+    """Return each question's coarse and fine type: its source's own, else the classifier's."""
     untyped = [question.question for question in questions if not (question.coarse and question.fine)]
     guesses = iter(models.question_types.classify(untyped))
     types = []
@@ -324,11 +134,13 @@ def _types(questions: Sequence[RawQuestion], models: Models) -> list[tuple[str, 
     return types
 
 
-def _questions(source: SourceRef) -> Iterator[RawQuestion]:
+def questions_of(source: SourceRef) -> Iterator[RawQuestion]:
+    """Yield the questions of a source, without what is rejected."""
     return (record.question for record in read_source(source) if record.question is not None)
 
 
-def _rows(path: Path, needed: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+def labelled_rows(path: Path, needed: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield number and object of each line; raises :class:`InputError` for one that lacks a key, and for no line."""
     empty = True
     for number, row in json_lines(path):
         empty = False
@@ -340,23 +152,24 @@ def _rows(path: Path, needed: Iterable[str]) -> Iterator[tuple[int, dict[str, An
         raise InputError(f"{path} is empty.")
 
 
-def _judged(path: Path) -> Iterator[tuple[JudgeItem, bool]]:
+def judged_pairs(path: Path) -> Iterator[tuple[JudgeItem, bool]]:
     """Yield what is judged and people's verdict of each line of {question, answers, candidate, label}."""
-    for number, row in _rows(path, ("question", "answers", "candidate", "label")):
+    for number, row in labelled_rows(path, ("question", "answers", "candidate", "label")):
         answers = (row["answers"],) if isinstance(row["answers"], str) else tuple(row["answers"])
         if not answers or not all(isinstance(text, str) for text in (*answers, row["candidate"])):
             raise InputError(f"{path}, line {number}: answers must be texts (at least one), candidate a text.")
         question = str(row["question"])
-        yield JudgeItem(question, question, answers, row["candidate"]), _truth(row["label"], path, number)
+        yield JudgeItem(question, question, answers, row["candidate"]), label_of(row["label"], path, number)
 
 
-def _truth(value: Any, path: Path, number: int) -> bool:
+def label_of(value: Any, path: Path, number: int) -> bool:
+    """Return a label of line ``number``. Raises :class:`InputError` for what is neither true nor false."""
     if isinstance(value, bool) or value in (0, 1):
         return bool(value)
     raise InputError(f"{path}, line {number}: the label must be true or false (or 1 or 0), found {value!r}.")
 
 
-def _interval(right: np.ndarray, questions: Sequence[str]) -> tuple[float, float]:
+def share_interval(right: np.ndarray, questions: Sequence[str]) -> tuple[float, float]:
     """Return a 95% bootstrap interval of the share that is right; whole questions are drawn, 2,000 times."""
     _, group = np.unique(questions, return_inverse=True)
     sums, sizes = np.bincount(group, right), np.bincount(group)
@@ -365,23 +178,8 @@ def _interval(right: np.ndarray, questions: Sequence[str]) -> tuple[float, float
     return round(float(low), 4), round(float(high), 4)
 
 
-def _wilson(hits: int, of: int) -> tuple[float, float] | None:
-    if not of:
-        return None
-    low, high = stats.binomtest(hits, of).proportion_ci(method="wilson")
-    return round(float(low), 4), round(float(high), 4)
-
-
-def _binary(probability: np.ndarray, truth: np.ndarray) -> Figures:
-    confidence = np.where(probability >= 0.5, probability, 1 - probability)
-    right = (probability >= 0.5) == truth
-    bin_of = np.minimum((confidence * 10).astype(int), 9)
-    members = [bin_of == number for number in np.unique(bin_of)]
-    error = sum(rows.mean() * abs(confidence[rows].mean() - right[rows].mean()) for rows in members)
-    return {**_rates(probability >= 0.5, truth), "calibration_error": float(error)}
-
-
-def _rates(flagged: np.ndarray, wanted: np.ndarray) -> Figures:
+def rates(flagged: np.ndarray, wanted: np.ndarray) -> Figures:
+    """Return accuracy, precision, recall and f1 of ``flagged`` (bool, shape (n,)) where ``wanted`` is the truth."""
     hits = int((flagged & wanted).sum())
     precision = hits / flagged.sum() if flagged.sum() else 1.0
     recall = hits / wanted.sum() if wanted.sum() else 1.0

@@ -10,7 +10,7 @@ from typing import Any
 
 from quit.engine.pipeline import Pipeline
 from quit.evaluate.labels import Patterns
-from quit.models.factory import reader_identity
+from quit.stages.identities import reader_identity
 from quit.stages.selection.strategy import Estimated
 from quit.status.replies import reply_counts
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from quit.engine.pipeline import Pipeline
 from quit.engine.usage import totals
-from quit.models.factory import Unasked, generator_identity, judge_prompt, language_reader, reader_prompts
+from quit.models.factory import judge_prompt, language_reader, reader_prompts
 from quit.models.generation.base import cache_key
 from quit.models.generation.cache import GenerationCache
 from quit.models.own import OwnReader
@@ -26,11 +26,12 @@ from quit.models.prompting import CHARACTERS_A_TOKEN
 from quit.models.protocols import Prompt
 from quit.models.readers.llm import LLMReader
 from quit.operations.partial import PartialPlan, partial_plan, sums
-from quit.settings import JudgeSettings, ReaderSettings
+from quit.settings import JudgeSettings, ReaderSettings, Settings
 from quit.sources import read_sources
-from quit.stages.collect import collect
+from quit.stages import collect_stage
 from quit.stages.labelling.passages import passage_count
 from quit.stages.read import selected_hints
+from quit.stages.stage import Context
 
 JUDGED_A_QUESTION = 20.0
 """Distinct answers per question that a judge has to see, where no workspace tells: the paper does not say."""
@@ -65,7 +66,8 @@ class Plan:
     """What a build will ask. ``total``: the sums of the lines; ``notes`` say what was measured and what was assumed.
 
     ``partial``: ranges of what labelers are asked, with ``labels.partial``; the lines say the most. ``remembered``:
-    profile and settings (``key=value``) that are not given, but those of the workspace's last build.
+    profile and settings (``key=value``) that are not given, but those of the workspace's last build. ``offers``: what
+    an amount of money buys, where one is named.
     """
 
     questions: int
@@ -75,6 +77,44 @@ class Plan:
     notes: tuple[str, ...]
     partial: PartialPlan | None = None
     remembered: tuple[str, ...] = ()
+    offers: tuple[Offer, ...] = ()
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What an amount of money buys with a value of ``labels.partial``.
+
+    ``least``, ``expected``, ``most``: cost of all questions, None where nothing tells; ``questions``: how many of them
+    the amount pays for, at the expected cost, else the most, in proportion; ``labels``: what their labels are.
+    """
+
+    partial: str
+    least: float
+    expected: float | None
+    most: float
+    questions: int
+    labels: str
+
+
+def offer(plan: Plan, settings: Settings, amount: float) -> Offer | None:
+    """Return what ``amount`` buys; None where a model has no price."""
+    if plan.total.cost is None:
+        return None
+    ranges, most = plan.partial.ranges[-1] if plan.partial else None, plan.total.cost
+    costs: list[float | None] = [most, most]
+    if ranges and ranges.cost_most is not None:
+        others = most - ranges.cost_most  # probe, judge, and readers that are no labelers
+        costs = [None if cost is None else others + cost for cost in (ranges.cost_least, ranges.cost_expected)]
+    likely = most if costs[1] is None else costs[1]
+    labels = settings.labels
+    text = "exact"
+    if labels.partial == "estimated":
+        splits = ", ".join(labels.exact_splits) or "no split"
+        text = (
+            f"exact in {splits}; of the rest at most {labels.error:.1%} wrong, with probability {labels.confidence:g}"
+        )
+    questions = plan.questions if likely <= amount else int(plan.questions * amount / likely)
+    return Offer(labels.partial, costs[0] or 0.0, costs[1], most, questions, text)
 
 
 def plan(pipeline: Pipeline, *, sample: int = 200, block: int = 16, throughput: float | None = None) -> Plan:
@@ -129,28 +169,24 @@ def is_current(pipeline: Pipeline, stage: str) -> bool:
 def planned_questions(pipeline: Pipeline) -> tuple[list[Prompt], list[str]]:
     """Return the questions that a build will ask about, with their hints, and how they are known, in a sentence."""
     if is_current(pipeline, "rank"):
-        table, hints = pipeline.workspace.read("questions"), selected_hints(pipeline.workspace.read("ranked_hints"))
-        has_splits = is_current(pipeline, "split")  # near duplicates leave there
-        ids = set(pipeline.workspace.read("splits").column("question_id").to_pylist() if has_splits else hints)
+        table, ranked = pipeline.workspace.read("questions"), pipeline.workspace.read("ranked_hints")
         note = "Questions and hints: those the workspace's last build kept."
     else:
-        tables = collect(
-            read_sources(pipeline.sources),
-            duplicates=pipeline.settings.collect.duplicates,
-            min_hints=pipeline.settings.convergence.hints,
-            questions=pipeline.settings.collect.questions,
-        )
-        table, hints = tables["questions"], {}
-        for row in tables["hints"].to_pylist():
-            texts = hints.setdefault(row["question_id"], [])
-            if len(texts) < pipeline.settings.convergence.hints:
-                texts.append(row["hint"])
-        ids = set(hints)
+        context = Context({}, pipeline.settings, pipeline.models)
+        tables = collect_stage.function(context, read_sources(pipeline.sources))
+        table, hints = tables["questions"], tables["hints"]
+        first = pc.less(hints.column("position"), pipeline.settings.convergence.hints)  # none is left out or valued yet
+        ranked = hints.rename_columns({"rank": "source_rank", "position": "rank"}).append_column("selected", first)
         note = "Questions and hints: as collected; later stages will leave some of them out."
+    hints_of = selected_hints(ranked)
+    if is_current(pipeline, "split"):  # near duplicates leave there
+        kept = set(pipeline.workspace.read("splits").column("question_id").to_pylist())
+        hints_of = {question_id: texts for question_id, texts in hints_of.items() if question_id in kept}
+    rows = table.select(["question_id", "question"]).to_pylist()
     questions = [
-        Prompt(row["question_id"], row["question"], tuple(hints[row["question_id"]]))
-        for row in table.to_pylist()
-        if row["question_id"] in ids and row["question_id"] in hints
+        Prompt(row["question_id"], row["question"], tuple(hints_of[row["question_id"]]))
+        for row in rows
+        if row["question_id"] in hints_of
     ]
     return questions, [note]
 
@@ -173,9 +209,8 @@ class _Planner:
         count = self._counter(spec)
         prompt, probe = reader_prompts(spec)
         settings, scale = self.pipeline.settings, self.questions / len(self.sampled) if self.sampled else 0.0
-        reader = language_reader(spec, settings, Unasked(generator_identity(spec)))
-        measured = self.measured.get(spec.name, {})
-        each = measured["completion_tokens"] / measured["requests"] if measured.get("requests") else COMPLETION_TOKENS
+        reader = language_reader(spec, settings)
+        each = self._reply_tokens(spec, COMPLETION_TOKENS)
         lines = []
         for role, run, template, repetitions in (
             ("probe", f"probe:{spec.name}", probe, settings.probe.repetitions),
@@ -228,12 +263,23 @@ class _Planner:
             left = sum(not pipeline.is_done(run) for run in runs)
             replies = round(expected * left / len(runs))
             prompts = round(replies * (frame + mean + 2 * COMPLETION_TOKENS))
-            line = self._line(spec, role, replies=replies, prompt=prompts, computed=prompts, completion=2 * replies)
+            completion = self._reply_tokens(spec, 2) * replies
+            line = self._line(spec, role, replies=replies, prompt=prompts, computed=prompts, completion=completion)
             lines.append(line)
         self.notes.append(
             f"{spec.name} in the probe: at most; exact matches, NO ANSWER and repeated answers cost nothing."
         )
         return lines
+
+    def _reply_tokens(self, spec: ReaderSettings | JudgeSettings, answer: float) -> float:
+        """Return the tokens of a reply: as measured, else those of an answer and all of the room for thoughts."""
+        measured = self.measured.get(spec.name, {})
+        if measured.get("requests"):
+            return measured["completion_tokens"] / measured["requests"]
+        if spec.thinking_tokens:
+            note = f"{spec.name}: {spec.thinking_tokens:,} tokens of thoughts per reply, the most, are assumed."
+            self.notes.append(note)
+        return answer + spec.thinking_tokens
 
     def _line(
         self,
@@ -314,5 +360,4 @@ def cached_replies(
         for sample in range(repetitions)
         for path in paths
     ]
-    identity = reader.generator_identity
-    return len(cache.find([cache_key(identity, request) for request in requests]))
+    return len(cache.find([cache_key(reader.generator.identity, request) for request in requests]))

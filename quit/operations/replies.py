@@ -12,8 +12,8 @@ from quit.engine.damage import discard_to_compare
 from quit.engine.pipeline import Pipeline
 from quit.engine.plan import StageRun
 from quit.errors import ServerError, SettingsError
-from quit.models.factory import Unasked, generator_identity, language_reader
-from quit.models.serving import listed, refuses_key
+from quit.models.factory import generator_identity, language_reader
+from quit.models.generation.serving import listed, refuses_key
 from quit.operations.plan import cached_replies, is_current, passage_paths, planned_questions
 from quit.settings import JudgeSettings, ReaderSettings
 from quit.text.secrets import shown
@@ -122,7 +122,7 @@ def _is_needed(pipeline: Pipeline, run: StageRun, spec: ReaderSettings | JudgeSe
     reads = run.stage.name == "read"
     if reads:
         questions = questions[:: len(questions) // _SAMPLE + 1]
-    reader = language_reader(spec, pipeline.settings, Unasked(generator_identity(spec)))
+    reader = language_reader(spec, pipeline.settings)
     repetitions = 1 if reads else pipeline.settings.probe.repetitions
     needed = cached = 0
     for question in questions:

@@ -33,12 +33,11 @@ from quit.dataset.statistics import statistics_of
 from quit.dataset.workspace import provenance_of, readers_of, verification_of, workspace_tables
 from quit.engine.pipeline import Pipeline
 from quit.engine.usage import origins
-from quit.engine.workspace import Workspace
 from quit.errors import GateError, InputError, SettingsError, WorkspaceError
 from quit.models.factory import judge_prompt, reader_prompts
 from quit.models.prompting import PromptTemplate, load_prompt
 from quit.models.protocols import Encoder
-from quit.release.gates import GateResult, Subject, check, coverage
+from quit.release.gates import GateResult, Subject, check, coverage, with_release_settings
 from quit.review.store import ReviewStore
 from quit.settings import ReaderSettings, Settings, parse
 from quit.store.base import Store
@@ -68,7 +67,7 @@ def subject_of(pipeline: Pipeline, settings: Settings | None = None) -> Subject:
 
     Raises :class:`WorkspaceError` when a stage is not finished.
     """
-    tables = workspace_tables(pipeline.workspace, pipeline)
+    tables = workspace_tables(pipeline)
     if count := _set_aside(pipeline):
         what = counted(count, "annotation is", "annotations are")
         note(f"{what} set aside: the question had another text or other gold answers. See: quit review status", True)
@@ -103,7 +102,7 @@ def create(
     results = check(subject, waivers)
     refuse_failed(results)
     store = workspace.store if out is None else FolderStore(target.parent)
-    return put(target, store, lambda folder: _write(folder, subject, workspace, pipeline, name, results, encoder))
+    return put(target, store, lambda folder: _write(folder, subject, pipeline, name, results, encoder))
 
 
 def put(target: Path, store: Store, make: Callable[[Path], Mapping[str, Any]]) -> Created:
@@ -121,8 +120,8 @@ def put(target: Path, store: Store, make: Callable[[Path], Mapping[str, Any]]) -
     return Created(open_release(target), True)
 
 
-def subject_of_release(release: Release, settings: Mapping[str, Any] | None = None) -> Subject:
-    """Return a release as what gates check; ``settings``: other values of the section ``release``."""
+def subject_of_release(release: Release, overrides: Sequence[str] = ()) -> Subject:
+    """Return a release as what gates check; ``overrides``: of the section ``release``."""
     content = release.content["settings"]
     parsed = parse(
         {
@@ -130,10 +129,10 @@ def subject_of_release(release: Release, settings: Mapping[str, Any] | None = No
             "leakage": content.get("leakage", {}),
             "split": {"near_duplicate": content["split"]["near_duplicate"]},
             "review": {"splits": content["review"]["splits"]},
-            "release": {**content["release"], **(settings or {})},
+            "release": content["release"],
         }
     )
-    return Subject(release.files, release.readers, parsed)
+    return Subject(release.files, release.readers, with_release_settings(parsed, overrides))
 
 
 def refuse_failed(results: Sequence[GateResult]) -> None:
@@ -206,7 +205,6 @@ def _partial(target: Path):
 def _write(
     folder: Path,
     subject: Subject,
-    workspace: Workspace,
     pipeline: Pipeline,
     name: str,
     results: Sequence[GateResult],
@@ -223,21 +221,19 @@ def _write(
     with ThreadPoolExecutor(WRITERS) as pool:
         tables = dict(zip(names, pool.map(write, names), strict=True))
     frozen = TableFiles({table: [table_path(folder, table)] for table in tables})
-    provenance = provenance_of(workspace, pipeline)
-    manifests = {
-        key: manifest for key, (_, manifest) in workspace.current().items() if key in provenance["fingerprints"]
-    }
+    provenance = provenance_of(pipeline)
+    current = pipeline.workspace.current().items()
     content = {
         **provenance,
         "settings": provenance["settings"] | {"release": {"human_coverage": subject.settings.release.human_coverage}},
         "tables": tables,
         "readers": [asdict(info) for info in subject.readers],
-        "models": {key: manifest["models"] for key, manifest in manifests.items() if manifest["models"]},
+        "models": {key: models for key, (_, manifest) in current if (models := manifest.get("models"))},
         "prompts": _prompts(pipeline.settings),
         "reviews": _reviews(pipeline, frozen),
     }
     beside = {"card": pipeline.settings.card.given, "verification": verification_of(pipeline)}
-    beside["replies"] = origins(workspace.path)
+    beside["replies"] = origins(pipeline.workspace.path)
     return facts_of(name, content, frozen, results, encoder, beside)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,80 +10,50 @@ import duckdb
 
 from quit.dataset.release import Release, verify
 from quit.settings import flatten
-from quit.settings.release import ReleaseSettings
+from quit.settings.settings import ReleaseSettings
 
 _UNKNOWN = "no reason is recorded"
 _UNKNOWN_OF_IMPORTED = ("setting", "model", "prompt")
 """Origins that an imported release does not know: only what both sides name is compared."""
 
 
-@dataclass(frozen=True)
-class Diff:
-    """Two releases compared. Lists hold rows (dicts) sorted by question.
+def diff(before: str | Path, after: str | Path) -> dict[str, Any]:
+    """Compare two releases, after verifying both; return JSON-like values. Lists hold rows (dicts) sorted by question.
 
-    ``added``, ``removed``: question_id, question, split, reason. ``moved``: question_id, question, before, after
-    (splits), reason.
-    ``passages``: question_id, reason, of questions whose hints changed; their labels are not compared. ``labels``:
-    question_id, up, down (passages from 1 to 2, from 2 to 1), reasons. ``answers_added``, ``answers_removed``:
-    question_id, answer, origin, reason, of questions that are in both. ``origins``: what, before, after of settings
-    (dotted keys), models, readers, prompts, sources and program version.
+    ``before``, ``after``: name, content_id, questions (by split) and reviews of each; ``same``: whether their content
+    is. ``added``, ``removed``: question_id, question, split, reason. ``moved``: question_id, question, before, after
+    (splits), reason. ``passages``: question_id, reason, of questions whose hints changed; their labels are not
+    compared. ``labels``: question_id, up, down (passages from 1 to 2, from 2 to 1), reasons; ``labels_up``,
+    ``labels_down``: their sums. ``answers_added``, ``answers_removed``: question_id, answer, origin, reason, of
+    questions that are in both. ``origins``: what, before, after of settings (dotted keys), models, readers, prompts,
+    sources and program version.
+
+    Raises ``InputError`` as ``verify`` does.
     """
-
-    before: dict[str, Any]
-    after: dict[str, Any]
-    same: bool
-    added: list[dict[str, Any]] = field(default_factory=list)
-    removed: list[dict[str, Any]] = field(default_factory=list)
-    moved: list[dict[str, Any]] = field(default_factory=list)
-    passages: list[dict[str, Any]] = field(default_factory=list)
-    labels: list[dict[str, Any]] = field(default_factory=list)
-    answers_added: list[dict[str, Any]] = field(default_factory=list)
-    answers_removed: list[dict[str, Any]] = field(default_factory=list)
-    origins: list[dict[str, Any]] = field(default_factory=list)
-
-    @property
-    def labels_up(self) -> int:
-        """Passages whose label rose from 1 to 2."""
-        return sum(row["up"] for row in self.labels)
-
-    @property
-    def labels_down(self) -> int:
-        """Passages whose label fell from 2 to 1."""
-        return sum(row["down"] for row in self.labels)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON-like values, with the sums."""
-        return {**asdict(self), "labels_up": self.labels_up, "labels_down": self.labels_down}
-
-
-def diff(before: str | Path, after: str | Path) -> Diff:
-    """Compare two releases, after verifying both. Raises ``InputError`` as ``verify`` does."""
     old, new = verify(before), verify(after)
     first, second = [
         {"name": subject.name, "content_id": subject.content_id, "questions": subject.facts["counts"]["questions"],
          "reviews": subject.content["reviews"]["reviews"]}
         for subject in (old, new)
     ]  # fmt: skip
-    if old.content_id == new.content_id:
-        return Diff(first, second, same=True)
+    same = old.content_id == new.content_id
+    changes = {name: [] for name in (*_LISTS, "origins")} if same else _compared(old, new)
+    sums = {f"labels_{way}": sum(row[way] for row in changes["labels"]) for way in ("up", "down")}
+    return {"before": first, "after": second, "same": same, **changes, **sums}
+
+
+def _compared(old: Release, new: Release) -> dict[str, list[dict[str, Any]]]:
     with duckdb.connect(config={"memory_limit": f"{ReleaseSettings().memory_mb}MB"}) as connection:
         for side, release in (("old", old), ("new", new)):
             for name in ("splits", "questions", "ranked_hints", "labels", "valid_answers", "changes", "rejects"):
                 connection.execute(f"CREATE VIEW {side}_{name} AS SELECT * FROM {release.files.sql(name)}")
         connection.execute(_HINTS)
-        return Diff(
-            first,
-            second,
-            same=False,
-            added=_rows(connection, _ADDED),
-            removed=_rows(connection, _REMOVED),
-            moved=[{**row, "reason": _moved(row)} for row in _rows(connection, _MOVED)],
-            passages=_rows(connection, _PASSAGES),
-            labels=_rows(connection, _LABELS),
-            answers_added=_rows(connection, _answers("new", "old", "answer_added")),
-            answers_removed=_rows(connection, _answers("old", "new", "answer_removed")),
-            origins=_origins(old, new),
-        )
+        changes = {name: _rows(connection, query) for name, query in _LISTS.items()}
+    return {
+        **changes,
+        "moved": [{**row, "reason": _moved(row)} for row in changes["moved"]],
+        "origins": _origins(old, new),
+    }
 
 
 _HINTS = """
@@ -167,6 +136,17 @@ def _answers(side: str, other: str, change: str) -> str:
           )
         ORDER BY 1, 2
     """
+
+
+_LISTS = {
+    "added": _ADDED,
+    "removed": _REMOVED,
+    "moved": _MOVED,
+    "passages": _PASSAGES,
+    "labels": _LABELS,
+    "answers_added": _answers("new", "old", "answer_added"),
+    "answers_removed": _answers("old", "new", "answer_removed"),
+}
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, query: str) -> list[dict[str, Any]]:

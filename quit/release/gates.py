@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -15,12 +15,13 @@ import pyarrow.parquet as pq
 
 from quit.common.columns import positions_in
 from quit.common.progress import advance
-from quit.dataset.dataset import Dataset, ExportTables, ReaderInfo
+from quit.dataset.dataset import Dataset
 from quit.dataset.files import TableFiles, contract
+from quit.dataset.release import ReaderInfo
 from quit.errors import InputError, SettingsError, did_you_mean
 from quit.evaluate.labels import labels_by_split, predicted_sentence
 from quit.models.protocols import NO_ANSWER
-from quit.settings import Settings, load
+from quit.settings import Settings, load, only
 from quit.stages.labelling.answers import matching_rows
 from quit.stages.labelling.passages import permutation_table
 from quit.stages.leaks.containment import contained_in
@@ -112,18 +113,12 @@ def parse_waivers(texts: Sequence[str]) -> dict[str, str]:
     return reasons
 
 
-def release_settings(texts: Sequence[str]) -> dict[str, Any]:
-    """Return the values of ``release.KEY=VALUE`` texts, by key. Raises ``SettingsError`` for any other setting."""
-    for text in texts:
-        if not text.strip().startswith("release."):
-            raise SettingsError(f"{text!r}: only release settings can change here; for others build again.")
-    section = load("embedded", texts).settings.release
-    return {key: getattr(section, key) for key in (text.partition("=")[0].strip()[len("release.") :] for text in texts)}
-
-
 def with_release_settings(settings: Settings, texts: Sequence[str]) -> Settings:
-    """Return settings with these ``release.KEY=VALUE`` texts applied."""
-    return settings.model_copy(update={"release": settings.release.model_copy(update=release_settings(texts))})
+    """Return settings with these ``release.KEY=VALUE`` texts applied. Raises ``SettingsError`` for other settings."""
+    section = load("embedded", only("release", texts)).settings.release
+    keys = (text.partition("=")[0].strip().removeprefix("release.") for text in texts)
+    values = {key: getattr(section, key) for key in keys}
+    return settings.model_copy(update={"release": settings.release.model_copy(update=values)})
 
 
 def _schema(subject: Subject) -> list[str]:
@@ -171,7 +166,11 @@ def _missing_passage(subject: Subject) -> list[str]:
     hints = subject.settings.convergence.hints
     permutations = permutation_table(hints)
     ranked = subject.files.read("ranked_hints", ["question_id", "selected"])
-    violations = _short("ranked_hints", ids, [ranked.filter(ranked["selected"])], hints, "selected hints")
+    selected = np.bincount(positions_in(ranked.filter(ranked["selected"])["question_id"], ids), minlength=len(ids))
+    violations = [
+        f"ranked_hints: {ids[int(position)]} has {selected[position]} selected hints, expected {hints}"
+        for position in np.flatnonzero(selected != hints)
+    ]
     count = len(permutations)
     for name in ("passages", "labels", *(f"answers/{info.name}" for info in subject.readers)):
         counted = np.zeros(len(ids) * count, dtype=np.int16)
@@ -192,16 +191,6 @@ def _missing_passage(subject: Subject) -> list[str]:
                 "each once"
             )
     return violations
-
-
-def _short(name: str, ids: pa.Array, pieces: Iterable[pa.Table], expected: int, what: str) -> list[str]:
-    counts = np.zeros(len(ids), dtype=np.int64)
-    for rows in pieces:
-        counts += np.bincount(positions_in(rows["question_id"], ids), minlength=len(ids))
-    return [
-        f"{name}: {ids[int(position)]} has {counts[position]} {what}, expected {expected}"
-        for position in np.flatnonzero(counts != expected)
-    ]
 
 
 def _answer_in_passage(subject: Subject) -> list[str]:
@@ -261,7 +250,7 @@ def _unjudged_answer(subject: Subject) -> list[str]:
 
 def _label_mismatch(subject: Subject) -> list[str]:
     labelers = [info for info in subject.readers if info.role == "labeler"]
-    dataset = Dataset(ExportTables.read(subject.files, labelers, {}))
+    dataset = Dataset.read(subject.files, labelers)
     violations = []
     for position in range(0, len(dataset.ids), QUESTIONS_AT_A_TIME):
         try:
@@ -309,8 +298,8 @@ def _human_coverage(subject: Subject) -> list[str]:
 
 def _predicted_label(subject: Subject) -> list[str]:
     files = subject.files
-    labels = files.read("labels", ["question_id", "label"], ["question_id"])
-    selection = files.read("selection", ["question_id", "reason"], ["question_id"])
+    labels = files.read("labels", ["question_id", "label"], encoded=True)
+    selection = files.read("selection", ["question_id", "reason"], encoded=True)
     rows = labels_by_split(files.read("splits"), labels, selection)
     sentence = predicted_sentence(rows, files.read("selection_rounds").to_pylist())
     return [sentence] if sentence else []

@@ -7,7 +7,6 @@ from typing import Any
 
 from quit.dataset.dataset import FULLY
 from quit.dataset.release import Release
-from quit.release.diff import Diff
 from quit.render.table import Table, markdown, percent, table_1
 from quit.text.words import counted
 
@@ -97,7 +96,7 @@ _LISTS = {
 
 
 def differences(changes: Mapping[str, Any], limit: int = 0) -> list[Table | str]:
-    """Return what a diff (:meth:`quit.release.diff.Diff.to_dict`) says, as sentences and tables; ``limit``: rows per
+    """Return what a diff (:func:`quit.release.diff.diff`) says, as sentences and tables; ``limit``: rows per
     list, 0 for all."""
     if changes["same"]:
         return ["The content is the same."]
@@ -121,11 +120,11 @@ def differences(changes: Mapping[str, Any], limit: int = 0) -> list[Table | str]
     return pieces
 
 
-def changelog(made: Diff, limit: int = 50) -> str:
+def changelog(changes: Mapping[str, Any], limit: int = 50) -> str:
     """Return a diff as Markdown for a changelog; ``limit``: rows per list, 0 for all."""
-    before, after = made.before, made.after
+    before, after = changes["before"], changes["after"]
     ids = f"Content id `{before['content_id']}` -> `{after['content_id']}`."
-    return markdown([f"## {after['name']} (after {before['name']})", ids, *differences(made.to_dict(), limit)])
+    return markdown([f"## {after['name']} (after {before['name']})", ids, *differences(changes, limit)])
 
 
 def _cell(value: Any) -> str:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import socket
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
 
@@ -24,6 +25,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from quit.dataset.release import Release
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, QuitError, SettingsError
 from quit.release.view import shown_readers
@@ -31,9 +33,9 @@ from quit.render.html import environment, style
 from quit.report.data import gather, last_changed
 from quit.report.lookup import COLUMNS, FILTERS, Lookup
 from quit.report.page import render
-from quit.report.tree import tree
 from quit.settings import Settings
 from quit.status.story import story
+from quit.text.normalize import normalize_answer
 
 HOST = "127.0.0.1"
 _SAFE = {
@@ -51,7 +53,7 @@ _DEFAULTS = (("order", "id"), ("page", "1"))
 """What an address need not say."""
 
 
-def application(workspace: Workspace, settings: Settings) -> Starlette:
+def application(workspace: Workspace | Release, settings: Settings) -> Starlette:
     """Return the application: ``/`` searches, ``/question/<id>`` shows one, ``/report`` is the report with links."""
     return Starlette(
         routes=_Pages(workspace, settings).routes(),
@@ -60,7 +62,7 @@ def application(workspace: Workspace, settings: Settings) -> Starlette:
     )
 
 
-def serve(workspace: Workspace, settings: Settings, port: int, started: Callable[[str], None]) -> None:
+def serve(workspace: Workspace | Release, settings: Settings, port: int, started: Callable[[str], None]) -> None:
     """Serve until Ctrl-C. ``started`` receives the address. Raises :class:`SettingsError` when the port is taken."""
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -81,7 +83,7 @@ def serve(workspace: Workspace, settings: Settings, port: int, started: Callable
 class _Pages:
     """The pages of one workspace. Starlette calls them in threads of its own."""
 
-    def __init__(self, workspace: Workspace, settings: Settings) -> None:
+    def __init__(self, workspace: Workspace | Release, settings: Settings) -> None:
         self._workspace = workspace
         self._settings = settings
         self._readers = shown_readers(workspace, settings)
@@ -194,3 +196,49 @@ def _refused(request: Request, error: Exception) -> Response:
 def _missing(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     return _said(error.status_code, error.detail)
+
+
+@dataclass
+class Node:
+    """One passage. ``hint``: the hint that it adds to its parent; ``answers``: reader, answer, whether it is correct
+    (None: no verdict that can be read), whether the reader is a labeler; ``below``, ``fully``: passages under it, of
+    these label 2; ``predicted``: probability of label 2 where the label is predicted."""
+
+    permutation: str
+    hint: str
+    label: int | None
+    answers: list[tuple[str, str, bool | None, bool]]
+    children: list[Node] = field(default_factory=list)
+    below: int = 0
+    fully: int = 0
+    predicted: float | None = None
+
+
+def tree(story: Mapping[str, Any], labelers: Sequence[str], readers: Sequence[str]) -> list[Node]:
+    """Return the passages of one hint, each with those that continue it, in hint order.
+
+    ``story``: of :func:`quit.status.story.story`. ``labelers`` come first among a passage's answers, then ``readers``,
+    then any others.
+    """
+    hints = [hint["hint"] for hint in story["hints"] if hint["selected"]]
+    verdicts = {normalize_answer(row["answer"]): row["correct"] for row in story["verdicts"]}
+    order = {name: position for position, name in enumerate(dict.fromkeys([*labelers, *readers]))}
+    roots: list[Node] = []
+    nodes: dict[str, Node] = {}
+    for passage in sorted(story["passages"], key=lambda row: row["permutation"]):
+        permutation = passage["permutation"]
+        pairs = sorted(passage["answers"].items(), key=lambda item: (order.get(item[0], len(order)), item[0]))
+        answers = [
+            (reader, answer, verdicts.get(normalize_answer(answer)), reader in labelers) for reader, answer in pairs
+        ]
+        node = Node(
+            permutation, hints[int(permutation[-1])], passage["label"], answers, predicted=passage.get("predicted")
+        )
+        nodes[permutation] = node
+        parent = nodes.get(permutation[:-1])
+        (parent.children if parent else roots).append(node)
+        for end in range(1, len(permutation)):
+            above = nodes[permutation[:end]]
+            above.below += 1
+            above.fully += passage["label"] == 2
+    return roots

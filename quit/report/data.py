@@ -14,6 +14,7 @@ from quit.common.progress import advance
 from quit.dataset.files import current_files
 from quit.dataset.release import Release, open_release
 from quit.dataset.statistics import statistics_of
+from quit.engine.reading import TableReader
 from quit.engine.usage import totals
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
@@ -21,7 +22,7 @@ from quit.evaluate.labels import SPLITS
 from quit.release.create import list_rows
 from quit.release.diff import diff
 from quit.release.show import imported_lines
-from quit.release.view import release_of, shown_judge, shown_readers, shown_releases
+from quit.release.view import shown_readers, shown_releases
 from quit.report.examples import example_passage, examples
 from quit.report.people import judge_against_people, review_progress
 from quit.report.quality import LEAKS, PROBE, agreement_figures, split_figures
@@ -41,7 +42,7 @@ from quit.version import __version__
 _FIGURES = 21  # steps of ``gather`` that progress is reported about
 
 
-def gather(workspace: Workspace, settings: Settings, compared: Sequence[Path] = ()) -> dict[str, Any]:
+def gather(workspace: Workspace | Release, settings: Settings, compared: Sequence[Path] = ()) -> dict[str, Any]:
     """Return all that the report shows, as JSON-like values; ``None`` or empty where the workspace knows nothing of it.
 
     ``compared``: folders of two releases, earlier and later, whose difference is wanted (empty: no difference).
@@ -50,7 +51,10 @@ def gather(workspace: Workspace, settings: Settings, compared: Sequence[Path] = 
     if len(compared) not in (0, 2):
         raise InputError(f"A difference needs two releases, the earlier one first; {len(compared)} given.")
     releases = [open_release(path) for path in compared] or shown_releases(workspace)
-    frozen = release_of(workspace)
+    frozen = workspace if isinstance(workspace, Release) else None
+    built = workspace if isinstance(workspace, Workspace) else None
+    # The judge of imported files is not known.
+    judge = {"name": "published", **frozen.content["settings"].get("judge", {})} if frozen else vars(settings.judge)
     with workspace.connect() as connection:
         if not connection.execute("SELECT count(*) FROM questions").fetchall()[0][0]:
             raise InputError(f"{workspace} holds no question yet. Run: quit build -w {workspace}")
@@ -61,13 +65,13 @@ def gather(workspace: Workspace, settings: Settings, compared: Sequence[Path] = 
             "profile": (workspace.build or {}).get("profile"),
             "counts": _counted(_counts(connection)),
             "readers": _counted(_readers(workspace, settings, connection)),
-            "judge": shown_judge(workspace, settings),
+            "judge": judge["name"],
             "release": frozen is not None,
             "imported": imported_lines(frozen) if frozen and frozen.imported else [],
             "rejects": _counted(_rows(connection, _REJECTS)),
             "sources": _counted(_rows(connection, _SOURCES)),
             "convergence": _counted(_convergence(connection, settings.pages.bins)),
-            "leakage": _counted(None if frozen else _leakage(workspace, connection, settings)),
+            "leakage": _counted(_leakage(built, connection, settings) if built else None),
             "probe": _counted(_rows(connection, PROBE)),
             "types": _counted(_types(connection)),
             "difficulty": _counted(_difficulty(connection, settings.pages.bins)),
@@ -75,9 +79,9 @@ def gather(workspace: Workspace, settings: Settings, compared: Sequence[Path] = 
         facts["splits"] = _counted(split_figures(connection))
         facts["passage"] = _counted(example_passage(workspace, connection, facts["readers"]))
         facts["examples"] = _counted(examples(workspace, connection, settings))
-    facts["funnel"] = _counted([] if frozen else _funnel(workspace, releases))
-    facts["small_pool"] = None if frozen else small_pool(workspace)
-    facts["statistics"] = _counted(frozen.facts["statistics"] if frozen else _statistics(workspace))
+    facts["funnel"] = _counted(_funnel(built, releases) if built else [])
+    facts["small_pool"] = small_pool(built) if built else None
+    facts["statistics"] = _counted(frozen.facts["statistics"] if frozen else built and _statistics(built))
     answering = [reader for reader in facts["readers"] if f"read:{reader['name']}" in workspace.state]
     by_hints, patterns = reply_counts(workspace, [reader["name"] for reader in answering])
     columns = ("reader", "hints", "passages", "no_answer", "correct", "cut", "sentences")
@@ -86,8 +90,8 @@ def gather(workspace: Workspace, settings: Settings, compared: Sequence[Path] = 
     facts["asked"] = asked(workspace)
     facts["type_agreement"] = dict(zip(("typed", "coarse", "fine"), type_agreement(workspace), strict=True))
     facts["judges"] = _counted(asdict(agreed) if (agreed := judge_agreement(workspace)) else None)
-    facts["people"] = _counted(judge_against_people(workspace, settings.review))
-    facts["review"] = _counted(review_progress(workspace, settings.review))
+    facts["people"] = _counted(judge_against_people(built, settings.review) if built else None)
+    facts["review"] = _counted(review_progress(built, settings.review) if built else None)
     facts["usage"] = _counted(_usage(workspace, settings))
     facts["releases"] = _counted(list_rows(releases))
     facts["difference"] = _counted(_difference(compared[0], compared[1], releases) if compared else None)
@@ -99,7 +103,7 @@ def _counted(value: Any) -> Any:
     return value
 
 
-def last_changed(workspace: Workspace) -> str | None:
+def last_changed(workspace: TableReader) -> str | None:
     """Return the day (UTC, ISO 8601) on which the current tables last changed; None where nothing is current, as in a
     release. Not the clock's: the same workspace gives the same report."""
     path = workspace.path / "state.json"
@@ -131,7 +135,7 @@ def _counts(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
     )[0]
 
 
-def _readers(workspace: Workspace, settings: Settings, connection: duckdb.DuckDBPyConnection) -> list[dict[str, str]]:
+def _readers(workspace: TableReader, settings: Settings, connection: duckdb.DuckDBPyConnection) -> list[dict[str, str]]:
     """The profile's (or a release's) readers, then those that have answers and are in no profile."""
     readers = [
         {"name": reader.name, "role": reader.role, "kind": reader.kind} for reader in shown_readers(workspace, settings)
@@ -172,14 +176,10 @@ def _histogram(
 
 def _convergence(connection: duckdb.DuckDBPyConnection, bins: int) -> dict[str, Any]:
     used = "CASE WHEN selected THEN 'in passages' ELSE 'left aside' END"
+    bars = _histogram(connection, "ranked_hints", "convergence", used, bins)
     return {
-        "bars": _histogram(connection, "ranked_hints", "convergence", used, bins),
-        "groups": [
-            row["name"]
-            for row in _rows(
-                connection, f"SELECT DISTINCT {used} AS name FROM ranked_hints WHERE convergence IS NOT NULL ORDER BY 1"
-            )
-        ],
+        "bars": bars,
+        "groups": list(bars[0])[2:],  # after low and high
         "producers": _rows(
             connection,
             f"""SELECT coalesce(producer, 'unknown') AS producer, {used} AS hints, count(*) AS count,
@@ -244,7 +244,7 @@ def _statistics(workspace: Workspace) -> dict[str, Any] | None:
     return statistics_of(files).to_dict()
 
 
-def _usage(workspace: Workspace, settings: Settings) -> dict[str, Any]:
+def _usage(workspace: TableReader, settings: Settings) -> dict[str, Any]:
     """What language models were asked and what that cost at the profile's prices (None: no price is given)."""
     models: list[ReaderSettings | JudgeSettings] = [*settings.readers, settings.judge]
     prices = {model.name: model for model in models}
@@ -273,7 +273,7 @@ def _size(release: Release) -> int:
 
 
 def _difference(before: Path, after: Path, releases: Iterable[Release]) -> dict[str, Any]:
-    changes = diff(before, after).to_dict()
+    changes = diff(before, after)
     by_hints = {}
     for release in releases:
         rows = (release.facts["statistics"] or {}).get("by_hints", [])

@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 
-from quit.engine.workspace import Workspace
+from quit.engine.reading import TableReader
 from quit.render.table import plain_name
 from quit.settings import Settings
 from quit.status.story import stories, story
@@ -61,7 +61,7 @@ _PASSAGE = """
 
 
 def example_passage(
-    workspace: Workspace, connection: duckdb.DuckDBPyConnection, readers: Sequence[Mapping[str, str]]
+    workspace: TableReader, connection: duckdb.DuckDBPyConnection, readers: Sequence[Mapping[str, str]]
 ) -> dict[str, Any] | None:
     """Return one passage with its text and what each reader answered, or None before there are labels of both kinds.
 
@@ -90,7 +90,7 @@ def example_passage(
     }
 
 
-def examples(workspace: Workspace, connection: duckdb.DuckDBPyConnection, settings: Settings) -> list[dict[str, Any]]:
+def examples(workspace: TableReader, connection: duckdb.DuckDBPyConnection, settings: Settings) -> list[dict[str, Any]]:
     """Return ``kind, title, rule, questions`` for each kind that has any; no question appears twice."""
     kinds: list[dict[str, Any]] = []
     earlier: set[str] = set()

@@ -10,10 +10,10 @@ from typing import Any
 
 import duckdb
 
+from quit.dataset.release import Release
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.release.view import shown_releases
-from quit.review.store import ReviewStore
 from quit.stages.labelling.verdicts import live_reviews
 
 ORDERS = {
@@ -101,7 +101,7 @@ class Lookup:
     """The search table of one workspace; ``labelers``: how many there are (below two none can
     disagree, nor where not all were asked about every passage). Safe to use from several threads."""
 
-    def __init__(self, workspace: Workspace, labelers: int = 0) -> None:
+    def __init__(self, workspace: Workspace | Release, labelers: int = 0) -> None:
         self.workspace = workspace
         self._labelers = labelers
         self._lock = threading.Lock()
@@ -194,7 +194,7 @@ class Lookup:
             version = self.version()
             if self._connection is None or version != self._version:
                 connection = self.workspace.connect()
-                connection.register("live", live_reviews(ReviewStore(self.workspace).read()))
+                connection.register("live", live_reviews(self.workspace.read("reviews")))
                 connection.execute(_OVERVIEW, {"labelers": self._labelers})
                 self._connection, self._version = connection, version
             return self._connection.cursor()

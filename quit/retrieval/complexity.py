@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -32,7 +32,6 @@ MAX_TOKENS = 512
 """Tokens of a document that a sequence-to-sequence head reads: T5 was trained on as many."""
 
 
-@runtime_checkable
 class AnswerHead(Protocol):
     """s_i: how likely each document holds a correct answer to a question, given its reference answers."""
 

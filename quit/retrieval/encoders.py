@@ -14,10 +14,10 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 
 from quit.errors import InputError, SettingsError
-from quit.models.encoders.minilm import DIMENSION, MiniLM, minilm_identity
 from quit.models.encoders.sentence import load_encoder
 from quit.models.folders import folder_checksum
 from quit.models.loading import load_sentence_model, located, usable_device
+from quit.models.minilm.encoder import DIMENSION, MiniLM, minilm_identity
 from quit.models.protocols import Encoder
 from quit.settings import FirstStages
 

@@ -26,8 +26,7 @@ from quit.errors import InputError, SettingsError
 from quit.retrieval import vectors
 from quit.retrieval.built import BuiltCorpus, building
 from quit.retrieval.encoders import DenseEncoder, SparseEncoder, dense_encoder, device_of, sparse_encoder
-from quit.retrieval.lexical import FUSION, Bm25, best, fused
-from quit.retrieval.postings import Postings
+from quit.retrieval.lexical import FUSION, Bm25, Postings, best, fused
 from quit.retrieval.protocols import FirstStage, Ranking
 from quit.retrieval.search import nearest
 from quit.retrieval.vectors import (

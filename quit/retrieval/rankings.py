@@ -1,9 +1,10 @@
-"""Rankings that another program made over a corpus: TREC runs and JSON; read as a first stage here, as a graph in
-:mod:`quit.corpora.neighbours`."""
+"""Files of other programs: TREC runs and qrels, whose bad lines are named, and rankings over a corpus (TREC or JSON);
+read as a first stage here, as a graph in :mod:`quit.corpora.neighbours`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,14 +12,17 @@ from typing import Any
 import numpy as np
 
 from quit.common.files import file_checksum
+from quit.common.progress import advance
 from quit.errors import InputError
 from quit.retrieval.built import BuiltCorpus
 from quit.retrieval.protocols import Ranking
-from quit.retrieval.trec import read_run
 from quit.sources.fields import describe, quote
-from quit.sources.files import read_json
+from quit.sources.files import check_file, read_json
+from quit.text.words import counted
 
 RANKINGS = "a TREC run, or a .json file of {id: {document: score}} or {id: [document, ...]}"
+RUN = "a TREC run file: question Q0 passage rank score name, with spaces or tabs between"
+QRELS = "a TREC qrels file: question 0 passage label, with spaces or tabs between"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,3 +91,58 @@ class RankingStage:
         """Return at most ``depth`` documents per question. Raises ``KeyError`` for another text."""
         rankings = [self._by_text[query] for query in queries]
         return [Ranking(ranking.rows[:depth], ranking.scores[:depth]) for ranking in rankings]
+
+
+def read_run(path: Path) -> tuple[str, dict[str, dict[str, float]]]:
+    """Return the name of a run (its first line's) and question -> passage -> score, in the order of the file.
+
+    Raises ``InputError`` that names the line for anything but six columns, a score that is no finite number, and a
+    passage twice for one question.
+    """
+    tag, ranked = "", dict[str, dict[str, float]]()
+    for number, (question, _, passage, _, score, name) in _lines(path, RUN, 6):
+        _add(ranked, question, passage, score, f"{path}, line {number}", "the score, column 5,")
+        tag = tag or name
+    return tag, ranked
+
+
+def read_qrels(path: Path) -> dict[str, dict[str, int]]:
+    """Return question -> passage -> label. Raises ``InputError`` as :func:`read_run` does, for four columns."""
+    labelled: dict[str, dict[str, float]] = {}
+    for number, (question, _, passage, label) in _lines(path, QRELS, 4):
+        _add(labelled, question, passage, label, f"{path}, line {number}", "the label, column 4,")
+    return {query: {name: int(label) for name, label in labels.items()} for query, labels in labelled.items()}
+
+
+def _lines(path: Path, expected: str, columns: int) -> Iterator[tuple[int, list[str]]]:
+    """Yield number and columns of each line that is not blank."""
+    check_file(path, expected)
+    empty = True
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                fields = line.decode("utf-8-sig" if number == 1 else "utf-8").split()
+            except UnicodeDecodeError:
+                raise InputError(f"{path}, line {number} is no UTF-8 text; expected {expected}.") from None
+            if not fields:
+                continue
+            if len(fields) != columns:
+                text = f"{counted(len(fields), 'column')} ({quote(' '.join(fields))})"
+                raise InputError(f"{path}, line {number} has {text}; expected {expected}.")
+            yield number, fields
+            empty = False
+            advance("lines")
+    if empty:
+        raise InputError(f"{path} holds no line; expected {expected}.")
+
+
+def _add(values: dict[str, dict[str, float]], question: str, passage: str, text: str, where: str, what: str) -> None:
+    of_question = values.setdefault(question, {})
+    if passage in of_question:
+        raise InputError(f"{where} has {quote(passage)} a second time for {quote(question)}: leave one out.")
+    try:
+        of_question[passage] = float(text)
+    except ValueError:
+        of_question[passage] = math.nan
+    if not math.isfinite(of_question[passage]):
+        raise InputError(f"{where}: {what} is {quote(text)}; expected a number.")

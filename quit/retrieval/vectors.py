@@ -23,9 +23,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit.common.estimate import Estimate
-from quit.common.files import read_json, remove_leftovers, replacing, write_json, writing
+from quit.common.files import read_json, remove_leftovers, replacing, writing
 from quit.common.manifests import fault, write_manifest
 from quit.common.progress import note
+from quit.common.steps import Steps
 from quit.errors import InputError
 from quit.retrieval.built import BuiltCorpus
 from quit.retrieval.encoders import DenseEncoder
@@ -138,21 +139,21 @@ def checkpointed_batches(
     ``make(start, stop)`` returns a step's arrays, one for each of ``names``. A killed run resumes after its last whole
     step; a folder of another ``plan`` or block is started again. ``what``: begins the lines that are noted.
     """
-    plan = {**plan, "block": block}
-    if read_json(folder / "plan.json") != plan:
-        shutil.rmtree(folder, ignore_errors=True)
-        write_json(folder / "plan.json", plan)
-    steps = [[folder / f"{start:010d}.{name}.npy" for name in names] for start in range(0, count, block)]
-    done = min(count, block * sum(paths[-1].is_file() for paths in steps))
+    steps = Steps(folder, {**plan, "block": block})
+    starts = range(0, count, block)
+    done = min(count, block * steps.finished())
     if done:
         note(f"{what}: resuming after {done:,} documents")
     estimate = Estimate(count, done)
-    for start, paths in zip(range(done, count, block), steps[-(-done // block) :], strict=True):
-        stop = min(start + block, count)
-        for path, array in zip(paths, make(start, stop), strict=True):
-            write_array(path, array)
-        note(f"{what}: documents {estimate.at(stop)}")
-    return [[np.load(path, mmap_mode="r") for path in paths] for paths in steps]
+    for number, start in enumerate(starts):
+        if start >= done:
+            stop = min(start + block, count)
+            arrays = make(start, stop)
+            with steps.adding(number) as step:
+                for name, array in zip(names, arrays, strict=True):
+                    np.save(step / f"{name}.npy", array)
+            note(f"{what}: documents {estimate.at(stop)}")
+    return [[np.load(steps[number] / f"{name}.npy", mmap_mode="r") for name in names] for number in range(len(starts))]
 
 
 def write_joined(path: Path, arrays: Sequence[np.ndarray]) -> None:

@@ -79,27 +79,25 @@ def report(pipeline: Pipeline, ran: bool) -> ApplyReport:
 def change_counts(workspace: Workspace) -> dict[str, Any]:
     """Return what reviews changed in the current label update, by kind: not what the second leakage filter alone left
     out."""
-    with workspace.connect(tables=["changes", "rejects"]) as connection:
-        row = connection.execute(
-            """
-            SELECT count(DISTINCT question_id) FILTER (len(reviews) > 0),
-                   count(*) FILTER (change = 'label' AND after > before),
-                   count(*) FILTER (change = 'label' AND after < before), count(*) FILTER (change = 'answer_added'),
-                   count(*) FILTER (change = 'answer_removed')
-            FROM changes
-            """
-        ).fetchone()
-        removed_questions = connection.execute(
-            """
-            SELECT reason, count(*) FROM rejects WHERE stage = 'update' AND question_id IN (
-                SELECT question_id FROM changes WHERE change = 'question_removed' AND len(reviews) > 0)
-            GROUP BY 1 ORDER BY 1
-            """
-        ).fetchall()
-    return {
-        **dict(zip(("questions", *_SUMS), row or (0,) * 5, strict=True)),
-        "questions_removed": dict(removed_questions),
-    }
+    [sums] = workspace.rows(
+        """
+        SELECT count(DISTINCT question_id) FILTER (len(reviews) > 0),
+               count(*) FILTER (change = 'label' AND after > before),
+               count(*) FILTER (change = 'label' AND after < before), count(*) FILTER (change = 'answer_added'),
+               count(*) FILTER (change = 'answer_removed')
+        FROM changes
+        """,
+        ["changes"],
+    )
+    removed_questions = workspace.rows(
+        """
+        SELECT reason, count(*) FROM rejects WHERE stage = 'update' AND question_id IN (
+            SELECT question_id FROM changes WHERE change = 'question_removed' AND len(reviews) > 0)
+        GROUP BY 1 ORDER BY 1
+        """,
+        ["changes", "rejects"],
+    )
+    return {**dict(zip(("questions", *_SUMS), sums, strict=True)), "questions_removed": dict(removed_questions)}
 
 
 def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, int]:

@@ -20,6 +20,7 @@ from quit import contracts
 from quit.common.ids import content_hash
 from quit.common.json_lines import json_lines
 from quit.engine.logs import KEY, WITHDRAWN, Log, in_force
+from quit.engine.reading import TableReader
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, did_you_mean
 
@@ -107,9 +108,9 @@ def read_decisions(path: Path) -> list[Decision]:
     return decisions
 
 
-def listed(workspace: Workspace, question_id: str | None = None) -> list[dict[str, Any]]:
+def listed(workspace: TableReader, question_id: str | None = None) -> list[dict[str, Any]]:
     """Return the log, oldest first (of one question), each row with ``in_force``."""
-    log = Log(workspace, "overrides").read()
+    log = workspace.read("overrides")
     ruling = set(in_force(log).column("override_id").to_pylist())
     rows = [{**row, "in_force": row["override_id"] in ruling} for row in log.to_pylist()]
     return [row for row in rows if question_id in (None, row["question_id"])]

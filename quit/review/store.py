@@ -18,12 +18,12 @@ from typing import Any
 import pyarrow as pa
 
 from quit import contracts
-from quit.common.shapes import read_json
 from quit.engine.logs import Log, applied_reviews
 from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
 from quit.stages.labelling.verdicts import fitting
 from quit.store.parts import log_number
+from quit.store.state_files import read_state
 
 
 class ReviewStore:
@@ -87,7 +87,7 @@ class ReviewStore:
     @property
     def project(self) -> dict[str, Any]:
         """``key``, and where it was last seen: ``url``, ``id``. Empty before the first push."""
-        return read_json(self.folder / "project.json", {})
+        return read_state(self.folder / "project.json", {})
 
     def set_project(self, values: dict[str, Any]) -> None:
         """Remember the project."""
@@ -97,7 +97,7 @@ class ReviewStore:
     @property
     def sync(self) -> dict[str, Any]:
         """How far the last pull got: ``cursor`` (newest change seen), ``tasks``, ``problems``."""
-        return read_json(self.folder / "sync.json", {})
+        return read_state(self.folder / "sync.json", {})
 
     def set_sync(self, values: dict[str, Any]) -> None:
         """Remember how far a pull got."""

@@ -19,7 +19,18 @@ from quit.settings.construction import (
     Split,
 )
 from quit.settings.corpora import Corpora, FirstStages, Graph
-from quit.settings.loading import LISTS, Loaded, flatten, load, load_card, parse, profile_file, profile_names
+from quit.settings.loading import (
+    LISTS,
+    Loaded,
+    flatten,
+    load,
+    load_card,
+    only,
+    parse,
+    profile_file,
+    profile_names,
+    without,
+)
 from quit.settings.models import JudgeSettings, LanguageModel, ReaderSettings, ServerSettings
 from quit.settings.review import Review
 from quit.settings.schedules import Limits, Notice, Schedule, ServeSettings

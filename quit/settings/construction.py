@@ -238,6 +238,13 @@ class RunSettings(Section):
     vector_cache_gb: float = Field(
         2.0, ge=0, description="Disk space for the vectors of texts, shared by all workspaces; 0 keeps none."
     )
+    max_cost: float | None = Field(
+        None,
+        ge=0,
+        description="What requests to servers may cost in all builds of the workspace together, in the currency of the "
+        "prices (`price_prompt`, ...). No request is sent that might pass it.",
+    )
+    max_tokens: int | None = Field(None, ge=0, description="The same for their tokens, of prompts and replies.")
     generation_cache: bool = Field(True, description="Keep every LLM reply, for this and all later runs.")
 
     @field_validator("runner")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -99,6 +99,20 @@ def load_card(path: Path) -> Card:
     if not any(key.startswith("card.") for key in loaded.origins):
         raise SettingsError(f"{path} has no [card] block. Its keys: {', '.join(Card.model_fields)}.")
     return loaded.settings.card
+
+
+def without(overrides: Iterable[str], others: Iterable[str]) -> list[str]:
+    """Return the overrides (``key=value``) whose key none of ``others`` names."""
+    keys = {text.partition("=")[0].strip() for text in others}
+    return [text for text in overrides if text.partition("=")[0].strip() not in keys]
+
+
+def only(section: str, overrides: Sequence[str]) -> Sequence[str]:
+    """Return overrides of one section. Raises ``SettingsError`` for those of another."""
+    for text in overrides:
+        if not text.strip().startswith(f"{section}."):
+            raise SettingsError(f"{text!r}: only {section} settings can change here; for others build again.")
+    return overrides
 
 
 def parse(values: Mapping[str, Any]) -> Settings:

@@ -15,6 +15,9 @@ LANGUAGE_MODELS = ("server", "vllm", "transformers")
 """Kinds of readers and judges that are language models."""
 
 
+Omittable = Literal["temperature", "top_p", "seed", "stop", "frequency_penalty", "presence_penalty"]
+
+
 class LanguageModel(Section):
     """How a language model or a class of your own is reached, and what decides its replies."""
 
@@ -30,6 +33,27 @@ class LanguageModel(Section):
         default_factory=dict,
         description="More fields of the request (kind `server`), engine arguments (kind `vllm`) or arguments of the "
         "constructor (kind `python`), as they are.",
+    )
+    token_field: Literal["max_tokens", "max_completion_tokens"] = Field(
+        "max_tokens",
+        description="The request's field for its most tokens (kind `server`): OpenAI's reasoning models know "
+        "`max_completion_tokens` only.",
+    )
+    omit: tuple[Omittable, ...] = Field(
+        (), description="Fields that the request leaves out (kind `server`), for a model that refuses them."
+    )
+    effort: str | None = Field(
+        None, description="How much it thinks, such as low: `reasoning_effort` of the request or of its chat template."
+    )
+    thinking: Literal["refuse", "drop"] = Field(
+        "refuse",
+        description="Thoughts in a reply: `refuse` stops with an error, `drop` takes what comes after them as the "
+        "answer.",
+    )
+    thinking_tokens: int = Field(
+        0,
+        ge=0,
+        description="Room for thoughts (`thinking` = `drop`), in tokens, beside that of the answer, `max_new_tokens`.",
     )
     class_: str | None = Field(None, alias="class", description="The class (kind `python`): package.module:Name.")
     device: str = Field("cpu", description="Where kind `transformers` runs: cpu, cuda, cuda:1.")
@@ -64,7 +88,11 @@ class JudgeSettings(LanguageModel):
     prompt: str = Field("judge", description="Its prompt: `judge` is the paper's figure 3, or a .txt file.")
     max_new_tokens: int = Field(8, ge=1, description="Longest reply, in tokens.")
     attempts: int = Field(3, ge=1, description="How often it is asked until its reply can be read as Yes or No.")
-    constrained: bool = Field(False, description="Let a vLLM server allow nothing but Yes and No.")
+    constrained: bool = Field(
+        False,
+        description="Let the server allow nothing but Yes and No: by `structured_outputs` where its flavour is vllm, "
+        "else by a JSON schema (`response_format`).",
+    )
 
 
 class ModelSettings(Section):

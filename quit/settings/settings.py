@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from quit.settings.bandits import Bandits, Reports
 from quit.settings.benchmark import Benchmark, FineTune
@@ -21,13 +21,57 @@ from quit.settings.construction import (
 )
 from quit.settings.corpora import Corpora, FirstStages, Graph
 from quit.settings.models import LANGUAGE_MODELS, JudgeSettings, ModelSettings, ReaderSettings, ServerSettings
-from quit.settings.pages import Pages
-from quit.settings.release import ReleaseSettings
-from quit.settings.remote import Remote
 from quit.settings.review import Review
 from quit.settings.schedules import Notice, Schedule, ServeSettings
 from quit.settings.section import Section
 from quit.settings.sunar import Sunar
+
+
+class Remote(Section):
+    """A workspace behind a URL (`-w s3://bucket/prefix`); they change no table."""
+
+    lease_seconds: float = Field(
+        60, gt=0, description="A run that gives no sign of life for so long loses the workspace to the next one."
+    )
+    replies_seconds: float = Field(
+        300,
+        gt=0,
+        description="New replies of language models are copied to the store this often, and at the end of a run.",
+    )
+    attempts: int = Field(5, ge=1, description="Attempts at a request, with growing pauses.")
+
+    @property
+    def poll_seconds(self) -> float:
+        """Pause between two looks at a workspace that another run holds."""
+        return self.lease_seconds / 12
+
+    @property
+    def settle_seconds(self) -> float:
+        """Wait before a run believes that a new object is its own, in stores that cannot refuse to replace one."""
+        return self.lease_seconds / 20
+
+
+class ReleaseSettings(Section):
+    """Quality gates of a release (`quit release check`)."""
+
+    human_coverage: float = Field(
+        0.0,
+        ge=0,
+        le=1,
+        description="Share of the distinct answers in the splits under review (`review.splits`) that people must have "
+        "judged.",
+    )
+    examples: int = Field(5, ge=1, description="Examples that a failed gate names.")
+    memory_mb: int = Field(1024, ge=64, description="Memory that DuckDB may take in checks and comparisons, in MB.")
+
+
+class Pages(Section):
+    """The HTML report (`quit report`) and the browser view (`quit browse`); they change no table."""
+
+    bins: int = Field(20, ge=2, description="Bars of a histogram.")
+    examples: int = Field(3, ge=0, description="Examples of each kind in the report.")
+    rows: int = Field(50, ge=1, description="Rows of a list in the report; the rest is counted.")
+    port: int = Field(8095, ge=0, le=65535, description="Port of `quit browse` on this machine; 0 takes a free one.")
 
 
 class Settings(Section):

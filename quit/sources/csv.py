@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from quit.common.cells import text_of_cell
+from quit.common.safe import text_of_cell
 from quit.errors import InputError
 from quit.sources import fields
 from quit.sources.fields import BadRecord, DraftHint, DraftRecord, Item, quote

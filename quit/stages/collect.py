@@ -61,7 +61,6 @@ def _no_rows() -> _Rows:
     outputs=TABLES,
     sections=("collect", "convergence.hints"),
     scope="collection",
-    seconds=0.5,
 )
 def collect_stage(context: Context, sources: Iterable[SourceRecord]) -> Tables:
     """Read the sources, repair and pool their records."""

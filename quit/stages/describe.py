@@ -28,7 +28,6 @@ from quit.stages.stage import Context, Tables, stage
     sections=("question_type", "difficulty"),
     models=("question_types", "difficulty", "encoder"),
     scope="collection",
-    seconds=1.6,
     version=2,
 )
 def describe_stage(context: Context, questions: pa.Table, ranked_hints: pa.Table) -> Tables:

@@ -8,7 +8,7 @@ from quit.stages.labelling.passages import enumerate_passages
 from quit.stages.stage import Context, Tables, stage
 
 
-@stage("enumerate", outputs=("passages",), sections=("convergence.hints",), seconds=0.1)
+@stage("enumerate", outputs=("passages",), sections=("convergence.hints",))
 def enumerate_stage(context: Context, splits: pa.Table) -> Tables:
     """List every ordered selection of a question's hints."""
     return {"passages": enumerate_passages(splits.column("question_id"), context.settings.convergence.hints)}

@@ -25,7 +25,6 @@ from quit.stages.stage import Context, Tables, stage
     sections=("leakage", "convergence.hints"),
     models=("leak_rules", "equivalence", "encoder"),
     overrides="leak",
-    seconds=12.0,
     version=3,
 )
 def filter_stage(context: Context, questions: pa.Table, hints: pa.Table) -> Tables:

@@ -1,13 +1,70 @@
-"""What the results of a stage's models and rules depend on, for fingerprints. Nothing is loaded, so that an up-to-date
-workspace is recognised at once."""
+"""What the results of models and rules depend on, for fingerprints: known without loading anything, so that an
+up-to-date workspace is recognised at once.
+
+Unlike the identities that models write beside their results, these leave out the settings that a stage declares.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
-from quit.models.factory import IDENTITIES
-from quit.settings import Settings
+from quit.common.arithmetic import arithmetic
+from quit.common.files import file_checksum
+from quit.models import convergence, convergence_scored
+from quit.models.equivalence import embedded
+from quit.models.equivalence.bem import checkpoint_identity
+from quit.models.factory import generator_identity, language_judge, language_reader
+from quit.models.minilm.encoder import minilm_identity
+from quit.models.prompting import load_prompt
+from quit.models.readers import embedded_method
+from quit.models.readers.pool import FITTING_MINIMUM
+from quit.settings import ReaderSettings, Settings
+
+_WEIGHTS = Path(__file__).parents[1] / "models" / "weights"
+
+
+def identities(settings: Settings, names: Sequence[str]) -> list[str]:
+    """Return what the results of the named models and rules depend on, in order."""
+    return [_IDENTITIES[name](settings) for name in names]
+
+
+def reader_identity(reader: ReaderSettings, settings: Settings) -> str:
+    """Return what a reader's replies depend on, beside the tables it is given."""
+    if reader.kind != "embedded":
+        return language_reader(reader, settings).identity
+    method = embedded_method(reader.model or reader.name)
+    return f"{method.describe()}/pool-of-{FITTING_MINIMUM}+{minilm_identity()}"
+
+
+def equivalence_identity(settings: Settings) -> str:
+    """Return what the equivalence model's probabilities depend on.
+
+    Raises :class:`quit.errors.InputError` for a folder without a checkpoint.
+    """
+    if settings.models.equivalence == "bem":
+        return checkpoint_identity(settings.models.bem_checkpoint, settings.models.bem_revision)
+    return f"{settings.models.equivalence}-{embedded.VERSION}@{_weights('equivalence')}/{arithmetic()}"
+
+
+def judge_identity(settings: Settings) -> str:
+    """Return what the judge's verdicts depend on."""
+    second = f"equivalence/{settings.judge.threshold}+{equivalence_identity(settings)}"
+    if settings.judge.kind == "equivalence":
+        return second
+    return f"{language_judge(settings.judge).identity}, beside {second}"
+
+
+def _convergence_identity(settings: Settings) -> str:
+    if settings.convergence.method == "similarity":
+        return f"similarity/{convergence_scored.VERSION}"
+    if settings.convergence.method == "llm":
+        generator = generator_identity(settings.language_models[settings.convergence.language_model or ""])
+        prompts = "+".join(load_prompt(name).identity for name in ("refers", "candidates"))
+        return f"llm/{convergence_scored.VERSION}.{convergence_scored.PROMPT_VERSION}/{generator}|{prompts}"
+    return f"learned/{convergence_scored.VERSION}.{convergence.VERSION}@{_weights('convergence')}"
 
 
 def _leak_rules_identity(settings: Settings) -> str:
@@ -35,13 +92,20 @@ def difficulty_identity(settings: Settings) -> str:
     return f"retrieval-complexity/{VERSION}/{corpus}"
 
 
-_IDENTITIES: dict[str, Callable[[Settings], str]] = IDENTITIES | {
+@cache
+def _weights(name: str) -> str:
+    [path] = _WEIGHTS.glob(f"{name}.*")
+    return hashlib.sha256(file_checksum(path)[:12].encode()).hexdigest()[:12]
+
+
+_IDENTITIES: dict[str, Callable[[Settings], str]] = {
+    "encoder": lambda settings: minilm_identity(),
+    "equivalence": equivalence_identity,
+    "judge": judge_identity,
+    "convergence": _convergence_identity,
+    "question_types": lambda settings: f"question-type@{_weights('question_type')}+{minilm_identity()}",
     "leak_rules": _leak_rules_identity,
     "candidates": _candidates_identity,
     "difficulty": difficulty_identity,
 }
-
-
-def identities(settings: Settings, names: Sequence[str]) -> list[str]:
-    """Return what the results of the named models and rules depend on, in order."""
-    return [_IDENTITIES[name](settings) for name in names]
+"""Name of a model or of rules, as stages declare it -> what its results depend on."""

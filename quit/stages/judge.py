@@ -15,7 +15,7 @@ from quit.stages.selection.strategy import labelling_strategy
 from quit.stages.stage import Context, RowsOf, Tables, stage
 
 
-@stage("judge", outputs=("verdicts", "second_verdicts"), sections=("judge.name",), models=("judge",), seconds=0.2)
+@stage("judge", outputs=("verdicts", "second_verdicts"), sections=("judge.name",), models=("judge",))
 def judge_stage(context: Context, questions: pa.Table, answers: RowsOf, distinct_answers: RowsOf) -> Tables:
     """One verdict on each distinct answer."""
     second, strategy = context.models.second_judge, labelling_strategy(context.settings)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 
 from quit import contracts
-from quit.models.cleaning import says_no_answer
 from quit.models.judges import rule
 from quit.models.protocols import NO_ANSWER, Judge, JudgeItem, Prompt, Reader, Reply
+from quit.models.readers.cleaning import says_no_answer
 from quit.stages.stage import COLLECTION, Context, Tables, stage
 
 
@@ -18,7 +18,6 @@ from quit.stages.stage import COLLECTION, Context, Tables, stage
     sections=("probe",),
     models=("reader", "judge"),
     per_reader=True,
-    seconds=0.7,
     version=2,
 )
 def probe_stage(context: Context, questions: pa.Table, descriptions: pa.Table) -> Tables:

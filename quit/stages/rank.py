@@ -30,7 +30,6 @@ from quit.stages.stage import Context, Tables, stage
     outputs=("ranked_hints", "drawn_candidates", "rejects"),
     sections=("convergence", "question_type"),
     models=("convergence", "candidates", "question_types", "equivalence", "encoder"),
-    seconds=5.0,
     version=2,
 )
 def rank_stage(

@@ -25,7 +25,6 @@ NOT_ASKED = Reply("", NO_ANSWER)
     sections=("labels",),
     models=("reader",),
     per_reader=True,
-    seconds=1.4,
 )
 def read_stage(
     context: Context,

@@ -31,7 +31,7 @@ SELECTION = ("selection", "selection_rounds")
 _REASONS = np.array([None, *(reason.name.lower() for reason in Reason if reason)], dtype=object)
 
 
-@stage("select", whole=COLLECTION, outputs=SELECTION, scope="collection", on_demand=True, seconds=4.0)
+@stage("select", whole=COLLECTION, outputs=SELECTION, scope="collection", on_demand=True)
 def select_stage(
     context: Context,
     questions: pa.Table,

@@ -31,7 +31,7 @@ SPLITS = ("train", "dev", "test")
 _PIN = "an object with content_key and split"
 
 
-@stage("split", outputs=("splits", "rejects"), sections=("split",), scope="collection", version=2, seconds=0.1)
+@stage("split", outputs=("splits", "rejects"), sections=("split",), scope="collection", version=2)
 def split_stage(context: Context, questions: pa.Table, probe_answers: pa.Table) -> Tables:
     """Draw train, dev and test."""
     return split_questions(questions, parametric(probe_answers), context.settings.split)

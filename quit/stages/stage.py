@@ -73,8 +73,6 @@ class Stage:
         overrides: The kind of people's overrides that it applies.
         supersedes: Outputs that replace an earlier stage's: later stages read only these.
         on_demand: Whether it is part of a build only where settings ask for it; it has the number of the stage before.
-        seconds: How long it takes (``per_reader``: each reader) for the starter collection on two cores. Only the time
-            left of a build depends on it, and only until the stage was seen at work.
         version: Raise it whenever the same inputs would give other rows.
         number: Its place in the pipeline, from 1.
     """
@@ -90,7 +88,6 @@ class Stage:
     overrides: str | None = None
     supersedes: tuple[str, ...] = ()
     on_demand: bool = False
-    seconds: float = 1.0
     version: int = 1
     number: int = 0
 

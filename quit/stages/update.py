@@ -107,7 +107,6 @@ def decided(decisions: pa.Table, tables: LabelTables, settings: Review) -> Decid
     models=("leak_rules", "equivalence", "encoder", "labelers"),
     overrides="leak",
     scope="collection",
-    seconds=0.1,
     version=2,
 )
 def update_stage(

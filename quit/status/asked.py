@@ -5,18 +5,16 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from quit.engine.workspace import Workspace
+from quit.engine.reading import TableReader
 from quit.evaluate.labels import labels_by_split
 from quit.render.table import Table, share
 
 
-def asked(workspace: Workspace) -> dict[str, Any] | None:
+def asked(workspace: TableReader) -> dict[str, Any] | None:
     """Return ``readers`` (reader, asked, passages), ``labels`` (by split, with predicted ones) and ``looks`` (rows of
     ``selection_rounds``); None where every reader was asked about every passage."""
-    with workspace.connect(tables=["answers"]) as connection:
-        rows = connection.execute(
-            "SELECT reader, count(*) FILTER (asked), count(*) FROM answers GROUP BY 1 ORDER BY 1"
-        ).fetchall()
+    sql = "SELECT reader, count(*) FILTER (asked), count(*) FROM answers GROUP BY 1 ORDER BY 1"
+    rows = workspace.rows(sql, ["answers"])
     if all(asked == passages for _, asked, passages in rows):
         return None
     order = {run.removeprefix("read:"): position for position, run in enumerate(workspace.state)}

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit.common.columns import plain, positions_in
-from quit.engine.workspace import Workspace
+from quit.engine.reading import TableReader
 from quit.evaluate.labels import Patterns
 from quit.models.protocols import NO_ANSWER
 from quit.render.table import Table
@@ -23,13 +23,14 @@ ByHints = tuple[str, int, int, int, int, int, int]
 """(reader, number of hints, passages, NO ANSWER, correct, cut, sentences): see :func:`reply_counts`."""
 
 
-def reply_counts(workspace: Workspace, readers: Sequence[str] | None = None) -> tuple[list[ByHints], Patterns]:
+def reply_counts(workspace: TableReader, readers: Sequence[str] | None = None) -> tuple[list[ByHints], Patterns]:
     """Return counts per reader and number of hints, and how many passages of the questions in ``splits`` have which
     readers asked and right; bit 0 of a pattern is the first reader.
 
     ``readers``: names; all that have answers, sorted, if not given. Counts are of the passages that a reader was asked
     about. ``cut``: replies that ran into the token limit. ``sentences``: replies that are NO ANSWER and do not say so;
-    nearly all are sentences (:func:`quit.models.cleaning.is_sentence`). An answer without a verdict is not correct.
+    nearly all are sentences (:func:`quit.models.readers.cleaning.is_sentence`). An answer without a verdict is not
+    correct.
     """
     if readers is None:
         readers = sorted(run.removeprefix("read:") for run in workspace.state if run.startswith("read:"))
@@ -90,7 +91,7 @@ Replies = tuple[str, int, int, int, int, int]
 """(reader, passages, NO ANSWER, correct, cut, sentences): see :func:`reply_counts`."""
 
 
-def readers_table(workspace: Workspace) -> list[Replies]:
+def readers_table(workspace: TableReader) -> list[Replies]:
     """Return the counts of each reader of the current answers."""
     totals: dict[str, list[int]] = {}
     for reader, _, *counts in reply_counts(workspace)[0]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from quit.engine.reading import TableReader
 from quit.engine.workspace import Workspace
 from quit.errors import QuitError
 from quit.settings import Settings, load
@@ -44,7 +45,7 @@ class StageStatus:
         return ", ".join(f"{counted(count, kind)}: {reason}" for count, kind, _, reason in named)
 
 
-def settings_of(workspace: Workspace, overrides: Sequence[str] = ()) -> Settings:
+def settings_of(workspace: TableReader, overrides: Sequence[str] = ()) -> Settings:
     """Return the settings of the workspace's last build (the defaults where there is none) under ``overrides``.
 
     Its sources need not be there any more. Raises ``SettingsError`` for an override or a profile that cannot be read.
@@ -53,7 +54,7 @@ def settings_of(workspace: Workspace, overrides: Sequence[str] = ()) -> Settings
     return load(build["profile"], [*build["overrides"], *overrides]).settings
 
 
-def readable_settings(workspace: Workspace) -> Settings | None:
+def readable_settings(workspace: TableReader) -> Settings | None:
     """Return the settings of the last build, or None where there is none or its profile is gone."""
     try:
         return settings_of(workspace) if workspace.build else None
@@ -111,12 +112,9 @@ def _runs(workspace: Workspace, current: Sequence[str]) -> list[tuple[Stage, str
 
 def _rejects_by_stage(workspace: Workspace) -> dict[str, dict[str, int]]:
     """Return stage -> ``kind: reason`` -> count."""
-    with workspace.connect(tables=["rejects"]) as connection:
-        rows = connection.execute(
-            "SELECT stage, kind || ': ' || reason, count(*) FROM rejects GROUP BY ALL ORDER BY 1, 3 DESC, 2"
-        ).fetchall()
+    sql = "SELECT stage, kind || ': ' || reason, count(*) FROM rejects GROUP BY ALL ORDER BY 1, 3 DESC, 2"
     counts: dict[str, dict[str, int]] = {}
-    for stage, reason, count in rows:
+    for stage, reason, count in workspace.rows(sql, ["rejects"]):
         counts.setdefault(stage, {})[reason] = count
     return counts
 
@@ -129,22 +127,13 @@ def _begun(workspace: Workspace, stage: Stage, key: str) -> tuple[int, int]:
         fingerprint, _, rest = path.relative_to(folder).as_posix().partition("/")
         below.setdefault(fingerprint, {})[rest] = when
     first = f"{stage.outputs[0]}/"
-    begun = [
-        {name.removeprefix(first): when for name, when in files.items() if name.startswith(first)} | {"": 0.0}
-        for files in below.values()
-        if "manifest.json" not in files
-    ]
-    newest = max(range(len(begun)), key=lambda index: (max(begun[index].values()), len(begun[index])), default=None)
-    if newest is None:
-        return 0, 0
-    files = [files for files in below.values() if "manifest.json" not in files][newest]
-    parts = {name: match for name in begun[newest] if (match := _PART.fullmatch(name))}
+    unfinished = [files for files in below.values() if "manifest.json" not in files]
+    parts_of = [{name: when for name, when in files.items() if name.startswith(first)} for files in unfinished]
+    begun = max(parts_of, key=lambda parts: (max(parts.values(), default=0.0), len(parts)), default={})
+    parts = {match: begun[name] for name in begun if (match := _PART.fullmatch(name.removeprefix(first)))}
     if not parts:
         return 0, 0
-    shards = parts[max(parts, key=lambda name: begun[newest][name])].group(2)
-    done = sum(
-        all(f"{output}/{name}" in files for output in stage.outputs)
-        for name, match in parts.items()
-        if match.group(2) == shards
-    )
+    files, shards = unfinished[parts_of.index(begun)], max(parts, key=parts.__getitem__)[2]
+    names = [match[0] for match in parts if match[2] == shards]
+    done = sum(all(f"{output}/{name}" in files for output in stage.outputs) for name in names)
     return done, int(shards)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from quit.common.ids import passage_id
-from quit.engine.workspace import Workspace
+from quit.engine.reading import TableReader
 from quit.errors import InputError, QuitError
 from quit.review.overrides import listed
 from quit.sources.fields import shown_file, unit
@@ -44,7 +44,7 @@ _QUERIES = {
 _ONE_ROW = ("question", "description", "split")
 
 
-def story(workspace: Workspace, wanted: str) -> dict[str, Any]:
+def story(workspace: TableReader, wanted: str) -> dict[str, Any]:
     """Return everything the current tables say of one question, as JSON-like values.
 
     ``wanted``: a question id, or a source record's own id where only one question has it. A question that was left out
@@ -58,14 +58,14 @@ def story(workspace: Workspace, wanted: str) -> dict[str, Any]:
     return next(stories(workspace, [identity]))
 
 
-def stories(workspace: Workspace, question_ids: Sequence[str]) -> Iterator[dict[str, Any]]:
+def stories(workspace: TableReader, question_ids: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Yield the story of each of these questions, as :func:`story` returns it."""
     with workspace.connect(question_ids) as connection:
         for identity in question_ids:
             yield _story(workspace, _asker(connection), identity)
 
 
-def _story(workspace: Workspace, ask: Callable[..., list[dict[str, Any]]], identity: str) -> dict[str, Any]:
+def _story(workspace: TableReader, ask: Callable[..., list[dict[str, Any]]], identity: str) -> dict[str, Any]:
     rows: dict[str, Any] = {name: ask(query, identity) for name, query in _QUERIES.items()}
     answers_of: dict[str, dict[str, str]] = {}
     order = {run.removeprefix("read:"): position for position, run in enumerate(workspace.state)}
@@ -98,7 +98,7 @@ def _story(workspace: Workspace, ask: Callable[..., list[dict[str, Any]]], ident
     }
 
 
-def _labelers(workspace: Workspace) -> list[str]:
+def _labelers(workspace: TableReader) -> list[str]:
     """Return the readers whose answers decide labels; none where the build's profile is gone."""
     from quit.release.view import shown_readers
 

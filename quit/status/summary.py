@@ -9,6 +9,7 @@ from typing import Any
 
 from quit.common.endpoints import address
 from quit.common.files import is_url
+from quit.engine.reading import TableReader
 from quit.engine.usage import origins, totals
 from quit.engine.workspace import Workspace
 from quit.evaluate.agreement import kappa_of
@@ -23,24 +24,20 @@ from quit.status.stages import status
 
 def left_out(workspace: Workspace) -> list[dict[str, Any]]:
     """Return every row of ``rejects``: stage, kind, reason, detail, file, position, record_id, question_id, hint_id."""
-    with workspace.connect(tables=["rejects"]) as connection:
-        cursor = connection.execute(
-            "SELECT stage, kind, reason, detail, file, position, record_id, question_id, hint_id FROM rejects ORDER "
-            "BY ALL"
-        )
-        names = [column[0] for column in cursor.description]
-        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+    names = ("stage", "kind", "reason", "detail", "file", "position", "record_id", "question_id", "hint_id")
+    rows = workspace.rows(f"SELECT {', '.join(names)} FROM rejects ORDER BY ALL", ["rejects"])
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def funnel(workspace: Workspace) -> list[tuple[str, int]]:
     """Return (what, number of questions) from the sources to the splits: what is left after each stage and reason that
     left questions out. Questions beyond a limit (``collect.questions``) come after the others of their stage."""
-    with workspace.connect(tables=["questions", "rejects", "splits"]) as connection:
-        losses = connection.execute(
-            "SELECT stage, reason, count(DISTINCT question_id) FROM rejects WHERE kind = 'question' GROUP BY ALL"
-        ).fetchall()
-        left = connection.sql("SELECT count(*) FROM questions").fetchall()[0][0]
-        splits = dict(connection.execute("SELECT split, count(*) FROM splits GROUP BY 1").fetchall())
+    losses = workspace.rows(
+        "SELECT stage, reason, count(DISTINCT question_id) FROM rejects WHERE kind = 'question' GROUP BY ALL",
+        ["rejects"],
+    )
+    [(left,)] = workspace.rows("SELECT count(*) FROM questions", ["questions"])
+    splits = dict(workspace.rows("SELECT split, count(*) FROM splits GROUP BY 1", ["splits"]))
     number = {stage.name: stage.number for stage in STAGES}
     losses.sort(key=lambda loss: (number.get(loss[0], 0), loss[1] == "beyond_questions", loss[1]))
     left += sum(count for stage, _, count in losses if stage == collect_stage.name)
@@ -51,26 +48,22 @@ def funnel(workspace: Workspace) -> list[tuple[str, int]]:
     return [*steps, *((f"in {split}", splits.get(split, 0)) for split in SPLITS)]
 
 
-def labels_by_hints(workspace: Workspace) -> list[tuple[int, int, int]]:
+def labels_by_hints(workspace: TableReader) -> list[tuple[int, int, int]]:
     """Return (number of hints, passages, passages labelled 2), ascending."""
-    with workspace.connect(tables=["labels"]) as connection:
-        return connection.execute(
-            "SELECT length(permutation), count(*), count(*) FILTER (label = 2) FROM labels GROUP BY 1 ORDER BY 1"
-        ).fetchall()
+    sql = "SELECT length(permutation), count(*), count(*) FILTER (label = 2) FROM labels GROUP BY 1 ORDER BY 1"
+    return workspace.rows(sql, ["labels"])
 
 
-def type_agreement(workspace: Workspace) -> tuple[int, int, int]:
+def type_agreement(workspace: TableReader) -> tuple[int, int, int]:
     """Return (questions whose source names their type, classifier agrees on the coarse type, on the fine type)."""
-    with workspace.connect(tables=["questions", "descriptions"]) as connection:
-        row = connection.execute(
-            """
-            SELECT count(*), count(*) FILTER (q.coarse = d.classifier_coarse),
-                count(*) FILTER (q.fine = d.classifier_fine)
-            FROM questions q JOIN descriptions d USING (question_id)
-            WHERE q.coarse IS NOT NULL AND q.fine IS NOT NULL AND d.classifier_fine IS NOT NULL
-            """
-        ).fetchone()
-    assert row is not None  # a count has one
+    [row] = workspace.rows(
+        """
+        SELECT count(*), count(*) FILTER (q.coarse = d.classifier_coarse), count(*) FILTER (q.fine = d.classifier_fine)
+        FROM questions q JOIN descriptions d USING (question_id)
+        WHERE q.coarse IS NOT NULL AND q.fine IS NOT NULL AND d.classifier_fine IS NOT NULL
+        """,
+        ["questions", "descriptions"],
+    )
     return row
 
 
@@ -86,13 +79,11 @@ def leakage_losses(workspace: Workspace) -> str | None:
     _, manifest = workspace.current().get("filter", (None, {}))
     if not manifest.get("models"):
         return None
-    with workspace.connect(tables=["questions", "rejects"]) as connection:
-        row = connection.execute(
-            "SELECT count(*), count(*) FILTER (question_id IN (SELECT question_id FROM rejects WHERE stage = 'filter' "
-            "AND kind = 'question')) FROM questions"
-        ).fetchone()
-    assert row is not None  # a count has one
-    questions, lost = row
+    [(questions, lost)] = workspace.rows(
+        "SELECT count(*), count(*) FILTER (question_id IN (SELECT question_id FROM rejects WHERE stage = 'filter' AND "
+        "kind = 'question')) FROM questions",
+        ["questions", "rejects"],
+    )
     method = manifest["settings"]["leakage"]["method"]
     bem = manifest["models"][filter_stage.models.index("equivalence")].startswith("bem-")
     model = "BEM" if bem else "the embedded equivalence model" + (" in BEM's place" if method == "bem" else "")
@@ -109,16 +100,16 @@ def small_pool(workspace: Workspace) -> str | None:
     read = (facts.get("models", ()) for run, (_, facts) in workspace.current().items() if run.startswith("read:"))
     if "/pool-of-" not in "".join(chain(*read)):
         return None
-    with workspace.connect(tables=["questions", "candidates", "descriptions"]) as connection:
-        rows = connection.execute(
-            f"""SELECT answer FROM (SELECT question_id, unnest(answers) AS answer FROM questions
-                                    UNION SELECT question_id, candidate FROM candidates)
-                SEMI JOIN descriptions USING (question_id) GROUP BY 1 LIMIT {20 * FITTING_MINIMUM}"""
-        ).fetchall()
+    rows = workspace.rows(
+        f"""SELECT answer FROM (SELECT question_id, unnest(answers) AS answer FROM questions
+                                UNION SELECT question_id, candidate FROM candidates)
+            SEMI JOIN descriptions USING (question_id) GROUP BY 1 LIMIT {20 * FITTING_MINIMUM}""",
+        ["questions", "candidates", "descriptions"],
+    )
     return about_small_pool(pool_size(answer for (answer,) in rows))
 
 
-def out_of_depth(workspace: Workspace) -> str | None:
+def out_of_depth(workspace: TableReader) -> str | None:
     """Return how many rows of each table have a note (:mod:`quit.models.depth`); None where none has."""
     counted = []
     for name in ("ranked_hints", "descriptions", "verdicts", "second_verdicts"):
@@ -156,27 +147,27 @@ class JudgeAgreement:
         )
 
 
-def judge_agreement(workspace: Workspace) -> JudgeAgreement | None:
+def judge_agreement(workspace: TableReader) -> JudgeAgreement | None:
     """Return the agreement of the two judges, or None where there is only one."""
-    with workspace.connect(tables=["verdicts", "second_verdicts"]) as connection:
-        rows = connection.execute(
-            """
-            SELECT any_value(v.judge), any_value(s.judge), count(*) FILTER (v.correct IS NOT NULL),
-                count(*) FILTER (v.correct = s.correct), count(*) FILTER (v.correct AND NOT s.correct),
-                count(*) FILTER (NOT v.correct AND s.correct), count(*) FILTER (v.correct IS NULL),
-                count(*) FILTER (v.correct AND s.correct)
-            FROM verdicts v JOIN second_verdicts s USING (question_id, answer_key) WHERE v.basis = 'model'
-            """
-        ).fetchone()
-    if rows is None or rows[0] is None:
+    [row] = workspace.rows(
+        """
+        SELECT any_value(v.judge), any_value(s.judge), count(*) FILTER (v.correct IS NOT NULL),
+            count(*) FILTER (v.correct = s.correct), count(*) FILTER (v.correct AND NOT s.correct),
+            count(*) FILTER (NOT v.correct AND s.correct), count(*) FILTER (v.correct IS NULL),
+            count(*) FILTER (v.correct AND s.correct)
+        FROM verdicts v JOIN second_verdicts s USING (question_id, answer_key) WHERE v.basis = 'model'
+        """,
+        ["verdicts", "second_verdicts"],
+    )
+    judge, second, answers, agree, first_only, second_only, unread, both = row
+    if judge is None:
         return None
-    judge, second, answers, agree, first_only, second_only, unread, both = rows
     neither = answers - both - first_only - second_only
     kappa = kappa_of({(1, 1): both, (1, 0): first_only, (0, 1): second_only, (0, 0): neither})
     return JudgeAgreement(judge, second, answers, agree, first_only, second_only, unread, kappa)
 
 
-def disagreements(workspace: Workspace) -> list[dict[str, Any]]:
+def disagreements(workspace: TableReader) -> list[dict[str, Any]]:
     """Return the answers on which the judges disagree or the judge said nothing readable, most passages at stake
     first."""
     with workspace.connect(tables=["verdicts", "second_verdicts", "questions"]) as connection:
@@ -192,18 +183,19 @@ def disagreements(workspace: Workspace) -> list[dict[str, Any]]:
         return rows.to_arrow_table().to_pylist()
 
 
-def usage_table(workspace: Workspace) -> Table:
+def usage_table(workspace: TableReader) -> Table:
     """Return a row for each language model that was asked, over all runs of the workspace.
 
     Replies asked for, served by the generation cache, and asked for again; tokens of prompts, of these from the
-    server's prefix cache, and of replies; replies a second.
+    server's prefix cache, and of replies, thoughts among them; replies a second.
     """
     rows = []
     for name, used in totals(workspace.path).items():
         rate = f"{used['requests'] / used['seconds']:.1f}" if used["seconds"] else ""
         cached = f"{used['cached_tokens'] / used['prompt_tokens']:.0%}" if used["cached_tokens"] else ""
         counts = (f"{int(used[field]):,}" for field in ("requests", "cached", "retries", "prompt_tokens"))
-        rows.append((name, *counts, cached, f"{int(used['completion_tokens']):,}", rate))
+        thoughts = f" ({int(used['thought_tokens']):,} thoughts)" if used["thought_tokens"] else ""
+        rows.append((name, *counts, cached, f"{int(used['completion_tokens']):,}{thoughts}", rate))
     heads = ("language model", "asked", "kept", "again", "prompt", "cached", "reply", "a second")
     return Table("Asked, all runs", heads, rows)
 

@@ -11,10 +11,10 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from quit.common.files import LEFTOVER, remove_leftovers, replacing, sync, write_json, writing
-from quit.common.shapes import read_json
 from quit.errors import WorkspaceError
 from quit.store.base import CHANGING, Make, Part, described, this_process
 from quit.store.parts import damage
+from quit.store.state_files import read_state
 
 
 class FolderStore:
@@ -108,7 +108,7 @@ class FolderStore:
 
     def holder(self) -> dict[str, Any] | None:
         try:
-            return read_json(self.path / "lock.json")
+            return read_state(self.path / "lock.json")
         except WorkspaceError:  # half a line, of a machine that went down
             return None
 

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from quit.common.files import replacing
 from quit.common.progress import note
 from quit.errors import MissingDependency, SettingsError, WorkspaceError, did_you_mean
-from quit.settings.remote import Remote
+from quit.settings.settings import Remote
 from quit.store.faults import endpoint, is_missing_bucket, translate_errors
 
 PROTOCOLS = ("s3", "file", "memory", "gs", "az", "abfs")

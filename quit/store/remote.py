@@ -27,13 +27,13 @@ from filelock import FileLock
 from quit.common.cache import cache_folder
 from quit.common.estimate import Estimate
 from quit.common.files import replacing, writing
-from quit.common.shapes import read_json
 from quit.errors import WorkspaceError
 from quit.store.base import CHANGING, MARKER, Make, Part
 from quit.store.folder import FolderStore
 from quit.store.lease import Lease
 from quit.store.objects import CONNECTIONS, Objects, open_objects
 from quit.store.parts import damage
+from quit.store.state_files import read_state
 
 VARIABLE = "QUIT_MIRRORS"
 _STALE = 86400.0  # seconds after which a file on its way is a killed run's
@@ -194,7 +194,7 @@ class RemoteStore:
             self._sizes = sizes
             gone = (path for pattern in _LOGS for path in self.path.glob(pattern) if not self.has(path))
             self._copy.remove(list(gone))  # of a workspace that was removed
-            runs = read_json(self.path / "state.json", {}).items()
+            runs = read_state(self.path / "state.json", {}).items()
             manifests = (f"tables/*_{run.replace(':', '_')}/{mark}/manifest.json" for run, mark in runs)
             small = re.compile("|".join(map(translate, (*_LOGS, _RELEASES, *manifests))))
             self.fetch({self.path / key: None for key in list(sizes) if small.match(key)})

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from quit.models.cleaning import clean_answer
 from quit.models.factory import Models
 from quit.models.generation import ChatRequest
 from quit.models.judges import rule
 from quit.models.prompting import load_prompt
 from quit.models.protocols import NO_ANSWER, JudgeItem
+from quit.models.readers.cleaning import clean_answer
 from quit.settings import Settings
 from quit.systems.opening import language_model
 from quit.systems.relevance import YesNo

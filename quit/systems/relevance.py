@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from quit.models.generation import CachedGenerator, ChatRequest
-from quit.models.judges.gpt_eval import parse_verdict, read_verdicts
+from quit.models.judges import parse_verdict, read_verdicts
 from quit.models.prompting import PromptTemplate
 from quit.models.protocols import Judge, JudgeItem
 

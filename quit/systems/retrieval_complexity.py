@@ -21,8 +21,8 @@ from quit.models.protocols import Encoder
 from quit.retrieval.complexity import AnswerHead, Retrieved, TokenHead, measure
 from quit.retrieval.protocols import Documents
 from quit.settings.complexity import Complexity
-from quit.systems.collection import Question
 from quit.systems.experiment import write_table
+from quit.systems.opening import Question
 
 Search = Callable[[Sequence[str]], Sequence[np.ndarray]]
 Vectors = Callable[[np.ndarray], np.ndarray]

@@ -10,8 +10,8 @@ import pytest
 
 from quit.annotation.client import Server
 from quit.annotation.tasks import NONE
-from quit.dataset.release_tables import export_tables_of_release
-from quit.dataset.workspace import export_tables_of
+from quit.dataset.dataset import Dataset
+from quit.dataset.workspace import dataset_of
 from quit.engine.planning import held_last_build
 from quit.engine.workspace import Workspace
 from quit.text.normalize import normalize_answer
@@ -123,9 +123,9 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, se
     call_quit("release", "create", "-w", workspace, "--name", "v2")
     releases = [workspace / "releases" / name for name in ("v1", "v2")]
     assert all(b"@example.org" not in data for data in files_of(releases[1]).values())
-    verification = [export_tables_of_release(path).provenance.get("verification") for path in releases]
+    verification = [Dataset.of_release(path).provenance.get("verification") for path in releases]
     with held_last_build(workspace) as pipeline:
-        assert export_tables_of(opened, pipeline).provenance["verification"] == verification[1]
+        assert dataset_of(pipeline).provenance["verification"] == verification[1]
     assert verification[0] is None and verification[1]["annotations"] == pull["versions"]
     difference = call_quit("release", "diff", *releases, "--json").json()
     assert [(row["question_id"], row["up"]) for row in difference["labels"]] == [(first, len(changed))]

@@ -1,10 +1,9 @@
-"""``quit evaluate``: each instrument on cases whose figures can be counted by hand."""
+"""``quit evaluate``: figures that can be counted by hand."""
 
 from pathlib import Path
 
 import pytest
 
-from quit.commands import evaluate
 from tests.release import small
 from tests.report import tiny
 from tests.rows import write_lines
@@ -15,45 +14,8 @@ pytestmark = pytest.mark.usefixtures("own_folder")
 PARIS = {"question": "Which city is the capital of France?", "answers": ["Paris"]}
 
 
-@pytest.fixture(scope="module")
-def instruments():
-    """The instruments, loaded once for all tests of this file."""
-    return evaluate._instruments()
-
-
-@pytest.fixture(autouse=True)
-def _loaded(instruments, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluate, "_instruments", lambda: instruments)
-
-
 def _source(path: Path, **fields: object) -> str:
     return f"jsonl:{write_lines(path, [{'id': '1', **PARIS, **fields}])}"
-
-
-def test_equivalence(tmp_path: Path) -> None:
-    right, wrong = {**PARIS, "candidate": "paris!", "label": 1}, {**PARIS, "candidate": "Rome", "label": 0}
-    shown = call_quit("evaluate", "equivalence", write_lines(tmp_path / "pairs.jsonl", [right, wrong]))
-    assert "n: 2\nquestions: 1\naccuracy: 1.0000\n" in shown.out
-
-
-def test_leakage(tmp_path: Path) -> None:
-    leak = {"question": PARIS["question"], "hint": "Paris lies on the Seine.", "answer": "Paris", "leaks": True}
-    innocent = {**leak, "hint": "It was besieged.", "leaks": False}
-    mislabelled = {**leak, "leaks": False}
-    path = write_lines(tmp_path / "cases.jsonl", [leak, innocent, mislabelled])
-    figures = call_quit("evaluate", "leakage", path, "--json").json()
-    assert (figures["n"], figures["precision"], figures["recall"]) == (3, 0.5, 1.0)
-    assert [(row["line"], row["answers"]) for row in figures["wrong"]] == [(3, ["Paris"])]
-
-
-def test_question_type(tmp_path: Path) -> None:
-    labels = tmp_path / "labels"
-    labels.write_bytes(b"LOC:city What city hosts the Caf\xe9 Central ?\nNUM:date Where is Rome ?\n")
-    figures = call_quit("evaluate", "question-type", labels, "--json").json()
-    assert figures == {"n": 2, "coarse_accuracy": 0.5, "fine_accuracy": 0.5}
-    for both_or_none in ((), (labels, "--source", "starter")):
-        failed = call_quit("evaluate", "question-type", *both_or_none, code=4)
-        assert "Name either" in failed.err
 
 
 def test_convergence(tmp_path: Path) -> None:
@@ -68,18 +30,6 @@ def test_convergence(tmp_path: Path) -> None:
     source = _source(tmp_path / "s.jsonl", hints=hints, candidates=["Rome", "Paris"])
     figures = call_quit("evaluate", "convergence", "--source", source, "--json").json()
     assert (figures["n"], figures["scored"], figures["exact_match"]) == (3, 3, pytest.approx(2 / 3))
-
-
-def test_reader(tmp_path: Path) -> None:
-    hints = ["Paris it is, surely Paris."] * 5
-    source = _source(tmp_path / "s.jsonl", hints=hints, candidates=["Paris", "Mount Everest"])
-    shown = call_quit("evaluate", "reader", "--list")
-    assert "minilm-statement" in shown.out.splitlines()
-    figures = call_quit("evaluate", "reader", "--source", source, "--reader", "minilm-vector", "--json").json()
-    assert (figures["reader"], figures["n"], figures["candidates_with_hints"]) == ("minilm-vector", 1, 1.0)
-    failed = call_quit("evaluate", "reader", "--source", source, "--reader", "minilm-vectors", code=4)
-    assert "Did you mean 'minilm-vector'" in failed.err
-    assert "Name a source and a reader" in call_quit("evaluate", "reader", code=4).err
 
 
 def test_judges(tmp_path: Path) -> None:

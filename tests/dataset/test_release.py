@@ -9,9 +9,9 @@ import pytest
 
 from quit.common.files import file_checksum
 from quit.contracts import table
+from quit.dataset.dataset import Dataset
 from quit.dataset.files import ROWS_A_GROUP, write_table
 from quit.dataset.release import open_release, verify
-from quit.dataset.release_tables import export_tables_of_release
 from quit.errors import InputError, WorkspaceError
 from quit.export import export
 from quit.export.files import exported
@@ -29,7 +29,7 @@ def test_a_changed_table_is_named(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match=f"tables/{name}.parquet: was changed"):
         verify(tmp_path)
     with pytest.raises(InputError, match=name):
-        export_tables_of_release(tmp_path)
+        Dataset.of_release(tmp_path)
 
 
 def test_missing_and_foreign_files_are_named(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_an_export_of_a_release_shows_its_waivers(tmp_path: Path) -> None:
     waived = {"gate": "unjudged-answer", "state": "waived", "waiver": "the judge was away"}
     gate = {**waived, "why": "Because.", "violations": 3, "examples": ["q2: 'x'"]}
     release = small.freeze(tmp_path / "v1", small.rows(), beside={"gates": [gate]})
-    export(export_tables_of_release(tmp_path / "v1"), ["huggingface", "release-json"], tmp_path / "out")
+    export(Dataset.of_release(tmp_path / "v1"), ["huggingface", "release-json"], tmp_path / "out")
     card = (tmp_path / "out" / "huggingface" / "README.md").read_text()
     assert "`unjudged-answer` was waived**: the judge was away (3 violations" in card
     assert release.content_id in card
@@ -115,6 +115,6 @@ def test_only_an_export_of_this_release_counts_as_one(tmp_path: Path) -> None:
     other["splits"][1]["split"] = "test"
     one, two = small.freeze(tmp_path / "v1", small.rows()), small.freeze(tmp_path / "v2", other)
     assert not exported(one, "release-json", tmp_path / "out")
-    export(export_tables_of_release(tmp_path / "v1"), ["release-json"], tmp_path / "out")
+    export(Dataset.of_release(tmp_path / "v1"), ["release-json"], tmp_path / "out")
     assert exported(one, "release-json", tmp_path / "out") and not exported(one, "beir", tmp_path / "out")
     assert not exported(two, "release-json", tmp_path / "out")

@@ -23,7 +23,7 @@ from quit.models.prompting import PROMPTS
 from quit.settings import Settings, load
 from quit.settings.loading import PROFILES
 from quit.systems.bandits.policies import policies
-from quit.systems.sunar.variants import VARIANTS
+from quit.systems.sunar.experiment import VARIANTS
 from tests.corpora.worlds import musique_record
 from tests.docs.pages import Block, Reader, blocks
 from tests.paths import ROOT
@@ -224,6 +224,6 @@ def _unknown_names(page: str) -> list[str]:
 def test_bare_names_in_a_sections_cells_are_its_settings_or_other_names_of_the_program() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert _unknown_names(page) == []
-    for name, wrong in (("ucb_c", "full_k"), ("nli_model", "ucb_c"), ("m", "temperature")):  # also another part's
+    for name, wrong in (("ucb_c", "full_k"), ("nli_model", "ucb_c"), ("m", "probe_prompt")):  # also another part's
         assert f"`{name}`" in page
         assert set(_unknown_names(page.replace(f"`{name}`", f"`{wrong}`"))) == {wrong}

@@ -9,7 +9,7 @@ from nbclient import NotebookClient
 from safetensors.numpy import load_file
 
 from quit.engine.workspace import Workspace
-from quit.models.minilm_weights import model_folder
+from quit.models.folders import minilm_folder
 from tests.label_studio import Live
 from tests.paths import PYTHONPATH, ROOT
 
@@ -53,6 +53,8 @@ def test_the_notebook_does_what_it_says(live: Live, tmp_path: Path, monkeypatch:
     )
     assert before.keys() == after.keys() == {"Hit@1", "Recall@25", "nDCG@25"} and before != after
     assert all(0 <= score <= 1 for scores in (before, after) for score in scores.values())
-    packaged, trained = (load_file(folder / "model.safetensors") for folder in (model_folder(), tmp_path / "retriever"))
+    packaged, trained = (
+        load_file(folder / "model.safetensors") for folder in (minilm_folder(), tmp_path / "retriever")
+    )
     name = "encoder.layer.0.attention.self.query.weight"
     assert packaged[name].shape == trained[name].shape and (packaged[name] != trained[name]).any()

@@ -331,7 +331,9 @@ def test_build_json_changes_only_under_the_lock_and_keeps_what_a_build_wrote_mea
 def test_a_pull_waits_for_a_build(finished, monkeypatch) -> None:
     finished.begin()
     finished.workspace.set_build({**finished.workspace.build, "overrides": ["run.lock_seconds=0.1"]})
-    monkeypatch.setattr("annotation.client.connect", lambda *_: pytest.fail("a server was asked while a build ran"))
+    monkeypatch.setattr(
+        "quit.annotation.client.connect", lambda *_: pytest.fail("a server was asked while a build ran")
+    )
     with finished.workspace.lock(0):
         stopped = call_quit("review", "pull", "-w", finished.workspace.path, code=WorkspaceError.exit_code)
     assert "still holds" in stopped.err

@@ -152,4 +152,4 @@ def test_tables_of_another_kind_of_machine_are_named(tmp_path: Path, monkeypatch
 
 def test_a_lease_lasts_as_long_as_the_settings_say(place, machine) -> None:
     with held_build(place, [f"jsonl:{STARTER}"], "embedded", ["remote.lease_seconds=7"]) as pipeline:
-        assert pipeline.workspace.lock_info["lease"] == 7
+        assert pipeline.workspace.store.holder()["lease"] == 7

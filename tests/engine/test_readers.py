@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from quit.engine.pipeline import Pipeline
-from quit.models import cleaning
+from quit.models.readers import cleaning
 from tests.building import plan_build
 from tests.servers.builds import three_questions
 from tests.servers.checkpoints import checkpoint

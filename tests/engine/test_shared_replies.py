@@ -14,7 +14,7 @@ from quit.models.generation import CachedGenerator, ChatRequest, Completion, Gen
 from quit.models.generation.cache import Entry
 from quit.models.prompting import load_prompt
 from quit.settings import load
-from quit.settings.remote import Remote
+from quit.settings.settings import Remote
 from quit.store.objects import open_objects
 from tests.models.generation.test_cache import Counting
 from tests.running import until

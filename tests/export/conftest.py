@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from quit.common.ids import hint_id, passage_id
-from quit.dataset.dataset import ExportTables, ReaderInfo
+from quit.dataset.dataset import Dataset
+from quit.dataset.release import ReaderInfo
 from quit.export import export
 from quit.models.protocols import NO_ANSWER
 from quit.stages.labelling.answers import Answers
@@ -41,7 +42,7 @@ def answer_of(number: int, row: int, reader: int) -> str:
     return right.get(draw, WRONG[(row + reader) % len(WRONG)])
 
 
-def make_tables(split: dict[str, str] = SPLIT) -> ExportTables:
+def make_tables(split: dict[str, str] = SPLIT) -> Dataset:
     """Return the release, labels derived one row at a time: slow and plain, as a truth to compare with."""
     perms = ["".join(map(str, one)) for one in permutations(5)]
     names = ("questions", "hints", "ranked_hints", "descriptions", "splits", "verdicts", "labels", "valid_answers")
@@ -81,17 +82,16 @@ def make_tables(split: dict[str, str] = SPLIT) -> ExportTables:
         for answer_key, text in seen.items():
             verdict = {"answer_key": answer_key, "answer": text, "correct": "old" in text}
             rows["verdicts"].append({**key, **verdict})
-    return ExportTables(
+    return Dataset(
         **{name: table_of(name, some) for name, some in rows.items()},
         passages=enumerate_passages(list(split), 5),
         answers={name: Answers.of(pa.Table.from_pylist(rows)) for name, rows in answers.items()},
         readers=READERS,
         provenance={**PROVENANCE, "sources": SOURCES},
-        embedded=True,
     )
 
 
-def as_dictionaries(tables: ExportTables, rows: int = 1_000) -> ExportTables:
+def as_dictionaries(tables: Dataset, rows: int = 1_000) -> Dataset:
     """Return the same release with dictionary-encoded columns in many chunks, as reading Parquet parts gives them."""
 
     def encode(one: pa.Table) -> pa.Table:
@@ -106,7 +106,7 @@ def as_dictionaries(tables: ExportTables, rows: int = 1_000) -> ExportTables:
     return replace(tables, answers=answers, labels=encode(tables.labels), passages=encode(tables.passages))
 
 
-def truth_of(tables: ExportTables) -> SimpleNamespace:
+def truth_of(tables: Dataset) -> SimpleNamespace:
     """Return what formats must hold, by passage id: ``texts``, ``labels``, ``owner`` (its question); and by question
     id: ``questions``, ``split``, ``valid`` (its answers)."""
     hints: dict[str, list[str]] = {}
@@ -137,17 +137,17 @@ def flat(text: str) -> str:
 
 
 @pytest.fixture(scope="session")
-def tables() -> ExportTables:
+def tables() -> Dataset:
     return make_tables()
 
 
 @pytest.fixture(scope="session")
-def awkward() -> ExportTables:
+def awkward() -> Dataset:
     return make_tables(AWKWARD)
 
 
 @pytest.fixture(scope="module")
-def folder(request: pytest.FixtureRequest, tables: ExportTables, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(request: pytest.FixtureRequest, tables: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An export of ``tables`` in the format that the module names: ``FORMAT``."""
     out = tmp_path_factory.mktemp("export")
     export(tables, [request.module.FORMAT], out)

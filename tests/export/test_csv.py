@@ -5,7 +5,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from quit.common.cells import safe_cells
+from quit.common.safe import safe_cells
 from quit.sources.csv import read as read_csv
 from tests.export.conftest import SPLITS, truth_of
 from tests.rows import table_of

@@ -3,7 +3,7 @@
 from pathlib import Path
 from types import SimpleNamespace
 
-from quit.dataset.workspace import export_tables_of
+from quit.dataset.workspace import dataset_of
 from quit.export import export
 from quit.export.files import FORMATS
 from quit.export.training import FineTuning
@@ -23,7 +23,7 @@ def test_releases_and_exports_have_the_same_bytes_whatever_the_number_of_shards(
     settings = tiny.settings().model_dump(mode="json")
     provenance = {"settings": settings, "fingerprints": {}, "sources": [], "program_version": "1"}
     for module in ("quit.release.create", "quit.dataset.workspace"):
-        monkeypatch.setattr(f"{module}.provenance_of", lambda workspace, pipeline: provenance)
+        monkeypatch.setattr(f"{module}.provenance_of", lambda pipeline: provenance)
     formats = [name for name in FORMATS if name not in ("release-json", "paper-index")]  # these two want five hints
     partial = FineTuning(kind="partial")  # a split of one question has no passages of another
     parts = {}
@@ -32,7 +32,7 @@ def test_releases_and_exports_have_the_same_bytes_whatever_the_number_of_shards(
         parts[shards] = len(workspace.part_files("labels"))
         pipeline.workspace = workspace
         create(pipeline, "v1", tmp_path / f"release{shards}", waivers=FEW_QUESTIONS)
-        export(export_tables_of(workspace, pipeline), formats, tmp_path / f"exports{shards}", fine_tuning=partial)
+        export(dataset_of(pipeline), formats, tmp_path / f"exports{shards}", fine_tuning=partial)
     assert parts[1] == 1 and parts[4] >= 3  # a shard without labels has no part
     for kind in ("release", "exports"):
         one, four = files_of(tmp_path / f"{kind}1"), files_of(tmp_path / f"{kind}4")

@@ -9,11 +9,9 @@ import pyarrow as pa
 import pytest
 
 from quit.common.ids import passage_id
-from quit.dataset.dataset import Dataset
 from quit.errors import InputError, SettingsError
 from quit.export import FineTuning, export, verify
-from quit.export.mining import nearest_questions
-from quit.export.training import KINDS, Selection, keyed_draws
+from quit.export.training import KINDS, Selection, keyed_draws, nearest_questions
 from tests.export.conftest import AWKWARD, flat, jsonl, make_tables, truth_of
 from tests.rows import changed
 
@@ -103,7 +101,7 @@ def test_the_three_formats_choose_the_same_passages(exported, truth):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_fewer_are_the_first_of_more_and_the_seed_matters(awkward, kind):
-    dataset = Dataset(awkward)
+    dataset = awkward
 
     def examples(positives, negatives, seed="export"):
         return list(Selection(dataset, FineTuning(positives, negatives, kind, seed=seed)).examples("train"))
@@ -117,7 +115,7 @@ def test_a_question_with_the_same_answer_gives_no_negatives(awkward):
     rows = awkward.valid_answers.to_pylist()
     shared = next(row for row in rows if row["question_id"] == "d\u20284")
     together = [*rows, {**shared, "question_id": "a b\t1"}]
-    dataset = Dataset(replace(awkward, valid_answers=pa.Table.from_pylist(together, awkward.valid_answers.schema)))
+    dataset = replace(awkward, valid_answers=pa.Table.from_pylist(together, awkward.valid_answers.schema))
     others = {"a b\t1": {"f 6"}, "d\u20284": {"f 6"}, "f 6": {"a b\t1", "d\u20284"}}
     for kind in ("other", "any", "hard"):
         for example in Selection(dataset, FineTuning(1, 200, kind)).examples("train"):
@@ -127,15 +125,15 @@ def test_a_question_with_the_same_answer_gives_no_negatives(awkward):
 
 def test_a_question_gets_every_positive_of_the_others_where_these_are_few():
     """Footnote 11 with 200 wanted: q1 has exactly the passages of label 2 of q2, in another order."""
-    dataset = Dataset(make_tables({"q1": "train", "q2": "train"}))
-    fully = [int(number) for number in 325 + np.flatnonzero(dataset.labels(np.arange(2))[1] == 2)]
+    dataset = make_tables({"q1": "train", "q2": "train"})
+    fully = [int(number) for number in 325 + np.flatnonzero(dataset.labels_of(np.arange(2))[1] == 2)]
     first, _ = Selection(dataset, FineTuning(1, 200, "other")).examples("train")
     assert 3 <= len(fully) <= 200 and sorted(first.negatives) == fully != first.negatives
 
 
 def test_all_there_is_when_more_is_wanted():
-    dataset = Dataset(make_tables({"q1": "train", "q2": "train", "q3": "dev"}))
-    selection, labels = Selection(dataset, FineTuning(200, 200, "partial")), dataset.labels(np.arange(3))
+    dataset = make_tables({"q1": "train", "q2": "train", "q3": "dev"})
+    selection, labels = Selection(dataset, FineTuning(200, 200, "partial")), dataset.labels_of(np.arange(3))
     for example in selection.examples("train"):
         rows = {*np.flatnonzero(labels[example.position] == 1).tolist()}
         passages = {number % 325 for number in example.negatives}
@@ -151,7 +149,7 @@ def test_hard_negatives_are_the_nearest_questions_and_topped_up_where_there_are_
     ranked = tables.ranked_hints
     for place in range(7, 14):
         ranked = changed(ranked, place, hint=f"Xylophone {place}.")
-    dataset = Dataset(replace(tables, questions=questions, ranked_hints=ranked))
+    dataset = replace(tables, questions=questions, ranked_hints=ranked)
     selection = Selection(dataset, FineTuning(1, 4, "hard"))
     first, _, last = selection.examples("train")
     assert dataset.permutations.permutation[first.negatives[0] % 325].as_py() == "01234"

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit import contracts
-from quit.dataset.dataset import ExportTables, ReaderInfo
+from quit.dataset.dataset import Dataset
+from quit.dataset.release import ReaderInfo
 from quit.export import export
 from quit.models.protocols import NO_ANSWER
 from quit.settings import Review
@@ -131,7 +132,7 @@ def made_of_answers(source: str, folder: Path) -> dict[str, dict[str, Any]]:
     }
     updated = update_labels(before, of_touched, settled, lambda items: [[[] for _ in item.hints] for item in items])
     unchanged = ("questions", "hints", "ranked_hints", "descriptions", "passages")
-    release = ExportTables(
+    release = Dataset(
         **{table: tables[table] for table in unchanged},
         splits=updated["splits"],
         answers=by_reader,
@@ -139,7 +140,6 @@ def made_of_answers(source: str, folder: Path) -> dict[str, dict[str, Any]]:
         labels=updated["labels"],
         valid_answers=updated["valid_answers"],
         readers=READERS,
-        embedded=True,
     )
     export(release, FORMATS, folder, paper_keys=True)
     entries = {f"label: {table}": rows for table, rows in labelled.items()}

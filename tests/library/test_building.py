@@ -1,18 +1,25 @@
 """Builds from Python: of records, in a notebook, with an object as reader."""
 
+import _thread
+import asyncio
 import json
 import shutil
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from types import ModuleType
 
 import pandas as pd
 import pytest
 
 import quit
+from quit.engine import location
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.library import building, progress
+from quit.store import open_store
+from tests.comparing import bytes_of
 from tests.paths import FEW
 
 pytestmark = pytest.mark.slow
@@ -63,7 +70,18 @@ def test_settings_keep_those_that_have_an_argument_of_their_own(few_built: Path,
         ({"judge.threshold": 0.6}, 0, ["judge.threshold=0.6"]),
         ([], 7, ["collect.questions=7"]),
     ):
-        assert building.as_built(folder, None, settings, {"collect.questions": questions})[2] == expected
+        assert building.as_built(Workspace(folder), None, settings, {"collect.questions": questions})[2] == expected
+
+
+def test_a_call_opens_the_workspace_once(few_built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = shutil.copytree(few_built, tmp_path / "W")
+    opened: list[Path] = []
+    monkeypatch.setattr(location, "open_store", lambda place: (opened.append(place), open_store(place))[1])
+    tables = quit.build(folder, progress=False)
+    tables.review_apply(progress=False)
+    assert len(opened) == 1
+    quit.plan(folder, progress=False)
+    assert len(opened) == 2
 
 
 class Echo:
@@ -89,3 +107,55 @@ def test_a_wrong_record_is_one_error_of_the_call(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="record 1 of your records: Field 'answers' is missing") as raised:
         quit.build(tmp_path / "W", [{"id": "1", "question": "Who?", "answer": "x", "hints": ["a"]}], progress=False)
     assert raised.value.__suppress_context__ and len(raised.traceback) == 2  # this line and the function's
+
+
+class Interrupting(Echo):
+    """A reader in whose first answer somebody presses Ctrl-C; the shard it works on is not cut off."""
+
+    def __init__(self) -> None:
+        self.pressed = Event()
+
+    def answer(self, prompts):
+        if not self.pressed.is_set():
+            self.pressed.set()
+            _thread.interrupt_main()
+        return super().answer(prompts)
+
+
+def test_ctrl_c_in_a_notebook_keeps_what_is_done_and_the_next_build_resumes(few_source: Path, tmp_path: Path) -> None:
+    model = Interrupting()
+    options = {"profile": str(FEW), "models": {"echo": model}, "shards": 3, "settings": {"run.workers": 1}}
+
+    async def cell() -> None:  # a notebook runs a cell inside of its event loop
+        quit.build(tmp_path / "W", few_source, **options)
+
+    loop = asyncio.new_event_loop()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            loop.run_until_complete(cell())
+    finally:
+        loop.close()
+    parts = {path: path.stat().st_mtime_ns for path in (tmp_path / "W" / "tables").rglob("part-*.parquet")}
+    assert model.pressed.is_set() and len({path.name for path in parts}) > 1
+    assert not any((tmp_path / "W" / "tables").glob("*_label*"))
+    quit.build(tmp_path / "W", progress=False, models={"echo": model})
+    assert {path: path.stat().st_mtime_ns for path in parts} == parts
+    quit.build(tmp_path / "undisturbed", few_source, **options, progress=False)
+    assert bytes_of(tmp_path / "W") == bytes_of(tmp_path / "undisturbed")
+
+
+def test_two_builds_in_threads_of_one_process_make_the_bytes_of_single_ones(
+    few_source: Path, few_built: Path, tmp_path: Path, capsys
+) -> None:
+    starts = Event()
+
+    def build(name: str) -> dict[str, str]:
+        starts.wait()
+        quit.build(tmp_path / name, few_source, str(FEW), shards=3)
+        return bytes_of(tmp_path / name)
+
+    with ThreadPoolExecutor(2) as threads:
+        futures = [threads.submit(build, name) for name in ("one", "two")]
+        starts.set()
+        assert [future.result() for future in futures] == [bytes_of(few_built)] * 2
+    assert capsys.readouterr().err.count("10 label: done, 3 shards") == 2  # each tells of itself alone

@@ -21,7 +21,7 @@ def test_what_is_no_workspace_and_no_table_is_refused(tmp_path: Path) -> None:
         tables["label"]
     with pytest.raises(InputError, match="DuckDB refuses the query"):
         tables.sql("SELECT nothing FROM labels")
-    with pytest.raises(SettingsError, match="only settings of pages can change here"):
+    with pytest.raises(SettingsError, match="only pages settings can change here"):
         tables.report(settings={"judge.threshold": 0.6})
     with pytest.raises(SettingsError, match="no setting 'judge.treshold'. Did you mean 'judge.threshold'"):
         quit.build(tmp_path / "V", [{"id": "1"}], settings={"judge.treshold": 0.5})

@@ -6,9 +6,9 @@ import pytest
 
 from quit.models import question_type
 from quit.models.depth import BEM, CANDIDATE, ENCODER, QUESTION, QUESTION_TYPE, REFERENCE, not_english, note, pair_note
-from quit.models.encoders import minilm
 from quit.models.equivalence import EmbeddedEquivalence, crossencoder
 from quit.models.judges import EquivalenceJudge, rule
+from quit.models.minilm import encoder as minilm
 from quit.models.protocols import JudgeItem
 from quit.sources import parse_source, read_sources
 from tests.paths import STARTER

@@ -11,10 +11,12 @@ import pytest
 
 import quit
 from quit.errors import InputError, ServerError, SettingsError
-from quit.models import own
+from quit.models import own_classes
 from quit.models.factory import language_judge, language_reader, make_generator
-from quit.models.generation import CachedGenerator, GenerationCache
-from quit.models.own import AT_ONCE, register_models
+from quit.models.generation import CachedGenerator, GenerationCache, Meter
+from quit.models.generation.ledger import Ledger
+from quit.models.own import AT_ONCE
+from quit.models.own_classes import register_models
 from quit.models.protocols import JudgeItem, Prompt, Reply, Verdict
 from quit.settings import Settings, load
 from tests.comparing import bytes_of
@@ -68,7 +70,7 @@ def _settings(model: object, name: str = "mine") -> Settings:
 
 def _reader(settings: Settings, cache: GenerationCache | None = None):
     spec = next(spec for spec in settings.readers if spec.name == "mine")
-    return language_reader(spec, settings, CachedGenerator(make_generator(spec, settings, None), cache))
+    return language_reader(spec, settings, CachedGenerator(make_generator(spec, settings, Meter(), Ledger()), cache))
 
 
 def _prompts(count: int) -> list[Prompt]:
@@ -102,7 +104,9 @@ def test_a_judge_gives_verdicts_or_truth_values(verdict: Verdict | bool | None, 
     settings = _settings(model)
     assert (settings.judge.name, settings.judge.kind) == ("mine", "python")
     with GenerationCache(tmp_path / "replies.sqlite") as cache:
-        judge = language_judge(settings.judge, CachedGenerator(make_generator(settings.judge, settings, None), cache))
+        judge = language_judge(
+            settings.judge, CachedGenerator(make_generator(settings.judge, settings, Meter(), Ledger()), cache)
+        )
         for _ in range(2):
             assert judge.verdicts([JudgeItem("q", "Where?", ("Rome", "Roma"), "In Rome")], 3) == [expected]
     assert model.calls == [(1, 3)]
@@ -135,7 +139,7 @@ def test_the_identity_follows_name_version_settings_and_source(tmp_path: Path, m
         (tmp_path / f"own_{number}.py").write_text(text)
         overrides = ["readers.0.kind=python", f"readers.0.class=own_{number}:Reader", f"readers.0.extra.x={extra}"]
         settings = load("embedded", overrides).settings
-        identities.add(own.own_identity(settings.readers[0]).replace(f"own_{number}", "own"))
+        identities.add(own_classes.own_identity(settings.readers[0]).replace(f"own_{number}", "own"))
     assert len(identities) == 4 and all(identity.startswith("python/own:Reader@") for identity in identities)
     of_objects = {_settings(ScriptedReader(str, settings)).readers[-1].class_ for settings in (1, 1, 2)}
     assert len(of_objects) == 2
@@ -217,7 +221,7 @@ def test_a_build_asks_a_class_once_whoever_asks(few_source: Path, tmp_path: Path
         model = ServerReader(server.base_url, "other")
         tables = quit.build(tmp_path / "C", few_source, str(FEW), models={"mine": model}, progress=False)
         assert len(server.requests) == 2 * requests
-        monkeypatch.setattr(own, "_OBJECTS", {})
+        monkeypatch.setattr(own_classes, "_OBJECTS", {})
         [row] = tables.sql("SELECT DISTINCT producer FROM answers WHERE reader = 'mine'").to_pylist()
         assert row["producer"].startswith("python/tests.models.test_own:ServerReader@1+")
         assert "up to date" in call_quit("build", "-w", tmp_path / "C").err

@@ -9,7 +9,7 @@ from benchmarks.prefix_reuse import ideal
 from quit.engine.pipeline import Pipeline
 from quit.engine.workspace import Workspace
 from quit.models.factory import reader_prompts
-from quit.operations.plan import plan
+from quit.operations.plan import offer, plan
 from quit.settings import parse
 from quit.sources import parse_source
 from quit.stages.labelling.passages import permutations
@@ -63,6 +63,24 @@ def test_costs_by_hand(source: Path, tmp_path: Path) -> None:
     assert read.cost_uncached == pytest.approx((read.prompt_tokens * 2.0 + written * 10.0) / 1e6, rel=1e-3)
     assert read.seconds == pytest.approx(325 * QUESTIONS / 10)
     assert any("4 characters" in note for note in costs.notes)
+
+
+def test_what_an_amount_buys(source: Path, tmp_path: Path) -> None:
+    pipeline = _pipeline(source, tmp_path, "no/model", price_prompt=2.0, price_completion=10.0)
+    costs = plan(pipeline)
+    all_of_it, half = (offer(costs, pipeline.settings, share * costs.total.cost) for share in (1.0, 0.5))
+    assert (all_of_it.questions, half.questions) == (QUESTIONS, QUESTIONS // 2) and half.most == costs.total.cost
+    reader = '[[readers]]\nname = "{}"\nrole = "labeler"\nkind = "server"\nserver = "s"\nmodel = "no/model"\n'
+    prices = "price_prompt = 2.0\nprice_completion = 10.0\n"
+    server = '[[servers]]\nname = "s"\nbase_urls = ["http://127.0.0.1:9/v1"]\n'
+    (tmp_path / "p.toml").write_text("".join(reader.format(name) + prices for name in "ab") + server)
+    words = ("-p", str(tmp_path / "p.toml"), "-s", f"jsonl:{source}", "--spend", "0.001", "--json")
+    printed = call_quit("plan", "-w", tmp_path / "W", *words).json()
+    off, exact, estimated = printed["offers"]
+    read = next(line["cost"] for line in printed["lines"] if line["role"] == "read")
+    assert off["least"] == off["most"] == exact["most"] == printed["total"]["cost"]
+    assert exact["least"] == pytest.approx(off["most"] - read) and exact["expected"] is None  # b is never asked
+    assert estimated["least"] < exact["least"] and "at most 5.0% wrong" in estimated["labels"]
 
 
 @pytest.mark.parametrize("more", [(), ("-p", "embedded"), ("--set", "run.shards=3")])

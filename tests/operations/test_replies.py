@@ -7,7 +7,7 @@ import pytest
 from quit.engine.pipeline import Pipeline
 from quit.engine.workspace import Workspace
 from quit.errors import ServerError, SettingsError
-from quit.models.factory import Unasked, generator_identity, language_reader
+from quit.models.factory import generator_identity, language_reader
 from quit.models.generation import Completion
 from quit.models.generation.base import cache_key
 from quit.models.generation.cache import Entry
@@ -44,7 +44,7 @@ def _pipeline(source: Path, *urls: str) -> Pipeline:
 def _keep(pipeline: Pipeline, questions: int, origin: str) -> None:
     """Keep the replies of the first reader's probe to so many questions."""
     spec = pipeline.settings.readers[0]
-    reader = language_reader(spec, pipeline.settings, Unasked(generator_identity(spec)))
+    reader = language_reader(spec, pipeline.settings)
     for question in planned_questions(pipeline)[0][:questions]:
         for sample in range(pipeline.settings.probe.repetitions):
             request = reader.request(type(question)(question.question_id, question.question), sample)

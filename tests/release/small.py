@@ -11,9 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from quit.common.files import file_checksum
-from quit.dataset.dataset import ReaderInfo
 from quit.dataset.files import TABLES, TableFiles
-from quit.dataset.release import LAYOUT, Release, checksum_of, content_id_of, open_release
+from quit.dataset.release import LAYOUT, ReaderInfo, Release, checksum_of, content_id_of, open_release
 from quit.release.gates import Subject
 from quit.settings import parse
 from quit.stages.labelling.answers import number_answers

@@ -9,9 +9,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from quit.dataset.dataset import Dataset
 from quit.dataset.release import Release, releases_of, verify
-from quit.dataset.release_tables import card_of_release, export_tables_of_release
-from quit.dataset.workspace import export_tables_of
+from quit.dataset.workspace import dataset_of
 from quit.engine.planning import last_build
 from quit.engine.workspace import Workspace
 from quit.errors import GateError, InputError, SettingsError, WorkspaceError
@@ -51,8 +51,8 @@ def test_a_release_holds_what_the_workspace_holds_and_exports_alike(workspace: W
     assert total["passages"] == len(workspace.read("labels")) == 325 * total["questions"]
     assert total["answer_containment"] == 0
     formats = ["huggingface", "release-json"]
-    export(export_tables_of_release(release.path), formats, tmp_path / "a")
-    export(export_tables_of(workspace, last_build(workspace)), formats, tmp_path / "b")
+    export(Dataset.of_release(release.path), formats, tmp_path / "a")
+    export(dataset_of(last_build(workspace)), formats, tmp_path / "b")
     one, two = files_of(tmp_path / "a"), files_of(tmp_path / "b")
     of_release = {f"huggingface/{name}" for name in ("README.md", "croissant.json", "manifest.json", "settings.json")}
     of_release.add("release-json/manifest.json")  # all of these name the release
@@ -66,7 +66,7 @@ def test_the_card_of_the_build_is_in_the_release_and_no_part_of_its_content(work
     named = _create(workspace, "v2")
     assert named.facts["card"] == {"name": "Rivers", "licence": "mit"} and "card" not in plain.facts
     assert named.content_id == plain.content_id
-    assert card_of_release(named.path).name == "Rivers" and card_of_release(plain.path).given == {}
+    assert named.card.name == "Rivers" and plain.card.given == {}
     again = create(last_build(workspace), "v1")
     assert not again.new and again.note == "The release keeps the card of its build; use quit export --card FILE."
     assert create(last_build(workspace), "v2").note == "" and "card" not in again.release.facts

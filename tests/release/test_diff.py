@@ -38,14 +38,14 @@ def _diff(folder: Path, before: small.Rows, after: small.Rows, **content: str):
 
 def test_every_change_by_hand_is_told_once_with_its_reason(tmp_path: Path) -> None:
     changes = _diff(tmp_path, small.rows(), _changed(), program_version="0.2.0")
-    assert not changes.same and not changes.added and not changes.passages and not changes.answers_removed
-    [gone], [moved], [answer] = changes.removed, changes.moved, changes.answers_added
+    assert not changes["same"] and not changes["added"] and not changes["passages"] and not changes["answers_removed"]
+    [gone], [moved], [answer] = changes["removed"], changes["moved"], changes["answers_added"]
     reason = "review: 'Wrong' accepted by 2 of 2"
     assert (gone["question_id"], gone["split"], gone["reason"]) == ("q1", "train", "review: flagged leak by 1 of 1")
     assert (moved["question_id"], moved["before"], moved["after"]) == ("q3", "test", "dev")
-    assert changes.labels == [{"question_id": "q2", "up": 2, "down": 0, "reasons": [reason]}]
+    assert changes["labels"] == [{"question_id": "q2", "up": 2, "down": 0, "reasons": [reason]}]
     assert (answer["question_id"], answer["answer"], answer["reason"]) == ("q2", "Wrong", reason)
-    assert changes.origins == [{"what": "program", "key": "version", "before": "0.1.0", "after": "0.2.0"}]
+    assert changes["origins"] == [{"what": "program", "key": "version", "before": "0.1.0", "after": "0.2.0"}]
     text = changelog(changes)
     moves = "1 in another split (train 1 -> 0, dev 1 -> 2, test 1 -> 0, all 3 -> 2)"
     assert f"Questions: 0 added, 1 removed, {moves}; 0 with other passages." in text
@@ -54,10 +54,10 @@ def test_every_change_by_hand_is_told_once_with_its_reason(tmp_path: Path) -> No
 
 def test_the_way_back_is_the_opposite(tmp_path: Path) -> None:
     changes = _diff(tmp_path, _changed(), small.rows())
-    assert [row["question_id"] for row in changes.added] == ["q1"] and not changes.removed
+    assert [row["question_id"] for row in changes["added"]] == ["q1"] and not changes["removed"]
     reasons = ["taken back: 'Wrong' accepted by 2 of 2"]
-    assert changes.labels == [{"question_id": "q2", "up": 0, "down": 2, "reasons": reasons}]
-    assert [row["answer"] for row in changes.answers_removed] == ["Wrong"]
+    assert changes["labels"] == [{"question_id": "q2", "up": 0, "down": 2, "reasons": reasons}]
+    assert [row["answer"] for row in changes["answers_removed"]] == ["Wrong"]
 
 
 def test_a_question_with_other_hints_is_named_and_its_labels_are_not_compared(tmp_path: Path) -> None:
@@ -65,15 +65,15 @@ def test_a_question_with_other_hints_is_named_and_its_labels_are_not_compared(tm
     after["ranked_hints"][0]["hint"] = "It floods in summer."
     after["labels"][0]["label"] = 1
     changes = _diff(tmp_path, small.rows(), after)
-    assert [row["question_id"] for row in changes.passages] == ["q1"] and not changes.labels
+    assert [row["question_id"] for row in changes["passages"]] == ["q1"] and not changes["labels"]
 
 
 def test_a_question_that_a_stage_left_out_is_told_with_its_reason(tmp_path: Path) -> None:
     after = small.without(small.rows(), "q3")
     leak = {"stage": "filter", "reason": "answer_leak", "detail": "h1 says Lima", "question_id": "q3"}
     after["rejects"].append(leak)
-    assert _diff(tmp_path, small.rows(), after).removed[0]["reason"] == "filter: answer_leak (h1 says Lima)"
-    [back] = diff(tmp_path / "b", tmp_path / "a").added
+    assert _diff(tmp_path, small.rows(), after)["removed"][0]["reason"] == "filter: answer_leak (h1 says Lima)"
+    [back] = diff(tmp_path / "b", tmp_path / "a")["added"]
     assert back["reason"] == "was left out by filter: answer_leak (h1 says Lima)"
 
 
@@ -81,7 +81,7 @@ def test_a_question_that_leaves_without_a_review_is_not_laid_to_one(tmp_path: Pa
     after, why = small.without(small.rows(), "q1"), "q1#0: 'Paris' gives away 'Paris' (exact, 1.00)"
     after["changes"].append({"question_id": "q1", "change": "question_removed", "reviews": [], "reason": why})
     after["rejects"].append({"stage": "update", "reason": "answer_leak", "detail": why, "question_id": "q1"})
-    [gone] = _diff(tmp_path, small.rows(), after).removed
+    [gone] = _diff(tmp_path, small.rows(), after)["removed"]
     assert gone["reason"] == f"update: answer_leak ({why})"
 
 
@@ -92,7 +92,7 @@ def test_long_lists_are_cut_and_say_so(tmp_path: Path) -> None:
 
 def test_the_same_content_is_the_same_and_tampered_releases_are_not_compared(tmp_path: Path) -> None:
     same = _diff(tmp_path, small.rows(), small.rows())  # under two names
-    assert same.same and "The content is the same." in changelog(same)
+    assert same["same"] and "The content is the same." in changelog(same)
     (tmp_path / "b" / "tables" / "labels.parquet").write_bytes(b"")
     with pytest.raises(InputError, match=r"labels.parquet: was changed"):
         diff(tmp_path / "a", tmp_path / "b")

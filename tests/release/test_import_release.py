@@ -5,9 +5,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from quit.dataset.dataset import SPLITS
+from quit.dataset.dataset import SPLITS, Dataset
 from quit.dataset.release import Release, verify
-from quit.dataset.release_tables import export_tables_of_release
 from quit.errors import InputError
 from quit.export import export
 from quit.release.diff import diff
@@ -119,7 +118,7 @@ def test_our_export_comes_back_with_the_same_bytes(tmp_path: Path, paper_keys: b
     export(tables, ["release-json"], tmp_path / "ours", paper_keys=paper_keys)
     frozen = import_release(tmp_path / "ours" / "release-json", tmp_path / "quit").release
     assert [(info.name, info.kind) for info in frozen.readers] == [(info.name, "embedded") for info in tables.readers]
-    export(export_tables_of_release(frozen.path), ["release-json"], tmp_path / "back", paper_keys=paper_keys)
+    export(Dataset.of_release(frozen.path), ["release-json"], tmp_path / "back", paper_keys=paper_keys)
     ours, back = files_of(tmp_path / "ours"), files_of(tmp_path / "back")
     for name in ("train.json", "dev.json", "test.json"):
         assert ours[f"release-json/{name}"] == back[f"release-json/{name}"] != b"[]\n"
@@ -129,7 +128,7 @@ def test_subsets_named_by_bits_keep_their_names(tmp_path: Path) -> None:
     folder = write(tmp_path / "files", splits(BITS))
     frozen = import_release(folder, tmp_path / "quit").release
     assert frozen.imported["subsets"] == BITS
-    export(export_tables_of_release(frozen.path), ["release-json", "paper-index"], tmp_path / "out")
+    export(Dataset.of_release(frozen.path), ["release-json", "paper-index"], tmp_path / "out")
     for split, published in splits(BITS).items():
         (back,) = json.loads((tmp_path / "out" / "release-json" / f"{split}.json").read_text())
         assert back["subsets"] == published[0]["subsets"] and back["answers"] == published[0]["answers"]
@@ -140,7 +139,7 @@ def test_subsets_named_by_bits_keep_their_names(tmp_path: Path) -> None:
 
 
 def test_the_card_says_what_it_is_and_what_it_lacks(release: Release, tmp_path: Path) -> None:
-    export(export_tables_of_release(release.path), ["huggingface", "trec"], tmp_path)
+    export(Dataset.of_release(release.path), ["huggingface", "trec"], tmp_path)
     card = (tmp_path / "huggingface" / "README.md").read_text()
     statements = ["**The labels are the published ones**", "1 of 12 passages would have another label",
             "- `c`, permutation 0: published 1, ours 2"]  # fmt: skip
@@ -169,7 +168,7 @@ def test_a_difference_names_no_settings_that_an_import_cannot_know(tmp_path: Pat
     ours, imported = tmp_path / "v1", tmp_path / "quit"
     small.freeze(ours, small.rows(), "v1")
     import_release(write(tmp_path / "files", splits()), imported)
-    origins = diff(ours, imported).origins
+    origins = diff(ours, imported)["origins"]
     assert {"what": "origin", "key": "imported", "before": False, "after": True} in origins
     assert all(row["after"] is not None for row in origins if row["what"] in ("setting", "model", "prompt"))
 

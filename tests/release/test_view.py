@@ -2,9 +2,10 @@ from pathlib import Path
 
 import pytest
 
+from quit.dataset.release import Release
 from quit.errors import InputError, WorkspaceError
 from quit.release.import_release import import_release
-from quit.release.view import FrozenWorkspace, open_to_read, shown_judge, shown_readers
+from quit.release.view import open_to_read, shown_readers
 from quit.report.data import gather
 from quit.report.lookup import Lookup
 from quit.report.page import render
@@ -15,15 +16,15 @@ from tests.release.published import LABELERS, READERS, splits, write
 
 
 @pytest.fixture(scope="module")
-def opened(tmp_path_factory: pytest.TempPathFactory) -> FrozenWorkspace:
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Release:
     folder = tmp_path_factory.mktemp("view")
     import_release(write(folder / "files", splits()), folder / "quit")
     workspace = open_to_read(folder / "quit")
-    assert isinstance(workspace, FrozenWorkspace)
+    assert isinstance(workspace, Release)
     return workspace
 
 
-def test_the_story_of_a_question_is_what_was_published(opened: FrozenWorkspace) -> None:
+def test_the_story_of_a_question_is_what_was_published(opened: Release) -> None:
     life = story(opened, "b")
     assert life["question"]["question"] == "What is b?" and life["split"]["split"] == "train"
     labels = {passage["permutation"]: passage["label"] for passage in life["passages"]}
@@ -33,12 +34,12 @@ def test_the_story_of_a_question_is_what_was_published(opened: FrozenWorkspace) 
     assert first["answers"]["qwen-3-4b"] == "Amazon"
 
 
-def test_the_report_shows_what_a_release_holds_and_no_more(opened: FrozenWorkspace) -> None:
+def test_the_report_shows_what_a_release_holds_and_no_more(opened: Release) -> None:
     facts = gather(opened, Settings())
     counts = {"questions": 3, "passages": 12, "fully": 3, "parametric": None, "valid_answers": 4}
     assert facts["counts"].items() >= counts.items()
     assert facts["readers"][0] == {"name": "gemma-3-1b", "role": "labeler", "kind": "published"}
-    assert facts["statistics"] == opened.release.facts["statistics"]
+    assert facts["statistics"] == opened.facts["statistics"]
     page = render(facts, 10)
     for words in ("1 of 12 differ from our rule", "What is a?", "table 1)", "unjudged-answer"):
         assert words in page
@@ -47,15 +48,15 @@ def test_the_report_shows_what_a_release_holds_and_no_more(opened: FrozenWorkspa
         assert unknown not in page, unknown
 
 
-def test_questions_can_be_searched(opened: FrozenWorkspace) -> None:
+def test_questions_can_be_searched(opened: Release) -> None:
     lookup = Lookup(opened)
     matching = lookup.search("secönd lima")
     assert [(row["question_id"], row["state"], row["fully"]) for row in matching.rows] == [("c", "dev", 0)]
     assert lookup.releases("a") == [{"release": "quit", "split": "test", "passages": 4, "fully": 2}]
 
 
-def test_readers_and_judge_are_those_of_the_release(opened: FrozenWorkspace, tmp_path: Path) -> None:
-    assert (shown_readers(opened, Settings()), shown_judge(opened, Settings())) == (opened.release.readers, "published")
+def test_readers_and_judge_are_those_of_the_release(opened: Release, tmp_path: Path) -> None:
+    assert shown_readers(opened, Settings()) == opened.readers and gather(opened, Settings())["judge"] == "published"
     ours = open_to_read(small.freeze(tmp_path / "v1", small.rows()).path)
     assert [info.name for info in shown_readers(ours, Settings())] == ["one", "two"]
     assert [passage["label"] for passage in story(ours, "q2")["passages"]] == [2, 2, 1, 1]

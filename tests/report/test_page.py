@@ -128,7 +128,7 @@ def test_the_command_writes_the_page_and_names_what_is_wrong(tmp_path) -> None:
     assert (workspace.path / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     output = call_quit("report", "-w", workspace.path, "--json").json()
     assert dict(output["funnel"])["after collect (too few hints)"] == 4
-    assert "only settings of pages" in call_quit("report", "-w", workspace.path, "--set", "split.seed=x", code=4).err
+    assert "only pages settings" in call_quit("report", "-w", workspace.path, "--set", "split.seed=x", code=4).err
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import sentence_transformers
 
-from quit.models.minilm_weights import model_folder
+from quit.models.folders import minilm_folder
 from quit.retrieval import encoders
 from quit.settings import FirstStages
 from tests.systems.benchmark import tiny
@@ -17,13 +17,13 @@ TEXTS = ["The Nile flows through Cairo.", "Lima is a capital.", "a", "It lies on
 
 def test_a_folder_of_sentence_transformers_is_the_model_it_is() -> None:
     """The published MiniLM through sentence-transformers against our own reading of the same weights."""
-    ours, theirs = encoders.dense_encoder("minilm", SETTINGS), encoders.dense_encoder(str(model_folder()), SETTINGS)
+    ours, theirs = encoders.dense_encoder("minilm", SETTINGS), encoders.dense_encoder(str(minilm_folder()), SETTINGS)
     assert isinstance(ours, encoders.DenseEncoder) and isinstance(theirs, encoders.DenseEncoder)
     assert ours.dimension == theirs.dimension == 384
     vectors = theirs.documents(TEXTS)
     assert vectors.dtype == np.float32
     assert np.allclose((ours.documents(TEXTS) * vectors).sum(axis=1), 1.0, atol=1e-4)
-    assert "@" in theirs.identity and str(model_folder()) not in theirs.identity
+    assert "@" in theirs.identity and str(minilm_folder()) not in theirs.identity
     assert theirs.documents([]).shape == (0, 384)
 
 

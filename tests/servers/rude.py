@@ -22,7 +22,8 @@ KEY = "<key>"
 class Fault:
     """What the server does with one request; the module functions below make the usual ones.
 
-    ``delay``: seconds before the answer. ``body``: bytes sent as they are, None for a completion of ``content``.
+    ``delay``: seconds before the answer. ``body``: bytes sent as they are, None for a completion of ``content``, with
+    ``thoughts`` beside it.
     ``usage``, ``model``: token counts and model of that. ``cut``: bytes of the body sent before the connection is
     closed, None for all. ``hang``: never answers. ``reset``: the connection is reset. ``endless``: the body is repeated
     until the client goes, ``pause`` seconds apart. ``raw``: sent instead of an HTTP answer.
@@ -32,6 +33,7 @@ class Fault:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes | None = None
     content: Any = None
+    thoughts: str = ""
     usage: Mapping[str, Any] = field(default_factory=dict)
     finish_reason: str = "stop"
     model: str = ""
@@ -195,7 +197,7 @@ class RudeServer:
 
     def _completion(self, payload: Any, fault: Fault) -> bytes:
         content: Any = fault.content if fault.content is not None else self.reply(payload)
-        message = {"role": "assistant", "content": content}
+        message = {"role": "assistant", "content": content} | ({"reasoning": fault.thoughts} if fault.thoughts else {})
         choice = {"index": 0, "finish_reason": fault.finish_reason, "message": message}
         prompt, completion = len(json.dumps(payload.get("messages", "")).split()), len(str(content).split())
         usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}

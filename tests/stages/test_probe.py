@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
-from quit.models.cleaning import clean_answer
 from quit.models.equivalence import EmbeddedEquivalence
 from quit.models.judges import EquivalenceJudge
 from quit.models.protocols import NO_ANSWER, Prompt, Reply
+from quit.models.readers.cleaning import clean_answer
 from quit.settings import Settings
 from quit.stages.probe import parametric, probe, probe_stage
 from quit.stages.stage import Context

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from quit.errors import ServerError, WorkspaceError
-from quit.settings.remote import Remote
+from quit.settings.settings import Remote
 from quit.store import lease as module
 from quit.store.lease import Lease
 from quit.store.objects import Objects, open_objects

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from quit.errors import ServerError, SettingsError, WorkspaceError
-from quit.settings.remote import Remote
+from quit.settings.settings import Remote
 from quit.store import open_store
 from quit.store.faults import endpoint
 from quit.store.objects import checked_url, open_objects

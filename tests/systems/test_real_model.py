@@ -16,15 +16,13 @@ from quit.models.factory import Models
 from quit.models.prompting import load_prompt
 from quit.settings import Settings, parse
 from quit.systems.bandits import run as bandits
-from quit.systems.collection import questions
-from quit.systems.opening import Opened, language_model
+from quit.systems.opening import Opened, language_model, questions
 from quit.systems.sunar.assembly import Assembly
+from quit.systems.sunar.experiment import effective
 from quit.systems.sunar.queries import Query
 from quit.systems.sunar.reading import COUNTS, Asker, LanguageModelAnswers
 from quit.systems.sunar.retrieval import Library
-from quit.systems.sunar.run import Run, trace_path
-from quit.systems.sunar.scores import scores
-from quit.systems.sunar.variants import effective
+from quit.systems.sunar.run import Run, scores, trace_path
 from tests.servers.vllm import VllmServer
 from tests.systems.bandits.test_arms import DOCUMENTS, QRELS, QUERIES
 from tests.systems.scripted import SmallCollection, WordOverlap, plain

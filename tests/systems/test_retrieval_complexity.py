@@ -21,8 +21,8 @@ from quit.retrieval.complexity import Retrieved
 from quit.settings import Settings
 from quit.settings.complexity import Complexity
 from quit.systems import retrieval_complexity as rrcp
-from quit.systems.collection import questions
 from quit.systems.complexity_models import Opinions
+from quit.systems.opening import questions
 from quit.systems.relevance import JudgedAnswers
 from tests.rows import write_lines
 from tests.systems.scripted import SmallCollection, Talks, WordOverlap

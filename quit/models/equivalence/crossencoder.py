@@ -16,14 +16,13 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from quit.models.encoders.minilm import word_pieces
+from quit.models.depth import CANDIDATE, QUESTION, REFERENCE
 from quit.models.linear import linear, tanh
-from quit.models.minilm_layers import WIDTH, Body
-from quit.models.packed import Pieces
+from quit.models.minilm.encoder import word_pieces
+from quit.models.minilm.layers import WIDTH, Body
+from quit.models.minilm.packed import Pieces
 
 CLS, SEP = 101, 102
-QUESTION, REFERENCE, CANDIDATE = 32, 24, 64
-"""Most word pieces that are read of each part."""
 
 
 class Tokenizer:

@@ -42,10 +42,9 @@ class EnsembleClassifier:
         self._tokenizer: Any = None
         if "cross_layers" in arrays:
             from quit.models.equivalence.crossencoder import CrossEncoder, Tokenizer
-            from quit.models.minilm_layers import restore
+            from quit.models.minilm.layers import restore
 
-            net = {key: value for key, value in arrays.items() if ":" in key}
-            self._net = restore(CrossEncoder([int(layer) for layer in arrays["cross_layers"]]), net)
+            self._net = restore(CrossEncoder([int(layer) for layer in arrays["cross_layers"]]), arrays)
             self._tokenizer = Tokenizer()
 
     def trees(self, x: np.ndarray) -> np.ndarray:
@@ -62,7 +61,7 @@ class EnsembleClassifier:
 
     def cross(self, sequences: Sequence[Any]) -> np.ndarray:
         """Return the cross-encoder's log odds of inputs that its tokenizer made, shape (len(sequences),), float64."""
-        from quit.models import packed
+        from quit.models.minilm import packed
 
         return packed.logits(self._net, sequences).astype(np.float64)
 
@@ -95,7 +94,7 @@ class EmbeddedEquivalence:
 
     @once
     def _model(self) -> EnsembleClassifier:
-        from quit.models.minilm_layers import load
+        from quit.models.minilm.layers import load
 
         return EnsembleClassifier(load(self._weights))
 

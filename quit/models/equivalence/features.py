@@ -219,9 +219,9 @@ def alike(first: str, second: str) -> float:
 
 @lru_cache(maxsize=1)
 def _vocabulary() -> dict[str, int]:
-    from quit.models.minilm_weights import model_folder
+    from quit.models.folders import minilm_folder
 
-    return json.loads((model_folder() / "tokenizer.json").read_text(encoding="utf-8"))["model"]["vocab"]
+    return json.loads((minilm_folder() / "tokenizer.json").read_text(encoding="utf-8"))["model"]["vocab"]
 
 
 @lru_cache(maxsize=50_000)

@@ -60,9 +60,10 @@ class Completion:
     """A finished reply. ``finish_reason``: ``stop`` or ``length``.
 
     Token counts are the server's, 0 where it gives none.
-    ``cached_tokens``: prompt tokens that came from its prefix cache when this was asked; not kept by the generation
-    cache. ``origin``: the server that gave it, its address and what it says of its model; empty for a model in this
-    program. Raises :class:`ValueError` for what no table could hold: a text with lone surrogates, a count that is none.
+    ``cached_tokens``: prompt tokens that came from its prefix cache when this was asked; ``thought_tokens``: those of
+    its ``completion_tokens`` that were thoughts. Neither is kept by the generation cache. ``origin``: the server that
+    gave it, its address and what it says of its model; empty for a model in this program. Raises :class:`ValueError`
+    for what no table could hold: a text with lone surrogates, a count that is none.
     """
 
     text: str
@@ -71,12 +72,13 @@ class Completion:
     completion_tokens: int = 0
     cached_tokens: int = 0
     origin: str = ""
+    thought_tokens: int = 0
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
             raise ValueError("its content is not a text")
         self.text.encode()  # a lone surrogate is a UnicodeEncodeError, which is a ValueError
-        for name in ("prompt_tokens", "completion_tokens", "cached_tokens"):
+        for name in ("prompt_tokens", "completion_tokens", "cached_tokens", "thought_tokens"):
             count = getattr(self, name)
             if not isinstance(count, int) or not 0 <= count <= _MAX_TOKENS:
                 raise ValueError(f"its {name} is not a number from 0 to {_MAX_TOKENS:,}")
@@ -125,7 +127,11 @@ class Completing(Protocol):
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """The model and its options. ``template_options`` go to the chat template, ``extra`` to the server.
+    """The model and its options. ``template_options`` go to the chat template, ``extra`` to the server. ``kind``: how
+    it is run, the beginning of its identity.
+
+    ``token_field``, ``omit``, ``effort``, ``thinking``, ``thinking_tokens``: as in
+    :class:`quit.settings.models.LanguageModel`.
 
     ``model`` is a name or a folder. The identity of a folder is its content (:mod:`quit.models.folders`), not its
     path: other weights at the same path are another model, and no table holds a path of this machine.
@@ -135,12 +141,26 @@ class ModelOptions:
     revision: str = ""
     template_options: Mapping[str, Any] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
+    kind: str = ""
+    token_field: str = "max_tokens"
+    omit: tuple[str, ...] = ()
+    effort: str | None = None
+    thinking: str = "refuse"
+    thinking_tokens: int = 0
+
+    @property
+    def template(self) -> dict[str, Any]:
+        """The options of the chat template of a model in this process."""
+        return {**self.template_options, **({"reasoning_effort": self.effort} if self.effort else {})}
 
     @cached_property
     def identity(self) -> str:
-        """Model, revision and a hash of the options."""
-        options = {"template": dict(self.template_options), "extra": dict(self.extra)}
-        name = model_identity(self.model, self.revision)
+        """Kind, model, revision and a hash of the options that are not the default."""
+        options: dict[str, Any] = {"template": dict(self.template_options), "extra": dict(self.extra)}
+        for name in ("token_field", "omit", "effort", "thinking", "thinking_tokens"):
+            if (value := getattr(self, name)) != getattr(ModelOptions, name):
+                options[name] = value
+        name = f"{self.kind}/" * bool(self.kind) + model_identity(self.model, self.revision)
         return name + (f"+{hashlib.sha256(canonical(options)).hexdigest()[:8]}" if any(options.values()) else "")
 
 
@@ -180,10 +200,23 @@ def before_stop(text: str, stop: Sequence[str]) -> str:
     return text[: min((at for ending in stop if (at := text.find(ending)) >= 0), default=len(text))]
 
 
-def refuse_thinking(name: str, text: str, reasoning: str | None = None) -> None:
-    """Raise :class:`SettingsError` where a reply shows that the model was thinking aloud."""
+def answer_of(name: str, options: ModelOptions, text: str, ended: str, reasoning: str | None = None) -> str:
+    """Return a reply without its thoughts; empty where it was cut inside them.
+
+    ``ended``: the reply's ``finish_reason``; ``reasoning``: thoughts that a server sends apart from the text, None for
+    a model in this process. There the chat template may have opened the thoughts, so ``</think>`` can stand alone.
+    Raises :class:`SettingsError` for thoughts where ``options.thinking`` is ``refuse``.
+    """
+    if options.thinking == "drop":
+        _, closed, answer = text.rpartition("</think>")
+        if closed:
+            return answer.lstrip()
+        opened = text.lstrip().startswith("<think>")
+        return "" if opened or (ended == "length" and options.thinking_tokens and reasoning is None) else text
     if "<think>" in text or "</think>" in text or reasoning:
         raise SettingsError(
-            f"{name} sent its thinking with its answer. Switch it off in the profile: "
-            "template_options = { enable_thinking = false } for Qwen 3, or as the model's card says."
+            f"{name} sent its thinking with its answer. Switch it off in the profile (template_options = "
+            "{ enable_thinking = false } for Qwen 3, or as the model's card says), or let it think: "
+            'thinking = "drop" with thinking_tokens = 2000, for example.'
         )
+    return text

@@ -297,7 +297,7 @@ def _read_export(path: Path) -> Iterator[tuple[Any, ...]]:
         try:
             row = [fields[name] for name in _NAMES]
             row[0] = bytes.fromhex(row[0])
-            if len(row[0]) != 32 or not fields["reply"]:
+            if len(row[0]) != 32 or not (fields["reply"] or fields["finish_reason"] == "length"):
                 raise ValueError("key or reply")
             Completion(*row[_REPLY])  # refuses what the table could not hold
             "".join(fields[name] for name in ("model", "prompt", "label", "finish_reason", "origin")).encode()
@@ -323,8 +323,8 @@ class CachedGenerator:
         """Return one completion per request, in order.
 
         Equal requests are asked for once, also by shards of this process at the same time. Two processes may both ask;
-        then both have the reply that was on disk first. Empty replies are returned and not kept. Raises what the
-        generator raises; every reply it gave before that is in the cache.
+        then both have the reply that was on disk first. Empty replies are returned and not kept, except cut ones.
+        Raises what the generator raises; every reply it gave before that is in the cache.
         """
         keys = [cache_key(self.identity, request) for request in requests]
         distinct: dict[bytes, ChatRequest] = {}
@@ -345,6 +345,12 @@ class CachedGenerator:
                 while not event.wait(_POLL_SECONDS):
                     pass
         self._meter.add(self.name, origins=Counter(reply.origin for reply in replies.values()))
+        if cut := sum(reply.finish_reason == "length" and not reply.text.strip() for reply in replies.values()):
+            note(
+                f"{self.name}: {counted(cut, 'reply was', 'replies were')} cut before the answer began. Raise "
+                "thinking_tokens in the profile; all of the model's replies are then asked for again.",
+                loud=True,
+            )
         return [replies[key] for key in keys]
 
     def release(self) -> None:
@@ -369,8 +375,9 @@ class CachedGenerator:
                 prompt_tokens=completion.prompt_tokens,
                 completion_tokens=completion.completion_tokens,
                 cached_tokens=completion.cached_tokens,
+                thought_tokens=completion.thought_tokens,
             )
-            if self._cache is None or not completion.text.strip():
+            if self._cache is None or (not completion.text.strip() and completion.finish_reason != "length"):
                 return None
             entry = Entry(key, self.identity, request.template.identity, request.group, request.sample, completion)
             commits.append(self._cache.add(entry))

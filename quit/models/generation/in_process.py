@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from quit.errors import InputError, MissingDependency
-from quit.models.generation.base import ChatRequest, Completion, Done, ModelOptions, free_memory, refuse_thinking
+from quit.models.generation.base import ChatRequest, Completion, Done, ModelOptions, answer_of, free_memory
 from quit.models.loading import once
 
 _AT_ONCE = 4096  # requests handed to the engine together: what is kept when it is killed comes in such portions
@@ -22,7 +22,7 @@ class VllmGenerator:
 
     def __init__(self, name: str, options: ModelOptions, at_once: int = _AT_ONCE) -> None:
         self.name = name
-        self.identity = f"vllm/{options.identity}"
+        self.identity = options.identity
         self._options = options
         self._at_once = at_once
         self._lock = threading.Lock()
@@ -36,13 +36,14 @@ class VllmGenerator:
                     [request.messages() for request in part],
                     [self._sampling(request) for request in part],
                     use_tqdm=False,
-                    chat_template_kwargs=dict(self._options.template_options) or None,
+                    chat_template_kwargs=self._options.template or None,
                 )
                 for position, reply in enumerate(replies, start=start):
                     output = reply.outputs[0]
-                    refuse_thinking(self.name, output.text)
+                    ended = output.finish_reason or "stop"
+                    text = answer_of(self.name, self._options, output.text, ended)
                     counts = len(reply.prompt_token_ids or ()), len(output.token_ids)
-                    done(position, Completion(output.text, output.finish_reason or "stop", *counts))
+                    done(position, Completion(text, ended, *counts))
 
     def release(self) -> None:
         """See :class:`quit.models.generation.base.Generator`: ends the engine and its processes."""
@@ -58,7 +59,7 @@ class VllmGenerator:
 
         options = request.sampling | {
             "temperature": request.temperature,
-            "max_tokens": request.max_tokens,
+            "max_tokens": request.max_tokens + self._options.thinking_tokens,
             "seed": request.sample,
         }
         if request.choices:

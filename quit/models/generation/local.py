@@ -21,9 +21,9 @@ from quit.models.generation.base import (
     Completion,
     Done,
     ModelOptions,
+    answer_of,
     before_stop,
     free_memory,
-    refuse_thinking,
 )
 from quit.models.loading import load_pretrained, once
 from quit.models.prompting import PromptTemplate
@@ -117,7 +117,7 @@ class TransformersGenerator:
 
     def __init__(self, name: str, options: ModelOptions, device: str = "cpu") -> None:
         self.name = name
-        self.identity = f"transformers/{options.identity}"
+        self.identity = options.identity
         self.computed_tokens = 0
         self._options = options
         self._device = device
@@ -168,16 +168,17 @@ class TransformersGenerator:
         model, _ = self._loaded
         ids = self._tokens(request.messages())
         longest = getattr(model.config, "max_position_embeddings", None)
-        if longest and len(ids) + request.max_tokens > longest:
+        room = request.max_tokens + self._options.thinking_tokens
+        if longest and len(ids) + room > longest:
             raise InputError(
                 f"{self.name}: a prompt of question {request.group} has {len(ids)} tokens and the model allows "
-                f"{longest}, {request.max_tokens} of them for its reply. Shorten the prompt file, or use another model."
+                f"{longest}, {room} of them for its reply. Shorten the prompt file, or use another model."
             )
         beginning = self._beginning(request.template)
         if beginning is not None and ids[: len(beginning.ids)] != beginning.ids:
             beginning = None
         own = ids[len(beginning.ids) :] if beginning else ids
-        text = _Text(own, len(own) + request.max_tokens, beginning)
+        text = _Text(own, len(own) + room, beginning)
         if (before := self._before) is not None and before.beginning is beginning:
             # At least the last token is computed: its output is the reply's first token.
             text.source, text.shared = before, _common(own[:-1], before.ids)
@@ -187,9 +188,7 @@ class TransformersGenerator:
 
     def _tokens(self, messages: list[dict[str, str]]) -> list[int]:
         options = {"add_generation_prompt": True, "tokenize": True, "return_dict": True}
-        ids: list[int] = self._loaded[1].apply_chat_template(
-            messages, **options, **dict(self._options.template_options)
-        )["input_ids"]
+        ids: list[int] = self._loaded[1].apply_chat_template(messages, **options, **self._options.template)["input_ids"]
         return ids
 
     def _beginning(self, template: PromptTemplate) -> _Text | None:
@@ -263,9 +262,10 @@ class TransformersGenerator:
         whole = tokenizer.decode(reply.new, skip_special_tokens=True)
         text = before_stop(whole, request.stop)
         ended = text != whole or token in _ends(model, tokenizer)
-        if ended or len(reply.new) == request.max_tokens:
-            refuse_thinking(self.name, text)
-            reply.finished = Completion(text, "stop" if ended else "length", reply.prompt, len(reply.new))
+        if ended or len(reply.new) == request.max_tokens + self._options.thinking_tokens:
+            reason = "stop" if ended else "length"
+            answer = answer_of(self.name, self._options, text, reason)
+            reply.finished = Completion(answer, reason, reply.prompt, len(reply.new))
 
     @once
     def _loaded(self) -> tuple[Any, Any]:

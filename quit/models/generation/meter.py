@@ -17,8 +17,9 @@ class Count:
 
     ``requests``: replies that were paid for; ``cached``: those from the generation cache; ``retries``: attempts that
     failed; ``empty``: empty replies; ``cached_tokens``: prompt tokens a server took from its prefix cache;
-    ``expected``: requests handed in, asked for or not; ``seconds``: wall time in which something was in flight;
-    ``origins``: replies handed out by where they came from.
+    ``thought_tokens``: those of ``completion_tokens`` that were thoughts, where the server says so; ``expected``:
+    requests handed in, asked for or not; ``seconds``: wall time in which something was in flight; ``origins``: replies
+    handed out by where they came from.
     """
 
     requests: int = 0
@@ -28,6 +29,7 @@ class Count:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached_tokens: int = 0
+    thought_tokens: int = 0
     expected: int = 0
     seconds: float = 0.0
     origins: Counter[str] = field(default_factory=Counter)

@@ -6,25 +6,27 @@ All of it runs on one event loop, so there are no locks here.
 from __future__ import annotations
 
 import asyncio
-import email.utils
 import json
-import random
+import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import urlsplit
 
 import aiohttp
 
 from quit.common.progress import note
 from quit.errors import QuitError, ServerError, SettingsError
-from quit.models.generation.base import ChatRequest, Completion, Done, ModelOptions, refuse_thinking
+from quit.models.generation.base import ChatRequest, Completion, Done, ModelOptions, answer_of
+from quit.models.generation.ledger import Account, Amount
+from quit.models.generation.limits import Budget, Limiter, pause, retry_after
 from quit.models.generation.meter import Meter
-from quit.models.serving import CONNECT_SECONDS
+from quit.models.generation.serving import CONNECT_SECONDS
 from quit.settings import ServerSettings
+from quit.settings.models import Omittable
 from quit.text.secrets import repeats_a_key, shown
 from quit.text.words import counted
 
@@ -33,115 +35,41 @@ _OVERLOADED = frozenset({429, 503, 529})
 _BYTES_A_TOKEN = 4.0  # for token budgets before the server's own count is known
 _MAX_BYTES = 4 << 20  # bytes of a reply, after decompression; a thousand times what a long one has
 _QUOTED = 1 << 16  # bytes of it that are looked at for a message
-BACKOFF_SECONDS, BACKOFF_CAP_SECONDS = 0.5, 30.0  # pause after the first failed attempt; it doubles up to the cap
 _RETRY_AFTER_CAP = 300.0  # seconds of a Retry-After that are honoured
 _EMPTY_RETRIES = 1  # times that an empty reply is asked for again before it counts
 CIRCUIT_FAILURES = 5  # connections in a row that cannot be made, until the server is left out
 _SAY_SECONDS = 30.0  # seconds between lines on failed attempts
+_CHOICE = "answer"  # the field of a constrained reply
+_CURES = {
+    "max_tokens": 'token_field = "max_completion_tokens"',
+    "max_completion_tokens": 'token_field = "max_tokens"',
+    "reasoning_effort": "no effort",
+    "response_format": "constrained = false",
+    "chat_template_kwargs": "no template_options",
+}
+"""Field of a request that a server may refuse -> the setting that cures it."""
 _VOLATILE = ("id", "object", "created", "permission")  # of an entry of /v1/models: other after a restart, or known
 _NAMES = 3  # model names in replies that are told
-
-
-class Limiter:
-    """At most ``limit`` requests in flight. It halves when the server is overloaded and grows back by one a round.
-
-    Additive increase, multiplicative decrease, as TCP does it. Waiters are served in order, which keeps the order of
-    requests.
-    """
-
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self.limit = float(most)
-        self._free = asyncio.Semaphore(most)
-        self._surplus = 0
-        """Places that the limit lost and that are still to be taken away."""
-        self._halved = 0.0
-
-    async def acquire(self) -> None:
-        """Wait until one more may be in flight."""
-        await self._free.acquire()
-        while self._surplus:
-            self._surplus -= 1
-            await self._free.acquire()
-
-    def release(self) -> None:
-        """Note that one request is no longer in flight."""
-        if self._surplus:
-            self._surplus -= 1
-        else:
-            self._free.release()
-
-    def succeeded(self) -> None:
-        """Note a success: the limit grows by one after a full round of them."""
-        before, self.limit = int(self.limit), min(float(self.most), self.limit + 1 / self.limit)
-        if int(self.limit) > before:
-            self.release()
-
-    def overloaded(self) -> None:
-        """Halve the limit, at most once per second: one overload refuses many requests at once."""
-        now = time.monotonic()
-        if now - self._halved >= 1.0:
-            self._halved = now
-            before, self.limit = int(self.limit), max(1.0, self.limit / 2)
-            self._surplus += before - int(self.limit)
-
-
-class Budget:
-    """So many units per minute (requests, tokens), spent evenly; 0 is no limit."""
-
-    def __init__(self, per_minute: float) -> None:
-        self._per_second = per_minute / 60
-        self._room = self._per_second  # a burst of one second
-        self._at = time.monotonic()
-
-    async def spend(self, amount: float) -> None:
-        """Wait until ``amount`` may be spent. A request above the budget passes, and the next ones wait longer."""
-        if not self._per_second:
-            return
-        now = time.monotonic()
-        self._room = min(self._per_second, self._room + (now - self._at) * self._per_second) - amount
-        self._at = now
-        if self._room < 0:
-            await asyncio.sleep(-self._room / self._per_second)
-
-    def correct(self, amount: float) -> None:
-        """Return ``amount`` units to the budget, or take them if negative: the error of an estimate."""
-        self._room += amount
-
-
-def pause(attempt: int, retry_after: float | None = None) -> float:
-    """Return the seconds to wait after a failed attempt (1, 2, ...), never fewer than the server asks for.
-
-    They grow exponentially up to a cap, with jitter over their upper half.
-    """
-    most = min(BACKOFF_CAP_SECONDS, BACKOFF_SECONDS * 2 ** (attempt - 1))
-    return max(retry_after or 0.0, random.uniform(most / 2, most))  # not for results: jitter only
-
-
-def retry_after(value: str | None) -> float | None:
-    """Return the seconds in a ``Retry-After`` header, a number or an HTTP date; None without a readable one."""
-    if not value:
-        return None
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        pass
-    try:
-        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
-    except (ValueError, OverflowError):
-        return None
 
 
 class _Passing(QuitError):
     """A fault that another attempt may overcome.
 
-    ``after``: seconds that the server asks to wait; ``absent``: there is no connection to it.
+    ``after``: seconds that the server asks to wait; ``absent``: there is no connection to it; ``is_free``: nobody is
+    charged for it.
     """
 
     def __init__(
-        self, message: str, *, after: float | None = None, overloaded: bool = False, absent: bool = False
+        self,
+        message: str,
+        *,
+        after: float | None = None,
+        overloaded: bool = False,
+        absent: bool = False,
+        is_free: bool = False,
     ) -> None:
         super().__init__(message)
+        self.is_free = is_free or absent
         self.after = after
         self.overloaded = overloaded
         self.absent = absent
@@ -176,6 +104,7 @@ class Replica:
         options: ModelOptions,
         server: ServerSettings,
         meter: Meter,
+        account: Account,
         model_names: list[str],
     ) -> None:
         self.name = name
@@ -190,6 +119,7 @@ class Replica:
         self._options = options
         self._server = server
         self._meter = meter
+        self._account = account
         self._limiter = Limiter(server.concurrency)
         self._requests = Budget(server.requests_per_minute)
         self._tokens = Budget(server.tokens_per_minute)
@@ -269,13 +199,14 @@ class Replica:
         """Return the completion, or None when the server is gone."""
         request = batch.requests[position]
         body = self._body(request)
-        estimate = len(body) / _BYTES_A_TOKEN + request.max_tokens
+        most = request.max_tokens + self._options.thinking_tokens
+        estimate = len(body) / _BYTES_A_TOKEN + most
         empty = 0
         while True:
             await self._requests.spend(1)
             await self._tokens.spend(estimate)
             try:
-                completion = await self._ask(batch.session, body)
+                completion = await self._pay(batch.session, body, most)
             except _Passing as fault:
                 self._meter.add(self.name, retries=1)
                 self.last_fault = str(fault)
@@ -293,11 +224,12 @@ class Replica:
             self._failed = 0
             if self._origin is None:
                 self._origin = asyncio.ensure_future(self._ask_origin(batch.session))
-            completion = replace(completion, origin=await asyncio.shield(self._origin))
+            text = _chosen(completion.text) if request.choices else completion.text
+            completion = replace(completion, text=text, origin=await asyncio.shield(self._origin))
             self._limiter.succeeded()
             if completion.prompt_tokens:
-                self._tokens.correct(estimate - tokens_used(completion, body, request.max_tokens))
-            if completion.text.strip() or empty >= _EMPTY_RETRIES:
+                self._tokens.correct(estimate - tokens_used(completion, body, most))
+            if completion.text.strip() or completion.finish_reason == "length" or empty >= _EMPTY_RETRIES:
                 return completion
             empty += 1
             self._meter.add(self.name, retries=1)
@@ -324,6 +256,22 @@ class Replica:
                 f"{fault}. What it answered before is kept; run the same command again when it is well."
             ) from fault
         return pause(attempts, fault.after)
+
+    async def _pay(self, session: aiohttp.ClientSession, body: bytes, most: int) -> Completion:
+        """Ask once, within the cap. A reply that did not come or cannot be read counts as paid."""
+        ledger, worst = self._account.ledger, self._account.worst(body, most)
+        await ledger.reserve(worst)
+        paid = worst
+        try:
+            completion = await self._ask(session, body)
+            paid = self._account.actual(completion, worst)
+            return completion
+        except _Passing as fault:
+            if fault.is_free:
+                paid = Amount()
+            raise
+        finally:
+            ledger.settle(worst, paid)
 
     async def _ask(self, session: aiohttp.ClientSession, body: bytes) -> Completion:
         url = f"{self.url}/chat/completions"
@@ -359,6 +307,7 @@ class Replica:
                 usage.get("prompt_tokens") or 0,
                 usage.get("completion_tokens") or 0,
                 (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0,
+                thought_tokens=(usage.get("completion_tokens_details") or {}).get("reasoning_tokens") or 0,
             )
         except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
             raise _Passing(f"a reply that is not a chat completion ({error}): {_quoted(content)}") from None
@@ -371,8 +320,10 @@ class Replica:
                 before = ", ".join(self._model_names[:-1])
                 text = f"{self.name}: {self.url} says that {model!r} replies; so far it was {before!r}"
                 note(f"{text}. Was the server started with another model? Its replies are kept as of one.", loud=True)
-        thinking = message.get("reasoning_content") or message.get("reasoning")
-        refuse_thinking(f"{self.name} ({self.url})", completion.text, thinking)
+        thinking = message.get("reasoning_content") or message.get("reasoning") or ""
+        name, ended = f"{self.name} ({self.url})", completion.finish_reason
+        answer = answer_of(name, self._options, completion.text, ended, thinking)
+        completion = replace(completion, text=answer)
         if repeats_a_key(completion.text):
             raise _Passing("a reply that repeats the API key")
         return completion
@@ -389,7 +340,7 @@ class Replica:
             wait = retry_after(headers.get("Retry-After"))
             if wait is not None:
                 wait = min(wait, _RETRY_AFTER_CAP)
-            return _Passing(message, after=wait, overloaded=status in _OVERLOADED)
+            return _Passing(message, after=wait, overloaded=status in _OVERLOADED, is_free=True)
         if status in (401, 403):
             return SettingsError(
                 f"{self.url} refuses the API key of {self.name} ({message}). {self._server.key_remedy}"
@@ -399,15 +350,26 @@ class Replica:
                 f"{self.url} has no model {self._options.model!r} or no chat completions ({message}). "
                 f"Its models: curl {self.url}/models"
             )
-        advice = "Give the model fewer documents, words or reply tokens, or serve a longer context."
-        too_long = f" {advice}" if "context length" in message else ""
-        return SettingsError(f"{self.url} refuses a request of {self.name}: {message}{too_long}")
+        return SettingsError(f"{self.url} refuses a request of {self.name}: {message}{self._cure(message)}")
+
+    def _cure(self, message: str) -> str:
+        """Return the advice for a request that is refused for good: the setting that leaves out what is refused."""
+        if "context length" in message:
+            return " Give the model fewer documents, words or reply tokens, or serve a longer context."
+        cures = dict(_CURES)
+        for name in get_args(Omittable):
+            cures[name] = f"omit = {json.dumps(sorted({*self._options.omit, name}))}"
+        named = [(at, cure) for name, cure in cures.items() if (at := re.search(rf"\b{name}\b", message))]
+        if not named:
+            return ""
+        cure = min(named, key=lambda pair: pair[0].start())[1]
+        return f" Set this for {self.name} in the profile: {cure}."
 
     def _body(self, request: ChatRequest) -> bytes:
         payload: dict[str, Any] = {
             "model": self._options.model,
             "messages": request.messages(),
-            "max_tokens": request.max_tokens,
+            self._options.token_field: request.max_tokens + self._options.thinking_tokens,
             "temperature": request.temperature,
             "top_p": 1,
             "seed": request.sample,
@@ -419,8 +381,16 @@ class Replica:
             payload |= {"top_k": 0, "min_p": 0, "repetition_penalty": 1}
             if request.choices:
                 payload["structured_outputs"] = {"choice": list(request.choices)}
+        elif request.choices:
+            fields = {_CHOICE: {"type": "string", "enum": list(request.choices)}}
+            shape = {"type": "object", "properties": fields, "required": [_CHOICE], "additionalProperties": False}
+            schema = {"name": "choice", "strict": True, "schema": shape}
+            payload["response_format"] = {"type": "json_schema", "json_schema": schema}
+        if self._options.effort:
+            payload["reasoning_effort"] = self._options.effort
         if self._options.template_options:
             payload["chat_template_kwargs"] = dict(self._options.template_options)
+        payload = {name: value for name, value in payload.items() if name not in self._options.omit}
         return json.dumps(payload | dict(self._options.extra), ensure_ascii=False).encode()
 
 
@@ -434,6 +404,13 @@ def _quoted(content: bytes | bytearray) -> str:
     except (ValueError, AttributeError, RecursionError):
         pass
     return shown(text)
+
+
+def _chosen(text: str) -> str:
+    """Return the choice in a reply that follows the JSON schema; the reply as it is where it does not."""
+    with suppress(ValueError, KeyError, TypeError):
+        return str(json.loads(text)[_CHOICE])
+    return text
 
 
 def _host(location: str) -> str:

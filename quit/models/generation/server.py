@@ -14,9 +14,10 @@ import aiohttp
 from quit.common.progress import note
 from quit.errors import ServerError
 from quit.models.generation.base import ChatRequest, Done, ModelOptions
+from quit.models.generation.ledger import Account, Ledger
 from quit.models.generation.meter import Meter
 from quit.models.generation.replica import Replica, RequestBatch, stop
-from quit.models.serving import CONNECT_SECONDS
+from quit.models.generation.serving import CONNECT_SECONDS
 from quit.settings import ServerSettings
 
 
@@ -30,14 +31,21 @@ class ServerGenerator:
     between two replies. Raises :class:`SettingsError` where the API key is not set.
     """
 
-    def __init__(self, name: str, options: ModelOptions, server: ServerSettings, meter: Meter | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        options: ModelOptions,
+        server: ServerSettings,
+        meter: Meter | None = None,
+        account: Account | None = None,
+    ) -> None:
         self.name = name
-        self.identity = f"chat/{options.identity}"
+        self.identity = options.identity
         self._server = server
-        meter = meter or Meter()
+        meter, account = meter or Meter(), account or Account(Ledger())
         urls, key = server.urls(), server.key()
         model_names: list[str] = []
-        self._replicas = [Replica(name, url, key, options, server, meter, model_names) for url in urls]
+        self._replicas = [Replica(name, url, key, options, server, meter, account, model_names) for url in urls]
 
     def generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
         """See :class:`quit.models.generation.base.Generator`."""

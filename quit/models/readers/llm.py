@@ -6,10 +6,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from quit.models import cleaning
 from quit.models.generation.base import ChatRequest, Completing, Completion, before_stop
 from quit.models.prompting import PromptTemplate
 from quit.models.protocols import Prompt, Reply
+from quit.models.readers import cleaning
 
 READER_FIELDS = frozenset({"context", "question"})
 PROBE_FIELDS = frozenset({"question"})
@@ -20,7 +20,7 @@ class LLMReader:
     """A language model that answers from a passage, or from the question alone where a prompt has no hints.
 
     ``stop``: strings before the first of which a reply ends. ``sentences``: what becomes of sentences
-    (:func:`quit.models.cleaning.clean_answer`).
+    (:func:`quit.models.readers.cleaning.clean_answer`).
     """
 
     name: str
@@ -54,11 +54,6 @@ class LLMReader:
         if raw != text:  # a server that does not know stop strings
             ended = "stop"
         return Reply(raw, cleaning.clean_answer(raw, ended, self.sentences, self.stop), ended)
-
-    @property
-    def generator_identity(self) -> str:
-        """Identity of the model alone: with a request, the key of its reply in the generation cache."""
-        return self.generator.identity
 
     def request(self, prompt: Prompt, sample: int = 0) -> ChatRequest:
         """Return what the model is asked for a prompt."""

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
-from quit.stages.leaks.given_names import GIVEN_NAMES
 from quit.stages.leaks.lexicon import lexicon, plain_name
 from quit.stages.leaks.number_words import numbers_in
-from quit.stages.leaks.reading import FUNCTION_WORDS, TITLES, Word, answer_words, read
+from quit.stages.leaks.reading import FUNCTION_WORDS, GIVEN_NAMES, TITLES, Word, answer_words, read
 from quit.text.normalize import STOP_WORDS, stem, strip_accents
 
 _URL = re.compile(r"(?:https?://|www\.)\S+|(?<!\S)\S+\.(?:com|org|net|gov|edu|io|uk)\b\S*|[#@]\w+", re.IGNORECASE)

@@ -12,13 +12,23 @@ from dataclasses import dataclass
 from functools import lru_cache
 from os.path import commonprefix
 
-from quit.stages.leaks.disguises import plain_text
-from quit.stages.leaks.given_names import GIVEN_NAMES
 from quit.stages.leaks.letters import compound, digits, initials, spelling
 from quit.stages.leaks.lexicon import lexicon, plain_name
 from quit.stages.leaks.number_words import MONTHS, dates_in, is_ordinal_word, numbers_in
 from quit.stages.leaks.other_names import OTHER_NAMES
-from quit.stages.leaks.reading import AMBIGUOUS, FUNCTION_WORDS, TITLES, Word, answer_words, plain, read, runs, stems
+from quit.stages.leaks.reading import (
+    AMBIGUOUS,
+    FUNCTION_WORDS,
+    GIVEN_NAMES,
+    TITLES,
+    Word,
+    answer_words,
+    plain,
+    plain_text,
+    read,
+    runs,
+    stems,
+)
 from quit.text.normalize import STOP_WORDS, normalize_answer, stem, word_spans
 
 VERSION = 6

@@ -9,15 +9,17 @@ audit. The number of looks is fixed, and each has two bounds. Every bound takes 
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 
 import numpy as np
 
 from quit.stages.label import PREDICTED_FROM
 from quit.stages.labelling.passages import passage_count
-from quit.stages.selection.bounds import audit_size, upper_bound
 from quit.stages.selection.choice import choose
 from quit.stages.selection.predictor import predict
 
@@ -29,6 +31,8 @@ LOOKS = (0.02, 0.04, 0.06, 0.08, 0.10, 0.13, 0.17, 0.22, 0.30, 0.45)
 
 Ask = Callable[[np.ndarray], np.ndarray]
 """Asks some passages (bool, shape (questions, passages)); see :func:`select`."""
+_UNIT = 1400
+"""Passages from which on the audit is larger than its least size: fitted to the costs in docs/research/economy.md."""
 
 
 class Reason(IntEnum):
@@ -44,7 +48,7 @@ class Reason(IntEnum):
 class Promise:
     """The promise: with probability ``confidence``, wrong labels are at most a share ``error`` of the passages.
 
-    ``audit``: passages in the audit, :func:`quit.stages.selection.bounds.audit_size` where None. ``looks``: shares of
+    ``audit``: passages in the audit, :func:`quit.stages.selection.rounds.audit_size` where None. ``looks``: shares of
     the passages that are evidence at each look, ascending.
     """
 
@@ -203,3 +207,32 @@ def look(
         false_bound=false_bound,
         stopped=missed_bound + false_bound <= options.error,
     )
+
+
+@lru_cache(maxsize=4096)
+def upper_bound(wrong: int, sample: int, population: int, alpha: float) -> int:
+    """Return the exact one-sided upper confidence bound on how many of a population are wrong.
+
+    ``wrong``: wrong ones in a simple random sample without replacement of ``sample`` of the ``population``. The bound
+    is the largest number of wrong ones with which so few would be found with probability above ``alpha``
+    (hypergeometric; Clopper and Pearson 1934, for a finite population Buonaccorsi 1987). It is below the truth with
+    probability ``alpha`` at most.
+    """
+    from scipy.stats import hypergeom
+
+    more = range(wrong + 1, population + 1)
+    return wrong + bisect_left(more, -alpha, key=lambda count: -hypergeom.cdf(wrong, population, count, sample))
+
+
+def audit_size(population: int, error: float, alpha: float) -> int:
+    """Return how many passages of a build the audit asks.
+
+    The smallest possible audit has no wrong label and two bounds that add up to ``error``:
+    ``n0 = 2 ln(1 / alpha) / error``, by the Poisson limit of the hypergeometric distribution. A larger audit saves
+    evidence, because its bounds are nearer to the true share. The saving grows with the number of passages. The size is
+    ``n0 * sqrt(population / 1400)``, at least 1.25 ``n0``.
+
+    ``alpha``: error probability of one bound.
+    """
+    least = 2 * math.log(1 / alpha) / error
+    return min(population, math.ceil(least * max(1.25, math.sqrt(population / _UNIT))))

@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from quit.errors import SettingsError
-from quit.models.factory import reader_identity
 from quit.settings import ReaderSettings, Settings
-from quit.stages.identities import identities
+from quit.stages.identities import identities, reader_identity
 from quit.stages.selection.rounds import MAX_HINTS_ESTIMATED, Promise
 
 

@@ -21,7 +21,7 @@ from quit.settings.bandits import Bandits
 from quit.systems.bandits.decompose import DecompositionRequest, LLMDecomposition
 from quit.systems.bandits.request import Request
 from quit.systems.bandits.rewards import normalised
-from quit.systems.collection import Question
+from quit.systems.opening import Question
 from quit.text.normalize import normalize_question
 
 KINDS = ("sub-questions", "two-level", "written")

@@ -23,9 +23,8 @@ from quit.systems.bandits.policies import Policy
 from quit.systems.bandits.posteriors import QuantileTable
 from quit.systems.bandits.request import Request
 from quit.systems.bandits.simulate import simulate
-from quit.systems.collection import Question
 from quit.systems.experiment import write_rows
-from quit.systems.opening import Opened
+from quit.systems.opening import Opened, Question
 from quit.systems.relevance import RELEVANCE_FIELDS, JudgedRelevance, YesNo
 from quit.systems.reports import (
     NUGGET_FIELDS,

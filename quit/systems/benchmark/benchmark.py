@@ -25,7 +25,6 @@ from quit.common.files import remove_leftovers, write_json, write_lines
 from quit.common.ids import content_hash
 from quit.common.progress import note
 from quit.dataset.dataset import Dataset
-from quit.dataset.release_tables import export_tables_of_release
 from quit.errors import SettingsError
 from quit.evaluate.metrics import READING, Measure
 from quit.models.factory import Models
@@ -82,8 +81,8 @@ def run_benchmark(request: BenchmarkRequest, settings: Settings, out: Path) -> O
 def prepared(request: BenchmarkRequest, settings: Settings, out: Path) -> Iterator[tuple[Runner, Task]]:
     """Lock ``out`` and yield the runner of the steps, and the release's task. Raises as ``run_benchmark``."""
     check(request, settings)
-    dataset = Dataset(export_tables_of_release(request.release))
-    content_id = dataset.tables.provenance["content_id"]
+    dataset = Dataset.of_release(request.release)
+    content_id = dataset.provenance["content_id"]
     task = release_task(dataset, content_id, request.split)
     with building(out):
         remove_leftovers(out)
@@ -119,10 +118,10 @@ def check(request: BenchmarkRequest, settings: Settings) -> None:
 def make_runner(dataset: Dataset, task: Task, settings: Settings, out: Path) -> Runner:
     """Return what carries out the steps for a release's task."""
     context = PluginContext(
-        task.passages, settings, Models(settings), cache_folder("benchmark"), collection_of(dataset.tables)
+        task.passages, settings, Models(settings), cache_folder("benchmark"), collection_of(dataset)
     )
     stages = Stages(out / "stages")
-    return Runner(context, stages, dataset, known_verdicts(dataset.tables.verdicts))
+    return Runner(context, stages, dataset, known_verdicts(dataset.verdicts))
 
 
 def corpus_name(path: Path) -> str:
@@ -236,10 +235,10 @@ def _mean_words(passages: Passages) -> np.ndarray:
 
 def described_run(request: BenchmarkRequest, runner: Runner, task: Task) -> dict[str, str]:
     """Return what was run, in words: for the page and ``run.json``."""
-    provenance = runner.dataset.tables.provenance
+    provenance = runner.dataset.provenance
     settings = runner.context.settings
-    labelled = ", ".join(labeler.name for labeler in runner.dataset.tables.labelers)
-    embedded = " Embedded readers are not language models." if runner.dataset.tables.embedded else ""
+    labelled = ", ".join(labeler.name for labeler in runner.dataset.labelers)
+    embedded = " Embedded readers are not language models." if runner.dataset.embedded else ""
     facts = {
         "release": f"{provenance['release']} (content id {provenance['content_id']})",
         "questions": f"{len(task.queries)} of split {request.split}",

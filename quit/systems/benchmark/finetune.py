@@ -16,7 +16,6 @@ from quit.common.files import read_json, write_json, writing
 from quit.common.ids import content_hash
 from quit.common.progress import note
 from quit.dataset.dataset import Dataset
-from quit.dataset.release_tables import export_tables_of_release
 from quit.errors import InputError, SettingsError, did_you_mean
 from quit.export.training import FineTuning, Selection
 from quit.models.loading import located, model_identity
@@ -59,7 +58,7 @@ def triples(dataset: Dataset, content_id: str, tuning: FineTuning) -> list[tuple
     passages = ReleasePassages(dataset, content_id)
     triples = []
     for example in selection.examples("train"):
-        question = dataset.questions[example.position]
+        question = dataset.question_of[example.position]
         for pair in example.pairs():
             positive, negative = passages.texts(pair)
             triples.append((question, positive, negative))
@@ -146,8 +145,8 @@ def run_finetune(request: TuningRequest, settings: Settings, out: Path) -> tuple
         raise SettingsError(f"--base {request.base!r}: name one model; two-tower also takes QUESTIONS,PASSAGES.")
     for number in request.positives:
         FineTuning(number, number)  # refuses a number out of range before anything is read
-    dataset = Dataset(export_tables_of_release(request.release))
-    content_id = dataset.tables.provenance["content_id"]
+    dataset = Dataset.of_release(request.release)
+    content_id = dataset.provenance["content_id"]
     models = out / "models"
     tuned = [
         finetune(request.kind, request.base, number, dataset, content_id, settings, models)

@@ -37,9 +37,9 @@ ORACLE = "oracle"
 
 _OURS = {
     "quit.retrievers": {
-        "bm25": "sparse:Bm25Retriever",
-        "minilm": "dense:MiniLMRetriever",
-        "dense": "dense:SentenceRetriever",
+        "bm25": "retrievers:Bm25Retriever",
+        "minilm": "retrievers:MiniLMRetriever",
+        "dense": "retrievers:SentenceRetriever",
         "late": "late:LateRetriever",
         "nar": "neighbours:NarRetriever",
     },

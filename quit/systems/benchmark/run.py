@@ -257,8 +257,8 @@ class Runner:
         assert isinstance(task.relevance, ReleaseRelevance)
         groups, size = task.relevance.groups, task.passages.size
         reader = self._plugin(make_reader, name, self.context.passages)
-        stored = {info.name: number for number, info in enumerate(self.dataset.tables.ordered_readers)}
-        ours = self.dataset.tables
+        stored = {info.name: number for number, info in enumerate(self.dataset.ordered_readers)}
+        ours = self.dataset
         complete = name in stored and ours.answers[name].asked is None
         if complete and ours.ordered_readers[stored[name]].identity == reader.identity:
             return [

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from quit.common.safe import safe_id
-from quit.dataset.dataset import FULLY, Dataset, ExportTables
+from quit.dataset.dataset import FULLY, Dataset
 from quit.errors import InputError
 from quit.evaluate.metrics import Measure
 from quit.retrieval.protocols import Ranking
-from quit.retrieval.trec import read_run
+from quit.retrieval.rankings import read_run
 from quit.settings.benchmark import Benchmark
 from quit.sources.fields import quote
 from quit.systems.benchmark.results import Scores
@@ -43,7 +43,7 @@ class RunScores:
     unknown: int
 
 
-def score_run(path: Path, tables: ExportTables, split: str, settings: Benchmark) -> RunScores:
+def score_run(path: Path, dataset: Dataset, split: str, settings: Benchmark) -> RunScores:
     """Score a run file over a split's questions.
 
     Raises ``InputError`` for a line that is not as expected, with its number, for a run without a question of the split
@@ -52,7 +52,7 @@ def score_run(path: Path, tables: ExportTables, split: str, settings: Benchmark)
     for metric in settings.metrics:
         Measure.parse(metric)
     name, lines = read_run(path)
-    task = release_task(Dataset(tables), tables.fingerprint, split)
+    task = release_task(dataset, dataset.fingerprint, split)
     passages, relevance = task.passages, task.relevance
     assert isinstance(passages, ReleasePassages) and isinstance(relevance, ReleaseRelevance)
     question_ids = [safe_id(question_id) for question_id in task.question_ids]

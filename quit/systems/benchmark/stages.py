@@ -1,8 +1,9 @@
-"""Work that is on disk is not done again: each step's table is written in parts of some questions, under a fingerprint
-of all that it depends on. A run that was killed resumes at its first missing part."""
+"""Work that is on disk is not done again: each step's table is written in parts of some questions
+(:class:`quit.common.steps.Steps`), under a fingerprint of all that it depends on."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -12,12 +13,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from quit.common.files import read_json, write_json
+from quit.common.files import write_json
 from quit.common.ids import content_hash
 from quit.common.progress import note
+from quit.common.steps import Steps
 from quit.contracts.tables import TableContract
 from quit.errors import WorkspaceError
-from quit.systems.experiment import write_table
 
 PART = 64
 """Questions after which work is on disk."""
@@ -50,30 +51,28 @@ class Stages:
         Raises :class:`WorkspaceError` for a part that cannot be read or written.
         """
         fingerprint = content_hash(stage, dict(key), list(questions), PART)
-        folder = self._folder / stage / fingerprint
-        starts = range(0, len(questions), PART)
-        pieces = []
-        spent = read_json(folder / "seconds.json") or {}
-        counts = read_json(folder / "counts.json") or {}
-        for number, start in enumerate(starts):
-            target = folder / f"part-{number:05d}-of-{len(starts):05d}.parquet"
-            if not target.is_file():
-                note(f"{stage} {label}: questions {start + 1} to {min(start + PART, len(questions))}")
+        steps = Steps(self._folder / stage / fingerprint, key)
+        pieces, seconds, counts = [], 0.0, Counter[str]()
+        for number, start in enumerate(range(0, len(questions), PART)):
+            folder = steps[number]
+            if not folder.is_dir():
+                places = range(start, min(start + PART, len(questions)))
+                note(f"{stage} {label}: questions {start + 1} to {places.stop}")
                 began, before = time.monotonic(), Counter(counter)
-                rows = contract.from_rows(make(range(start, min(start + PART, len(questions)))))
-                spent[str(number)] = round(time.monotonic() - began, 3)
-                write_json(folder / "seconds.json", spent)
-                write_json(folder / "key.json", dict(key))
-                if counter is not None:
-                    counts[str(number)] = counter - before
-                    write_json(folder / "counts.json", counts)
-                write_table(target, rows)  # last: a part that is there has its counts
+                rows = contract.from_rows(make(places))
+                facts = {"seconds": round(time.monotonic() - began, 3), "counts": Counter(counter) - before}
+                with steps.adding(number) as new:
+                    pq.write_table(rows, new / "rows.parquet", compression="zstd")
+                    write_json(new / "facts.json", facts)
             try:
-                pieces.append(pq.read_table(target, partitioning=None).cast(contract.schema))
-            except (OSError, pa.ArrowException) as error:
+                pieces.append(pq.read_table(folder / "rows.parquet", partitioning=None).cast(contract.schema))
+                facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
+            except (OSError, ValueError, pa.ArrowException) as error:
                 raise WorkspaceError(
-                    f"{target} cannot be read: {error}. Delete it and run the same command."
+                    f"{folder} cannot be read: {error}. Delete it and run the same command."
                 ) from error
-        self.seconds[f"{stage} {label}"] = round(sum(spent.values()), 3)
-        self.counts[f"{stage} {label}"] = sum(map(Counter, counts.values()), Counter())
+            seconds += facts["seconds"]
+            counts.update(facts["counts"])
+        self.seconds[f"{stage} {label}"] = round(seconds, 3)
+        self.counts[f"{stage} {label}"] = counts
         return fingerprint, pa.concat_tables(pieces) if pieces else contract.schema.empty_table()

@@ -230,15 +230,15 @@ def release_task(dataset: Dataset, content_id: str, split: str) -> Task:
     queries = tuple(
         BenchmarkQuery(
             dataset.ids[position],
-            dataset.questions[position],
-            tuple(dataset.valid_answers[position]),
+            dataset.question_of[position],
+            tuple(dataset.valid_answers_of[position]),
             tuple(gold[position]),
             types[position]["coarse"],
             types[position]["fine"],
         )
         for position in positions.tolist()
     )
-    relevance = ReleaseRelevance(positions.astype(np.int64), dataset.labels(positions))
+    relevance = ReleaseRelevance(positions.astype(np.int64), dataset.labels_of(positions))
     dataset.warn_of_predictions(positions)
     return Task("release", ReleasePassages(dataset, content_id), queries, relevance)
 

@@ -46,7 +46,7 @@ class Assembly:
     def system(self, library: Library, how: Sunar) -> tuple[SunarSystem, str]:
         """Return the system of a variant, and the identity of all that decides its traces, settings apart.
 
-        ``how``: the variant's :func:`quit.systems.sunar.variants.effective` settings.
+        ``how``: the variant's :func:`quit.systems.sunar.experiment.effective` settings.
         Raises :class:`SettingsError` for a planner without a language model, and for a language model that the profile
         lacks.
         """

@@ -10,7 +10,7 @@ from typing import Any
 from quit.common.json_lines import json_lines
 from quit.errors import InputError
 from quit.retrieval.built import BuiltCorpus
-from quit.systems.collection import Question
+from quit.systems.opening import Question
 
 
 @dataclass(frozen=True, slots=True)

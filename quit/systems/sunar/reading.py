@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Protocol
 
-from quit.models.cleaning import clean_answer
 from quit.models.generation import CachedGenerator, ChatRequest
 from quit.models.prompting import PromptTemplate
 from quit.models.protocols import NO_ANSWER
+from quit.models.readers.cleaning import clean_answer
 from quit.settings import Sunar
 
 TEMPERATURE, FREQUENCY_PENALTY, PRESENCE_PENALTY = 0.3, 0.8, 0.6

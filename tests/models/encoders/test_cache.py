@@ -8,7 +8,7 @@ import pytest
 
 from quit.common.cache import ContentStore
 from quit.models.encoders.cache import CachingEncoder
-from quit.models.encoders.minilm import MiniLM
+from quit.models.minilm.encoder import MiniLM
 from tests.corpora.worlds import Dice
 
 TEXTS = ["Paris", "It is the capital of France.", "A river in Egypt", "", "word " * 400, "Paris"]

@@ -9,9 +9,10 @@ from transformers import BertForSequenceClassification, BertTokenizerFast
 
 from quit.errors import InputError, MissingDependency
 from quit.models.equivalence.bem import BemEquivalence, checkpoint_identity
-from quit.models.factory import Models, equivalence_identity, judge_identity
+from quit.models.factory import Models
 from quit.models.protocols import JudgeItem, Pair
 from quit.settings import Settings, parse
+from quit.stages.identities import equivalence_identity, judge_identity
 from tests.systems.benchmark import tiny
 
 PAIRS = [

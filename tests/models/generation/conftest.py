@@ -5,13 +5,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from quit.models.generation import replica
+from quit.models.generation import limits, replica
 
 
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replica, "BACKOFF_SECONDS", 0.02)
-    monkeypatch.setattr(replica, "BACKOFF_CAP_SECONDS", 0.1)
+    monkeypatch.setattr(limits, "BACKOFF_SECONDS", 0.02)
+    monkeypatch.setattr(limits, "BACKOFF_CAP_SECONDS", 0.1)
 
 
 @pytest.fixture
@@ -23,7 +23,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         clock.pauses.append(seconds)
         clock.now += seconds
 
-    monkeypatch.setattr(replica, "time", SimpleNamespace(monotonic=lambda: clock.now, time=lambda: clock.now))
-    # Not of all: threads that earlier tests left behind sleep too.
-    monkeypatch.setattr(replica, "asyncio", SimpleNamespace(**{**vars(asyncio), "sleep": sleep}))
+    for module in (limits, replica):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock.now, time=lambda: clock.now))
+        # Not of all: threads that earlier tests left behind sleep too.
+        monkeypatch.setattr(module, "asyncio", SimpleNamespace(**{**vars(asyncio), "sleep": sleep}))
     return clock

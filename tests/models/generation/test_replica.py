@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from quit.models.generation.base import Completion
-from quit.models.generation.replica import Budget, Limiter, pause, retry_after, tokens_used
+from quit.models.generation.limits import Budget, Limiter, pause, retry_after
+from quit.models.generation.replica import tokens_used
 
 
 def test_a_budget_is_spent_evenly_after_a_burst_of_one_second(clock: SimpleNamespace) -> None:

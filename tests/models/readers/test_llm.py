@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quit.models import cleaning
-from quit.models.factory import reader_identity
 from quit.models.generation import CachedGenerator, GenerationCache, Meter
 from quit.models.prompting import load_prompt
 from quit.models.protocols import NO_ANSWER, Prompt
+from quit.models.readers import cleaning
 from quit.models.readers.llm import LLMReader, depth_first
 from quit.settings import load
+from quit.stages.identities import reader_identity
 from tests.systems.scripted import Scripted, scripted
 
 PATHS = [path for size in range(1, 6) for path in itertools.permutations(range(5), size)]

@@ -11,7 +11,7 @@ from quit.models.prompting import load_prompt
 from quit.settings.bandits import Bandits
 from quit.systems.bandits import arms
 from quit.systems.bandits.decompose import FIELDS, DecompositionRequest, LLMDecomposition, parse_queries, together
-from quit.systems.collection import questions
+from quit.systems.opening import questions
 from tests.rows import write_lines
 from tests.systems.scripted import SmallCollection, WordOverlap, scripted
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from quit.dataset.dataset import Dataset
-from quit.dataset.release_tables import export_tables_of_release
 from quit.settings import load
 from quit.systems.benchmark.plugins import PluginContext, collection_of
 from quit.systems.benchmark.task import release_task
@@ -26,8 +25,8 @@ def release(tmp_path: Path) -> Path:
 @pytest.fixture
 def world(release: Path, tmp_path: Path) -> Any:
     """The release opened: dataset, task over all questions, and ``context(**changes)``."""
-    dataset = Dataset(export_tables_of_release(release))
-    task = release_task(dataset, dataset.tables.provenance["content_id"], "all")
+    dataset = Dataset.of_release(release)
+    task = release_task(dataset, dataset.provenance["content_id"], "all")
 
     def context(*overrides: str, **changes: Any) -> PluginContext:
         answers = {
@@ -35,7 +34,7 @@ def world(release: Path, tmp_path: Path) -> Any:
             "settings": load("embedded", overrides).settings,
             "models": None,
             "cache": tmp_path / "cache",
-            "collection": collection_of(dataset.tables),
+            "collection": collection_of(dataset),
         }
         return PluginContext(**{**answers, **changes})
 

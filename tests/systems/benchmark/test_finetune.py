@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from quit.dataset.dataset import Dataset
-from quit.dataset.release_tables import export_tables_of_release
 from quit.errors import InputError, SettingsError
 from quit.export.training import FineTuning
 from quit.retrieval.encoders import SentenceEncoder
@@ -37,7 +36,7 @@ def test_examples_are_of_the_train_split_with_negatives_of_other_questions(world
 def test_a_release_without_examples_is_told_so(tmp_path: Path) -> None:
     small.freeze(tmp_path / "r", small.rows())  # one question in train: no other one to take negatives from
     with pytest.raises(InputError, match="nothing to fine-tune on"):
-        triples(Dataset(export_tables_of_release(tmp_path / "r")), "x", FineTuning(1, 1))
+        triples(Dataset.of_release(tmp_path / "r"), "x", FineTuning(1, 1))
 
 
 @pytest.mark.parametrize(
@@ -140,7 +139,7 @@ def test_a_cross_encoder_is_made_once_and_has_its_rows(release: Path, tmp_path: 
     assert notes == ["evaluate"] and again.results.equals(outcome.results) and weights.stat().st_mtime_ns == changed
     # A model whose training was broken off has no such file and is made again, the same.
     about.unlink()
-    dataset = Dataset(export_tables_of_release(release))
-    content_id = dataset.tables.provenance["content_id"]
+    dataset = Dataset.of_release(release)
+    content_id = dataset.provenance["content_id"]
     model_folder = finetune("cross-encoder", "minilm", 1, dataset, content_id, QUICK, tmp_path / "out" / "models")
     assert model_folder.folder == folder and notes[-1].startswith("finetune") and weights.read_bytes() == first

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from quit.errors import InputError, QuitError, SettingsError
+from quit.models.folders import minilm_folder
 from quit.models.generation import ChatRequest
-from quit.models.minilm_weights import model_folder
 from quit.retrieval.protocols import Scorer
 from quit.systems.benchmark.late import LateReranker
 from quit.systems.benchmark.listwise import ListwiseReranker, read_order, windows
@@ -114,7 +114,7 @@ def test_a_model_without_the_words_of_its_kind_is_refused(world, t5, name: str, 
 )
 def test_models_that_cannot_rerank_are_refused(world, name: str, message: str) -> None:
     with pytest.raises(QuitError, match=message):
-        make_reranker(name.replace("MINILM", str(model_folder())), world.context()).score("who", TEXTS)
+        make_reranker(name.replace("MINILM", str(minilm_folder())), world.context()).score("who", TEXTS)
 
 
 def test_late_reranker_is_maxsim_and_sees_order(world, encoder) -> None:

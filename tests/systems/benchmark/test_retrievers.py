@@ -10,10 +10,9 @@ from quit.errors import InputError
 from quit.retrieval.encoders import TokenVectors
 from quit.retrieval.protocols import FirstStage
 from quit.stages.labelling.passages import permutation_table
-from quit.systems.benchmark.dense import DenseRetriever
 from quit.systems.benchmark.late import LateRetriever
 from quit.systems.benchmark.plugins import make_retriever
-from quit.systems.benchmark.sparse import Bm25Retriever
+from quit.systems.benchmark.retrievers import Bm25Retriever, DenseRetriever
 from quit.systems.benchmark.task import ReleasePassages
 from tests.corpora.worlds import Dice
 

@@ -5,7 +5,7 @@ import random
 import pytest
 import pytrec_eval
 
-from quit.dataset.release_tables import export_tables_of_release
+from quit.dataset.dataset import Dataset
 from quit.errors import InputError
 from quit.settings import Settings, load
 from quit.systems.benchmark.benchmark import BenchmarkRequest, run_benchmark
@@ -22,7 +22,7 @@ def test_a_run_of_the_benchmark_gets_the_figures_of_the_benchmark(release, tmp_p
     # Also where scores tie: each passage of a subset has one score, and TREC's tools break ties by id.
     for system in (("minilm", ""), ("oracle", ""), ("minilm", "oracle")):
         path = tmp_path / "runs" / f"release-{'-'.join(filter(None, system))}.run"
-        scores = score_run(path, export_tables_of_release(release), "all", settings.benchmark)
+        scores = score_run(path, Dataset.of_release(release), "all", settings.benchmark)
         published = [[row[name] for name in columns] for row in rows if (row["retriever"], row["reranker"]) == system]
         assert [[row[name] for name in columns] for row in scores.results.to_pylist()] == published
         assert (scores.split, scores.others, scores.unknown) == (3, 0, 0)
@@ -43,7 +43,7 @@ def test_the_tools_of_trec_agree_also_where_scores_are_equal(world, release, tmp
         question, _, passage, label = line.split()
         qrels.setdefault(question, {})[passage] = int(label)
     (tmp_path / "x.run").write_text("".join(lines))
-    scores = score_run(tmp_path / "x.run", export_tables_of_release(release), "all", SETTINGS)
+    scores = score_run(tmp_path / "x.run", Dataset.of_release(release), "all", SETTINGS)
     values = {row["metric"]: row["value"] for row in scores.results.to_pylist()}
     theirs = {
         1: {"Hit@1": "success_1", "Hit@5": "success_5", "Recall@5": "recall_5", "Recall@10": "recall_10",
@@ -80,5 +80,5 @@ def test_a_bad_line_or_a_run_of_something_else_is_refused(release, tmp_path, con
     path = tmp_path / "x.run"
     path.write_bytes(content)
     with pytest.raises(InputError) as error:
-        score_run(path, export_tables_of_release(release), "all", SETTINGS)
+        score_run(path, Dataset.of_release(release), "all", SETTINGS)
     assert words in str(error.value)

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 import transformers
 
-from quit.models.minilm_weights import model_folder
+from quit.models.folders import minilm_folder
 
 _BERT = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
 SIZES = {
@@ -33,7 +33,7 @@ def tokenizer(folder: Path, words: str) -> Any:
 
 def model(folder: Path, architecture: str, words: str | None = None, seed: int = 0, **options: Any) -> tuple[Any, Any]:
     """Save a checkpoint of a class of transformers; return it and its tokenizer, of ``words`` or MiniLM's."""
-    tokens = tokenizer(folder, words) if words else transformers.AutoTokenizer.from_pretrained(model_folder())
+    tokens = tokenizer(folder, words) if words else transformers.AutoTokenizer.from_pretrained(minilm_folder())
     tokens.save_pretrained(folder)
     kind = getattr(transformers, architecture)
     config = kind.config_class

@@ -14,12 +14,11 @@ from quit.models.prompting import load_prompt
 from quit.settings import Settings, Sunar, load, parse
 from quit.systems.sunar import mer, planners
 from quit.systems.sunar.assembly import Assembly, prompt_name
-from quit.systems.sunar.experiment import open_library, run_variants
+from quit.systems.sunar.experiment import effective, open_library, run_variants
 from quit.systems.sunar.queries import Query
 from quit.systems.sunar.reading import ANSWER_FIELDS
 from quit.systems.sunar.retrieval import Library
 from quit.systems.sunar.show import lines
-from quit.systems.sunar.variants import effective
 from tests.corpora.worlds import built
 from tests.rows import write_lines
 from tests.running import call_quit

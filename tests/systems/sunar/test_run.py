@@ -7,11 +7,10 @@ import pytest
 
 from quit.common.files import temporary_of
 from quit.errors import InputError, WorkspaceError
-from quit.systems.collection import questions
+from quit.systems.opening import questions
 from quit.systems.sunar.compare import compare, significance
 from quit.systems.sunar.queries import Query, of_corpus, of_file
-from quit.systems.sunar.run import Run, read_trace, runs_in, trace_path
-from quit.systems.sunar.scores import scores
+from quit.systems.sunar.run import Run, read_trace, runs_in, scores, trace_path
 from tests.systems.scripted import SmallCollection
 
 

@@ -1,0 +1,51 @@
+"""A long job in steps, each on disk before the next: a killed run resumes at its first missing step.
+
+::
+
+    F/plan.json      what the job depends on: another plan throws the steps away
+    F/00003/         the files of a step, there whole or not at all
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from quit.common.files import json_bytes, read_json, sync, write_json, writing
+
+
+class Steps:
+    """The steps of one job in ``folder``. Raises :class:`quit.errors.WorkspaceError` where the disk refuses."""
+
+    def __init__(self, folder: Path, plan: Mapping[str, Any]) -> None:
+        self._folder = folder
+        if read_json(folder / "plan.json") != json.loads(json_bytes(plan)):
+            shutil.rmtree(folder, ignore_errors=True)
+            write_json(folder / "plan.json", plan)
+
+    def __getitem__(self, number: int) -> Path:
+        """The folder of a step, which may be missing."""
+        return self._folder / f"{number:05d}"
+
+    def finished(self) -> int:
+        """Return how many steps are there before the first missing one."""
+        return next(number for number in count() if not self[number].is_dir())
+
+    @contextmanager
+    def adding(self, number: int) -> Iterator[Path]:
+        """Give a folder to write the files of a step to; on leaving, flush these and move it into place."""
+        target = self[number]
+        temporary = target.with_name(f".{target.name}")
+        with writing(target):
+            shutil.rmtree(temporary, ignore_errors=True)
+            temporary.mkdir()
+            yield temporary
+            for path in temporary.iterdir():
+                sync(path)
+            os.replace(temporary, target)

@@ -1,0 +1,112 @@
+"""Reading tables in parts, whoever holds the parts: a workspace or a release."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from quit import contracts
+from quit.common.columns import is_in, plain
+from quit.common.ranges import WHOLE, Range
+from quit.store.parts import joined, read_log_part, read_part
+
+
+class TableReader(ABC):
+    """Reads the current tables below ``path``."""
+
+    path: Path
+
+    @property
+    @abstractmethod
+    def state(self) -> dict[str, str]:
+        """Stage run to the fingerprint of its current tables, in pipeline order: readers are in profile order."""
+
+    @property
+    def build(self) -> dict[str, Any] | None:
+        """Profile, settings and sources of the last build, or None."""
+        return None
+
+    def current(self, runs: Sequence[str] | None = None) -> dict[str, tuple[Path, dict[str, Any]]]:
+        """Return stage run -> (folder, manifest) of the current tables; nothing where there are no stage runs."""
+        return {}
+
+    @abstractmethod
+    def part_files(
+        self,
+        name: str,
+        shard: Range = WHOLE,
+        runs: Sequence[str] | None = None,
+        current: Mapping[str, tuple[Path, dict[str, Any]]] | None = None,
+    ) -> list[tuple[Path, bool]]:
+        """Return the files of a table that overlap ``shard``, each with whether all its rows belong to it.
+
+        ``runs``: only of these stage runs. ``current``: what :meth:`current` returns, for callers that ask for several
+        tables.
+        """
+
+    def read_questions(
+        self, name: str, question_ids: Sequence[str], columns: Sequence[str], runs: Sequence[str] | None = None
+    ) -> pa.Table:
+        """Return some columns of a few questions' current rows, in table order; parts without them are not opened."""
+        ids = sorted(question_ids) or [""]
+        rows = self.read(name, Range(0, 1, ids[0], ids[-1] + "\0"), runs, [*{*columns, "question_id"}])
+        return rows.filter(is_in(rows.column("question_id"), pa.array(ids, pa.string()))).select(columns)
+
+    def read(
+        self,
+        name: str,
+        shard: Range = WHOLE,
+        runs: Sequence[str] | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> pa.Table:
+        """Return the current rows of a table, all of them or one shard's (empty if no stage has made any).
+
+        ``columns``: only these, with question ids and permutations dictionary-encoded.
+        """
+        pieces = []
+        for path, whole in self.part_files(name, shard, runs):
+            if contracts.table(name).grows:
+                rows = read_log_part(name, path)
+            else:
+                rows = read_part(path, columns and [*{*columns, "question_id"}])
+            if not whole:
+                ids = plain(rows.column("question_id"))
+                keep = pc.greater_equal(ids, shard.first or "")
+                rows = rows.filter(keep if shard.end is None else pc.and_(keep, pc.less(ids, shard.end)))
+            pieces.append(rows)
+        return joined(name, pieces, columns)
+
+    def connect(
+        self, question_ids: Sequence[str] | None = None, tables: Sequence[str] | None = None
+    ) -> duckdb.DuckDBPyConnection:
+        """Return an in-memory DuckDB with one view a table over the current Parquet files.
+
+        ``question_ids``: open only the parts that may hold these questions, and all rejects and logs.
+        ``tables``: only these, where a store would have to be asked for the others in vain.
+        """
+        connection, current = duckdb.connect(), self.current()
+        bounds = [WHOLE] if question_ids is None else [Range(0, 1, name, name + "\0") for name in question_ids]
+        for name in contracts.TABLES if tables is None else tables:
+            contract = contracts.table(name)
+            if contract.grows:
+                connection.register(name, self.read(name))  # parts may be of several versions
+                continue
+            ranges = [WHOLE] if name == "rejects" else bounds
+            files = dict.fromkeys(path for each in ranges for path, _ in self.part_files(name, each, None, current))
+            if files:
+                paths = ", ".join("'" + str(path).replace("'", "''") + "'" for path in files)
+                connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet([{paths}])")
+            else:
+                connection.register(name, contract.schema.empty_table())
+        return connection
+
+    def rows(self, sql: str, tables: Sequence[str]) -> list[tuple[Any, ...]]:
+        """Return the rows of a query over some tables."""
+        with self.connect(tables=tables) as connection:
+            return connection.execute(sql).fetchall()

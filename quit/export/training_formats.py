@@ -1,0 +1,130 @@
+"""Positives and negatives of questions (:mod:`quit.export.training`) for tools that train retrievers and rerankers:
+Tevatron, ColBERT, MonoT5."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from quit.common.safe import json_inside, json_text, one_line
+from quit.dataset.dataset import SPLITS, Dataset
+from quit.export import training
+from quit.export.files import ExportFolder, Options
+from quit.export.lines import LABELS, Lines, PassageTexts, line_file, write_texts
+from quit.export.training import PAIRS, Selection
+
+
+def write_tevatron(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
+    """Write ``train.jsonl`` and ``dev.jsonl`` with positives and negatives, ``corpus.jsonl`` and the queries of each
+    split (Gao et al. 2022); return the choices.
+
+    Titles are empty, as in ``beir``, and for the same reason.
+    """
+    lines = Lines(dataset)
+    selection = Selection(dataset, options.fine_tuning, options.encoder)
+    texts = PassageTexts(lines, json_inside)
+
+    def query(position: int) -> str:
+        return json_text({"query_id": lines.ids[position], "query": dataset.question_of[position]})
+
+    def passages_of(numbers: list[int]) -> str:
+        return ", ".join(
+            f'{{"docid": "{texts.id(number)}", "title": "", "text": "{texts.text(number)}"}}' for number in numbers
+        )
+
+    rows = {}
+    for split in training.SPLITS:
+        examples = (
+            f'{query(example.position)[:-1]}, "positive_passages": [{passages_of(example.positives)}], '
+            f'"negative_passages": [{passages_of(example.negatives)}]}}\n'
+            for example in selection.examples(split)
+        )
+        rows[split] = write_texts(folder, f"{split}.jsonl", examples)
+    for split in SPLITS:
+        queries = (query(position) + "\n" for position in dataset.positions(split))
+        write_texts(folder, f"queries.{split}.jsonl", queries)
+    passages = lines.write_passages(folder, "corpus.jsonl", '{"docid": "', '", "title": "", "text": "', '"}')
+    escaped = lines.escapes(texts=False)
+    return {"passages": passages, "examples": rows, "fine_tuning": selection.facts(), "escaped": escaped}
+
+
+def write_monot5(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
+    """Write ``train.tsv`` and ``dev.tsv`` of ``query <tab> positive <tab> negative``, as texts (Nogueira et al. 2020);
+    return the choices and what was escaped."""
+    lines = Lines(dataset)
+    selection = Selection(dataset, options.fine_tuning, options.encoder)
+    texts = PassageTexts(lines, one_line)
+    counts = {}
+    for split in training.SPLITS:
+        triples = (
+            f"{one_line(dataset.question_of[example.position])}\t{texts.text(good)}\t{texts.text(bad)}\n"
+            for example in selection.examples(split)
+            for good, bad in example.pairs()
+        )
+        counts[split] = write_texts(folder, f"{split}.tsv", triples)
+    chosen = {"triples": counts, "triple_rule": PAIRS, "fine_tuning": selection.facts()}
+    return {**chosen, "escaped": lines.escapes(texts=True)}
+
+
+def write_colbert(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
+    """Write ``collection.tsv``, ``queries.<split>.tsv``, ``triples.<split>.jsonl`` and ``qrels.<split>.tsv`` with
+    integer ids (Khattab and Zaharia 2020); return the choices and what was escaped.
+
+    A passage's integer is its line in the collection, a question's its place in the release. ``passage_ids.tsv`` and
+    ``query_ids.tsv`` (``int <tab> id``) lead back to the ids of the other formats.
+    """
+    lines = Lines(dataset)
+    selection = Selection(dataset, options.fine_tuning, options.encoder)
+    counts = {}
+    for split in training.SPLITS:
+        triples = (
+            f"[{example.position}, {good}, {bad}]\n"
+            for example in selection.examples(split)
+            for good, bad in example.pairs()
+        )
+        counts[split] = write_texts(folder, f"triples.{split}.jsonl", triples)
+    facts = selection.facts()
+    _write_collection(lines, folder)
+    qrels = {}
+    for split in SPLITS:
+        positions = dataset.positions(split)
+        queries = (f"{position}\t{one_line(dataset.question_of[position])}\n" for position in positions.tolist())
+        write_texts(folder, f"queries.{split}.tsv", queries)
+        with line_file(folder, f"qrels.{split}.tsv") as put:
+            qrels[split] = 0
+            for some in lines.ranges(positions):
+                labels = LABELS.take(pa.array(dataset.labels_of(some).ravel()))
+                owner = _texts(np.repeat(some, len(dataset.permutations)))
+                columns = [owner, "\t0\t", _texts(passage_numbers(dataset, some)), "\t", labels, "\n"]
+                qrels[split] = put(pc.binary_join_element_wise(*columns, ""))
+    return {
+        "passages": dataset.passage_count,
+        "triples": counts,
+        "triple_rule": PAIRS,
+        "qrels": qrels,
+        "fine_tuning": facts,
+        "escaped": lines.escapes(texts=True),
+    }
+
+
+def passage_numbers(dataset: Dataset, positions: np.ndarray) -> np.ndarray:
+    """Return the integers of all passages of some questions: int64, question after question."""
+    size = len(dataset.permutations)
+    return (positions[:, None] * size + np.arange(size)).ravel()
+
+
+def _write_collection(lines: Lines, folder: ExportFolder) -> None:
+    dataset = lines.dataset
+    write_texts(folder, "query_ids.tsv", (f"{number}\t{name}\n" for number, name in enumerate(lines.ids)))
+    with line_file(folder, "collection.tsv") as put, line_file(folder, "passage_ids.tsv") as put_id:
+        for some in lines.ranges():
+            numbers = _texts(passage_numbers(dataset, some))
+            put(pc.binary_join_element_wise(numbers, "\t", lines.texts(some, one_line), "\n", ""))
+            put_id(pc.binary_join_element_wise(numbers, "\t", lines.passage_ids(some), "\n", ""))
+
+
+def _texts(numbers: np.ndarray) -> pa.StringArray:
+    return pa.array(numbers).cast(pa.string())

@@ -1,0 +1,140 @@
+"""A cap on what requests to servers cost: one is sent only where its worst case still fits."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from quit.common.files import replacing
+from quit.errors import CapReached
+from quit.models.generation.base import Completion
+
+_STEPS = 100  # the file is ahead of what is spent by a hundredth of the cap at most: that is what a kill costs
+
+
+class Amount(NamedTuple):
+    """Money, in the currency of the prices, and tokens of prompts and replies."""
+
+    cost: float = 0.0
+    tokens: float = 0.0
+
+    def plus(self, other: Amount, times: float = 1.0) -> Amount:
+        """Return the sum with ``times`` another amount; what is infinite there is left out."""
+        return Amount(*(own + times * more if math.isfinite(more) else own for own, more in zip(self, other)))
+
+    def fits(self, cap: Amount) -> bool:
+        """Whether neither money nor tokens are above a cap."""
+        return self.cost <= cap.cost and self.tokens <= cap.tokens
+
+
+UNLIMITED = Amount(math.inf, math.inf)
+
+
+class Ledger:
+    """What requests have cost, with those in flight at their worst: never above ``cap``. For threads and one loop.
+
+    Its file (:meth:`open`) holds at least what is spent, before it is spent, so that a kill forgets nothing.
+    """
+
+    def __init__(self, cost: float | None = None, tokens: float | None = None) -> None:
+        self.cap = Amount(math.inf if cost is None else cost, math.inf if tokens is None else tokens)
+        self.spent = Amount()
+        self._in_flight = 0
+        self._written = Amount()
+        self._path: Path | None = None
+        self._settled = asyncio.Event()
+        self._lock = threading.Lock()
+
+    @property
+    def is_capped(self) -> bool:
+        return any(map(math.isfinite, self.cap))
+
+    def open(self, path: Path, spent: Amount) -> None:
+        """Go on from what the file says, or from ``spent`` where that is more. Without a cap there is no file."""
+        if self.is_capped:
+            kept = Amount(*json.loads(path.read_text(encoding="utf-8"))) if path.exists() else Amount()
+            with self._lock:
+                self._path, self.spent = path, Amount(*map(max, kept, spent))
+
+    def close(self) -> None:
+        """Write what is spent."""
+        with self._lock:
+            if self._path is not None:
+                self._write(self.spent)
+
+    def grant(self, part: Amount) -> None:
+        """Begin anew, with a part of another ledger's cap."""
+        self.cap, self.spent = part, Amount()
+
+    def part(self, share: float) -> Amount:
+        """Reserve a share of what is left, for a worker elsewhere; :meth:`settle` takes its report."""
+        with self._lock:
+            part = Amount(*(max(0.0, cap - spent) * share for cap, spent in zip(self.cap, self.spent)))
+            self._take(part)
+            return part
+
+    async def reserve(self, most: Amount) -> None:
+        """Reserve the worst case of a request, after those in flight where it does not fit. Raises ``CapReached``."""
+        while True:
+            with self._lock:
+                if self.spent.plus(most).fits(self.cap):
+                    self._in_flight += 1
+                    return self._take(most)
+                if not self._in_flight:
+                    raise CapReached(f"{self.state}, and one more request may be too much. All replies are kept.")
+                self._settled.clear()
+            await self._settled.wait()
+
+    def settle(self, most: Amount, actual: Amount, *, request: bool = True) -> None:
+        """Put what a request, or a worker, cost in the place of what was reserved for it."""
+        with self._lock:
+            self.spent = self.spent.plus(most, -1).plus(Amount(*map(min, actual, most)))
+            self._in_flight -= request
+        if request:
+            self._settled.set()
+
+    @property
+    def state(self) -> str:
+        """What is spent, in words."""
+        spent = self.spent
+        texts = (f"run.max_cost: {spent.cost:.4g} of {self.cap.cost:g}", f"run.max_tokens: {spent.tokens:,.0f} of "
+                 f"{self.cap.tokens:,.0f}")  # fmt: skip
+        return ", ".join(text for text, cap in zip(texts, self.cap) if math.isfinite(cap)) + " is spent"
+
+    def _take(self, amount: Amount) -> None:
+        self.spent = self.spent.plus(amount)
+        if self._path is not None and not self.spent.fits(self._written):
+            self._write(self.spent.plus(self.cap, 1 / _STEPS))
+
+    def _write(self, amount: Amount) -> None:
+        assert self._path is not None
+        self._written = amount
+        with replacing(self._path) as partial:
+            partial.write_text(json.dumps(amount), encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Account:
+    """A model's part in a ledger. ``price``: (prompt tokens, those of a prefix cache, reply tokens) -> cost."""
+
+    ledger: Ledger
+    price: Callable[[float, float, float], float | None] = lambda *_: 0.0
+
+    def worst(self, body: bytes, reply_tokens: int) -> Amount:
+        """Return what a request costs at most: a token of its prompt has a byte at least."""
+        prompt = len(body)
+        costs = (self.price(prompt, cached, reply_tokens) or 0.0 for cached in (0, prompt))
+        return Amount(max(costs), prompt + reply_tokens)
+
+    def actual(self, reply: Completion, worst: Amount) -> Amount:
+        """Return what a reply has cost; the worst where the server does not say."""
+        if not reply.prompt_tokens:
+            return worst
+        cost = self.price(reply.prompt_tokens, min(reply.cached_tokens, reply.prompt_tokens), reply.completion_tokens)
+        return Amount(cost or 0.0, reply.prompt_tokens + reply.completion_tokens)

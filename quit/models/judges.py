@@ -1,0 +1,136 @@
+"""Judges: is a generated answer correct? Exact matches and NO ANSWER never reach a model (:func:`rule`).
+
+The judge is answer equivalence, or GPT-Eval: a language model says Yes or No (paper, figure 3; Kamalloo et al. 2023).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from quit.models.depth import pair_note
+from quit.models.generation.base import ChatRequest, Completing
+from quit.models.prompting import PromptTemplate
+from quit.models.protocols import NO_ANSWER, Equivalence, Judge, JudgeItem, Pair, Verdict
+from quit.text.normalize import normalize_answer
+
+JUDGE_FIELDS = frozenset({"question", "answer", "candidate"})
+CHOICES = ("Yes", "No")
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """A verdict and its basis: ``exact``, ``no_answer`` or ``model``."""
+
+    verdict: Verdict
+    basis: str
+
+
+def rule(items: Sequence[JudgeItem], judge: Judge, sample: int = 0) -> list[Ruling]:
+    """Return one ruling an item; the judge sees only answers that equal no gold answer and are not NO ANSWER."""
+    rulings: list[Ruling | None] = []
+    open_items: list[JudgeItem] = []
+    for item in items:
+        key = normalize_answer(item.candidate)
+        if not key or item.candidate == NO_ANSWER:
+            rulings.append(Ruling(Verdict(False, None, ""), "no_answer"))
+        elif key in {normalize_answer(gold) for gold in item.gold_answers}:
+            rulings.append(Ruling(Verdict(True, None, ""), "exact"))
+        else:
+            rulings.append(None)
+            open_items.append(item)
+    verdicts = iter(judge.verdicts(open_items, sample) if open_items else ())
+    return [Ruling(next(verdicts), "model") if ruling is None else ruling for ruling in rulings]
+
+
+class EquivalenceJudge:
+    """Correct if equivalent to any gold answer with at least ``threshold`` probability."""
+
+    def __init__(self, name: str, equivalence: Equivalence, threshold: float) -> None:
+        self.name = name
+        self._equivalence = equivalence
+        self._threshold = threshold
+        self._bem = equivalence.identity.startswith("bem")
+        self.identity = f"equivalence-judge/{threshold:g}+{equivalence.identity}"
+
+    def verdicts(self, items: Sequence[JudgeItem], sample: int = 0) -> list[Verdict]:
+        """Return one verdict per item: the highest probability over its gold answers. ``sample`` changes nothing."""
+        pairs = [Pair(item.question, gold, item.candidate) for item in items for gold in item.gold_answers]
+        probabilities = iter(self._equivalence.probability(pairs).tolist() if pairs else ())
+        verdicts = []
+        for item in items:
+            best = max((next(probabilities) for _ in item.gold_answers), default=0.0)
+            note = pair_note(item.question, item.gold_answers, item.candidate, self._bem)
+            verdicts.append(Verdict(best >= self._threshold, best, f"p={best:.4f}", note))
+        return verdicts
+
+
+@dataclass(eq=False)
+class GptEvalJudge:
+    """Asks a language model Yes or No at temperature 0.
+
+    A reply that is neither is asked for again, up to ``attempts`` times in all; then ``correct`` is None, which
+    nothing later takes for a no. One prompt has all gold answers, separated by semicolons.
+    """
+
+    name: str
+    generator: Completing
+    prompt: PromptTemplate
+    max_tokens: int = 8
+    attempts: int = 3
+    constrained: bool = False
+
+    def __post_init__(self) -> None:
+        kind = "constrained" if self.constrained else "free"
+        limits = f"{self.max_tokens} tokens, {self.attempts} attempts, {kind}"
+        self.identity = f"gpt-eval-{VERSION}/{self.generator.identity}|{self.prompt.identity}|{limits}"
+
+    def verdicts(self, items: Sequence[JudgeItem], sample: int = 0) -> list[Verdict]:
+        """Return one verdict per item, in order; ``raw`` is the last reply."""
+        samples = range(sample * self.attempts, (sample + 1) * self.attempts)
+        replies = read_verdicts(
+            self.generator, lambda row, number: self._request(items[row], number), len(items), samples
+        )
+        return [Verdict(correct, None, text) for correct, text in replies]
+
+    def _request(self, item: JudgeItem, sample: int) -> ChatRequest:
+        fields = {
+            "question": item.question,
+            "answer": "; ".join(dict.fromkeys(item.gold_answers)),
+            "candidate": item.candidate,
+        }
+        choices = CHOICES if self.constrained else ()
+        return ChatRequest(self.prompt, fields, self.max_tokens, sample=sample, choices=choices, group=item.question_id)
+
+
+def read_verdicts(
+    generator: Completing,
+    request: Callable[[int, int], ChatRequest],
+    rows: int,
+    samples: Sequence[int],
+    parse: Callable[[str], bool | None] | None = None,
+) -> list[tuple[bool | None, str]]:
+    """Return the verdict and the last reply of each row; None where no reply was a readable Yes or No.
+
+    ``request``: (row, sample) -> what to ask. Rows without a verdict are asked for again, once a sample. ``parse``:
+    how a reply is read, :func:`parse_verdict` if not given.
+    """
+    parse = parse or parse_verdict
+    replies: list[tuple[bool | None, str]] = [(None, "")] * rows
+    for sample in samples:
+        unread = [row for row, (verdict, _) in enumerate(replies) if verdict is None]
+        if not unread:
+            break
+        for row, reply in zip(unread, generator.complete([request(row, sample) for row in unread]), strict=True):
+            replies[row] = parse(reply.text), reply.text
+    return replies
+
+
+def parse_verdict(reply: str) -> bool | None:
+    """Return True for a reply that starts with yes, False for one that starts with no, None for any other."""
+    words = reply.strip().lstrip("\"'`*“‘( ").casefold()
+    for word, verdict in (("yes", True), ("no", False)):
+        if words.startswith(word) and not words[len(word) : len(word) + 1].isalpha():
+            return verdict
+    return None

@@ -1,0 +1,1 @@
+"""all-MiniLM-L6-v2: the encoder, its layers as torch modules, and how they run over many texts."""

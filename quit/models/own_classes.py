@@ -1,0 +1,138 @@
+"""The classes and objects of users that serve as models: found by name or given, and known by their source."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import inspect
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from quit.errors import SettingsError
+from quit.models.generation.base import canonical
+from quit.settings import JudgeSettings, ReaderSettings, load
+
+_OBJECT = "object:"
+_OBJECTS: dict[str, object] = {}
+"""Value of ``class`` in the settings -> the object that this process was given."""
+
+
+def register_models(
+    models: Mapping[str, object], profile: str = "embedded", overrides: Sequence[str] = ()
+) -> list[str]:
+    """Return the overrides that put objects into a profile with its ``overrides``: as readers, or as the judge.
+
+    ``models``: name -> object. A reader takes the place of the profile's reader of that name; a new one is a labeler,
+    unless its attribute ``role`` is ``reader``. Raises :class:`SettingsError` for an object without one of the two
+    methods, and where shards run in other processes, which do not have it.
+    """
+    if not isinstance(models, Mapping):
+        raise SettingsError('Give models as a mapping of names to objects: models={"mine": Mine()}.')
+    settings = load(profile, overrides).settings
+    if models and settings.run.runner != "threads":
+        raise SettingsError(f"Models that are objects work with run.runner=threads only. {_BY_NAME}")
+    rows = {reader.name: row for row, reader in enumerate(settings.readers)}
+    texts = []
+    for name, model in models.items():
+        if isinstance(model, type):
+            raise SettingsError(f"The model {name!r} is a class. Give an object: {model.__name__}().")
+        methods = [method for method in ("answer", "verdicts") if callable(getattr(model, method, None))]
+        if len(methods) != 1:
+            raise SettingsError(
+                f"The model {name!r} ({type(model).__name__}) needs one of the methods answer(prompts), as a reader, "
+                "and verdicts(items), as a judge."
+            )
+        section = "judge"
+        if methods == ["answer"]:
+            row = rows.setdefault(name, len(rows))
+            section = f"readers.{row}"
+            if row >= len(settings.readers):
+                texts.append(f"{section}.role={getattr(model, 'role', 'labeler')}")
+        text = _OBJECT + _identity(type(model), _settings_of(model))
+        _OBJECTS[text] = model
+        texts += [f"{section}.name={json.dumps(name)}", f"{section}.kind=python", f"{section}.class={json.dumps(text)}"]
+    return texts
+
+
+_BY_NAME = 'Put the class into a module and name it in a profile: kind = "python", class = "package.module:Name".'
+
+
+def own_identity(spec: ReaderSettings | JudgeSettings) -> str:
+    """Return what the replies of a user's model depend on: its name, version, settings and the source of its module.
+
+    Raises :class:`SettingsError` where the class cannot be imported.
+    """
+    name = spec.class_ or ""
+    return f"python/{name.removeprefix(_OBJECT) if name.startswith(_OBJECT) else _identity(_class(spec), spec.extra)}"
+
+
+def own_model(spec: ReaderSettings | JudgeSettings) -> Any:
+    """Return the user's object, or a new one of the user's class.
+
+    Raises :class:`SettingsError` where this process was not given it, or the class is not usable.
+    """
+    name = spec.class_ or ""
+    if name.startswith(_OBJECT):
+        if name not in _OBJECTS:
+            raise SettingsError(
+                f"{spec.name} was given to quit.build as an object, which only that Python process has, in its "
+                f"threads. {_BY_NAME}"
+            )
+        return _OBJECTS[name]
+    cls, method = _class(spec), "answer" if isinstance(spec, ReaderSettings) else "verdicts"
+    if not callable(getattr(cls, method, None)):
+        raise SettingsError(f"{spec.name}: {name} has no method {method}.")
+    try:
+        return cls(**spec.extra)
+    except TypeError as error:
+        raise SettingsError(f"{spec.name}: {name} does not accept its `extra`: {error}.") from error
+
+
+def _identity(cls: type, settings: Mapping[str, Any]) -> str:
+    digest = hashlib.sha256(canonical(settings) + b"\0" + _source(cls).encode()).hexdigest()[:12]
+    return f"{cls.__module__}:{cls.__qualname__}@{getattr(cls, 'version', '')}+{digest}"
+
+
+def _settings_of(model: object) -> dict[str, Any]:
+    """Return an object's ``settings``; without them, its attributes, each as far as JSON can hold it."""
+    settings = {}
+    for name, value in (getattr(model, "settings", None) or getattr(model, "__dict__", {})).items():
+        try:
+            settings[name] = json.loads(json.dumps(os.fspath(value) if isinstance(value, os.PathLike) else value))
+        except (TypeError, ValueError):
+            continue  # a client, a lock, weights
+    return settings
+
+
+def _source(cls: type) -> str:
+    """Return the source of a class's module; of a script or notebook, that of the class."""
+    try:
+        return inspect.getsource(cls if cls.__module__ == "__main__" else sys.modules[cls.__module__])
+    except (OSError, TypeError, KeyError):
+        functions = [value for value in vars(cls).values() if inspect.isfunction(value)]
+    try:
+        return "\n".join(inspect.getsource(function) for function in functions)  # a cell of a notebook
+    except (OSError, TypeError) as error:
+        raise SettingsError(f"The source of {cls.__qualname__} cannot be read ({error}). {_BY_NAME}") from None
+
+
+def _class(spec: ReaderSettings | JudgeSettings) -> type:
+    """Return the class that a profile names, from the environment or the current folder."""
+    text = spec.class_ or ""
+    module, _, name = text.partition(":")
+    sys.path.append(os.getcwd())
+    try:
+        cls = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise SettingsError(
+            f"{spec.name}: the class {text!r} cannot be imported ({error}). Write it as package.module:Name; the "
+            "module is in this folder or installed."
+        ) from error
+    finally:
+        sys.path.pop()
+    if not isinstance(cls, type):
+        raise SettingsError(f"{spec.name}: {text!r} is not a class.")
+    return cls

@@ -1,0 +1,40 @@
+"""Jobs that resume at their first missing step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from quit.common.steps import Steps
+
+PLAN = {"corpus": "a", "block": (1, 2)}
+
+
+def _add(steps: Steps, number: int, text: str) -> None:
+    with steps.adding(number) as folder:
+        (folder / "text").write_text(text)
+
+
+def test_a_job_resumes_before_the_first_missing_step(tmp_path: Path) -> None:
+    steps = Steps(tmp_path / "job", PLAN)
+    for number in (0, 1, 3):
+        _add(steps, number, f"step {number}")
+    steps = Steps(tmp_path / "job", PLAN)
+    assert steps.finished() == 2
+    assert (steps[1] / "text").read_text() == "step 1"
+
+
+def test_a_step_killed_while_its_files_are_written_is_missing_and_can_be_made(tmp_path: Path) -> None:
+    steps = Steps(tmp_path, PLAN)
+    with pytest.raises(KeyboardInterrupt), steps.adding(0) as folder:
+        (folder / "stale").write_text("")
+        raise KeyboardInterrupt
+    assert steps.finished() == 0
+    _add(steps, 0, "whole")
+    assert [path.name for path in steps[0].iterdir()] == ["text"]
+
+
+def test_another_plan_throws_the_steps_away(tmp_path: Path) -> None:
+    _add(Steps(tmp_path, PLAN), 0, "")
+    assert Steps(tmp_path, {**PLAN, "corpus": "b"}).finished() == 0

@@ -1,0 +1,87 @@
+"""The look at a profile's servers: whatever they answer, one line, without the key."""
+
+import pytest
+
+from quit.models.generation.serving import Serving, check, plan, servings
+from quit.settings import ServerSettings, load, parse
+from tests.servers import rude
+from tests.servers.keys import ACCESS, KEY, pieces
+from tests.servers.rude import Fault, RudeServer
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ACCESS, KEY)
+
+
+def _check(url: str, model: str = "rude", **server: str) -> tuple[bool, str, str]:
+    settings = ServerSettings(name="s", base_urls=(url,), api_key_env=ACCESS, **server)
+    return check(Serving(("r",), model, settings, None))
+
+
+def test_a_server_that_serves_the_model_is_well_and_others_are_told() -> None:
+    with RudeServer() as server:
+        assert _check(server.base_url)[0]
+        assert _check(server.base_url, "other")[:2] == (False, f"{server.base_url} serves rude, not other")
+    assert not _check(server.base_url)[0], "it is gone"
+
+
+@pytest.mark.parametrize(("status", "remedy"), [(401, f"Set {ACCESS}."), (503, "See whether")])
+def test_a_vendors_server_is_not_to_be_started(status: int, remedy: str, monkeypatch) -> None:
+    with RudeServer() as server:
+        server.models = rude.failure(status)
+        assert _check(server.base_url, flavour="openai")[2].startswith(remedy)
+    assert _check(server.base_url, flavour="openai")[2].startswith("See whether"), "it is gone"
+    monkeypatch.delenv(ACCESS)
+    well, message, remedy = _check(server.base_url, flavour="openai")
+    assert not well and message.endswith(f"{ACCESS} is not set. Set it to the API key.") and not remedy
+
+
+@pytest.mark.parametrize(
+    ("gpus", "gigabytes", "together"), [(1, 80, True), (1, 141, True), (2, 48, True), (8, 24, True), (1, 24, False)]
+)
+def test_the_papers_servers_share_gpus(gpus: int, gigabytes: float, together: bool) -> None:
+    weights = {"gemma-3-1b": 1, "qwen-3-4b": 4, "llama-31-8b": 8, "llama-32-1b": 1, "gemma-3-4b": 4, "qwen-3-8b": 8}
+    listed = servings(load("paper").settings)
+    spread = plan(listed, gpus, gigabytes)
+    users = {row: listed[row].users[0] for row in spread.devices}
+    assert {*users.values()} == {*weights} and "gpt-eval" in listed[-1].users  # not ours
+    assert spread.together is together and {*spread.devices.values()} <= {*range(gpus)}
+    for device in range(gpus):
+        mine = [row for row in spread.devices if spread.devices[row] == device]
+        assert sum(spread.shares[row] for row in mine) <= 0.92 or not together
+        for row in mine:  # two bytes a parameter, and room for more
+            assert spread.shares[row] * gigabytes > 2 * weights[users[row]] + 2
+    if gpus == 8:
+        assert len({*spread.devices.values()}) == 6 and {*spread.shares.values()} == {0.9}
+
+
+def test_a_judge_stays_up_beside_readers_that_take_turns() -> None:
+    server = {"name": "s", "base_urls": ["http://127.0.0.1:8001/v1"]}
+    on = {"kind": "server", "server": "s"}
+    readers = [{**on, "role": "labeler", "name": name.lower(), "model": f"org/{name}"} for name in ("A-8B", "B-4b-it")]
+    judge = {**on, "name": "j", "model": "org/J-14B"}
+    listed = servings(parse({"readers": readers, "servers": [server], "judge": judge}))
+    spread = plan(listed, 1, 56)
+    assert not spread.together and spread.shares[0] == spread.shares[1]
+    assert spread.shares[0] + spread.shares[2] <= 0.92 and spread.shares[2] * 56 > 28
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (rude.redirect(f"http://127.0.0.1:9/{rude.KEY}"), "HTTP 307"),
+        (rude.NESTED, "does not answer"),
+        (rude.ENDLESS, "does not answer"),
+        (rude.NO_HTTP, f"({ACCESS})"),
+        (Fault(body=b'{"data": [{"id": "<key>"}, {"id": "a\\u001b[2J\\ud83d"}]}'), f"({ACCESS}), a?[2J?, not"),
+        (Fault(body=b'{"data": [1]}'), "does not answer"),
+    ],
+    ids=["redirect", "nested", "endless", "no HTTP", "names", "no names"],
+)
+def test_a_rude_answer_is_one_line_without_the_key(answer: Fault, says: str) -> None:
+    with RudeServer() as server:
+        server.models = answer
+        well, message, _ = _check(server.base_url)
+    assert not well and says in message and message.isprintable() and len(message) < 500
+    assert not any(piece in message for piece in pieces())
