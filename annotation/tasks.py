@@ -16,7 +16,7 @@ from typing import Any
 
 from quit.common.ids import content_hash
 from quit.review.items import ReviewAnswer, ReviewItem
-from quit.stages.labelling.verdicts import content_of
+from quit.stages.labelling.verdicts import FLAGS, content_of
 from quit.text.normalize import normalize_answer
 from quit.text.words import counted
 
@@ -25,7 +25,6 @@ SUGGESTIONS = "quit"
 predictions of this version the page takes the newest; the older ones stay as a task's history."""
 
 _NONE_TEXT = "None of these answers is correct"
-FLAGS = ("leak", "gold_wrong", "ambiguous", "offensive")
 NONE = "none"
 """Alias of the first choice of a page: that none of its answers is correct."""
 LAYOUT = 2

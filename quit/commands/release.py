@@ -1,4 +1,4 @@
-"""``quit release``: freeze a version of the dataset, check it, verify it, compare two."""
+"""``quit release``: freeze a version of the dataset, check it, verify it, compare two, ask what other labels change."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from quit.commands.options import (
     open_workspace,
     release_place,
     show,
+    split_names,
 )
 from quit.errors import GateError
+from quit.render.table import Table
 from quit.text.words import counted
 
 app = typer.Typer(help="Freeze versions of the dataset, check, verify and compare them.", no_args_is_help=True)
@@ -217,3 +219,48 @@ def diff(
     with working("comparison"):
         difference = compare(before, after)
     show(difference, as_json, [changelog(difference, limit)])
+
+
+@app.command("what-if")
+def what_if(
+    place: Annotated[
+        Path, typer.Argument(**release_place, help="Folder or URL of a release, or folder of a finished workspace.")
+    ],
+    labelers: Annotated[str, typer.Option("--labelers", help="Only these labelers: NAME,NAME.")] = "",
+    without: Annotated[str, typer.Option("--without", help="Without these labelers: NAME,NAME.")] = "",
+    least: Annotated[
+        int | None, typer.Option("--least", min=1, help="Labelers that must be right; labels.least if not given.")
+    ] = None,
+    judge: Annotated[
+        str | None, typer.Option("--judge", help="The judge whose verdicts decide, such as a workspace's second one.")
+    ] = None,
+    benchmark: Annotated[
+        Path | None, typer.Option("--benchmark", help="Folder of `quit benchmark run` on this release.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", min=0, help="Questions that are listed.")] = 10,
+    as_json: JsonOption = False,
+) -> None:
+    """Say which labels flip under another rule, from kept answers and verdicts; no model is asked.
+
+    Without options: leaving out each labeler in turn, and two labelers instead of one. With --benchmark also the order
+    of systems, now and then. Nothing is changed: the setting `labels.least` changes labels.
+
+    Example: `quit release what-if workspace/releases/v1 --without minilm-late`
+    """
+    from quit.library.progress import working
+    from quit.release.whatif import opened, pieces, summary
+    from quit.systems.benchmark.whatif import order_pieces, orders
+
+    with working("what-if", as_json):
+        answered = opened(place, judge)
+        if not (labelers or without or least or judge or benchmark):
+            effects = answered.effects(answered.standard_rules())
+            shown: list[Table | str] = [summary(effects)]
+        else:
+            rule = answered.rule(split_names(labelers), split_names(without), least)
+            effects = answered.effects([rule])
+            shown = pieces(effects[0], limit)
+            if benchmark:
+                effects[0]["benchmark"] = orders(benchmark, answered, rule)
+                shown += order_pieces(effects[0]["benchmark"])
+    show(effects, as_json, shown)

@@ -307,7 +307,11 @@ TABLES: dict[str, TableContract] = {
             (
                 QUESTION,
                 PERMUTATION,
-                Column("label", SMALL, "2 if at least one labeler's answer is correct, else 1."),
+                Column(
+                    "label",
+                    SMALL,
+                    "2 if the answer of at least one labeler (`labels.least`: of more) is correct, else 1.",
+                ),
                 Column("labelers", TEXTS, "Names of the labelers whose answer is correct."),
             ),
             released=True,

@@ -24,7 +24,7 @@ from quit.errors import InputError
 from quit.evaluate.labels import SPLITS
 from quit.models.protocols import NO_ANSWER
 from quit.stages.label import PREDICTED_FROM
-from quit.stages.labelling.answers import Answers, cut_replies, matching_rows
+from quit.stages.labelling.answers import Answers, cut_replies, fully_relevant, matching_rows
 from quit.stages.labelling.passages import PermutationTable, permutation_table
 from quit.stages.select import SELECTION
 from quit.store.parts import KEYS
@@ -172,6 +172,11 @@ class Dataset:
         return tuple(sorted(self.readers, key=lambda info: info.role != "labeler"))
 
     @property
+    def least(self) -> int:
+        """How many labelers must answer a passage correctly for label 2 (``labels.least``)."""
+        return self.provenance.get("settings", {}).get("labels", {}).get("least", 1)
+
+    @property
     def labelers(self) -> tuple[ReaderInfo, ...]:
         return tuple(info for info in self.readers if info.role == "labeler")
 
@@ -233,7 +238,7 @@ class Dataset:
         ``block``."""
         advance(f"{self.writing}: labels", len(positions), len(self.ids))
         self._rows["passages"].column(positions, None, self.permutations.permutation)
-        checked = self._column("labels", positions, "label").astype(np.int8)
+        checked = self.column("labels", positions, "label").astype(np.int8)
         if not np.isin(checked, (PARTIALLY, FULLY)).all():
             raise InputError(f"The table 'labels' holds a label that is neither {PARTIALLY} nor {FULLY}.")
         return checked
@@ -256,7 +261,7 @@ class Dataset:
             correct[replies.owner, of_text] = replies.correct
             name = self.ordered_readers[reader].name
             if self.answers[name].asked is not None:
-                asked[:, :, reader] = self._column(f"answers of {name}", positions, "asked")
+                asked[:, :, reader] = self.column(f"answers of {name}", positions, "asked")
         return Block(positions, labels, codes, values, correct, asked)
 
     def predictions(self, positions: np.ndarray) -> np.ndarray | None:
@@ -264,15 +269,16 @@ class Dataset:
         shape (questions, passages). None where no label is predicted."""
         if not self.predicted:
             return None
-        return self._column("selection", positions, "probability")
+        return self.column("selection", positions, "probability")
 
     def warn_of_predictions(self, positions: np.ndarray) -> None:
         """Warn where labels of these questions are predicted: they are about to be used to measure something."""
         if (probability := self.predictions(positions)) is not None and (count := int((~np.isnan(probability)).sum())):
             note(f"{count:,} of {probability.size:,} labels are predicted, not asked (labels.partial).", loud=True)
 
-    def _column(self, table: str, positions: np.ndarray, name: str) -> np.ndarray:
-        """Return a column of the passages of some questions: shape (questions, passages)."""
+    def column(self, table: str, positions: np.ndarray, name: str) -> np.ndarray:
+        """Return a column of the passages of some questions: shape (questions, passages). ``table``: ``labels``,
+        ``passages``, ``selection`` or ``answers of READER``. Raises ``InputError`` where rows are out of order."""
         column = self._rows[table].column(positions, name, self.permutations.permutation, nulls=name == "probability")
         assert column is not None  # a column was named
         return column.to_numpy(zero_copy_only=False).reshape(len(positions), len(self.permutations))
@@ -311,9 +317,9 @@ class Dataset:
         labels = self.labels_of(positions)
         replies_of = []
         for info in readers:
-            numbers = self._column(f"answers of {info.name}", positions, "number")
+            numbers = self.column(f"answers of {info.name}", positions, "number")
             replies_of.append(self._replies[info.name].block(positions, numbers))
-        hit = np.any([replies.valid for replies in replies_of[: len(self.labelers)]], axis=0)
+        hit = fully_relevant([replies.valid for replies in replies_of[: len(self.labelers)]], self.least)
         if (probability := self.predictions(positions)) is not None:
             hit |= probability >= PREDICTED_FROM
         wrong = np.argwhere(np.where(hit, FULLY, PARTIALLY) != labels)

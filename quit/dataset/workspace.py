@@ -102,7 +102,7 @@ def provenance_of(pipeline: Pipeline) -> dict[str, Any]:
                 "citation": source.citation,
             }
         )
-    settings = pipeline.settings.model_dump(mode="json", include=_CONSTRUCTION)
+    settings = {name: value for name, value in pipeline.settings.recorded().items() if name in _CONSTRUCTION}
     for section, key in (("split", "pinned"), ("difficulty", "corpus")):
         if settings[section][key]:
             settings[section][key] = Path(settings[section][key]).name

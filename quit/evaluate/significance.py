@@ -37,15 +37,32 @@ def intervals(values: np.ndarray, resamples: int, seed: int) -> np.ndarray:
     ``values``: shape (questions, columns). All columns share their resamples, so intervals of different systems go
     together. Without questions the interval is (0, 0).
     """
-    questions = len(values)
-    if not questions:
+    if not len(values):
         return np.zeros((values.shape[1], 2))
+    return np.quantile(resampled_means(values, resamples, seed), [0.025, 0.975], axis=0).T
+
+
+def resampled_means(values: np.ndarray, resamples: int, seed: int) -> np.ndarray:
+    """Return the means of columns in each resample of the questions: shape (resamples, columns). ``values``: shape
+    (questions, columns)."""
+    questions = len(values)
     generator = np.random.default_rng(seed)
     means = []
     for start in range(0, resamples, _AT_ONCE):
         counts = generator.multinomial(questions, np.full(questions, 1 / questions), min(_AT_ONCE, resamples - start))
         means.append(counts.astype(np.float64) @ on_grid(values) / questions)
-    return np.quantile(np.concatenate(means), [0.025, 0.975], axis=0).T
+    return np.concatenate(means)
+
+
+def tau_b(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Return Kendall's tau-b of each pair of rows, shape (rows,); NaN where all values of one row are equal.
+
+    Kendall, The treatment of ties in ranking problems (1945).
+    """
+    low, high = np.triu_indices(first.shape[1], 1)
+    a, b = (np.sign(values[:, low] - values[:, high]) for values in (first, second))
+    with np.errstate(invalid="ignore"):
+        return (a * b).sum(axis=1) / np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
 
 
 def compare(pairs: Sequence[tuple[np.ndarray, np.ndarray]], resamples: int, seed: int) -> list[Comparison]:

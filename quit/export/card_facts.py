@@ -69,8 +69,8 @@ def read_baselines(folder: Path, content_id: str | None) -> Baselines:
         ) from error
     if not content_id or content_id not in release:
         raise InputError(
-            f"The benchmark in {folder} ran on the release {release}, not on what is exported"
-            f" ({f'content id {content_id}' if content_id else 'a workspace: export a release'})."
+            f"The benchmark in {folder} ran on the release {release}, not on this "
+            f"{f'one (content id {content_id})' if content_id else 'workspace: name a release'}."
         )
     return Baselines(questions, rows)
 

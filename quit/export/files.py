@@ -167,7 +167,12 @@ def requested_formats(formats: Sequence[str], supported: Collection[str]) -> lis
 
 
 def _check_asked(dataset: Dataset, form: Format) -> None:
-    """Raise ``InputError`` where a format would pass off as asked what was not."""
+    """Raise ``InputError`` where a format would pass off as asked what was not, or leave labels to another rule."""
+    if form.has == "answers" and dataset.least > 1:
+        raise InputError(
+            f"The format {form.name} holds no labels: its readers give label 2 where one labeler is right, and these "
+            f"labels need {dataset.least} (labels.least). huggingface, trec and others hold the labels."
+        )
     if form.has and dataset.predicted:
         missing = "some labels are predicted"
     elif form.has == "answers" and dataset.partly_asked:

@@ -294,7 +294,7 @@ def benchmark(
     request = BenchmarkRequest(Path(release), split, *systems, tuple(map(Path, corpora or ())), bounds)
     check(request, settings)
     frozen, folder = _release_of(release), Path(out)
-    values = settings.model_dump(mode="json")
+    values = settings.recorded()
     used = {section: values[section] for section in ("benchmark", "models", "readers", "judge", "labels")}
     key = content_hash(__version__, frozen.content_id, split, systems, bounds, used, size=16)
     facts: dict[str, Any] = {"page": str(folder / "leaderboard.html"), "release": frozen.name}

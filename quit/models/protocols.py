@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -85,6 +85,7 @@ class Reply:
     ended: str = "stop"
 
 
+@runtime_checkable
 class Reader(Protocol):
     """A model that answers a question from a passage (paper, section 3.2.2)."""
 

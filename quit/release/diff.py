@@ -157,7 +157,7 @@ def _moved(row: dict[str, Any]) -> str:
     was, now = row.pop("was"), row.pop("is_now")
     if was != now:
         return f"parametrically answerable: {'yes' if was else 'no'} before, {'yes' if now else 'no'} now"
-    return "drawn again: the split's sizes, shares, seed or collection changed"
+    return "drawn again: the split's sizes, shares, seed, rule (split.train) or collection changed"
 
 
 def _origins(old: Release, new: Release) -> list[dict[str, Any]]:

@@ -43,6 +43,13 @@ class Subject:
     readers: tuple[ReaderInfo, ...]
     settings: Settings
 
+    def labelled(self, **facts: Any) -> Dataset:
+        """Return the tables as a dataset whose readers are the labelers; ``facts``: more of its provenance. Raises
+        ``InputError`` as ``Dataset`` does."""
+        labelers = [info for info in self.readers if info.role == "labeler"]
+        settings = {"labels": {"least": self.settings.labels.least}}
+        return Dataset.read(self.files, labelers, provenance={"settings": settings, **facts})
+
     def connect(self) -> duckdb.DuckDBPyConnection:
         """Return an in-memory DuckDB that keeps to ``release.memory_mb`` and has the questions as ``ours``."""
         connection = duckdb.connect(config={"memory_limit": f"{self.settings.release.memory_mb}MB"})
@@ -249,8 +256,7 @@ def _unjudged_answer(subject: Subject) -> list[str]:
 
 
 def _label_mismatch(subject: Subject) -> list[str]:
-    labelers = [info for info in subject.readers if info.role == "labeler"]
-    dataset = Dataset.read(subject.files, labelers)
+    dataset = subject.labelled()
     violations = []
     for position in range(0, len(dataset.ids), QUESTIONS_AT_A_TIME):
         try:

@@ -26,6 +26,7 @@ from quit.release.view import shown_readers, shown_releases
 from quit.report.examples import example_passage, examples
 from quit.report.people import judge_against_people, review_progress
 from quit.report.quality import LEAKS, PROBE, agreement_figures, split_figures
+from quit.report.validity import whatif_figures
 from quit.settings import JudgeSettings, ReaderSettings, Settings
 from quit.status.asked import asked
 from quit.status.replies import reply_counts
@@ -39,7 +40,7 @@ from quit.status.summary import (
 )
 from quit.version import __version__
 
-_FIGURES = 21  # steps of ``gather`` that progress is reported about
+_FIGURES = 22  # steps of ``gather`` that progress is reported about
 
 
 def gather(workspace: Workspace | Release, settings: Settings, compared: Sequence[Path] = ()) -> dict[str, Any]:
@@ -77,6 +78,7 @@ def gather(workspace: Workspace | Release, settings: Settings, compared: Sequenc
             "difficulty": _counted(_difficulty(connection, settings.pages.bins)),
         }  # fmt: skip
         facts["splits"] = _counted(split_figures(connection))
+        facts["drawn_from_all"] = _rows(connection, _PARAMETRIC) if _train(frozen, settings) == "any" else []
         facts["passage"] = _counted(example_passage(workspace, connection, facts["readers"]))
         facts["examples"] = _counted(examples(workspace, connection, settings))
     facts["funnel"] = _counted(_funnel(built, releases) if built else [])
@@ -93,6 +95,7 @@ def gather(workspace: Workspace | Release, settings: Settings, compared: Sequenc
     facts["people"] = _counted(judge_against_people(built, settings.review) if built else None)
     facts["review"] = _counted(review_progress(built, settings.review) if built else None)
     facts["usage"] = _counted(_usage(workspace, settings))
+    facts["whatif"] = _counted(whatif_figures(workspace, settings))
     facts["releases"] = _counted(list_rows(releases))
     facts["difference"] = _counted(_difference(compared[0], compared[1], releases) if compared else None)
     return facts
@@ -148,6 +151,12 @@ def _readers(workspace: TableReader, settings: Settings, connection: duckdb.Duck
     ]
 
 
+def _train(release: Release | None, settings: Settings) -> str:
+    """Return ``split.train``; releases name it where it is not the paper's."""
+    return release.content["settings"]["split"].get("train", "parametric") if release else settings.split.train
+
+
+_PARAMETRIC = "SELECT split, count(*) AS questions, count(*) FILTER (parametric) AS parametric FROM splits GROUP BY 1"
 _SOURCES = "SELECT source, count(*) AS questions FROM questions GROUP BY 1 ORDER BY 2 DESC, 1"
 _REJECTS = """
     SELECT stage, kind, reason, count(*) AS count, min(detail) AS example FROM rejects

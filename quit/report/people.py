@@ -39,7 +39,7 @@ def review_progress(workspace: Workspace, settings: Review) -> dict[str, Any] | 
             """,
             {"splits": list(settings.splits)},
         ).fetchall()
-    names_of_facts = ("reviews", "annotators", "kinds", "agreement", "controls", "decided", "open", "applied")
+    names_of_facts = ("reviews", "annotators", "kinds", "flags", "agreement", "controls", "decided", "open", "applied")
     return {
         "splits": [{"split": split, "asked": count, "reviewed": reviewed} for split, count, reviewed in counts],
         **_numbered({name: status[name] for name in names_of_facts}, number),

@@ -11,6 +11,7 @@ from quit.evaluate.labels import SPLITS
 from quit.release.show import differences
 from quit.render import plots
 from quit.render.table import Plot, Table, number, percent, plain_name, share, short_identity, table_1
+from quit.report.validity import whatif_block
 from quit.review.report import described
 from quit.status.asked import asked_tables
 from quit.status.summary import JudgeAgreement, type_sentence
@@ -139,6 +140,9 @@ def _questions(facts: Facts, most: int) -> Pieces:
 def _labels(facts: Facts, most: int) -> Pieces:
     """Labels by split with the bounds that follow, by number of hints, type and difficulty; table 1."""
     figures = facts["statistics"]
+    if drawn := {row["split"]: share(row["parametric"], row["questions"]) for row in facts["drawn_from_all"]}:
+        shares = ", ".join(f"{drawn[split]} of {split}" for split in SPLITS if split in drawn)
+        yield f"Splits are drawn from all questions (split.train = any). Answered without hints: {shares}."
     if rows := facts["splits"]["labels"]:
         heads = ("split", "some passage has label 2", "none has")
         cells = [(row["split"], row["with_label_2"], row["without_label_2"]) for row in rows if row["split"] != "all"]
@@ -217,6 +221,11 @@ def _shared(rows: Sequence[Facts]) -> Table:
         "learnt answers of the other."
     )
     return Table("Answers shared by splits", heads, cells, (4,), note)
+
+
+def _validity(facts: Facts, most: int) -> Pieces:
+    """What the labels would be by another rule."""
+    yield from whatif_block(facts["whatif"])
 
 
 def _readers(facts: Facts, most: int) -> Pieces:
@@ -435,6 +444,7 @@ _SECTIONS: tuple[tuple[str, str, Callable[[Facts, int], Pieces]], ...] = (
     ("questions", "Types and difficulty", _questions),
     ("labels", "Labels", _labels),
     ("readers", "Readers", _readers),
+    ("validity", "What the labels rest on", _validity),
     ("verdicts", "Judges and people", _verdicts),
     ("review", "Review by people", _review),
     ("models", "Costs and cache", _models),

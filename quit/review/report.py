@@ -23,7 +23,7 @@ from quit.review.apply import change_counts
 from quit.review.controls import Controls, control_scores, load_controls
 from quit.review.store import ReviewStore
 from quit.settings import Review
-from quit.stages.labelling.verdicts import ask_back, decide, disagreements, live_reviews, of_kind, votes
+from quit.stages.labelling.verdicts import FLAGS, ask_back, decide, disagreements, live_reviews, of_kind, votes
 from quit.text.words import counted
 
 _LOG = logging.getLogger(__name__)
@@ -106,14 +106,31 @@ def kinds(live: pa.Table, controls: Controls | None) -> list[dict[str, Any]]:
     return rows
 
 
+def flags(live: pa.Table, settings: Review) -> list[dict[str, Any]]:
+    """Return how often each flag was set, a dict of each; none where nothing was reviewed.
+
+    Keys: ``flag``, ``questions`` (with it by at least one person), ``agreed`` (on which the owner's rule settles that
+    it holds) and ``share`` (``questions`` of all reviewed ones).
+    """
+    rows = [row for row in decide(live, settings).to_pylist() if row["kind"] == "flag"]
+    some = Counter(flag for flag, _ in {(row["key"], row["question_id"]) for row in rows})
+    agreed = Counter(flag for flag, _ in {(row["key"], row["question_id"]) for row in rows if row["decision"]})
+    reviewed = len(live["question_id"].unique())
+    return [
+        {"flag": flag, "questions": some[flag], "agreed": agreed[flag], "share": some[flag] / reviewed}
+        for flag in FLAGS
+        if reviewed
+    ]
+
+
 def verification(live: pa.Table, settings: Review) -> dict[str, Any]:
     """Return the facts of a dataset card about the people behind these reviews (the rows that count), without names.
 
-    Keys: ``annotators``, ``annotations``, ``questions``: numbers; ``kinds``: see :func:`kinds`; ``people``: what
-    annotators say of themselves (``review.people``), a dict each of ``evaluator`` (a number), ``gender``, ``age`` and
-    ``education`` (None: not given): the paper's table 9. Their order follows from these facts, not from names. A file
-    of people or of control questions that is no longer there is left out, and the log says so. Raises
-    :class:`InputError` for a bad one.
+    Keys: ``annotators``, ``annotations``, ``questions``: numbers; ``kinds``: see :func:`kinds`; ``flags``: see
+    :func:`flags`; ``people``: what annotators say of themselves (``review.people``), a dict each of ``evaluator`` (a
+    number), ``gender``, ``age`` and ``education`` (None: not given): the paper's table 9. Their order follows from
+    these facts, not from names. A file of people or of control questions that is no longer there is left out, and the
+    log says so. Raises :class:`InputError` for a bad one.
     """
     absent = [key for key in ("people", "controls") if (path := getattr(settings, key)) and not Path(path).exists()]
     if absent:
@@ -129,6 +146,7 @@ def verification(live: pa.Table, settings: Review) -> dict[str, Any]:
         "annotations": len(headers),
         "questions": len(headers.column("question_id").unique()),
         "kinds": kinds(live, controls_of(settings)),
+        "flags": flags(live, settings),
         "people": [{"evaluator": number, **person} for number, person in enumerate(people, start=1)],
     }
 
@@ -188,6 +206,7 @@ def review_status(workspace: Workspace, settings: Review) -> dict[str, Any]:
         },
         "annotators": sorted(people.values(), key=lambda row: row["annotator"]),
         "kinds": kinds(live, controls),
+        "flags": flags(live, settings),
         "agreement": agreement(live),
         "controls": control_scores(live, controls),
         "ask_back": ask_back(reviews),
@@ -236,6 +255,11 @@ def described(status: dict[str, Any], most: int = 0) -> list[Table | str]:
         "On a blind task nothing is ticked and no judge is shown; on the others the judge's verdicts are ticked. "
         f"Twice: questions that two or more people judged. Seconds: the median of an annotation. {controls}"
     )
+    flagged = [
+        (row["flag"].replace("_", " "), row["questions"], percent(row["share"]), row["agreed"])
+        for row in status["flags"]
+    ]
+    of_flags = "Questions that somebody flagged, of all reviewed ones; agreed: the rule settles that the flag holds."
     tables = (
         Table("Blind tasks and others", heads.split(","), kinds, note=blind),
         Table(
@@ -245,6 +269,7 @@ def described(status: dict[str, Any], most: int = 0) -> list[Table | str]:
             note=f"Kappa: Cohen's, with all others. {controls}",
         ),
         Table("Pairs of annotators", ("pair", "answers", "alike", "Cohen's kappa"), pairs),
+        Table("Flags", ("flag", "questions", "share", "agreed"), flagged, note=of_flags),
     )
     return [
         f"{counted(reviews['annotations'], 'annotation')} of {counted(reviews['questions'], 'question')} by "

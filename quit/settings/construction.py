@@ -113,9 +113,9 @@ PARTIAL_LABELLING = tuple(
 )
 """Settings of partial labelling."""
 
-IN_IDENTITIES = ("difficulty.corpus", "labels.sentences", *PARTIAL_LABELLING)
+IN_IDENTITIES = ("difficulty.corpus", "labels.sentences", "labels.least", *PARTIAL_LABELLING)
 """Settings left out of fingerprints because another part has them: the corpus (its content, as it may be moved),
-sentences (the identity of a language model) and partial labelling (the runs that it changes)."""
+sentences (the identity of a language model), ``labels.least`` and partial labelling (the runs that they change)."""
 
 
 class Probe(Section):
@@ -140,16 +140,26 @@ class Split(Section):
         description="`size` fills train and test up to their sizes, lowest draw first; `share` takes shares, which no "
         "later source can disturb.",
     )
-    train_size: int = Field(5000, ge=0, description="With `size`: parametrically answerable questions in train.")
+    train_size: int = Field(5000, ge=0, description="With `size`: questions in train (see `train`).")
     test_size: int = Field(2000, ge=0, description="With `size`: other questions in test; the rest is dev.")
     train_share: float = Field(
-        1.0, ge=0, le=1, description="With `share`: share of parametrically answerable questions in train."
+        1.0,
+        ge=0,
+        le=1,
+        description="With `share`: share of the questions that `train` names in train; below 1 with `any`.",
     )
     test_share: float = Field(
         round(2000 / 3095, 4), ge=0, le=1, description="With `share`: share of the others in test; the rest is dev."
     )
     near_duplicate: float = Field(
         0.8, gt=0, le=1, description="Jaccard similarity of two questions' words from which they are near-identical."
+    )
+    train: Literal["parametric", "any"] = Field(
+        "parametric",
+        description="Which questions train is drawn from. `parametric` (the paper): those that a reader answers "
+        "without hints, and dev and test from the others. `any`: train, test and dev are drawn from all questions, "
+        "so that they are of one kind; sizes and shares then count all questions, and `test_share` those that are not "
+        "in train.",
     )
     pinned: str | None = Field(
         None,
@@ -172,6 +182,12 @@ class Labels(Section):
         description="What becomes of an LLM reader's reply that is a sentence, cut at the token limit or not: `drop` "
         "makes it NO ANSWER, for the prompt (figure 8) forbids sentences; `judge` gives the whole sentence to the "
         "judge, and one that it accepts is a valid answer. A noun phrase is an answer either way, also a cut one.",
+    )
+    least: int = Field(
+        1,
+        ge=1,
+        description="Labelers that must answer a passage correctly for label 2; 1 is the paper's rule. Above 1 only "
+        'with `partial = "off"`. `quit release what-if --least` shows the effect without a build.',
     )
     partial: Literal["off", "exact", "estimated"] = Field(
         "off",

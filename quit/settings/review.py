@@ -26,8 +26,9 @@ class Review(Section):
     )
     adjudicator: str | None = Field(None, description="E-mail of the person whose verdict settles disagreements.")
     minimum: int = Field(1, ge=1, description="Annotators who must have judged an answer before their verdict counts.")
-    removing_flags: tuple[Literal["leak", "gold_wrong", "ambiguous", "offensive"], ...] = Field(
-        ("leak", "offensive"), description="Flags that take a question out of the dataset once they are agreed on."
+    removing_flags: tuple[Literal["leak", "hint_false", "gold_wrong", "ambiguous", "offensive"], ...] = Field(
+        ("leak", "offensive"),
+        description="Flags that take a question out of the dataset once they are agreed on; the others change nothing.",
     )
     controls: str | None = Field(
         None,

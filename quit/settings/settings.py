@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import Field, model_validator
 
 from quit.settings.bandits import Bandits, Reports
@@ -137,7 +139,26 @@ class Settings(Section):
         order, labelers = self.labels.order, [reader.name for reader in self.labelers]
         if order and sorted(order) != sorted(labelers):
             raise ValueError(f"labels.order must name each labeler of the profile once: {', '.join(labelers)}")
+        least, partial = self.labels.least, self.labels.partial
+        if least > 1 and partial != "off":
+            raise ValueError(
+                f"labels.least = {least} needs every labeler's answer to every passage, and labels.partial = "
+                f"{partial!r} does not ask for them: set labels.least=1 or labels.partial=off"
+            )
+        if labelers and least > len(labelers):
+            raise ValueError(f"labels.least = {least} is above the number of labelers, {len(labelers)}: set it lower")
+        if self.split.train == "any" and self.split.method == "share" and self.split.train_share == 1:
+            raise ValueError("split.train = 'any' with split.train_share = 1 leaves dev and test empty: set it lower")
         return self
+
+    def recorded(self) -> dict[str, Any]:
+        """Return the settings as fingerprints and releases hold them, JSON-like: ``labels.least`` and ``split.train``,
+        which change the paper's rules, only where they do."""
+        values = self.model_dump(mode="json")
+        for section, key in (("labels", "least"), ("split", "train")):
+            if values[section][key] == type(getattr(self, section)).model_fields[key].default:
+                del values[section][key]
+        return values
 
     @property
     def replying_models(self) -> list[ReaderSettings | JudgeSettings]:

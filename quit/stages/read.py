@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from quit.models.protocols import NO_ANSWER, Judge, Prompt, Reader, Reply
 from quit.stages.judge import judge_answers
-from quit.stages.labelling.answers import Answers, accepted_answers, answers_of, number_answers
+from quit.stages.labelling.answers import Answers, accepted_answers, answers_of, fully_relevant, number_answers
 from quit.stages.labelling.verdicts import contents
 from quit.stages.selection.strategy import labelling_strategy
 from quit.stages.stage import COLLECTION, Context, RowsOf, Tables, stage
@@ -66,7 +66,7 @@ def still_open(
     verdicts = judge_answers(questions, earlier, judge, by_wave=True)
     keys = zip(*(verdicts.column(name).to_pylist() for name in ("question_id", "answer_key")), strict=True)
     accepted = verdicts.filter(pa.array([key not in rejected for key in keys], pa.bool_()))
-    return ~np.logical_or.reduce([accepted_answers(of_labeler, accepted)[of_labeler.index] for of_labeler in earlier])
+    return ~fully_relevant([accepted_answers(of_labeler, accepted)[of_labeler.index] for of_labeler in earlier])
 
 
 def answer_tables(passages: pa.Table, reader: Reader, replies: np.ndarray) -> dict[str, pa.Table]:

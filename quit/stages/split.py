@@ -1,9 +1,10 @@
 """Split: train, dev and test (paper, section 3.1.4).
 
-Parametrically answerable questions make train; of the others some make test, the rest dev. A question's place follows
-from a keyed hash of its normalised text, so a new source moves no question to another split: with ``share`` never, with
-``size`` as long as earlier questions are pinned. (What may happen with ``share`` too: a new question of dev or test is
-near-identical to an old one of train, which then leaves, unless it is pinned.)
+Parametrically answerable questions make train; of the others some make test, the rest dev. With ``split.train = "any"``
+all three are drawn from all questions. A question's place follows from a keyed hash of its normalised text, so a new
+source moves no question to another split: with ``share`` never, with ``size`` as long as earlier questions are pinned.
+(What may happen with ``share`` too: a new question of dev or test is near-identical to an old one of train, which then
+leaves, unless it is pinned.)
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import pyarrow.parquet as pq
 from quit import contracts
 from quit.common.ids import draw
 from quit.common.json_lines import json_lines
-from quit.errors import InputError
+from quit.errors import InputError, SettingsError
 from quit.settings import Split
 from quit.stages.probe import parametric
 from quit.stages.stage import Context, Tables, stage
@@ -41,6 +42,7 @@ def split_questions(questions: pa.Table, parametric: Mapping[str, bool], setting
     """Return the tables ``splits`` and ``rejects`` for the questions named in ``parametric``.
 
     A train question that is near-identical to one of dev or test is left out (of those two, the pinned one stays).
+    Raises :class:`SettingsError` where ``split.train = "any"`` leaves nothing for dev and test.
     """
     pinned = read_pins(settings.pinned)
     rows = [
@@ -54,6 +56,12 @@ def split_questions(questions: pa.Table, parametric: Mapping[str, bool], setting
         row["pinned"] = pinned.get(row["content_key"])
     rows.sort(key=lambda row: (row["pinned"] is None, row["draw"], row["question_id"]))
     _assign(rows, settings)
+    by_size = settings.train == "any" and settings.method == "size"
+    if by_size and rows and all(row["split"] == "train" for row in rows):
+        raise SettingsError(
+            f"split.train = 'any' with split.train_size = {settings.train_size:,} puts all {len(rows):,} questions "
+            "into train: set split.train_size lower, or split.method = 'share'."
+        )
     reasons = {row["question_id"]: ("not_sampled", _not_sampled(row, settings)) for row in rows if row["split"] is None}
     for loser, other in near_identical(rows, settings.near_duplicate):
         reasons[loser["question_id"]] = (
@@ -83,14 +91,15 @@ def _assign(rows: list[dict], settings: Split) -> None:
         if row["pinned"]:
             row["split"] = row["pinned"]
             continue
-        first, size, share = (
-            ("train", settings.train_size, settings.train_share)
-            if row["parametric"]
-            else ("test", settings.test_size, settings.test_share)
-        )
-        inside = taken[first] < size if settings.method == "size" else row["draw"] < share
-        row["split"] = first if inside else (None if row["parametric"] else "dev")
-        taken[first] += 1
+        names = ("train", "test") if settings.train == "any" else ("train",) if row["parametric"] else ("test",)
+        row["split"], edge = "dev" if "test" in names else None, 0.0
+        for name in names:
+            edge += (1 - edge) * getattr(settings, f"{name}_share")  # a share of what is left
+            full = taken[name] >= getattr(settings, f"{name}_size")
+            if not full if settings.method == "size" else row["draw"] < edge:
+                row["split"] = name
+                taken[name] += 1
+                break
 
 
 def _not_sampled(row: dict, settings: Split) -> str:

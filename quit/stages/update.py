@@ -146,7 +146,7 @@ def update_stage(
         asked = [replace(item, overrides=[overrides.get(hint, []) for hint in item.hint_ids]) for item in items]
         return kept_leaks_of(asked, models.equivalence, models.encoder, by_words, leak_store())
 
-    return update_labels(before, by_labeler, settled, leaks)
+    return update_labels(before, by_labeler, settled, leaks, settings.labels.least)
 
 
 def update_labels(
@@ -154,13 +154,14 @@ def update_labels(
     answers: Mapping[str, Answers],
     found: Decided,
     leaks: LeakCheck,
+    least: int = 1,
 ) -> dict[str, pa.Table]:
     """Return ``labels``, ``valid_answers``, ``verdicts``, ``splits``, ``changes``, ``leak_findings`` and ``rejects`` of
     the update.
 
     ``answers``: labeler name -> its answers to the passages of ``found.touched``, in table order.
-    ``leaks`` is asked about every question with its valid answers that are not gold. Raises ``ValueError`` when the
-    answers of a labeler are not those to the passages.
+    ``leaks`` is asked about every question with its valid answers that are not gold. ``least``: ``labels.least``.
+    Raises ``ValueError`` when the answers of a labeler are not those to the passages.
     """
     touched = pa.array(found.touched, pa.string())
     mask = is_in(tables.labels.column("question_id"), touched)
@@ -170,7 +171,7 @@ def update_labels(
             raise ValueError(f"The answers of {name} are not those to the passages of the touched questions.")
     rulings = [_Rulings(given, found, tables.verdicts) for given in answers.values()]
     accepted = [ruling.after for ruling in rulings]
-    new = with_predicted(labels_of(passages, answers, accepted), is_predicted(passages))
+    new = with_predicted(labels_of(passages, answers, accepted, least), is_predicted(passages))
     questions = tables.questions.filter(is_in(tables.questions.column("question_id"), touched))
     old_valid = tables.valid_answers.filter(is_in(tables.valid_answers.column("question_id"), touched))
     new_valid = _with_review(valid_answers_of(questions, passages, answers, accepted), found)

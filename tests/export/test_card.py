@@ -44,6 +44,14 @@ def table_below(text, heading):
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in rows][2:]
 
 
+def test_splits_of_all_questions_are_said(tables, tmp_path):
+    for train, words in (
+        ("any", "**Splits**: train, dev and test are drawn from all questions, also from those that a reader answers"),
+        ("parametric", "**Splits**: questions that a reader answers without any hint make train; the others make dev"),
+    ):
+        assert words in written(tables, tmp_path, settings={"split": {"train": train}})[1]
+
+
 def test_the_publisher_s_settings(tables, tmp_path):
     settings = {"split": {"seed": "very-special"}, "x": {"y": 1}}
     header, text = written(tables, tmp_path, {"card": ABOUT}, settings=settings)
@@ -99,7 +107,9 @@ def test_texts_of_sources_are_escaped(tables, tmp_path):
 
 
 def test_what_people_did(tables, tmp_path):
-    header, text = written(tables, tmp_path, verification=VERIFICATION)
+    flags = [{"flag": "hint_false", "questions": 3, "share": 0.05}, {"flag": "leak", "questions": 0, "share": 0.0}]
+    header, text = written(tables, tmp_path, verification={**VERIFICATION, "flags": flags})
+    assert "Flagged by at least one annotator, of the reviewed questions: hint false 3 (5.0%); leak 0 (0.0%)." in text
     assert header["annotations_creators"] == ["machine-generated", "expert-generated"]
     assert "human-verified" in header["tags"]
     assert "4 people submitted 80 annotations of 60 questions." in text
@@ -137,8 +147,8 @@ def benchmark(folder, figures=FIGURES):
 def test_baselines_are_those_of_a_benchmark_of_this_release(tables, tmp_path):
     run = {"benchmark": benchmark(tmp_path / "b")}
     for facts, options, message in (
-        ({"content_id": "dead"}, run, "ran on the release v1 .* not on what is exported"),
-        ({}, run, "a workspace: export a release"),
+        ({"content_id": "dead"}, run, "ran on the release v1 .* not on this one"),
+        ({}, run, "not on this workspace: name a release"),
         ({}, {"benchmark": tmp_path}, "holds no results of quit benchmark run"),
     ):
         with pytest.raises(InputError, match=message):

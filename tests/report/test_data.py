@@ -11,6 +11,7 @@ from quit.errors import InputError
 from quit.report.data import gather, last_changed
 from quit.report.examples import example
 from quit.report.quality import agreement_figures
+from quit.report.sections import sections
 from quit.status.replies import reply_counts
 from quit.status.story import story
 from tests.release import small
@@ -219,3 +220,13 @@ def test_a_question_is_told_the_same_from_one_part_and_from_several(tmp_path) ->
     shown = example(story(whole, "q1"), most=1)
     assert (shown["passages"], shown["fully"], len(shown["answers"]), shown["more_answers"]) == (4, 3, 1, 1)
     assert shown["answers"][0]["readers"] == ["one"]
+
+
+def test_splits_of_all_questions_are_said_with_what_readers_know(tmp_path) -> None:
+    settings = tiny.settings()
+    drawn = settings.model_copy(update={"split": settings.split.model_copy(update={"train": "any"})})
+    workspace = tiny.workspace(tmp_path / "W")
+    for these, wanted in ((settings, False), (drawn, True)):
+        [labels] = [section for section in sections(gather(workspace, these), 9) if section.name == "labels"]
+        text = "Answered without hints: 100.0% of train, 0.0% of dev, 0.0% of test."
+        assert any(text in sentence for sentence in labels.sentences) is wanted

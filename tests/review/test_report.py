@@ -12,7 +12,7 @@ from quit import contracts
 from quit.errors import InputError
 from quit.render.table import Table
 from quit.render.terminal import show
-from quit.review.report import described, load_people, verification
+from quit.review.report import described, flags, load_people, verification
 from quit.settings import Review
 from quit.stages.labelling.verdicts import live_reviews
 from tests.rows import write_lines
@@ -51,6 +51,28 @@ def test_blind_and_other_verdicts_are_counted_apart(tmp_path: Path) -> None:
     assert (shown["alike"], shown["alpha"], shown["items"], shown["controls"]) == (None, None, 0, 0)
 
 
+def test_flags_are_counted_by_question_and_by_the_rule() -> None:
+    """Of three reviewed questions two people flag q1, one of two flags q2 (a tie stays open); nobody flags q3."""
+    rows = [
+        *(
+            row
+            for number, name in enumerate(("ada", "ben"), 1)
+            for row in said(name, number, question="q1", flag_hint_false=True)
+        ),
+        *said("ada", 3, question="q2", flag_hint_false=True, flag_leak=True),
+        *said("ben", 4, question="q2", flag_leak=True),
+        *said("cy", 5, question="q3", x=True),
+    ]
+    live = live_reviews(contracts.table("reviews").from_rows(rows))
+    counts = {row["flag"]: (row["questions"], row["agreed"], row["share"]) for row in flags(live, Review())}
+    none = (0, 0, 0.0)
+    assert counts == {
+        **{"leak": (1, 1, 1 / 3), "hint_false": (2, 1, 2 / 3)},
+        **{"gold_wrong": none, "ambiguous": none, "offensive": none},
+    }
+    assert flags(live.slice(0, 0), Review()) == []
+
+
 def test_what_status_shows_fits_a_terminal() -> None:
     name, count = "ada.lovelace@example.org", 1_200
     kind = dict.fromkeys(("annotators", "annotations", "questions", "twice", "seconds"), count)
@@ -61,6 +83,7 @@ def test_what_status_shows_fits_a_terminal() -> None:
         "annotators": [{"annotator": name, "questions": count, "seconds": 60.0 * count}],
         "controls": [{"annotator": name, "right": 998, "asked": 999}],
         "kinds": [kind],
+        "flags": [{"flag": "gold_wrong", "questions": count, "agreed": count, "share": 1.0}],
         "agreement": {"items": 0, "annotators": [], "pairs": []},
         "applied": {**dict.fromkeys(changes, 0), "questions_removed": {}},
         **{"decided": count, "open": count},
@@ -68,7 +91,7 @@ def test_what_status_shows_fits_a_terminal() -> None:
     with redirect_stdout(StringIO()) as printed:
         tables = [piece for piece in described(status) if isinstance(piece, Table)]
         show([replace(table, note="") for table in tables])
-    assert len(tables) == 2 and max(map(len, printed.getvalue().splitlines())) <= 80, printed.getvalue()
+    assert len(tables) == 3 and max(map(len, printed.getvalue().splitlines())) <= 80, printed.getvalue()
 
 
 def test_people_are_listed_as_in_table_9_without_names(tmp_path: Path) -> None:

@@ -39,6 +39,10 @@ def test_labels_and_valid_answers() -> None:
         {"question_id": "q", "permutation": "10", "label": 1, "labelers": []},
         {"question_id": "q", "permutation": "2", "label": 2, "labelers": ["one", "two"]},
     ]
+    both = label_passages(QUESTIONS, PASSAGES, {"one": ONE, "two": TWO}, verdicts, least=2)
+    assert both["labels"]["label"].to_pylist() == [1, 1, 1, 1, 2]  # who is right stays, as do valid answers
+    assert both["valid_answers"].equals(labelled["valid_answers"])
+    assert both["labels"].drop_columns("label").equals(labelled["labels"].drop_columns("label"))
     valid = [(row["answer"], row["origin"], row["passages"]) for row in labelled["valid_answers"].to_pylist()]
     # every accepted surface form, so that labels can be recomputed from the answers by plain comparison
     gold = [("United States", "gold", 2), ("America", "gold", 0)]

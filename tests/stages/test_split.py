@@ -7,7 +7,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from quit.common.ids import content_key, draw
-from quit.errors import InputError
+from quit.errors import InputError, SettingsError
 from quit.settings import Split
 from quit.stages.split import near_identical, read_pins, split_questions
 from tests.release import small
@@ -52,11 +52,12 @@ def test_only_parametric_questions_train() -> None:
     st.lists(st.booleans(), min_size=1, max_size=40),
     st.lists(st.booleans(), max_size=40),
     st.integers(0, 5),
-    st.sampled_from([0.3, 1.0]),
+    st.sampled_from([(0.3, "parametric"), (1.0, "parametric"), (0.3, "any")]),
 )
-def test_a_new_source_moves_no_question(old: list[bool], new: list[bool], size: int, share: float) -> None:
+def test_a_new_source_moves_no_question(old: list[bool], new: list[bool], size: int, rule: tuple[float, str]) -> None:
     """With ``share`` the sizes of the paper do not count, or they would be full at some number of questions."""
-    values = {"method": "share", "train_size": size, "test_size": size, "train_share": share}
+    share, train = rule
+    values = {"method": "share", "train_size": size, "test_size": size, "train_share": share, "train": train}
     texts = _numbered(len(old) + len(new))
     before, left_out = _split(texts[: len(old)], old, **values)
     after, also_left_out = _split(texts, old + new, **values)
@@ -72,6 +73,25 @@ def test_a_share_is_that_of_the_draws_below_it_and_what_train_leaves_out_is_told
         [reject] = split_questions(_questions(["Who?"]), {"q00000": True}, Split(**values))["rejects"].to_pylist()
         assert (reject["reason"], reject["question_id"]) == ("not_sampled", "q00000")
         assert f"({rule})" in reject["detail"]
+
+
+@pytest.mark.parametrize("method", ["size", "share"])
+def test_train_from_all_questions_is_drawn_without_regard_to_what_readers_know(method: str) -> None:
+    """By size the lowest draws train and the next test; by share a fifth, and of the rest a quarter."""
+    texts = _numbered(400)
+    values = {"method": method, "train": "any", "train_size": 80, "test_size": 80, "train_share": 0.2}
+    kept, rejected = _split(texts, [place % 3 == 0 for place in range(400)], test_share=0.25, **values)
+    draws = {text: draw(content_key(text), Split().seed) for text in texts}
+    in_order = sorted(texts, key=draws.__getitem__)
+    if method == "size":
+        truth = {
+            text: "train" if place < 80 else "test" if place < 160 else "dev" for place, text in enumerate(in_order)
+        }
+    else:
+        truth = {text: "train" if at < 0.2 else "test" if at < 0.4 else "dev" for text, at in draws.items()}
+    assert kept == truth and not rejected
+    with pytest.raises(SettingsError, match="split.train = 'any' with split.train_size = 400 puts all 400"):
+        _split(texts, [True] * 400, train="any", train_size=400)
 
 
 def test_the_seed_decides() -> None:

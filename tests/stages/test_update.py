@@ -203,7 +203,9 @@ def test_an_accepted_answer_removes_a_question_where_it_is_a_word_of_a_hint(meth
         assert (contained_in("US", [hint], False, settings.leakage) is not None) is leaks
 
 
-@pytest.mark.parametrize(("flag", "goes"), [("leak", True), ("offensive", True), ("ambiguous", False)])
+@pytest.mark.parametrize(
+    ("flag", "goes"), [("leak", True), ("offensive", True), ("ambiguous", False), ("hint_false", False)]
+)
 def test_an_agreed_flag_removes_the_question_if_the_owner_says_so(flag: str, goes: bool) -> None:
     checked = []
 

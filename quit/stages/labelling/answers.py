@@ -109,6 +109,15 @@ def accepted_answers(answers: Answers, verdicts: pa.Table) -> np.ndarray:
     ]  # the last one: without a verdict
 
 
+def fully_relevant(right: Sequence[np.ndarray] | np.ndarray, least: int = 1) -> np.ndarray:
+    """Return which passages have label 2: those that at least ``least`` labelers answer correctly (``labels.least``;
+    in the paper, section 3.2.2, one).
+
+    ``right``: whether each labeler does, bool, shape (labelers, ...); the result has the shape (...).
+    """
+    return np.count_nonzero(right, axis=0) >= least
+
+
 def answers_of(
     reader: str, answers: RowsOf, distinct_answers: RowsOf, question_ids: Sequence[str] | None = None
 ) -> Answers:

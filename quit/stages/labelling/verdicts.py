@@ -43,7 +43,9 @@ _LATEST = """
     QUALIFY row_number() OVER (PARTITION BY annotator, question_id, content ORDER BY updated DESC, annotation DESC) = 1
 """
 
-HINT_FLAGS = ("leak", "offensive")
+FLAGS = ("leak", "hint_false", "gold_wrong", "ambiguous", "offensive")
+"""What annotators can say is wrong with a question. Only those in ``review.removing_flags`` change anything."""
+HINT_FLAGS = ("leak", "hint_false", "offensive")
 """Flags that concern a question's hints too."""
 
 

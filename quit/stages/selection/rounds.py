@@ -19,6 +19,7 @@ from functools import lru_cache
 import numpy as np
 
 from quit.stages.label import PREDICTED_FROM
+from quit.stages.labelling.answers import fully_relevant
 from quit.stages.labelling.passages import passage_count
 from quit.stages.selection.choice import choose
 from quit.stages.selection.predictor import predict
@@ -113,7 +114,7 @@ class Answered:
             return
         answers = self._ask(new)[:, new]
         self.asked |= new
-        self.label_2[new] = (answers == 1).any(axis=0)
+        self.label_2[new] = fully_relevant(answers == 1)
         self.firm[new] = 1 / (1 + (answers == 0).sum(axis=0))
 
 

@@ -1,8 +1,8 @@
 """Labels for passages of a corpus without hints (paper, section 5.1): the labelers answer from each retrieved passage,
 the judge compares.
 
-Label 2 if at least one labeler is right, else 0: label 1 says that a hint was made for the question, which no such
-passage was.
+Label 2 if at least one labeler is right (``labels.least``: or more), else 0: label 1 says that a hint was made for the
+question, which no such passage was.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import pyarrow as pa
 from quit.dataset.dataset import FULLY
 from quit.models.judges import rule
 from quit.models.protocols import Judge, JudgeItem, Prompt, Reader
+from quit.stages.labelling.answers import fully_relevant
 from quit.systems.benchmark.task import BenchmarkQuery, Passages
 from quit.text.normalize import normalize_answer
 
@@ -51,11 +52,13 @@ def relabel(
     labelers: Sequence[Reader],
     judge: Judge,
     verdicts: Mapping[tuple[str, str], bool],
+    least: int = 1,
 ) -> list[dict[int, int]]:
     """Return row -> label (2 or 0) for each question's ``rows``.
 
     Each distinct (question, normalised answer) is judged once, in its most frequent form, with the question's gold
     answers; a verdict that the release has (``verdicts``) stands. A verdict that could not be read is no yes.
+    ``least``: the profile's ``labels.least``.
     """
     prompts, owners = [], []
     for query_number, (query, rows_of_query) in enumerate(zip(queries, rows, strict=True)):
@@ -70,8 +73,8 @@ def relabel(
     right = _verdicts(queries, forms, judge, verdicts)
     labels: list[dict[int, int]] = [{} for _ in queries]
     for number, (query_number, row) in enumerate(owners):
-        hit = any(right[query_number, normalize_answer(answers[number])] for answers in replies)
-        labels[query_number][row] = FULLY if hit else 0
+        hits = np.array([right[query_number, normalize_answer(answers[number])] for answers in replies])
+        labels[query_number][row] = FULLY if fully_relevant(hits, least) else 0
     return labels
 
 

@@ -197,6 +197,7 @@ class Runner:
             "known": sorted(
                 [*pair, correct] for pair, correct in self.release_verdicts.items() if pair[0] in set(task.question_ids)
             ),
+            **({"least": settings.labels.least} if settings.labels.least > 1 else {}),
         }
 
         def make(places: range) -> list[dict[str, Any]]:
@@ -208,6 +209,7 @@ class Runner:
                 labelers,
                 judge,
                 self.release_verdicts,
+                settings.labels.least,
             )
             return [
                 {"question_id": query.question_id, "row": row, "label": label}

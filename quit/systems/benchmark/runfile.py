@@ -61,7 +61,7 @@ def score_run(path: Path, dataset: Dataset, split: str, settings: Benchmark) -> 
             f"{path} ranks no question of the split {split!r}: it has {quote(next(iter(lines)))}, the split "
             f"{quote(question_ids[0])}. Ids are those of quit export; another split: --split."
         )
-    rankings = [_ranking(lines.get(question, {}), passages) for question in question_ids]
+    rankings = [ranking_of(lines.get(question, {}), passages) for question in question_ids]
     unknown = sum(int((ranking.rows < 0).sum()) for ranking in rankings)
     if unknown == sum(map(len, rankings)):
         example = next(iter(next(lines[question] for question in question_ids if question in lines)))
@@ -83,7 +83,7 @@ def score_run(path: Path, dataset: Dataset, split: str, settings: Benchmark) -> 
     )
 
 
-def _ranking(scores: dict[str, float], passages: ReleasePassages) -> Ranking:
+def ranking_of(scores: dict[str, float], passages: ReleasePassages) -> Ranking:
     """Return a question's passages in trec_eval's order, which keeps scores as float32; -1 for unknown ones."""
     with np.errstate(over="ignore"):
         by_name = {name: float(np.float32(score)) for name, score in scores.items()}

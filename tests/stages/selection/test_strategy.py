@@ -49,6 +49,19 @@ def test_a_fingerprint_names_only_what_partial_labelling_changes() -> None:
     assert changed({**exact, "order": [SECOND, FIRST]}, exact) == {("judge", None), *both}
 
 
+def test_two_labelers_only_with_every_answer_and_only_where_labels_are_made() -> None:
+    for partial in ("exact", "estimated"):
+        with pytest.raises(ValueError, match=f"labels.least = 2 .* labels.partial = '{partial}'"):
+            _settings(partial=partial, least=2)
+    one, two = _settings(), _settings(least=2)
+    stages = ("probe", "read", "judge", "label", "update")
+    changed = {each for each in stages if labelling_strategy(two).fingerprint_parts(each, None)}
+    assert changed == {"label", "update"} and not labelling_strategy(one).fingerprint_parts("label", None)
+    plain, recorded = one.model_dump(mode="json"), one.recorded()
+    del plain["labels"]["least"], plain["split"]["train"]  # as before there were these settings
+    assert recorded == plain and two.recorded()["labels"]["least"] == 2
+
+
 def test_estimated_labels_need_few_hints() -> None:
     with pytest.raises(SettingsError, match="up to 6 hints, not 7"):
         labelling_strategy(_settings(7, partial="estimated")).check()
