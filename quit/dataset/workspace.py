@@ -13,6 +13,7 @@ from quit.engine.pipeline import Pipeline
 from quit.engine.usage import origins
 from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
+from quit.review.audit import audit_figures
 from quit.review.report import verification
 from quit.settings import PARTIAL_LABELLING, without
 from quit.sources import SOURCES
@@ -48,12 +49,14 @@ def filling_in(workspace: Workspace) -> str:
 
 
 def verification_of(pipeline: Pipeline) -> dict[str, Any]:
-    """Return who verified the labels (:func:`quit.review.report.verification`); nothing where they rest on no review.
+    """Return who verified the labels (:func:`quit.review.report.verification`) and what their ``audit`` says, if there
+    is one; nothing where the labels rest on no review.
 
     Raises ``InputError`` for a bad file of people or of control questions.
     """
     live = pipeline.live_reviews
-    return verification(live, pipeline.settings.review) if len(live) else {}
+    review = pipeline.settings.review
+    return verification(live, review) | audit_figures(pipeline.workspace, review, live) if len(live) else {}
 
 
 def check_finished(pipeline: Pipeline) -> None:

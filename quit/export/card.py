@@ -29,6 +29,7 @@ from quit.export.card_facts import (
     title,
 )
 from quit.render.table import short_identity, table_1
+from quit.review.audit import audit_pieces
 from quit.text.words import counted
 
 LISTED = 6
@@ -83,6 +84,7 @@ def card(facts: CardFacts) -> str:
         producers=lambda task: _producers(facts.models[task]),
         table_1=table_1(facts.figures.to_dict()["summary"]),
         shares=_shares,
+        audit=audit_pieces,
         **{"METRICS": METRICS, "SPLITS": SPLITS, "PAPER": PAPER, "LISTED": LISTED, "SYSTEMS": SYSTEMS},
     )
     return f"---\n{header(facts)}---\n\n{text}"

@@ -133,6 +133,7 @@ def _push(pipeline: Pipeline, url: str | None, project: int | None, new_project:
     from quit.annotation.client import connect
     from quit.annotation.project import push
     from quit.errors import InputError
+    from quit.review.audit import draw_audit
     from quit.review.items import review_items
     from quit.review.report import controls_of
     from quit.review.store import ReviewStore
@@ -140,7 +141,8 @@ def _push(pipeline: Pipeline, url: str | None, project: int | None, new_project:
     workspace, settings = pipeline.workspace, pipeline.settings
     controls = controls_of(settings.review)
     held_back = sorted(controls.questions) if controls else ()
-    items = review_items(workspace, settings.review, settings.judge.threshold, held_back)
+    audit = draw_audit(workspace, settings)
+    items = review_items(workspace, settings.review, settings.judge.threshold, held_back, audit)
     if not items:
         splits = ", ".join(settings.review.splits)
         raise InputError(f"There is nothing to review: {workspace} has no labelled question in {splits}.")

@@ -27,6 +27,7 @@ from quit.report.examples import example_passage, examples
 from quit.report.people import judge_against_people, review_progress
 from quit.report.quality import LEAKS, PROBE, agreement_figures, split_figures
 from quit.report.validity import whatif_figures
+from quit.review.audit import audit_figures
 from quit.settings import JudgeSettings, ReaderSettings, Settings
 from quit.status.asked import asked
 from quit.status.replies import reply_counts
@@ -94,6 +95,10 @@ def gather(workspace: Workspace | Release, settings: Settings, compared: Sequenc
     facts["judges"] = _counted(asdict(agreed) if (agreed := judge_agreement(workspace)) else None)
     facts["people"] = _counted(judge_against_people(built, settings.review) if built else None)
     facts["review"] = _counted(review_progress(built, settings.review) if built else None)
+    verified = (
+        audit_figures(built, settings.review) if built else frozen.facts.get("verification", {}) if frozen else {}
+    )
+    facts["audit"] = verified.get("audit")
     facts["usage"] = _counted(_usage(workspace, settings))
     facts["whatif"] = _counted(whatif_figures(workspace, settings))
     facts["releases"] = _counted(list_rows(releases))

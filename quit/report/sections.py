@@ -11,7 +11,7 @@ from quit.evaluate.labels import SPLITS
 from quit.release.show import differences
 from quit.render import plots
 from quit.render.table import Plot, Table, number, percent, plain_name, share, short_identity, table_1
-from quit.report.validity import whatif_block
+from quit.report.validity import audit, whatif_block
 from quit.review.report import described
 from quit.status.asked import asked_tables
 from quit.status.summary import JudgeAgreement, type_sentence
@@ -226,6 +226,7 @@ def _shared(rows: Sequence[Facts]) -> Table:
 def _validity(facts: Facts, most: int) -> Pieces:
     """What the labels would be by another rule."""
     yield from whatif_block(facts["whatif"])
+    yield from audit(facts)
 
 
 def _readers(facts: Facts, most: int) -> Pieces:

@@ -15,6 +15,7 @@ from quit.release.gates import Subject
 from quit.release.view import shown_readers
 from quit.release.whatif import Answered, summary
 from quit.render.table import Table
+from quit.review.audit import audit_pieces
 from quit.settings import Settings
 
 
@@ -45,3 +46,8 @@ def whatif_block(effects: Sequence[dict[str, Any]]) -> Iterator[str | Table]:
             "labelers were not asked about some passages (labels.partial)."
         )
         yield replace(summary(effects), note=note)
+
+
+def audit(facts: dict[str, Any]) -> list[Table | str]:
+    """Return what people's verdicts on a random sample of passages say of all passages."""
+    return audit_pieces(facts["audit"]) if facts["audit"] else []

@@ -63,11 +63,11 @@ def mixed(items: Sequence[ReviewItem], controls: Controls | None, settings: Revi
     if controls is None:
         return list(items)
     candidates = [item for item in items if item.question_id in controls.questions]
-    others = [item for item in items if item.question_id not in controls.questions]
-    room = round(len(others) * settings.control_share / (1 - settings.control_share))
+    room = round((len(items) - len(candidates)) * settings.control_share / (1 - settings.control_share))
     sample = sorted(candidates, key=lambda item: draw(f"control/{item.question_id}", seed))[:room]
     sample_ids = {item.question_id for item in sample}
-    queue = [item for item in items if item.question_id not in sample_ids and item.split in settings.splits]
+    others = (item for item in items if item.audited or item.split in settings.splits)
+    queue = [item for item in others if item.question_id not in sample_ids]
     step = (len(queue) + len(sample)) / max(1, len(sample))
     for position, item in enumerate(sample):
         queue.insert(round((position + 0.5) * step), item)

@@ -7,7 +7,7 @@ certain.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,6 +22,8 @@ NEAR_THRESHOLD = 0.15
 """Distance from the judge's threshold within which a verdict counts as uncertain."""
 CERTAIN_WEIGHT = 0.05
 """Weight of the passages of a certain verdict; those of an uncertain one have 1."""
+Audit = Mapping[str, Set[str]]
+"""Question id -> the answers that the audit needs, normalised."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class ReviewAnswer:
 @dataclass(frozen=True, slots=True)
 class ReviewItem:
     """One question to review. ``stake``: passages in doubt; orders the queue. ``blind``: annotators see no verdict, and
-    its answers have none."""
+    its answers have none. ``audited``: passages of it are drawn for the audit, which annotators are not told."""
 
     question_id: str
     split: str
@@ -54,20 +56,24 @@ class ReviewItem:
     answers: tuple[ReviewAnswer, ...]
     stake: float = field(default=0.0, compare=False)
     blind: bool = False
+    audited: bool = field(default=False, compare=False)
 
 
 def review_items(
-    workspace: Workspace, settings: Review, threshold: float, controls: Sequence[str] = ()
+    workspace: Workspace, settings: Review, threshold: float, controls: Sequence[str] = (), audit: Audit | None = None
 ) -> list[ReviewItem]:
-    """Return what people are asked, the most informative first (ties by question id).
+    """Return what people are asked: first what the audit needs, then the most informative (ties by question id).
 
-    ``threshold``: the judge's. ``controls``: questions of any split that are asked too. Answers, verdicts and splits
-    are those before any label update, so that the queue does not depend on people's answers.
+    ``threshold``: the judge's. ``controls``: questions of any split that are asked too. ``audit``: see
+    :func:`quit.review.audit.draw_audit`; a question that is asked for it alone has only its gold answers and those that
+    the audit needs. Answers, verdicts and splits are those before any label update, so that the queue does not depend
+    on people's verdicts.
     """
+    audit = audit or {}
     with workspace.connect() as connection:
         connection.register("the_splits", workspace.read("splits", runs=["split"]))
         connection.register("the_verdicts", workspace.read("verdicts", runs=["judge"]))
-        connection.register("controls", pa.table({"question_id": pa.array(list(controls), pa.string())}))
+        connection.register("controls", pa.table({"question_id": pa.array([*controls, *audit], pa.string())}))
         splits = ", ".join(f"'{split}'" for split in settings.splits)
         connection.execute(
             f"""CREATE TEMP TABLE asked AS SELECT question_id, split FROM the_splits
@@ -112,7 +118,12 @@ def review_items(
         _item(row, hints_of.get(row["question_id"], []), answers_of.get(row["question_id"], []), second, threshold)
         for row in questions.to_pylist()
     ]
-    return sorted(items, key=lambda item: (-item.stake, item.question_id))
+    for place, item in enumerate(items):
+        if item.question_id in audit:
+            whole = item.split in settings.splits or item.question_id in controls
+            needed = (each for each in item.answers if whole or each.gold or each.key in audit[item.question_id])
+            items[place] = replace(item, answers=tuple(needed), audited=True)
+    return sorted(items, key=lambda item: (not item.audited, -item.stake, item.question_id))
 
 
 def with_blind(items: Sequence[ReviewItem], share: float, seed: str) -> list[ReviewItem]:

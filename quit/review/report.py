@@ -20,6 +20,7 @@ from quit.evaluate.agreement import alpha_of, cohen_kappa, pair_agreements
 from quit.render import table
 from quit.render.table import Table, number, percent
 from quit.review.apply import change_counts
+from quit.review.audit import audit_figures, audit_pieces
 from quit.review.controls import Controls, control_scores, load_controls
 from quit.review.store import ReviewStore
 from quit.settings import Review
@@ -219,6 +220,7 @@ def review_status(workspace: Workspace, settings: Review) -> dict[str, Any]:
             **change_counts(workspace),
         },
         "problems": list(sync.get("problems") or []),
+        **audit_figures(workspace, settings),
     }
 
 
@@ -306,6 +308,7 @@ def pieces(status: dict[str, Any]) -> list[Table | str]:
         if project["url"]
         else "Nothing has been pushed yet. Run: quit review push",
         *described(status),
+        *(audit_pieces(status["audit"]) if "audit" in status else ()),
         *(f"Attention: {problem}" for problem in status["problems"]),
     ]
 

@@ -6,8 +6,10 @@
     W/reviews/project.json         key of the review project, and where it was last seen
     W/reviews/sync.json            how far the last pull got
     W/reviews/applied.json         which parts the label update rests on
+    W/reviews/audit.json           which passages were drawn for the audit, and of how many
 
-Losing every JSON file here loses no review: the next pull reads everything again and knows what it has.
+Losing every JSON file here loses no review: the next pull reads everything again and knows what it has. Without
+``audit.json`` the next push draws another audit.
 """
 
 from __future__ import annotations

@@ -44,6 +44,11 @@ class Review(Section):
         description="Share of the questions whose tasks are blind: nothing is ticked and no judge is shown. Which ones "
         "follows from their ids; 1: all.",
     )
+    audit: int = Field(
+        0,
+        ge=0,
+        description="Passages of all splits drawn at random for people to judge, so that totals have intervals.",
+    )
     people: str | None = Field(
         None,
         description="JSONL file of {annotator, gender, age, education}: what annotators say of themselves and agree to "

@@ -147,6 +147,8 @@ class Settings(Section):
             )
         if labelers and least > len(labelers):
             raise ValueError(f"labels.least = {least} is above the number of labelers, {len(labelers)}: set it lower")
+        if least > 1 and self.review.audit:
+            raise ValueError("review.audit knows the rule of one labeler: set labels.least=1 or review.audit=0")
         if self.split.train == "any" and self.split.method == "share" and self.split.train_share == 1:
             raise ValueError("split.train = 'any' with split.train_share = 1 leaves dev and test empty: set it lower")
         return self

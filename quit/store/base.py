@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 MARKER = "workspace.json"
 CHANGING = (
     *(MARKER, "build.json", "state.json", "usage.jsonl"),
-    *("reviews/applied.json", "reviews/project.json", "reviews/sync.json"),
+    *("reviews/applied.json", "reviews/audit.json", "reviews/project.json", "reviews/sync.json"),
 )
 """The small files of a workspace that are written more than once."""
 

@@ -54,6 +54,7 @@ _SHAPES: dict[str, tuple[TypeAdapter[Any], str]] = {
     "applied.json": (TypeAdapter(_Applied), "Delete it and apply the reviews again: quit review apply."),
     "lock.json": (TypeAdapter(dict[str, Any]), "Delete it."),
     "project.json": (TypeAdapter(dict[str, Any]), "Delete it; it is built again by push and pull."),
+    "audit.json": (TypeAdapter(dict[str, Any]), "Delete it; the next push draws the audit again."),
     "sync.json": (TypeAdapter(dict[str, Any]), "Delete it; it is built again by push and pull."),
 }
 """Name of a file -> what it holds (more keys may be there), and what to do where it does not."""

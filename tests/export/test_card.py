@@ -117,6 +117,8 @@ def test_what_people_did(tables, tmp_path):
     assert "| not blind | 3 | 30 | 10 | – | 400 | 95.1% | – | – |" in text
     assert "| 1 | Female | 30\\|31 | – |" in text
     assert "On a blind page nothing was ticked" in text
+    assert "train 25.0%, 23.5% (21.0% to 27.1%); all 25.0%, 24.0% (22.0% to 27.0%). Judge: " in text
+    assert "The judge's label is people's for 96.0% (95% interval 93.1% to 98.0%) of the passages open then." in text
     not_blind = {**VERIFICATION, "kinds": VERIFICATION["kinds"][1:], "people": []}
     _, text = written(tables, tmp_path, verification=not_blind)
     assert "No page was blind." in text and "Evaluator" not in text

@@ -12,6 +12,8 @@ from quit.report.data import gather, last_changed
 from quit.report.examples import example
 from quit.report.quality import agreement_figures
 from quit.report.sections import sections
+from quit.review.audit import draw_audit
+from quit.settings import Review
 from quit.status.replies import reply_counts
 from quit.status.story import story
 from tests.release import small
@@ -93,6 +95,21 @@ def test_people_among_themselves_and_against_the_judge(facts) -> None:
     assert (pair["items"], pair["agreement"]) == (4, 0.75)
     assert pair["kappa"] == pytest.approx((0.75 - 0.5) / 0.5)  # ada 3 of 4 yes, bob 2 of 4: chance 0.5
     assert "x.org" not in json.dumps(facts)  # nobody is named
+
+
+def test_the_audit_is_in_the_chapter_on_what_labels_rest_on(tmp_path, facts) -> None:
+    settings = tiny.settings().model_copy(update={"review": Review(audit=4)})
+    workspace = tiny.workspace(tmp_path / "W")
+    draw_audit(workspace, settings)
+    chapters = [
+        {section.name: section.pieces for section in sections(gathered, 10)}
+        for gathered in (gather(workspace, settings), facts)
+    ]
+    text, table = chapters[0]["validity"]
+    # q2 was decided before the draw, and of q3 the wrong answer: two of their passages are open, and all four of q1.
+    assert "people have judged 0 of 4 passages" in text and "validity" not in chapters[1]
+    dev = next(row for row in table.rows if row[0] == "dev")
+    assert dev == ("dev", 4, "50.0%", "100.0%", "100.0% to 100.0%", 0, 0)  # people accept q2's wrong answer too
 
 
 def test_costs_follow_from_the_prices(facts) -> None:

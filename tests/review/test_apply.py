@@ -11,9 +11,13 @@ from quit.engine.planning import held_build, held_last_build
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError
 from quit.library import jobs
+from quit.release.view import open_to_read
+from quit.report.data import gather
+from quit.review.audit import draw_audit
 from quit.review.items import ReviewItem, review_items
 from quit.review.store import ReviewStore
 from quit.settings import Review
+from quit.status.stages import settings_of
 from quit.status.story import story
 from tests.answers import answers_in
 from tests.comparing import bytes_of
@@ -82,6 +86,27 @@ def test_apply_twice_withdraw_and_apply_again(workspace: Workspace) -> None:
         assert workspace.read(name).equals(workspace.read(name, runs=[BASE[name]]))
     apply_reviews(workspace, withdraw=True)
     assert _is_base(workspace)
+
+
+def test_an_audit_stays_as_drawn_through_apply_and_build_and_a_release_has_its_figures(workspace, tmp_path) -> None:
+    settings = settings_of(workspace)
+    settings = settings.model_copy(update={"review": Review(audit=12)})
+    needed = draw_audit(workspace, settings)
+    drawn = (workspace.path / "reviews/audit.json").read_bytes()
+    items = review_items(workspace, settings.review, 0.5, audit=needed)
+    store = ReviewStore(workspace)
+    store.append([row for number, item in enumerate(items) if item.audited for row in _say(number, item, _wrong(item))])
+    assert apply_reviews(workspace).ran
+    quit_prints("build", "-q", "-w", str(workspace.path), "--set", "review.audit=12")
+    assert draw_audit(workspace, settings) == needed
+    assert (workspace.path / "reviews/audit.json").read_bytes() == drawn
+    status = json.loads(quit_prints("review", "status", "-w", workspace.path, "--json"))["audit"]
+    assert (status["drawn"], status["judged"], status["stale"]) == (12, 12, False)
+    quit_prints("release", "create", "-w", workspace.path, "--name", "v1", "--waive", "human-coverage=test")
+    release = json.loads((workspace.path / "releases/v1/release.json").read_text())
+    assert release["verification"]["audit"] == status
+    report = gather(open_to_read(workspace.path / "releases/v1"), settings)
+    assert report["audit"] == status
 
 
 def test_apply_says_what_this_call_changed_and_what_the_reviews_changed_since_the_build(workspace: Workspace) -> None:

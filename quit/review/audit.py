@@ -1,0 +1,223 @@
+"""The audit: what the labels of all passages come to, from people's verdicts on a random sample of them.
+
+The passages whose labels people have not decided are parted by split and the judge's label, and some of each part are
+drawn. People judge their answers in the normal review. The errors among them correct the judge's totals:
+prediction-powered inference (Angelopoulos et al., Science 382, 2023), here a stratified estimate, since the judge's
+label of every passage is known. docs/research/validity.md has the formulas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from quit.common.columns import positions_in
+from quit.common.ids import content_hash
+from quit.engine.workspace import Workspace
+from quit.evaluate.labels import SPLITS
+from quit.evaluate.proportions import weighted_sum
+from quit.models.protocols import NO_ANSWER
+from quit.render.table import Table, number, percent
+from quit.review.store import ReviewStore
+from quit.settings import Review, Settings
+from quit.stages.labelling.answers import answers_of, matching_rows
+from quit.stages.labelling.verdicts import decide, live_reviews
+from quit.stages.stage import RowsOf
+from quit.store.state_files import read_state
+from quit.text.words import counted
+
+EVEN = 0.25
+"""Share of the sample that is spread evenly over the strata; the rest follows their sizes."""
+_FILE = "reviews/audit.json"
+_OPEN, _WRONG, _RIGHT = 0, 1, 2
+"""State of a passage by people's verdicts: not decided, no labeler is right (label 1), one is (label 2)."""
+_SIGN = np.array([1, -1])
+"""What an error adds to the number of passages with label 2, where the judge's label is 1 and where it is 2."""
+
+
+def _passages(workspace: Workspace, labelers: Sequence[str], decisions: pa.Table) -> tuple[pa.Table, np.ndarray, list]:
+    """Return the passages of the stage ``label``, how many there are, and each labeler's answers in their order.
+
+    Columns: question_id, permutation, label, ``hints`` (their number), ``split`` (its place in ``SPLITS``; -1: in
+    none, or no labeler was asked), ``whole`` (every labeler was asked) and ``state`` by people's ``decisions``. The
+    numbers are by split, label, number of hints and state.
+    """
+
+    def rows_of(name: str) -> RowsOf:
+        return lambda columns, reader=None, _=None: workspace.read(name, runs=[f"read:{reader}"], columns=columns)
+
+    rows = workspace.read("labels", runs=["label"], columns=["question_id", "permutation", "label"])
+    splits = workspace.read("splits", runs=["split"])
+    answers = [answers_of(labeler, rows_of("answers"), rows_of("distinct_answers")) for labeler in labelers]
+    asked = [given.rows["asked"].to_numpy() for given in answers]  # in the order of the labels
+    verdicts, states = np.append(decisions["decision"].to_numpy() + np.int64(1), _OPEN), []
+    for given, was_asked in zip(answers, asked, strict=True):
+        state = verdicts[matching_rows(given.distinct, decisions, "answer_key")]
+        nothing = pc.or_(pc.equal(given.distinct["answer"], NO_ANSWER), pc.equal(given.distinct["answer_key"], ""))
+        state[nothing.to_numpy()] = _WRONG
+        states.append(np.where(was_asked, state[given.index], _OPEN))
+    state = np.where(np.max(states, axis=0) == _RIGHT, _RIGHT, np.min(states, axis=0))
+    place = positions_in(rows["question_id"], splits["question_id"].combine_chunks())
+    split = np.append(positions_in(splits["split"], pa.array(SPLITS)), -1)[np.where(np.any(asked, axis=0), place, -1)]
+    hints = pc.utf8_length(rows["permutation"].cast(pa.string())).to_numpy()
+    shape = (len(SPLITS), 2, int(hints.max(initial=0)) + 1, 3)
+    cells = np.ravel_multi_index((split, rows["label"].to_numpy() - 1, hints, state), shape, mode="clip")
+    numbers = np.bincount(cells[split >= 0], minlength=np.prod(shape)).reshape(shape)
+    columns = {"hints": hints, "split": split, "whole": np.all(asked, axis=0), "state": state}
+    return pa.table({**dict(zip(rows.column_names, rows.columns)), **columns}), numbers, answers
+
+
+def _decisions(live: pa.Table, settings: Review) -> pa.Table:
+    """Return people's settled verdicts on answers: question_id, answer_key, decision."""
+    rows = decide(live, settings)
+    rows = rows.filter(pc.and_(pc.equal(rows["kind"], "answer"), rows["decision"].is_valid()))
+    return rows.select(["question_id", "key", "decision"]).rename_columns(["question_id", "answer_key", "decision"])
+
+
+def allocation(sizes: np.ndarray, size: int) -> np.ndarray:
+    """Return how many of each stratum are drawn, int64, shape (strata,), none more than its size.
+
+    A share of :data:`EVEN` evenly, the rest in proportion to ``sizes``, rounded by Webster's method.
+    """
+    if size >= sizes.sum():
+        return sizes
+    weights, numbers = EVEN / np.count_nonzero(sizes) + (1 - EVEN) * sizes / sizes.sum(), np.zeros_like(sizes)
+    for _ in range(size):
+        numbers[np.argmax(np.where(numbers < sizes, weights / (2 * numbers + 1), -1))] += 1
+    return numbers
+
+
+def draw_audit(workspace: Workspace, settings: Settings) -> dict[str, set[str]]:
+    """Return question id -> the answers, normalised, that people judge for the audit. Empty without one, or labels.
+
+    The audit is the one drawn before with this ``review.audit``, else a new one, which is stored: ``size``, ``labels``
+    (fingerprint), ``labelers``, ``numbers`` (of passages by split, judge's label, number of hints and state) and
+    ``sample``: question_id, permutation, label, hints, split, ``whole`` (every labeler was asked) and ``answers``, each
+    with whether the judge accepts it.
+    """
+    size, audit = settings.review.audit, read_state(workspace.path / _FILE, {})
+    if not size or "label" not in workspace.state:
+        return {}
+    if audit.get("size") != size:
+        audit = {"size": size, "labels": workspace.state["label"], **_drawn(workspace, settings)}
+        workspace.put_json(_FILE, audit)
+    answers: dict[str, set[str]] = {}
+    for row in audit["sample"]:
+        answers.setdefault(row["question_id"], set()).update(row["answers"])
+    return answers
+
+
+def _drawn(workspace: Workspace, settings: Settings) -> dict[str, Any]:
+    store, labelers = ReviewStore(workspace), [labeler.name for labeler in settings.labelers]
+    decisions = _decisions(store.fitting(live_reviews(store.read())), settings.review)
+    passages, numbers, answers = _passages(workspace, labelers, decisions)
+    stratum = 2 * passages["split"].to_numpy() + passages["label"].to_numpy() - 1
+    stratum[passages["state"].to_numpy() != _OPEN] = -1
+    random = np.random.default_rng(int(content_hash("audit", settings.split.seed, settings.review.audit), 16))
+    counts = allocation(numbers[..., _OPEN].sum(axis=2).ravel(), settings.review.audit)
+    chosen = [random.choice(np.flatnonzero(stratum == code), drawn, replace=False) for code, drawn in enumerate(counts)]
+    places = np.sort(np.concatenate(chosen))
+    sample = passages.take(pa.array(places)).drop_columns("state").to_pylist()
+    columns = ("question_id", "answer_key", "correct")
+    judged = workspace.read_questions("verdicts", [row["question_id"] for row in sample], columns, runs=["judge"])
+    accepted = {(row["question_id"], row["answer_key"]) for row in judged.to_pylist() if row["correct"]}
+    replies_by_labeler = [given.distinct.take(given.index[places]).to_pylist() for given in answers]
+    for row, *replies in zip(sample, *replies_by_labeler, strict=True):
+        keys = sorted({reply["answer_key"] for reply in replies if reply["answer"] != NO_ANSWER} - {""})
+        row["answers"] = {key: (row["question_id"], key) in accepted for key in keys}
+    return {"labelers": labelers, "numbers": numbers.tolist(), "sample": sample}
+
+
+def audit_figures(workspace: Workspace, settings: Review, reviews: pa.Table | None = None) -> dict[str, Any]:
+    """Return what the audit says under the key ``audit``, as JSON-like values; empty without one.
+
+    ``reviews``: the rows that count; those of all pulls, if not given. ``drawn`` and ``judged``: passages; ``stale``:
+    whether labels were made anew since the draw. ``shares`` of label 2 (``of`` a split, all, or a number of hints) and
+    ``accuracy``: the share of the passages open at the draw on which the judge has people's ``label``, and their
+    verdicts on all ``answers``. Each has ``estimate`` (None while a passage that it needs is open), ``low``, ``high``.
+    """
+    audit = read_state(workspace.path / _FILE, {}) if settings.audit else {}
+    if not audit:
+        return {}
+    store, numbers = ReviewStore(workspace), np.array(audit["numbers"])
+    live = store.fitting(live_reviews(store.read()) if reviews is None else reviews)
+    decisions, stale = _decisions(live, settings), audit["labels"] != workspace.state.get("label")
+    errors = _errors(audit["sample"], decisions, numbers.shape[:3])
+    label_errors, answer_errors = errors.sum(axis=-1)
+    # What people have decided by now bounds every share.
+    now = numbers * 0 if stale else _passages(workspace, audit["labelers"], decisions)[1]
+    population = numbers[..., _OPEN].sum(axis=2)
+    split, _, hints = np.indices(numbers.shape[:3])
+    groups = {name: split == place for place, name in enumerate(SPLITS)} | {"all": split >= 0}
+    groups |= {counted(size, "hint"): hints == size for size in range(numbers.shape[2])}
+    shares = []
+    for name, inside in groups.items():
+        if total := int(numbers[inside].sum()):
+            here, decided = numbers * inside[..., None], now[inside].sum(axis=0) / total
+            base = here[..., _RIGHT].sum() + here[:, 1, :, _OPEN].sum()
+            change = weighted_sum(here[..., _OPEN].sum(axis=2) * _SIGN, label_errors, population)
+            wrong, unknown, drawn = errors[0][:, inside].sum(axis=-1).tolist()
+            row = {"of": name, "passages": total, "judge": float(here[:, 1].sum() / total)}
+            row |= _figures(base, change, total, decided[_RIGHT], 1 - decided[_WRONG])
+            shares.append({**row, "audited": drawn - unknown, "wrong": wrong})
+    accuracy, total = {}, int(population.sum())
+    for what, counts in (("label", label_errors), ("answers", answer_errors)) if total else ():
+        accuracy[what] = _figures(total, weighted_sum(-population, counts, population), total)
+    _, unknown, drawn = label_errors.sum(axis=(1, 2)).tolist()
+    facts = {"drawn": drawn, "judged": drawn - unknown, "stale": stale, "shares": shares, "accuracy": accuracy}
+    return {"audit": facts}
+
+
+def _errors(sample: Sequence[Mapping[str, Any]], decisions: pa.Table, shape: tuple[int, ...]) -> np.ndarray:
+    """Return how many drawn passages the judge has wrong, how many are open, and all: by label, then by verdicts.
+
+    The last three axes, of ``shape``, are split, judge's label and number of hints.
+    """
+    people = {(row["question_id"], row["answer_key"]): row["decision"] for row in decisions.to_pylist()}
+    errors = np.zeros((2, 3, *shape), np.int64)
+    for row in sample:
+        pairs = [(people.get((row["question_id"], key)), verdict) for key, verdict in row["answers"].items()]
+        is_open = any(decision is None for decision, _ in pairs)
+        label = 2 if any(decision for decision, _ in pairs) else 0 if is_open or not row["whole"] else 1
+        differs = any(decision is not None and decision is not verdict for decision, verdict in pairs)
+        cell = errors[:, :, row["split"], row["label"] - 1, row["hints"]]
+        cell += [[label == 3 - row["label"], label == 0, 1], [differs, is_open and not differs, 1]]
+    return errors
+
+
+def _figures(base: int, change: tuple, total: int, least: float = 0.0, most: float = 1.0) -> dict[str, float | None]:
+    """Return ``estimate``, ``low``, ``high``: each ``base + change`` over ``total``, from ``least`` to ``most``."""
+    values = [None if value is None else float(min(max((base + value) / total, least), most)) for value in change]
+    return dict(zip(("estimate", "low", "high"), values, strict=True))
+
+
+def audit_pieces(figures: Mapping[str, Any]) -> list[Table | str]:
+    """Return what the audit says (:func:`audit_figures`) as a paragraph and a table."""
+    text = f"Audit: people have judged {figures['judged']:,} of {counted(figures['drawn'], 'passage')} drawn at random."
+    if figures["judged"] < figures["drawn"]:
+        text += " Until all are judged, no estimate stands, and the intervals count each open passage both ways."
+    if figures["stale"]:
+        text += " Labels were made anew since: the figures are of those at the draw. Another review.audit draws anew."
+    for subject, row in zip(("The judge's label", "Its verdict on each answer"), figures["accuracy"].values()):
+        found = number(row["estimate"], ".1%", missing="a share")
+        text += f" {subject} is people's for {found} (95% interval {_range(row)}) of the passages open then."
+    note = (
+        "Judge: share of label 2 by its verdicts alone. People: as decided at the draw; for passages open then, the "
+        "judge's labels corrected by its errors in the audited ones. Interval: 95%. By number of hints, each split and "
+        "label is taken to have one error rate. On pages that are not blind, people may follow the judge. Passages "
+        "that no labeler was asked about do not count."
+    )
+    heads = ("", "passages", "judge", "people", "interval", "audited", "judge wrong")
+    rows = [
+        (row["of"], row["passages"], *(percent(row[name]) for name in ("judge", "estimate")), _range(row),
+         row["audited"], row["wrong"]) for row in figures["shares"]
+    ]  # fmt: skip
+    return [text, Table("Share of label 2, judge and people", heads, rows, note=note)]
+
+
+def _range(row: Mapping[str, Any]) -> str:
+    return f"{percent(row['low'])} to {percent(row['high'])}"
