@@ -97,12 +97,12 @@ def test_an_audit_stays_as_drawn_through_apply_and_build_and_a_release_has_its_f
     store = ReviewStore(workspace)
     store.append([row for number, item in enumerate(items) if item.audited for row in _say(number, item, _wrong(item))])
     assert apply_reviews(workspace).ran
-    quit_prints("build", "-q", "-w", str(workspace.path), "--set", "review.audit=12")
+    call_quit("build", "-q", "-w", workspace.path, "--set", "review.audit=12")
     assert draw_audit(workspace, settings) == needed
     assert (workspace.path / "reviews/audit.json").read_bytes() == drawn
-    status = json.loads(quit_prints("review", "status", "-w", workspace.path, "--json"))["audit"]
+    status = call_quit("review", "status", "-w", workspace.path, "--json").json()["audit"]
     assert (status["drawn"], status["judged"], status["stale"]) == (12, 12, False)
-    quit_prints("release", "create", "-w", workspace.path, "--name", "v1", "--waive", "human-coverage=test")
+    call_quit("release", "create", "-w", workspace.path, "--name", "v1", "--waive", "human-coverage=test")
     release = json.loads((workspace.path / "releases/v1/release.json").read_text())
     assert release["verification"]["audit"] == status
     report = gather(open_to_read(workspace.path / "releases/v1"), settings)
@@ -114,8 +114,7 @@ def test_apply_says_what_this_call_changed_and_what_the_reviews_changed_since_th
     pulls = ((1, items[0], _wrong(items[0])), (2, items[1], ""), None)
     for number, pull in enumerate(pulls):
         store.append(_say(*pull) if pull else [])
-        lines = call_quit("review", "apply", "-q", "-w", workspace.path, "--json").out
-        report = json.loads(lines)
+        report = call_quit("review", "apply", "-q", "-w", workspace.path, "--json").json()
         sums = {name: report[name] for name in report["now"]}
         sums["questions_removed"] = sum(sums["questions_removed"].values())
         assert any(sums.values()) and report["now"] == (sums if number == 0 else dict.fromkeys(sums, 0))
