@@ -127,8 +127,8 @@ def page() -> str:
         *(f"| `{reason}` | {' | '.join(words)} |" for reason, words in REASONS.items()),
         "",
         "## Exports\n",
-        "Each into a folder of its name, with a `manifest.json` of checksums and counts. `{split}`: train, dev, test. "
-        "How to load them: "
+        "Each into a folder of its name, with a `manifest.json` of checksums and counts and a `CANARY.txt`. `{split}`: "
+        "train, dev, test. How to load them: "
         "[export](../howto/export.md).\n",
     ]
     with tempfile.TemporaryDirectory() as folder:
@@ -158,7 +158,7 @@ def _fields() -> Iterator[str]:
 
 def _files(folder: Path) -> Iterator[tuple[str, str]]:
     for path in folder.rglob("*"):
-        if path.is_file() and path.name != "manifest.json":
+        if path.is_file() and path.name not in ("manifest.json", "CANARY.txt"):
             name = re.sub(r"\b(train|dev|test)\b", "{split}", path.relative_to(folder).as_posix())
             name = re.sub(r"\d{5}-of-\d{5}", "{part}", re.sub(r"docs-?\d+", "docs{part}", name))
             yield name, _record(path)

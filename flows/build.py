@@ -60,6 +60,6 @@ def build(
 def _run_stages(pipeline: Pipeline) -> None:
     """Run what is missing, stage by stage."""
     with Execution(pipeline) as run_stage, listening(ProgressArtifact(pipeline)):
-        for stage in STAGES:  # from collect to update: quit/stages/__init__.py has a line for each
+        for stage in STAGES:  # from collect to roles: quit/stages/__init__.py has a line for each
             if pipeline.runs_of(stage):
                 as_task(stage.name, run_stage, stage)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from quit.commands.options import JsonOption, NamedProfileOption, SetOption, load_settings, local_folder, show
+from quit.commands.options import ByOption, JsonOption, NamedProfileOption, SetOption, load_settings, local_folder, show
 from quit.common.terminal import echo
 from quit.render.table import Table
 
@@ -62,6 +62,17 @@ def run(
     bounds: Annotated[
         bool, typer.Option("--bounds/--no-bounds", help="Oracle retriever, oracle reranker and Optimal as rows too.")
     ] = True,
+    by: ByOption = None,
+    judge_others: Annotated[
+        str | None,
+        typer.Option(
+            "--judge-others",
+            metavar="K",
+            parser="benchmark.judge_others={}".format,
+            help="The labelers read each system's first K passages of other questions, whose label 0 the paper assumes;"
+            " metrics also with the labels that follow.",
+        ),
+    ] = None,
     profile: NamedProfileOption = "embedded",
     set_: SetOption = None,
     quiet: QuietOption = False,
@@ -87,10 +98,10 @@ def run(
             corpora=[str(path) for path in corpus or ()],
             bounds=bounds,
             profile=profile,
-            overrides=set_,
+            overrides=[*(set_ or ()), *filter(None, [by, judge_others])],
             anew=True,
         )
-    _print(outcome["results"], outcome["seconds"], out, as_json)
+    _print({name: outcome[name] for name in ("results", "seconds", "wrong_zeros")}, out, as_json)
 
 
 @app.command()
@@ -135,7 +146,7 @@ def finetune(
     request = TuningRequest(release, kind, base, tuple(positives or (1, 5, 10)), split, tuple(retriever or ()))
     with working("finetune", quiet or as_json):
         outcome, tuned = run_finetune(request, load_settings(profile, set_), out)
-    _print(outcome.results.to_pylist(), outcome.seconds, out, as_json)
+    _print({"results": outcome.results.to_pylist(), "seconds": outcome.seconds}, out, as_json)
     if not as_json:
         for encoder in tuned:
             echo(
@@ -191,15 +202,19 @@ def list_(as_json: JsonOption = False, profile: NamedProfileOption = "embedded")
     show(systems, as_json, [Table("", ("kind", "name", "origin"), rows, text=(1, 2))])
 
 
-def _print(rows: list[dict[str, Any]], seconds: dict[str, float], out: Path, as_json: bool) -> None:
-    show({"results": rows, "seconds": seconds}, as_json, [_table(rows), str(out / "leaderboard.html")])
+def _print(facts: dict[str, Any], out: Path, as_json: bool) -> None:
+    from quit.systems.benchmark.leaderboard import wrong_zeros_in_words
+
+    said = [wrong_zeros_in_words(facts["wrong_zeros"])] if facts.get("wrong_zeros") else []
+    show(facts, as_json, [_table(facts["results"]), *said, str(out / "leaderboard.html")])
 
 
 def _table(rows: list[dict[str, Any]]) -> Table:
-    from quit.evaluate.metrics import READING
+    from quit.evaluate.metrics import READING, measures
     from quit.systems.benchmark.leaderboard import shown
 
-    metrics = ("Hit@1", "Hit@10", "Recall@50", "MRR@100", "nDCG@10", "nDCG(exp)@10", "Hit(rel=2)@1", *READING)
+    ranking = ("Hit@1", "Hit@10", "Recall@50", "MRR@100", "nDCG@10", "nDCG(exp)@10", "Hit(rel=2)@1")
+    metrics = (*measures(ranking, "subset"), *READING)
     systems: dict[tuple, dict[str, float]] = {}
     deepest = max((row["k"] for row in rows), default=0)
     for row in rows:

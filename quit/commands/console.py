@@ -105,10 +105,13 @@ def print_run_scores(scores: RunScores, split: str, settings: Benchmark) -> None
     """Print a run's metrics with their intervals, and what to know about them."""
     _OUT.print(f"{escape(scores.name)}: {counted(scores.split, 'question')} of {escape(split)}, values in percent")
     rows = []
+    ideal = {row["metric"]: f"{100 * row['value']:.2f}" for row in scores.ideal.to_pylist()}
     for row in scores.results.to_pylist():
         value, low, high = (f"{100 * row[name]:.2f}" for name in ("value", "low", "high"))
-        rows.append((row["metric"], value, f"{low} to {high}"))
-    _show(Table("", ("metric", "value", "95% interval"), rows))
+        rows.append((row["metric"], value, f"{low} to {high}", *([ideal[row["metric"]]] if ideal else [])))
+    _show(Table("", ("metric", "value", "95% interval", *(["ideal ranking"] if ideal else [])), rows))
+    if ideal:
+        terminal.sentence(f"- Sets of hints: {scores.sets}", _OUT)
     policy = "0 in metrics with rel=2" if settings.without_relevant == "zero" else "left out of metrics with rel=2"
     for count, what in (
         (scores.missing, "of the split not in the run: 0 in every metric that counts them"),

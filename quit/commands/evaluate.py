@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from quit.commands.options import (
+    ByOption,
     JsonOption,
     NamedProfileOption,
     QuestionLimitOption,
@@ -33,6 +34,7 @@ def run(
     ] = None,
     workspace: WorkspaceOption = Path("workspace"),
     split: Annotated[str, typer.Option("--split", help="Questions: train, dev, test or all.")] = "test",
+    by: ByOption = None,
     set_: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -49,17 +51,16 @@ def run(
     from quit.library.progress import working
     from quit.systems.benchmark.runfile import score_run
 
-    settings = load_settings("embedded", set_).benchmark
+    settings = load_settings("embedded", [*(set_ or ()), *filter(None, [by])]).benchmark
     with working("evaluate", as_json):
         dataset = Dataset.of_release(release) if release else dataset_of(last_build(open_workspace(workspace)))
         scores = score_run(run_file, dataset, split, settings)
     if as_json:
-        counts = {name: value for name, value in vars(scores).items() if name != "results"}
-        metrics = [
-            {name: row[name] for name in ("metric", "value", "low", "high", "questions")}
-            for row in scores.results.to_pylist()
-        ]
-        print_json({**counts, "metrics": metrics})
+        results = {"metrics": scores.results, "ideal": scores.ideal}
+        columns = ["metric", "value", "low", "high", "questions"]
+        rows = {name: table.select(columns).to_pylist() for name, table in results.items() if len(table)}
+        counts = {name: value for name, value in vars(scores).items() if name not in ("results", "ideal", "sets")}
+        print_json({**counts, **rows})
     else:
         print_run_scores(scores, split, settings)
 

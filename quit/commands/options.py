@@ -118,6 +118,17 @@ SetOption = Annotated[
     typer.Option("--set", help="Override a setting: labels.max_new_tokens=16.", autocompletion=_settings_keys),
 ]
 
+ByOption = Annotated[
+    str | None,
+    typer.Option(
+        "--by",
+        metavar="subset",
+        parser="benchmark.by={}".format,
+        help="Each ranking metric also over sets of hints, whose orders count once.",
+    ),
+]
+"""The override that it stands for, as that of ``--judge-others``."""
+
 
 def print_json(value: Any) -> None:
     """Print a value for scripts; what JSON lacks, such as dates, as text."""

@@ -9,15 +9,18 @@ import typer
 
 from quit.commands.options import (
     JsonOption,
+    NamedProfileOption,
     QuietOption,
     ReleaseArgument,
     WorkspaceOption,
+    load_settings,
     local_folder,
     open_workspace,
     release_place,
     show,
     split_names,
 )
+from quit.commands.options import SetOption as AnySettingOption
 from quit.errors import GateError
 from quit.render.table import Table
 from quit.text.words import counted
@@ -199,6 +202,35 @@ def check(
     show([result.to_dict() for result in results], as_json, lines)
     if any(result.state == "failed" for result in results):
         raise typer.Exit(GateError.exit_code)
+
+
+@app.command()
+def probe(
+    path: ReleaseArgument,
+    reader: Annotated[str, typer.Option("--reader", help="A reader of the profile, or a class: module:Class.")],
+    profile: NamedProfileOption = "embedded",
+    set_: AnySettingOption = None,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask a model that came later the questions of a release without hints: which may it have memorised?
+
+    Memorised: right in every repetition now, wrong in all at release. Nothing in the release changes; a stopped run
+    goes on from the kept replies.
+
+    Example: `quit release probe workspace/releases/v1 --reader gemma-3-4b --profile paper`
+    """
+    from quit.library.probing import probe_release
+    from quit.library.progress import working
+    from quit.render.table import Table
+
+    with working("probe", quiet or as_json):
+        facts = probe_release(path, reader, load_settings(profile, set_))
+    heads = ("split", "questions", "known at release", "known now", "in every repetition")
+    table = Table("", heads, [(split, *counts.values()) for split, counts in facts["splits"].items()])
+    memorised = facts["memorised"]
+    line = f"{counted(len(memorised), 'question')} known now in every repetition and to no reader at release"
+    show(facts, as_json, [table, f"{line}: {', '.join(memorised)}" if memorised else line])
 
 
 @app.command()

@@ -50,6 +50,9 @@ def show(
     workspace: WorkspaceOption = Path("workspace"),
     as_json: JsonOption = False,
     passages: Annotated[int, typer.Option("--passages", help="Passages to print; 0 for all.")] = 12,
+    why: Annotated[
+        bool, typer.Option("--why", help="Say which hints suffice, add and harm, and whether their order matters.")
+    ] = False,
 ) -> None:
     """Show everything about one question: hints, leaks, type, difficulty, probe, split, passages, answers, verdicts,
     labels.
@@ -57,13 +60,18 @@ def show(
     A hint's digit is its number in the passages, by convergence; its id ends in its place in the source. Both count
     from 0, lines and records of a source from 1.
 
-    Example: `quit show jsonl-geo-003 --passages 20`
+    Examples: `quit show jsonl-geo-003 --passages 20`, `quit show jsonl-geo-003 --why`
     """
     from quit.commands.console import print_question
     from quit.library.tables import open_tables
+    from quit.render import terminal
+    from quit.status import why as reasons
 
     life = open_tables(workspace).question(question_id)
-    if as_json:
+    if why:
+        facts = reasons.why(life)
+        print_json(facts) if as_json else terminal.show(reasons.why_pieces(facts))
+    elif as_json:
         print_json(life)
     else:
         print_question(life, passages)

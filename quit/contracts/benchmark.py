@@ -5,7 +5,9 @@ from __future__ import annotations
 from quit.contracts.columns import COUNT, REAL, SMALL, TEXT
 from quit.contracts.contract import Column, TableContract
 
-_CORPUS = Column("corpus", TEXT, "`release`, or the name of another corpus.")
+_CORPUS = Column(
+    "corpus", TEXT, "`release` (`release, others judged`: with `benchmark.judge_others`), or another corpus."
+)
 _SYSTEM = (
     _CORPUS,
     Column("retriever", TEXT, "Retriever, as it was asked for; `oracle` returns every relevant passage."),
@@ -46,7 +48,8 @@ RELABELLED = TableContract(
     "relabelled",
     "benchmark",
     ("question_id", "row"),
-    "Labels of another corpus' retrieved passages, by the labelers and the judge (tables 2 and 3).",
+    "Labels of retrieved passages of another corpus (tables 2 and 3) or of other questions, by the labelers and the "
+    "judge.",
     (
         _QUESTION,
         Column("row", COUNT, "The passage's row in its corpus."),

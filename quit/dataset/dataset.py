@@ -6,6 +6,7 @@ of some hundred questions: all work inside a block is Arrow or NumPy, and memory
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from quit import contracts
 from quit.common.columns import is_in, one_array, plain, positions_in, runs
 from quit.common.progress import advance, note
 from quit.dataset.files import TableFiles, aligned, hints_a_question
@@ -29,7 +31,7 @@ from quit.stages.labelling.passages import PermutationTable, permutation_table
 from quit.stages.select import SELECTION
 from quit.store.parts import KEYS
 
-_SMALL = ("questions", "hints", "ranked_hints", "descriptions", "splits", "verdicts", "valid_answers")
+_SMALL = ("questions", "hints", "ranked_hints", "descriptions", "splits", "verdicts", "valid_answers", "question_roles")
 FULLY, PARTIALLY = 2, 1  # relevance labels (paper, section 3.2.2); 0, another question's passage, is never stored
 
 
@@ -67,8 +69,10 @@ class Dataset:
     ``verification`` (the same as facts: :func:`quit.review.report.verification`)
     and ``sources``, a list of mappings with any of name, file, checksum, licence, citation, url. ``statistics``: a
     release's own (``quit.dataset.statistics.Statistics.to_dict``), None where they have to be computed. ``cut``: reader
-    -> how many of its replies ran into the token limit, where that is known. ``selection``, ``selection_rounds``: with
-    ``labels.partial = "estimated"``. ``fill_in``: how to have every labeler asked about every passage.
+    -> how many of its replies ran into the token limit, where that is known. ``question_roles``: without rows where a
+    release lacks it. ``selection``, ``selection_rounds``: with
+    ``labels.partial = "estimated"``; ``controls``: with ``probe.controls``. ``fill_in``: how to have every labeler
+    asked about every passage.
 
     Raises ``InputError`` when the tables do not fit together: a question without its row, hints, passages, answers or
     valid answers, rows out of order, an unknown split, two verdicts on one answer.
@@ -88,8 +92,10 @@ class Dataset:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     statistics: Mapping[str, Any] | None = None
     cut: Mapping[str, int] = field(default_factory=dict)
+    question_roles: pa.Table = field(default_factory=contracts.table("question_roles").schema.empty_table)
     selection: pa.Table | None = None
     selection_rounds: pa.Table | None = None
+    controls: pa.Table | None = None
     fill_in: str = "build its workspace with labels.partial=off and release that"
     writing: str = field(default="export", init=False)  # what progress is reported about
 
@@ -101,7 +107,11 @@ class Dataset:
         Raises ``InputError`` for a file that cannot be read, and for tables that do not fit together.
         """
         return cls(
-            **{name: files.read(name) for name in (*_SMALL, *SELECTION) if name in _SMALL or name in files.parts},
+            **{
+                name: files.read(name)
+                for name in (*_SMALL, *SELECTION, "controls")
+                if name in _SMALL or name in files.parts
+            },
             passages=files.read("passages", KEYS, encoded=True),
             labels=files.read("labels", [*KEYS, "label"], encoded=True),
             answers={info.name: files.answers(info.name) for info in readers},
@@ -170,6 +180,15 @@ class Dataset:
     def ordered_readers(self) -> tuple[ReaderInfo, ...]:
         """Labelers first, then the other readers, each in profile order."""
         return tuple(sorted(self.readers, key=lambda info: info.role != "labeler"))
+
+    @property
+    def canary(self) -> str:
+        """A line by which a corpus or a model shows that it holds the dataset. Its GUID (UUID version 5) follows from
+        the checksums of the sources (the release's fingerprint where none is known), so all versions and formats of a
+        collection have the same."""
+        checksums = sorted(filter(None, (source.get("checksum") for source in self.provenance.get("sources") or ())))
+        guid = uuid.uuid5(uuid.NAMESPACE_URL, f"quit:{','.join(checksums) or self.fingerprint}")
+        return f"Benchmark data must not be in training corpora of language models. Canary GUID {guid}"
 
     @property
     def least(self) -> int:

@@ -28,6 +28,8 @@ TABLES = tuple(name for name, table in contracts.TABLES.items() if table.release
 _BEHIND_PASSAGES = ("splits", "questions", "ranked_hints", "valid_answers", "labels")
 HISTORY = ("changes", "rejects")
 """Tables that also hold questions which left the dataset."""
+ROLES = ("hint_roles", "question_roles")
+"""Tables that follow from the others: a release may lack them."""
 ROWS_A_GROUP = 1 << 17
 _ROWS_AT_ONCE = 1 << 20  # of a table that is read whole
 PASSAGES = pa.schema(
@@ -236,7 +238,7 @@ def current_files(workspace: Workspace, readers: Iterable[str] | None = None) ->
     if readers is None:
         readers = [run.partition(":")[2] for run in current if run.startswith("read:")]
     parts = {}
-    for name in (*names_of(readers), *(SELECTION if "select" in current else ())):
+    for name in (*names_of(readers), *SELECTION, "controls"):
         table, _, reader = name.partition("/")
         if any(table in manifest["tables"] for _, manifest in current.values()):
             parts[name] = [path for path, _ in workspace.part_files(table, runs=[f"read:{reader}"] if reader else None)]

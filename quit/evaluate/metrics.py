@@ -2,10 +2,11 @@
 
 Rankings are sequences of relevance labels in rank order, so a metric never sees an id. nDCG's gain is the label, as in
 trec_eval and ir_measures; ``nDCG(exp)``, of the QUIT paper's scripts, has the gain 2^label - 1. The discount of both is
-log2(rank + 1). **Questions without a relevant passage** are treated alike by every metric, by one of two policies:
-``zero`` (they count, with the value 0) or ``skip`` (they are left out of every mean). ``zero`` is the default: it keeps
-one denominator for all metrics, systems and corpora, also where only retrieved passages have labels and "no relevant
-passage" is the system's own doing.
+log2(rank + 1). With ``by=subset`` sets of hints are ranked: a set stands where its first order is, with that order's
+label; the ideal list has each set once, with its best label. **Questions without a relevant passage** are treated alike
+by every metric, by one of two policies: ``zero`` (they count, with the value 0) or ``skip`` (they are left out of every
+mean). ``zero`` is the default: it keeps one denominator for all metrics, systems and corpora, also where only retrieved
+passages have labels and "no relevant passage" is the system's own doing.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,12 +25,15 @@ from quit.text.normalize import normalize_answer
 POLICIES = ("zero", "skip")
 RANKING = ("Hit", "Recall", "MRR", "nDCG", "nDCG(exp)")
 READING = ("EM", "F1", "cover-EM")
-_MEASURE = re.compile(r"(?P<name>[A-Za-z]+(\(exp\))?)(\(rel=(?P<least>\d+)\))?@(?P<depth>\d+)")
+_MEASURE = re.compile(
+    r"(?P<name>[A-Za-z]+(\(exp\))?)(\((rel=(?P<least>\d+))?((?(least),)by=(?P<by>subset))?(?<!\()\))?@(?P<depth>\d+)"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A ranking metric at a depth. ``least``: the lowest label that counts as relevant (nDCG uses every label's gain).
+    """A ranking metric at a depth. ``least``: the lowest label that counts as relevant (nDCG uses every label's gain);
+    ``by``: ``subset`` where sets of hints are ranked, empty for passages.
 
     >>> str(Measure.parse("Hit(rel=2)@10")), Measure.parse("nDCG@10").least
     ('Hit(rel=2)@10', 1)
@@ -38,10 +42,11 @@ class Measure:
     name: str
     depth: int
     least: int = 1
+    by: str = ""
 
     @classmethod
     def parse(cls, text: str) -> Measure:
-        """Read ``Hit@1``, ``Recall@50``, ``MRR@100``, ``nDCG@10``, ``nDCG(exp)@10``, ``Hit(rel=2)@1``.
+        """Read ``Hit@1``, ``Recall@50``, ``MRR@100``, ``nDCG@10``, ``nDCG(exp)@10``, ``Hit(rel=2,by=subset)@1``.
 
         Raises ``SettingsError`` for anything else.
         """
@@ -49,13 +54,14 @@ class Measure:
         name = parts["name"] if parts else text.partition("@")[0]
         if parts is None or name not in RANKING or not int(parts["depth"]) or parts["least"] == "0":
             raise SettingsError(
-                f"{text!r} is not a ranking metric. Write NAME@DEPTH or NAME(rel=LABEL)@DEPTH, such as nDCG@10."
-                f"{did_you_mean(name, RANKING)}"
+                f"{text!r} is not a ranking metric. Write NAME@DEPTH or NAME(rel=LABEL,by=subset)@DEPTH, such as "
+                f"nDCG@10.{did_you_mean(name, RANKING)}"
             )
-        return cls(name, int(parts["depth"]), int(parts["least"] or 1))
+        return cls(name, int(parts["depth"]), int(parts["least"] or 1), parts["by"] or "")
 
     def __str__(self) -> str:
-        return f"{self.name}{f'(rel={self.least})' if self.least != 1 else ''}@{self.depth}"
+        options = ",".join([f"rel={self.least}"] * (self.least != 1) + [f"by={self.by}"] * bool(self.by))
+        return f"{self.name}{options and f'({options})'}@{self.depth}"
 
     @property
     def needs_all(self) -> bool:
@@ -71,6 +77,12 @@ class Measure:
         if self.name == "Recall":
             return recall(ranked, judged, self.depth, self.least)
         return ndcg(ranked, judged, self.depth, exponential=self.name == "nDCG(exp)")
+
+
+def measures(metrics: Sequence[str], by: str) -> list[str]:
+    """Return ranking metrics; with ``by`` = ``subset`` each also over sets of hints. Raises as ``Measure.parse``."""
+    sets = [str(replace(Measure.parse(text), by="subset")) for text in metrics]
+    return list(dict.fromkeys([*metrics, *(sets if by == "subset" else ())]))
 
 
 def hit(ranked: Sequence[int] | np.ndarray, depth: int, least: int = 1) -> float:
@@ -113,20 +125,28 @@ def run_values(
     """Return question -> value for every question of ``qrels``: None where no passage is relevant, 0 where nothing was
     retrieved.
 
-    ``run``: question -> passage ids, best first; an id without a label has label 0. Raises ``InputError`` for a passage
-    twice in one ranking.
+    ``run``: question -> passage ids, best first; an id without a label has label 0. With ``by=subset``, ids are those
+    of ``quit export``: the set is what stands before the last underscore. Raises ``InputError`` for a passage twice in
+    one ranking.
     """
     values: dict[str, float | None] = {}
     for question, labels in qrels.items():
         ranking = run.get(question, ())
         if len(set(ranking)) < len(ranking):
             raise InputError(f"The ranking of question {question!r} names a passage twice.")
-        judged = list(labels.values())
-        if max(judged, default=0) < measure.least:
-            values[question] = None
-        else:
-            values[question] = measure.value([labels.get(passage, 0) for passage in ranking], judged)
+        lists = (ranking, sorted(labels, key=labels.__getitem__, reverse=True))
+        ranked, judged = ([labels.get(name, 0) for name in _counted(names, measure.by)] for names in lists)
+        relevant = max(judged, default=0) >= measure.least
+        values[question] = measure.value(ranked, judged) if relevant else None
     return values
+
+
+def _counted(passages: Sequence[str], by: str) -> list[str]:
+    """Return the passages that count: all, or of each set of hints the first."""
+    firsts: dict[str, str] = {}
+    for name in passages:
+        firsts.setdefault(name.rsplit("_", 1)[0] if by else name, name)
+    return list(firsts.values())
 
 
 def mean(values: Sequence[float | None] | np.ndarray, policy: str = "zero") -> float:

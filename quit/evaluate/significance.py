@@ -65,6 +65,18 @@ def tau_b(first: np.ndarray, second: np.ndarray) -> np.ndarray:
         return (a * b).sum(axis=1) / np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
 
 
+def share_interval(right: np.ndarray, of: np.ndarray) -> tuple[float, float]:
+    """Return the 95% percentile bootstrap interval of sum(right) / sum(of); whole questions are drawn, 2,000 times.
+
+    ``right``, ``of``: counts of each question, none of ``of`` 0. Without questions the interval is (0, 0).
+    """
+    if not len(of):
+        return 0.0, 0.0
+    drawn = np.random.default_rng(0).multinomial(len(of), np.full(len(of), 1 / len(of)), 2000)
+    low, high = np.quantile((drawn @ right) / (drawn @ of), [0.025, 0.975])
+    return float(low), float(high)
+
+
 def compare(pairs: Sequence[tuple[np.ndarray, np.ndarray]], resamples: int, seed: int) -> list[Comparison]:
     """Compare two systems on the same questions, pair by pair: values of shape (questions,), in the same order in all
     pairs.

@@ -10,11 +10,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import yaml
 from jinja2 import ChainableUndefined, Environment
 
-from quit.dataset.dataset import FULLY, SPLITS
+from quit.dataset.dataset import FULLY, SPLITS, Dataset
+from quit.evaluate.controls import control_figures
 from quit.evaluate.labels import predicted_sentence
 from quit.export.card_facts import (
     CITATION,
@@ -28,7 +30,7 @@ from quit.export.card_facts import (
     source_list,
     title,
 )
-from quit.render.table import short_identity, table_1
+from quit.render.table import controls_table, markdown, short_identity, table_1
 from quit.review.audit import audit_pieces
 from quit.text.words import counted
 
@@ -80,6 +82,7 @@ def card(facts: CardFacts) -> str:
         citations=_citations(facts),
         empty=[f"`{split}`" for split in SPLITS if not facts.of("questions", split)],
         split=next(split for split in reversed(SPLITS) if facts.of("passages", split)),
+        controls=_controls(dataset),
         names=lambda readers: ", ".join(code(info.name) for info in readers),
         producers=lambda task: _producers(facts.models[task]),
         table_1=table_1(facts.figures.to_dict()["summary"]),
@@ -88,6 +91,16 @@ def card(facts: CardFacts) -> str:
         **{"METRICS": METRICS, "SPLITS": SPLITS, "PAPER": PAPER, "LISTED": LISTED, "SYSTEMS": SYSTEMS},
     )
     return f"---\n{header(facts)}---\n\n{text}"
+
+
+def _controls(tables: Dataset) -> str:
+    """Return the controls of the probe as Markdown; empty where there are none."""
+    if tables.controls is None:
+        return ""
+    with duckdb.connect() as connection:
+        connection.register("controls", tables.controls)
+        connection.register("labels", tables.labels)
+        return markdown([controls_table(control_figures(connection))])
 
 
 def filled(name: str, **values: Any) -> str:

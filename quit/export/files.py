@@ -30,6 +30,7 @@ from quit.settings.card import Card
 from quit.version import __version__
 
 MANIFEST = "manifest.json"
+CANARY = "CANARY.txt"
 MADE_BY = "QUIT builder"
 FLUSHED = 1 << 28
 """Bytes after which a large file is flushed, so that the disk works while the rest is made."""
@@ -151,6 +152,8 @@ def export(
 
     def write(name: str, folder: ExportFolder) -> Mapping[str, Any]:
         dataset.writing = name
+        folder.path(CANARY).write_text(f"{dataset.canary}\n", encoding="utf-8")
+        folder.done(CANARY, 1)
         return FORMATS[name].writer()(dataset, folder, options)
 
     return publication.write(requested, write, {name: FORMATS[name].version for name in requested})

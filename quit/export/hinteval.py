@@ -42,7 +42,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
         "version": provenance.get("release"),
         "description": f"Made by {MADE_BY}.",
         "url": None,
-        "metadata": {"fingerprint": dataset.fingerprint},
+        "metadata": {"fingerprint": dataset.fingerprint, "canary": dataset.canary},
         "subsets": subsets,
     }
     folder.path(FILE).write_text(json.dumps(record, indent=1, allow_nan=False) + "\n", encoding="ascii")

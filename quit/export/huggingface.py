@@ -18,6 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from quit import contracts
+from quit.common.columns import plain
 from quit.common.files import json_bytes
 from quit.dataset.dataset import FULLY, PARTIALLY, SPLITS, Block, Dataset
 from quit.dataset.statistics import TABLES, Statistics, statistics
@@ -53,6 +55,7 @@ CONFIGS: dict[str, pa.Schema] = {
             "source": pa.string(),
             "passages": pa.int32(),
             "fully_relevant_passages": pa.int32(),
+            **{column.name: column.type for column in contracts.table("question_roles").columns[1:]},
         }
     ),
     "hints": pa.schema(
@@ -357,6 +360,8 @@ def _dictionary(codes: np.ndarray | pa.Array, values: pa.Array) -> pa.Dictionary
 def _questions(dataset: Dataset, positions: np.ndarray, fully: np.ndarray) -> dict[str, pa.Array]:
     rows = pa.array(positions)
     questions, described = (dataset.aligned(name).take(rows) for name in ("questions", "descriptions"))
+    stored = dataset.question_roles  # null where a release has no roles
+    roles = stored.take(pc.index_in(plain(questions["question_id"]), plain(stored["question_id"])))
     names = ("coarse", "fine", "type_producer", "difficulty", "difficulty_bin", "difficulty_producer")
     return {
         "id": questions["question_id"],
@@ -368,6 +373,7 @@ def _questions(dataset: Dataset, positions: np.ndarray, fully: np.ndarray) -> di
         "source": questions["source"],
         "passages": pa.array(np.full(len(positions), len(dataset.permutations), dtype=np.int32)),
         "fully_relevant_passages": pa.array(fully[positions]),
+        **{name: roles[name] for name in roles.column_names[1:]},
     }
 
 

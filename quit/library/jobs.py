@@ -280,7 +280,7 @@ def benchmark(
     step: Step = directly,
 ) -> JobResult:
     """Benchmark QA systems on a release, or on the newest release of a workspace. The result: ``results``, ``seconds``,
-    the ``page``, and the ``release``'s name.
+    ``wrong_zeros`` (of ``benchmark.judge_others``), the ``page``, and the ``release``'s name.
 
     Nothing is run where ``out`` holds the results of the same release, systems and settings already and no ``corpora``
     are named, except with ``anew``. Arguments: as of the command ``quit benchmark run``.
@@ -314,7 +314,7 @@ def _benchmark(request: Any, settings: Any, out: Path) -> dict[str, Any]:
     from quit.systems.benchmark.benchmark import run_benchmark
 
     outcome = run_benchmark(request, settings, out)
-    return {"results": outcome.results.to_pylist(), "seconds": outcome.seconds}
+    return {"results": outcome.results.to_pylist(), "seconds": outcome.seconds, "wrong_zeros": outcome.wrong_zeros}
 
 
 def _release_of(folder: str) -> Release:

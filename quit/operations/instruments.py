@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from quit.common.json_lines import json_lines
 from quit.errors import InputError, did_you_mean
+from quit.evaluate import significance
 from quit.evaluate.association import spearman
 from quit.models.convergence_scored import ScoredConvergence, convergence
 from quit.models.factory import Models
@@ -172,10 +173,8 @@ def label_of(value: Any, path: Path, number: int) -> bool:
 def share_interval(right: np.ndarray, questions: Sequence[str]) -> tuple[float, float]:
     """Return a 95% bootstrap interval of the share that is right; whole questions are drawn, 2,000 times."""
     _, group = np.unique(questions, return_inverse=True)
-    sums, sizes = np.bincount(group, right), np.bincount(group)
-    drawn = np.random.default_rng(0).multinomial(len(sizes), np.full(len(sizes), 1 / len(sizes)), 2000)
-    low, high = np.quantile((drawn @ sums) / (drawn @ sizes), [0.025, 0.975])
-    return round(float(low), 4), round(float(high), 4)
+    low, high = significance.share_interval(np.bincount(group, right), np.bincount(group))
+    return round(low, 4), round(high, 4)
 
 
 def rates(flagged: np.ndarray, wanted: np.ndarray) -> Figures:

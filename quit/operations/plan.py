@@ -152,6 +152,10 @@ def plan(pipeline: Pipeline, *, sample: int = 200, block: int = 16, throughput: 
             cache.close()
     if not pipeline.settings.replying_models:
         notes.append("This profile asks no language model: it costs nothing but this machine's time.")
+    if controls := min(pipeline.settings.probe.controls, len(questions)):
+        notes.append(
+            f"Controls of the probe: at most {3 * controls} replies more of each reader, and as many verdicts."
+        )
     passages = len(questions) * passage_count(pipeline.settings.convergence.hints)
     costs = {line.model: line.cost for line in lines if line.role == "read"}
     partial = partial_plan(pipeline, passages, costs)

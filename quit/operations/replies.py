@@ -61,7 +61,7 @@ def _asked(pipeline: Pipeline, run: StageRun) -> Iterator[ReaderSettings | Judge
     names += [reader.name for reader in pipeline.strategy.labelers] if stage == "select" else []
     scored = stage == "rank" and settings.convergence.method == "llm"
     names += [settings.convergence.language_model or ""] if scored else []
-    judged = stage in ("probe", "select", "judge") or (stage == "read" and pipeline.strategy.in_turn)
+    judged = stage in ("probe", "controls", "select", "judge") or (stage == "read" and pipeline.strategy.in_turn)
     names += [settings.judge.name] if judged else []
     models = {spec.name: spec for spec in settings.replying_models}
     yield from (models[name] for name in names if name in models)
@@ -114,7 +114,7 @@ def _is_needed(pipeline: Pipeline, run: StageRun, spec: ReaderSettings | JudgeSe
     Before the hints are ranked, a question may still be left out, so one reply that is kept leaves it open; so does
     ``labels.partial``.
     """
-    if not isinstance(spec, ReaderSettings) or run.reader != spec.name:
+    if not isinstance(spec, ReaderSettings) or run.reader != spec.name or run.stage.on_demand:
         return False
     if (cache := pipeline.models.cache) is None:
         return True

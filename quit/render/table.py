@@ -97,6 +97,22 @@ TABLE_1 = (
 """Figures of the paper's table 1: field, name, form."""
 
 
+def controls_table(figures: Sequence[Mapping[str, Any]]) -> Table:
+    """Return the controls of the probe (:func:`quit.evaluate.controls.control_figures`) for people."""
+    rows = [
+        (row["reader"], row["control"], row["questions"], percent(row["correct"] / row["questions"]),
+         f"{percent(row['low'])} to {percent(row['high'])}", percent(row["label_2"]))
+        for row in figures
+    ]  # fmt: skip
+    heads = ("reader", "control", "questions", "correct", "95% interval", "label 2")
+    note = (
+        "No hints: the probe's first answer. No question: the hints alone. Other hints: the question with the hints of "
+        "another one. Shuffled words: the words of its hints in drawn order. Interval: Wilson's. Label 2: mean share "
+        "of the passages of the same questions."
+    )
+    return Table("Controls of the probe", heads, rows, (1,), note)
+
+
 def table_1(summary: Sequence[Mapping[str, Any]]) -> Table:
     """Return the paper's table 1, a column per split; ``summary``: of :mod:`quit.dataset.statistics`."""
     rows = [

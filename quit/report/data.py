@@ -18,6 +18,7 @@ from quit.engine.reading import TableReader
 from quit.engine.usage import totals
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
+from quit.evaluate.controls import control_figures
 from quit.evaluate.labels import SPLITS
 from quit.release.create import list_rows
 from quit.release.diff import diff
@@ -26,7 +27,7 @@ from quit.release.view import shown_readers, shown_releases
 from quit.report.examples import example_passage, examples
 from quit.report.people import judge_against_people, review_progress
 from quit.report.quality import LEAKS, PROBE, agreement_figures, split_figures
-from quit.report.validity import whatif_figures
+from quit.report.validity import role_figures, whatif_figures
 from quit.review.audit import audit_figures
 from quit.settings import JudgeSettings, ReaderSettings, Settings
 from quit.status.asked import asked
@@ -75,10 +76,12 @@ def gather(workspace: Workspace | Release, settings: Settings, compared: Sequenc
             "convergence": _counted(_convergence(connection, settings.pages.bins)),
             "leakage": _counted(_leakage(built, connection, settings) if built else None),
             "probe": _counted(_rows(connection, PROBE)),
+            "controls": control_figures(connection),
             "types": _counted(_types(connection)),
             "difficulty": _counted(_difficulty(connection, settings.pages.bins)),
         }  # fmt: skip
         facts["splits"] = _counted(split_figures(connection))
+        facts["roles"] = _counted(role_figures(connection))
         facts["drawn_from_all"] = _rows(connection, _PARAMETRIC) if _train(frozen, settings) == "any" else []
         facts["passage"] = _counted(example_passage(workspace, connection, facts["readers"]))
         facts["examples"] = _counted(examples(workspace, connection, settings))

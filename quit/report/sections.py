@@ -10,8 +10,8 @@ from typing import Any
 from quit.evaluate.labels import SPLITS
 from quit.release.show import differences
 from quit.render import plots
-from quit.render.table import Plot, Table, number, percent, plain_name, share, short_identity, table_1
-from quit.report.validity import audit, whatif_block
+from quit.render.table import Plot, Table, controls_table, number, percent, plain_name, share, short_identity, table_1
+from quit.report.validity import audit, roles, whatif_block
 from quit.review.report import described
 from quit.status.asked import asked_tables
 from quit.status.summary import JudgeAgreement, type_sentence
@@ -224,7 +224,8 @@ def _shared(rows: Sequence[Facts]) -> Table:
 
 
 def _validity(facts: Facts, most: int) -> Pieces:
-    """What the labels would be by another rule."""
+    """What the labels rest on: hints, labelers, people."""
+    yield from roles(facts["roles"])
     yield from whatif_block(facts["whatif"])
     yield from audit(facts)
 
@@ -249,6 +250,8 @@ def _readers(facts: Facts, most: int) -> Pieces:
             yield _kappas(everyone)
     if facts["probe"]:
         yield _probe(facts)
+    if facts["controls"]:
+        yield controls_table(facts["controls"])
 
 
 def _roles(facts: Facts) -> dict[str, str]:

@@ -6,17 +6,79 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+import duckdb
+
 from quit.dataset.files import current_files
 from quit.dataset.release import Release
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
+from quit.evaluate.labels import SPLITS
 from quit.release.create import subject_of_release
 from quit.release.gates import Subject
 from quit.release.view import shown_readers
 from quit.release.whatif import Answered, summary
-from quit.render.table import Table
+from quit.render import plots
+from quit.render.table import Plot, Table, percent, share
 from quit.review.audit import audit_pieces
 from quit.settings import Settings
+from quit.text.words import counted
+
+_ROLES = {
+    "questions": """SELECT count(*) AS questions, count(fewest_in_every_order) AS in_every,
+            count(fewest_in_some_order) AS in_some, count(*) FILTER (predicted > 0) AS predicted,
+            count(*) - count(without_hints) AS not_probed, avg(coalesce(without_hints, 0)) AS without
+        FROM question_roles SEMI JOIN splits USING (question_id)""",
+    "fewest": f"""SELECT coalesce(fewest_in_every_order::VARCHAR, 'no set') AS hints,
+            {", ".join(f"count(*) FILTER (split = '{split}') AS {split}" for split in SPLITS)}, count(*) AS questions
+        FROM question_roles JOIN splits USING (question_id) GROUP BY 1 ORDER BY 1""",
+    "order": """SELECT hints, count(*) AS sets, count(*) FILTER (low < high) AS mixed FROM (
+            SELECT question_id, subset, hints, min(label) AS low, max(label) AS high
+            FROM labels JOIN passages USING (question_id, permutation) WHERE hints > 1 GROUP BY ALL)
+        SEMI JOIN splits USING (question_id) GROUP BY 1 ORDER BY 1""",
+    "ranks": f"""SELECT rank, {", ".join(f"avg(shapley) FILTER (split = '{split}') AS {split}" for split in SPLITS)},
+            avg(shapley) AS mean, stddev_samp(shapley) / sqrt(count(*)) AS error,
+            count(smallest_set) / count(*) AS needed, avg(harmed) AS harmed
+        FROM hint_roles JOIN splits USING (question_id) GROUP BY 1 ORDER BY 1""",
+}
+
+
+def role_figures(connection: duckdb.DuckDBPyConnection) -> dict[str, list[dict[str, Any]]]:
+    """Return what :func:`roles` shows: each question and hint counts once, each predicted label as it is."""
+    return {name: connection.sql(query).to_arrow_table().to_pylist() for name, query in _ROLES.items()}
+
+
+def roles(figures: dict[str, list[dict[str, Any]]]) -> Iterator[str | Table]:
+    """Yield which hints suffice, whether their order matters, and what each rank contributes."""
+    [total], fewest, order, ranks = (figures[name] for name in _ROLES)
+    if not total["questions"]:
+        return
+    without, added = total["without"], sum(row["mean"] for row in ranks)
+    notes = {
+        "labelers were not probed, which counts as 0": total["not_probed"],
+        "labels are predicted": total["predicted"],
+    }
+    yield (
+        f"Of {counted(total['questions'], 'question')}, {total['in_every']:,} have a set of hints that suffices in "
+        f"every order, {total['in_some']:,} one that suffices in some order. Of the passages with all hints "
+        f"{percent(without + added)} have label 2: {percent(without)} is success without hints, {percent(added)} the "
+        "sum of the mean contributions."
+        + "".join(f" Questions of which {what}: {count:,}." for what, count in notes.items() if count)
+    )
+    series = {split: [row[split] for row in fewest] for split in SPLITS}
+    svg = plots.bars("plot-fewest", [row["hints"] for row in fewest], series, "questions")
+    rows, heads = [[*row.values()] for row in fewest], ["hints", *SPLITS, "all"]
+    yield Plot("Fewest hints that suffice in every order", heads, rows, name="plot-fewest", svg=svg)
+    if order:  # one hint has one order
+        line = {"all": {row["hints"]: row["mixed"] / row["sets"] for row in order}}
+        svg = plots.lines("plot-order", line, "hints in the set", "sets whose order matters")
+        rows = [[*row.values(), share(row["mixed"], row["sets"])] for row in order]
+        heads = ["hints", "sets", "order matters", "share"]
+        yield Plot("Sets whose order matters", heads, rows, name="plot-order", svg=svg)
+    means = {split: {row["rank"]: row[split] for row in ranks if row[split] is not None} for split in SPLITS}
+    svg = plots.lines("plot-ranks", means, "rank by convergence, from 0", "mean contribution")
+    rows = [[row["rank"], *map(percent, [*row.values()][1:])] for row in ranks]
+    heads = ["rank by convergence", *SPLITS, "all", "standard error", "in a minimal set", "lowers"]
+    yield Plot("Mean contribution of hints by rank", heads, rows, name="plot-ranks", svg=svg)
 
 
 def whatif_figures(opened: Workspace | Release, settings: Settings) -> list[dict[str, Any]]:

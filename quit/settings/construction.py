@@ -113,9 +113,10 @@ PARTIAL_LABELLING = tuple(
 )
 """Settings of partial labelling."""
 
-IN_IDENTITIES = ("difficulty.corpus", "labels.sentences", "labels.least", *PARTIAL_LABELLING)
+IN_IDENTITIES = ("difficulty.corpus", "labels.sentences", "labels.least", "probe.controls", *PARTIAL_LABELLING)
 """Settings left out of fingerprints because another part has them: the corpus (its content, as it may be moved),
-sentences (the identity of a language model), ``labels.least`` and partial labelling (the runs that they change)."""
+sentences (the identity of a language model), controls (their stage), ``labels.least`` and partial labelling (the runs
+that they change)."""
 
 
 class Probe(Section):
@@ -128,6 +129,12 @@ class Probe(Section):
         description="Sampling temperature of an LLM reader in the probe, with the repetition's number as seed; 0 is "
         "greedy, and then repetitions differ only as far as a server does. The paper names none; profile `paper` "
         "takes 0.7.",
+    )
+    controls: int = Field(
+        0,
+        ge=0,
+        description="Questions, drawn by `split.seed`, that each reader also answers from the hints alone, from the "
+        "hints of another one and from the shuffled words of its own (table `controls`). 0: none.",
     )
 
 

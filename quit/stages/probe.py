@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
 import pyarrow as pa
 
 from quit import contracts
@@ -46,28 +49,35 @@ def probe(questions: pa.Table, descriptions: pa.Table, reader: Reader, judge: Ju
         )
         for row in rows_of_questions
     ]
-    rows = []
+    rows: list[dict[str, Any]] = []
     for repetition in range(repetitions):
         replies = reader.answer(prompts, sample=repetition)
-        items = [
-            JudgeItem(row["question_id"], row["question"], tuple(row["answers"]), _as_written(reply))
-            for row, reply in zip(rows_of_questions, replies, strict=True)
-        ]
-        for row, reply, ruling in zip(rows_of_questions, replies, rule(items, judge, repetition)):
-            rows.append(
-                {
-                    "question_id": row["question_id"],
-                    "reader": reader.name,
-                    "repetition": repetition,
-                    "raw": reply.raw,
-                    "answer": reply.answer,
-                    "correct": ruling.verdict.correct,
-                    "producer": reader.identity,
-                    "judge": judge.identity,
-                }
-            )
+        judged = judged_replies(rows_of_questions, replies, map(_as_written, replies), reader, judge, repetition)
+        rows += [{**row, "repetition": repetition} for row in judged]
     rows.sort(key=lambda row: (row["question_id"], row["repetition"]))
     return contracts.table("probe_answers").from_rows(rows)
+
+
+def judged_replies(
+    questions: Sequence[Mapping[str, Any]],
+    replies: Sequence[Reply],
+    candidates: Iterable[str],
+    reader: Reader,
+    judge: Judge,
+    repetition: int = 0,
+) -> list[dict[str, Any]]:
+    """Return a row per reply: question_id, reader, raw, answer, correct, producer, judge. ``questions``: the row of the
+    table ``questions`` of each reply; ``candidates``: what the judge sees of each."""
+    items = [
+        JudgeItem(row["question_id"], row["question"], tuple(row["answers"]), candidate)
+        for row, candidate in zip(questions, candidates, strict=True)
+    ]
+    identities = {"reader": reader.name, "producer": reader.identity, "judge": judge.identity}
+    return [
+        {"question_id": item.question_id, "raw": reply.raw, "answer": reply.answer, "correct": ruling.verdict.correct}
+        | identities
+        for item, reply, ruling in zip(items, replies, rule(items, judge, repetition), strict=True)
+    ]
 
 
 def _as_written(reply: Reply) -> str:

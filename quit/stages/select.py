@@ -19,6 +19,7 @@ from quit.common.columns import is_in, runs
 from quit.common.ids import draw
 from quit.common.progress import note
 from quit.models.prompting import CHARACTERS_A_TOKEN
+from quit.settings import Settings
 from quit.stages.labelling.answers import Answers
 from quit.stages.labelling.passages import passage_count
 from quit.stages.read import NOT_ASKED, answer_tables, prompts_of, selected_hints, still_open
@@ -31,7 +32,11 @@ SELECTION = ("selection", "selection_rounds")
 _REASONS = np.array([None, *(reason.name.lower() for reason in Reason if reason)], dtype=object)
 
 
-@stage("select", whole=COLLECTION, outputs=SELECTION, scope="collection", on_demand=True)
+def _wanted(settings: Settings) -> bool:
+    return settings.labels.partial == "estimated"
+
+
+@stage("select", whole=COLLECTION, outputs=SELECTION, scope="collection", on_demand=_wanted)
 def select_stage(
     context: Context,
     questions: pa.Table,

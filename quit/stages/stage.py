@@ -72,7 +72,8 @@ class Stage:
         per_reader: Whether it runs once per reader, each with a folder for its tables.
         overrides: The kind of people's overrides that it applies.
         supersedes: Outputs that replace an earlier stage's: later stages read only these.
-        on_demand: Whether it is part of a build only where settings ask for it; it has the number of the stage before.
+        on_demand: Whether settings ask for it, where it is not part of every build; it has the number of the stage
+            before.
         version: Raise it whenever the same inputs would give other rows.
         number: Its place in the pipeline, from 1.
     """
@@ -87,7 +88,7 @@ class Stage:
     per_reader: bool = False
     overrides: str | None = None
     supersedes: tuple[str, ...] = ()
-    on_demand: bool = False
+    on_demand: Callable[[Settings], bool] | None = None
     version: int = 1
     number: int = 0
 

@@ -38,10 +38,15 @@ _QUERIES = {
     "valid_answers": f"SELECT answer, origin, passages FROM valid_answers {_MINE} ORDER BY origin, answer",
     "reviews": f"""SELECT annotator, state, version, kind, answer, correct, text, updated FROM reviews {_MINE}
         ORDER BY annotator, annotation, version, kind, answer""",
+    "roles": f"SELECT * EXCLUDE (question_id) FROM question_roles {_MINE}",
+    "sets": f"""SELECT subset, count(*) AS orders, count(*) FILTER (label = 2) AS label_2
+        FROM passages JOIN labels USING (question_id, permutation) {_MINE} GROUP BY 1 ORDER BY len(subset), 1""",
+    "hint_roles": """SELECT w.rank AS digit, hint, shapley, smallest_set, harmed
+        FROM hint_roles w JOIN ranked_hints USING (hint_id) WHERE w.question_id = $1 ORDER BY 1""",
     "changes": f"""SELECT change, before, after, answer, any_value(reviews) AS reviews, reason, count(*) AS passages
         FROM changes {_MINE} GROUP BY change, before, after, answer, reason ORDER BY ALL""",
 }
-_ONE_ROW = ("question", "description", "split")
+_ONE_ROW = ("question", "description", "split", "roles")
 
 
 def story(workspace: TableReader, wanted: str) -> dict[str, Any]:

@@ -40,6 +40,13 @@ def test_missing_and_foreign_files_are_named(tmp_path: Path) -> None:
         verify(tmp_path)
 
 
+def test_a_release_without_roles_is_whole_and_is_exported(tmp_path: Path) -> None:
+    rows = {name: rows for name, rows in small.rows().items() if not name.endswith("_roles")}
+    release = small.freeze(tmp_path, rows)
+    assert verify(tmp_path).content_id == release.content_id
+    assert len(Dataset.of_release(tmp_path).question_roles) == 0
+
+
 def test_what_is_no_release_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is not a release"):
         verify(tmp_path)

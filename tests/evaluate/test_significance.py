@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from quit.evaluate.significance import Comparison, compare, holm, intervals, tau_b
+from quit.evaluate.significance import Comparison, compare, holm, intervals, share_interval, tau_b
 
 
 def test_randomisation_is_exact_for_few_questions() -> None:
@@ -58,6 +58,18 @@ def test_the_interval_holds_the_true_mean_as_often_as_it_says() -> None:
         low, high = intervals(generator.random((50, 1)), 400, number)[0]
         held += low <= 0.5 <= high
     assert 0.9 <= held / 200 <= 0.99
+
+
+def test_the_interval_of_a_share_over_questions_is_scipy_s_bootstrap_of_the_ratio() -> None:
+    generator = np.random.default_rng(3)
+    of = generator.integers(1, 30, 60)
+    right = generator.binomial(of, generator.random(60) / 4)
+    boot = stats.bootstrap(
+        (right, of), lambda right, of, axis: right.sum(axis) / of.sum(axis), paired=True, vectorized=True,
+        method="percentile", n_resamples=20_000, rng=5,
+    ).confidence_interval  # fmt: skip
+    assert share_interval(right, of) == pytest.approx((boot.low, boot.high), abs=0.005)
+    assert share_interval(np.zeros(0), np.zeros(0)) == (0.0, 0.0)
 
 
 def test_holm_by_hand() -> None:

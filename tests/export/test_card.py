@@ -15,7 +15,7 @@ from quit.export.card_facts import code
 from quit.export.huggingface import CONFIGS
 from quit.settings import load_card
 from quit.settings.card import Card
-from tests.rows import changed
+from tests.rows import changed, table_of
 
 ABOUT = load_card(Path(__file__).with_name("card.toml"))
 VERIFICATION = json.loads(Path(__file__).with_name("verification.json").read_text(encoding="utf-8"))
@@ -35,6 +35,18 @@ def written(tables, out, options=None, **facts):
 @pytest.fixture(scope="module")
 def plain(tables, tmp_path_factory):
     return written(tables, tmp_path_factory.mktemp("plain"))
+
+
+def test_the_controls_of_the_probe_stand_in_the_card_where_there_are_some(tables, plain, tmp_path):
+    """One of two right: Wilson's interval is 9.5% to 90.5%."""
+    name = tables.splits["question_id"][0].as_py()
+    rows = [{"question_id": question, "reader": "r", "control": "no question", "correct": question == name}
+            for question in (name, "left-out")]  # fmt: skip
+    labels = [row["label"] for row in tables.labels.to_pylist() if row["question_id"] == name]
+    _, text = written(replace(tables, controls=table_of("controls", rows)), tmp_path)
+    share = f"{labels.count(2) / len(labels):.1%}"
+    assert f"| r | no question | 2 | 50.0% | 9.5% to 90.5% | {share} |" in text and 0 < labels.count(2) < len(labels)
+    assert "Controls of the probe" in text and "Controls of the probe" not in plain[1]
 
 
 def table_below(text, heading):

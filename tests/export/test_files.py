@@ -1,6 +1,8 @@
 import errno
 import hashlib
 import json
+import uuid
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -37,7 +39,22 @@ def test_the_manifest_names_every_file_with_its_checksum(tables, tmp_path):
             assert (one["sha256"], one["bytes"]) == (hashlib.sha256(content).hexdigest(), len(content))
         assert verify(folder) == manifest
     rows = {entry.path: entry.rows for entry in manifests[0].files}
-    assert rows == {"train.json": 3, "dev.json": 2, "test.json": 2, "corpus.jsonl": 7 * 325}
+    assert rows == {"train.json": 3, "dev.json": 2, "test.json": 2, "corpus.jsonl": 7 * 325, "CANARY.txt": 1}
+
+
+def test_every_export_of_a_collection_has_one_canary_and_so_has_the_card(tables, tmp_path):
+    """UUID version 5 of the sources' checksums, by hand; another version of the dataset has the same."""
+    named = hashlib.sha1(uuid.NAMESPACE_URL.bytes + b"quit:" + b"12,34").digest()[:16]
+    expected = uuid.UUID(bytes=named, version=5)
+    later = replace(tables, provenance={**tables.provenance, "release": "v2"})
+    assert later.fingerprint != tables.fingerprint and later.canary == tables.canary
+    export(tables, list(FORMATS), tmp_path)
+    for name in FORMATS:
+        assert (tmp_path / name / "CANARY.txt").read_text() == f"{tables.canary}\n"
+    assert tables.canary.endswith(f"Canary GUID {expected}")
+    for file in ("huggingface/README.md", "mteb/README.md", "hinteval/hinteval.json"):
+        assert tables.canary in (tmp_path / file).read_text(encoding="utf-8")
+    assert replace(tables, provenance={}).canary != tables.canary  # of the fingerprint
 
 
 def test_a_split_without_questions_has_empty_files_or_none(tmp_path):

@@ -48,6 +48,10 @@ def rows() -> Rows:
             hint = {**key, "hint_id": f"{one}-h0{place}", "hint": text}
             data["hints"].append({**hint, "position": place})
             data["ranked_hints"].append({**hint, "rank": place, "selected": True})
+            role = {"shapley": (0.75, -0.25)[place], "smallest_set": (1, None)[place], "harmed": place / 2}
+            data["hint_roles"].append({**key, "hint_id": hint["hint_id"], "rank": place, **role})
+        sizes = {"fewest_in_every_order": 1, "fewest_in_some_order": 1, "unneeded_hints": 1}
+        data["question_roles"].append({**key, **sizes, "order_dependent_sets": 1, "predicted": 0})
         for permutation in PERMUTATIONS:
             right, passage = permutation.startswith("0"), {**key, "permutation": permutation}
             data["passages"].append({**passage, "subset": "".join(sorted(permutation)), "hints": len(permutation)})

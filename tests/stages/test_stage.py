@@ -13,7 +13,7 @@ def _third(context, hints, answers=None): ...
 def _stages() -> list[Stage]:
     return [
         stage("first", outputs=("questions",))(_first),
-        stage("second", outputs=("hints",), on_demand=True)(_second),
+        stage("second", outputs=("hints",), on_demand=lambda settings: True)(_second),
         stage("aside", outputs=("notes",), whole=("questions",))(_second),
         stage("third", outputs=("answers",))(_third),
     ]

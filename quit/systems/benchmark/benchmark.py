@@ -25,14 +25,15 @@ from quit.common.files import remove_leftovers, write_json, write_lines
 from quit.common.ids import content_hash
 from quit.common.progress import note
 from quit.dataset.dataset import Dataset
+from quit.engine.plan import check_labelers
 from quit.errors import SettingsError
-from quit.evaluate.metrics import READING, Measure
+from quit.evaluate.metrics import READING, measures
 from quit.models.factory import Models
 from quit.retrieval.built import building
 from quit.retrieval.vectors import stored_array
 from quit.settings import Settings
 from quit.systems.benchmark.figures import figures
-from quit.systems.benchmark.leaderboard import page
+from quit.systems.benchmark.leaderboard import page, wrong_zeros_in_words
 from quit.systems.benchmark.listwise import said
 from quit.systems.benchmark.plugins import ORACLE, PluginContext, check_name, collection_of
 from quit.systems.benchmark.relabel import known_verdicts
@@ -42,6 +43,9 @@ from quit.systems.benchmark.stages import Stages
 from quit.systems.benchmark.task import DocumentPassages, Passages, Task, mean_words, open_documents, release_task
 from quit.systems.experiment import write_table
 from quit.version import __version__
+
+OTHERS = "release, others judged"
+"""Name of the release in rows whose labels are those of ``benchmark.judge_others``."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +64,13 @@ class BenchmarkRequest:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The tables, and what each step took (seconds, when it was made)."""
+    """The tables, and what each step took (seconds, when it was made). ``wrong_zeros``: as
+    :meth:`quit.systems.benchmark.relabel.OthersJudged.wrong_zeros` counts them; empty where nothing was read."""
 
     results: pa.Table
     comparisons: pa.Table
     seconds: dict[str, float]
+    wrong_zeros: dict[str, float]
 
 
 def run_benchmark(request: BenchmarkRequest, settings: Settings, out: Path) -> Outcome:
@@ -101,9 +107,10 @@ def check(request: BenchmarkRequest, settings: Settings) -> None:
     ):
         for name in names:
             check_name(group, name, more)
-    for metric in settings.benchmark.metrics:
-        Measure.parse(metric)
-    if unknown := set(settings.benchmark.compare) - {*settings.benchmark.metrics, *READING}:
+    if request.corpora or settings.benchmark.judge_others:
+        check_labelers(settings)
+    metrics = measures(settings.benchmark.metrics, settings.benchmark.by)
+    if unknown := set(settings.benchmark.compare) - {*metrics, *READING}:
         raise SettingsError(
             f"benchmark.compare names {min(unknown)!r}, which is neither in benchmark.metrics nor one of "
             f"{', '.join(READING)}."
@@ -150,6 +157,10 @@ def _run(request: BenchmarkRequest, runner: Runner, task: Task, out: Path) -> Ou
     if request.bounds:
         for reader in dict.fromkeys(request.readers):
             scores[0].add_optimal(reader, runner.every_passage(task, reader))
+    if runner.settings.judge_others:
+        no_bounds = [system for system in systems if ORACLE not in (system.retriever, system.reranker)]
+        judged = replace(task, name=OTHERS, relevance=runner.relabelled(task, no_bounds))
+        scores.append(_scored(runner, judged, no_bounds, ()))
     every = list(systems)
     for path in request.corpora:
         beside = Task(corpus_name(path), DocumentPassages(open_documents(path)), task.queries, None)
@@ -164,14 +175,14 @@ def _run(request: BenchmarkRequest, runner: Runner, task: Task, out: Path) -> Ou
     results, compared = _write(request, runner, task, every, scores, out)
     for label, counts in runner.replies.items():
         note(f"{label}: {said(counts)}")
-    return Outcome(results, compared, runner.stages.seconds)
+    return Outcome(results, compared, runner.stages.seconds, runner.wrong_zeros)
 
 
 def _scored(runner: Runner, task: Task, systems: Sequence[System], readers: Sequence[str]) -> Scores:
     settings = runner.context.settings.benchmark
     scores = Scores(task)
     for system in systems:
-        scores.add_system(system, settings.metrics)
+        scores.add_system(system, measures(settings.metrics, settings.by))
     readings: list[ReaderAnswers] = []
     for reader in dict.fromkeys(readers):
         for system in systems:
@@ -205,11 +216,16 @@ def _write(
     results = pa.concat_tables(scored.results(settings.benchmark) for scored in scores)
     compared = pa.concat_tables(scored.comparisons(settings.benchmark) for scored in scores)
     values = pa.concat_tables(scored.per_question() for scored in scores)
-    points = figures(scores, systems, settings.benchmark.without_relevant)
+    paper = [scored for scored in scores if scored.task.name != OTHERS]
+    points = figures(paper, systems, settings.benchmark.without_relevant)
     for name, table in (("results", results), ("comparisons", compared), ("values", values), ("figures", points)):
         write_table(out / f"{name}.parquet", table)
     write_json(out / "results.json", results.to_pylist())
     facts = described_run(request, runner, task)
+    if settings.benchmark.by == "subset":
+        facts["sets of hints"] = scores[0].sets_in_words()
+    if runner.wrong_zeros:
+        facts["wrong zeros"] = wrong_zeros_in_words(runner.wrong_zeros)
     lengths = []
     for name, passages in {system.task.name: system.task.passages for system in systems}.items():
         file = runner.context.cache / f"words-{content_hash(passages.identity)}.npy"  # Wikipedia takes minutes
@@ -223,6 +239,7 @@ def _write(
             "runs": runs,
             "systems": {f"{system.task.name}: {system.name}": system.identity for system in systems},
             "replies": runner.replies,
+            "wrong zeros": runner.wrong_zeros,
             "settings": settings.benchmark.model_dump(mode="json"),
         },
     )

@@ -46,7 +46,7 @@ def _corpus(scores: Scores, systems: Sequence[System], policy: str) -> Iterable[
         _, retriever, reranker, reader, _, _ = key
         if retriever != ORACLE and not (reranker or reader):
             measure = Measure.parse(metric)
-            if measure.name == "Hit" and measure.least == FULLY:
+            if measure.name == "Hit" and measure.least == FULLY and not measure.by:
                 hits.setdefault(key, {})[measure.depth] = float(np.mean(under(values, policy) if len(values) else [0]))
     if not hits:
         return

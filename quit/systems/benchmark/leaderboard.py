@@ -25,9 +25,9 @@ _COMPARED = ("corpus", "metric", "reader", "a", "b", "a - b, points", "p, random
 
 def page(facts: Mapping[str, str], results: pa.Table, comparisons: pa.Table, figures: pa.Table) -> str:
     """Return the page. ``facts``: what was run, in words; the other three: the tables of these names."""
-    tables: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    tables: dict[tuple[str, str, bool], list[dict[str, Any]]] = {}
     for row in results.to_pylist():
-        tables.setdefault((row["corpus"], row["reader"]), []).append(row)
+        tables.setdefault((row["corpus"], row["reader"], "by=subset" in row["metric"]), []).append(row)
     templates = environment()
     templates.filters["shown"] = shown
     return templates.get_template("leaderboard.html").render(
@@ -39,7 +39,7 @@ def page(facts: Mapping[str, str], results: pa.Table, comparisons: pa.Table, fig
     )
 
 
-def _table(corpus: str, reader: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _table(corpus: str, reader: str, sets: bool, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the systems of a corpus and reader with their rows by metric, and each metric's highest value of those
     that are no bound."""
     names = ("retriever", "reranker", *(("strategy", "k") if reader else ()))
@@ -50,6 +50,7 @@ def _table(corpus: str, reader: str, rows: Sequence[Mapping[str, Any]]) -> dict[
         systems.setdefault(key, {})[metric] = row
         best[metric] = max(best.get(metric, 0.0), 0.0 if "oracle" in key else row["value"])
     title = f"Reader {reader}: {corpus}" if reader else f"Retrieval and reranking: {corpus}"
+    title += ", sets of hints" if sets else ""
     return {"title": title, "names": names, "systems": systems, "best": best}
 
 
@@ -106,3 +107,10 @@ def shown(value: Any) -> str:
 def _short(text: str) -> str:
     name, colon, argument = text.partition(":")
     return f"{name}:{argument.rstrip('/').rpartition('/')[2]}" if colon else text
+
+
+def wrong_zeros_in_words(counts: Mapping[str, float]) -> str:
+    """Return how many passages of other questions have label 2 (columns of ``OthersJudged.wrong_zeros``)."""
+    share, low, high = (f"{100 * counts[name]:.2f}%" for name in ("share", "low", "high"))
+    passages = f"{counts['wrong']:,} of {counts['read']:,} passages of other questions"
+    return f"{passages} have label 2, where the paper assumes 0: {share} (95% interval {low} to {high})"

@@ -1,5 +1,5 @@
-"""Labels for passages of a corpus without hints (paper, section 5.1): the labelers answer from each retrieved passage,
-the judge compares.
+"""Labels for retrieved passages that have none: of a corpus without hints (paper, section 5.1), or of other questions,
+whose label 0 the paper assumes. The labelers answer from each passage, the judge compares.
 
 Label 2 if at least one labeler is right (``labels.least``: or more), else 0: label 1 says that a hint was made for the
 question, which no such passage was.
@@ -15,10 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from quit.dataset.dataset import FULLY
+from quit.evaluate.significance import share_interval
 from quit.models.judges import rule
 from quit.models.protocols import Judge, JudgeItem, Prompt, Reader
 from quit.stages.labelling.answers import fully_relevant
-from quit.systems.benchmark.task import BenchmarkQuery, Passages
+from quit.systems.benchmark.task import BenchmarkQuery, Passages, ReleaseRelevance
 from quit.text.normalize import normalize_answer
 
 VERSION = 1
@@ -37,6 +38,33 @@ class RetrievedLabels:
     def judged(self, query: int) -> None:
         """Return None: what was not retrieved is not judged."""
         return None
+
+
+@dataclass(frozen=True)
+class OthersJudged:
+    """A release's labels and those of passages of other questions that were read: 2 where the paper assumes 0."""
+
+    release: ReleaseRelevance
+    read: RetrievedLabels
+
+    def labels(self, query: int, rows: np.ndarray) -> np.ndarray:
+        """Return the labels, int8; 0 for another question's passage that nobody read."""
+        return np.maximum(self.release.labels(query, rows), self.read.labels(query, rows))
+
+    def judged(self, query: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return rows and labels of the question's own passages and of others with label 2, highest label first."""
+        rows, labels = self.release.judged(query)
+        wrong = [row for row, label in self.read.labels_of[query].items() if label]
+        return np.array([*wrong, *rows]), np.array([*[FULLY] * len(wrong), *labels], dtype=np.int8)
+
+    def wrong_zeros(self) -> dict[str, float]:
+        """Return how many of the passages of other questions have label 2: ``read``, ``wrong``, ``share``, and ``low``
+        and ``high``, the ends of its 95% bootstrap interval over questions."""
+        counts = [(sum(labels.values()) // FULLY, len(labels)) for labels in self.read.labels_of if labels]
+        wrong, read = np.array(counts, dtype=np.int64).reshape(-1, 2).T
+        low, high = share_interval(wrong, read)
+        share = float(wrong.sum() / read.sum()) if len(read) else 0.0
+        return {"wrong": int(wrong.sum()), "read": int(read.sum()), "share": share, "low": low, "high": high}
 
 
 def known_verdicts(verdicts: pa.Table) -> dict[tuple[str, str], bool]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -17,7 +18,7 @@ from quit.evaluate.metrics import READING, Measure, answer_value, under
 from quit.evaluate.significance import compare, intervals
 from quit.settings.benchmark import Benchmark
 from quit.systems.benchmark.run import ReaderAnswers, System
-from quit.systems.benchmark.task import Task
+from quit.systems.benchmark.task import ReleasePassages, Task
 
 Key = tuple[str, str, str, str, str, int]
 """corpus, retriever, reranker, reader, strategy, k."""
@@ -41,12 +42,16 @@ class Scores:
         task = self.task
         assert task.relevance is not None
         key = (task.name, system.retriever, system.reranker, "", "", 0)
-        ranked = [task.relevance.labels(query, ranking.rows) for query, ranking in enumerate(system.rankings)]
-        judged = [task.relevance.judged(query) for query in range(len(ranked))]
+        ranked = {"": [task.relevance.labels(query, ranking.rows) for query, ranking in enumerate(system.rankings)]}
+        if isinstance(task.passages, ReleasePassages):
+            pairs = zip(system.rankings, ranked[""], strict=True)
+            ranked["subset"] = [task.passages.first_of_sets(ranking.rows, labels) for ranking, labels in pairs]
         for text in metrics:
             measure = Measure.parse(text)
+            if measure.by not in ranked:
+                continue  # a document of another corpus is a set of its own
             values = []
-            for labels, everything in zip(ranked, judged, strict=True):
+            for labels, everything in zip(ranked[measure.by], self.judged[measure.by], strict=True):
                 if everything is None:
                     if measure.needs_all or measure.least != FULLY:
                         break
@@ -56,6 +61,26 @@ class Scores:
                     values.append(measure.value(labels, everything) if has_relevant else np.nan)
             else:
                 self.values[key, text] = np.array(values, dtype=np.float64)
+
+    @cached_property
+    def judged(self) -> dict[str, list[np.ndarray | None]]:
+        """Of each question the labels of all judged passages, and (``subset``) the best label of each set of hints:
+        int8, highest first; None where only retrieved passages are judged."""
+        task = self.task
+        assert task.relevance is not None
+        passages = [task.relevance.judged(query) for query in range(len(task.queries))]
+        judged: dict[str, list[np.ndarray | None]] = {"": [of_query and of_query[1] for of_query in passages]}
+        if isinstance(task.passages, ReleasePassages):
+            judged["subset"] = [of_query and task.passages.first_of_sets(*of_query) for of_query in passages]
+        return judged
+
+    def sets_in_words(self) -> str:
+        """Return how many relevant sets of hints a question has."""
+        labels = [of_sets for of_sets in self.judged["subset"] if of_sets is not None]
+        least_1, least_2 = (float(np.mean([(of_sets >= least).sum() for of_sets in labels])) for least in (1, FULLY))
+        return (
+            f"{least_1:.1f} relevant per question, {least_2:.1f} with label 2; each counts at its first order retrieved"
+        )
 
     def add_reading(self, reading: ReaderAnswers) -> None:
         """Add EM, F1 and cover-EM of a reader's answers, compared with the valid answers."""

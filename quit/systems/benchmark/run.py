@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from quit.common.progress import note
 from quit.contracts.benchmark import ANSWERS, RANKINGS, RELABELLED
 from quit.dataset.dataset import Dataset
 from quit.models.protocols import NO_ANSWER, Prompt, Reader
@@ -32,6 +33,7 @@ from quit.systems.benchmark.plugins import (
 )
 from quit.systems.benchmark.stages import Stages
 from quit.systems.benchmark.task import BenchmarkQuery, Passages, ReleaseRelevance, Relevance, Task
+from quit.text.words import counted
 
 VERSION = 1
 ContextKind = tuple[str, int, float, float, int]
@@ -75,7 +77,7 @@ class Runner:
     """Carries out the steps for one release.
 
     ``context``: what plugins are made from; each task's plugins get its passages. ``replies``: the ``counts`` of
-    listwise rerankers, by system.
+    listwise rerankers, by system. ``wrong_zeros``: of passages of other questions, where some were read.
     """
 
     context: PluginContext
@@ -83,6 +85,7 @@ class Runner:
     dataset: Dataset
     release_verdicts: dict[tuple[str, str], bool]
     replies: dict[str, Counter[str]] = field(default_factory=dict)
+    wrong_zeros: dict[str, float] = field(default_factory=dict)
     _made: dict[tuple[Any, ...], Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -179,13 +182,23 @@ class Runner:
         return reordered(ranking, checked_scores(name, reranker.score(task.queries[query].question, texts), len(texts)))
 
     def relabelled(self, task: Task, systems: Sequence[System]) -> Relevance:
-        """Return the labels of all retrieved passages, by the profile's labelers and judge (section 5.1)."""
+        """Return the labels of all retrieved passages, by the profile's labelers and judge (section 5.1). Of a release
+        those of other questions are read, each system's first ``benchmark.judge_others``."""
+        release = task.relevance if isinstance(task.relevance, ReleaseRelevance) else None
+
+        def to_read(query: int, rows: np.ndarray) -> np.ndarray:
+            if release is None:
+                return rows
+            return rows[rows // task.passages.size != release.groups[query]][: self.settings.judge_others]
+
         rows = [
-            np.unique(np.concatenate([system.rankings[query_number].rows for system in systems]))
-            for query_number in range(len(task.queries))
+            np.unique(np.concatenate([to_read(query, system.rankings[query].rows) for system in systems]))
+            for query in range(len(task.queries))
         ]
         settings = self.context.settings
         labelers = [self.context.models.reader(labeler.name, self.context.collection) for labeler in settings.labelers]
+        passages = counted(sum(map(len, rows)), "passage")
+        note(f"relabel {task.name}: {passages} for each of {counted(len(labelers), 'labeler')}")
         judge = self.context.models.judge
         key = {
             "version": relabel.VERSION,
@@ -221,7 +234,12 @@ class Runner:
         labels_of: dict[str, dict[int, int]] = {question_id: {} for question_id in task.question_ids}
         for row in table.to_pylist():
             labels_of[row["question_id"]][row["row"]] = row["label"]
-        return relabel.RetrievedLabels([labels_of[question_id] for question_id in task.question_ids])
+        read = relabel.RetrievedLabels([labels_of[question_id] for question_id in task.question_ids])
+        if release is None:
+            return read
+        others = relabel.OthersJudged(release, read)
+        self.wrong_zeros = others.wrong_zeros()
+        return others
 
     def read(self, system: System, name: str) -> list[ReaderAnswers]:
         """Return a reader's answers to the contexts of a system: every strategy at every k.

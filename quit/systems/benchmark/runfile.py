@@ -15,7 +15,7 @@ import pyarrow as pa
 from quit.common.safe import safe_id
 from quit.dataset.dataset import FULLY, Dataset
 from quit.errors import InputError
-from quit.evaluate.metrics import Measure
+from quit.evaluate.metrics import measures
 from quit.retrieval.protocols import Ranking
 from quit.retrieval.rankings import read_run
 from quit.settings.benchmark import Benchmark
@@ -31,7 +31,8 @@ class RunScores:
 
     ``split``: its questions; of these, ``missing`` are not in the run and ``without_full`` have no passage of label 2.
     ``others``: questions of the run that are not in the split. ``unknown``: lines whose passage the release does not
-    have; they count as not relevant.
+    have; they count as not relevant. Where ``settings.by`` is ``subset``, ``ideal`` has the figures of the ideal
+    ranking (else no row) and ``sets`` says how many sets of hints are relevant.
     """
 
     name: str
@@ -41,6 +42,8 @@ class RunScores:
     others: int
     without_full: int
     unknown: int
+    ideal: pa.Table
+    sets: str
 
 
 def score_run(path: Path, dataset: Dataset, split: str, settings: Benchmark) -> RunScores:
@@ -49,8 +52,7 @@ def score_run(path: Path, dataset: Dataset, split: str, settings: Benchmark) -> 
     Raises ``InputError`` for a line that is not as expected, with its number, for a run without a question of the split
     or without a known passage, and for a split without questions; ``SettingsError`` for an unknown metric.
     """
-    for metric in settings.metrics:
-        Measure.parse(metric)
+    metrics = measures(settings.metrics, settings.by)
     name, lines = read_run(path)
     task = release_task(dataset, dataset.fingerprint, split)
     passages, relevance = task.passages, task.relevance
@@ -70,7 +72,11 @@ def score_run(path: Path, dataset: Dataset, split: str, settings: Benchmark) -> 
             f"{quote(passages.ids([0])[0])}. Ids are those of quit export."
         )
     scores = Scores(task)
-    scores.add_system(System(task, name, "", "", "", rankings), settings.metrics)
+    scores.add_system(System(task, name, "", "", "", rankings), metrics)
+    ideal = Scores(task)
+    if settings.by == "subset":
+        best_first = [Ranking(*relevance.judged(query)) for query in range(len(rankings))]
+        ideal.add_system(System(task, "oracle", "oracle", "", "", best_first), metrics)
     missing = sum(question not in lines for question in question_ids)
     return RunScores(
         name=name,
@@ -80,6 +86,8 @@ def score_run(path: Path, dataset: Dataset, split: str, settings: Benchmark) -> 
         others=len(lines) - len(question_ids) + missing,
         without_full=int((relevance.own < FULLY).all(axis=1).sum()),
         unknown=unknown,
+        ideal=ideal.results(settings),
+        sets=scores.sets_in_words() if settings.by == "subset" else "",
     )
 
 

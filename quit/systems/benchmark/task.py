@@ -81,8 +81,8 @@ class ReleasePassages:
         self._permutations = table.permutation.to_pylist()
         codes = table.subset.dictionary_encode()
         self.subsets = tuple(tuple(map(int, text)) for text in codes.dictionary.to_pylist())
-        places = codes.indices.to_numpy()
-        self.members = tuple(np.flatnonzero(places == code) for code in range(len(self.subsets)))
+        self._subset_of = codes.indices.to_numpy()
+        self.members = tuple(np.flatnonzero(self._subset_of == code) for code in range(len(self.subsets)))
 
     def __len__(self) -> int:
         return self.groups * self.size
@@ -101,6 +101,13 @@ class ReleasePassages:
             exists = min(group, place) >= 0 and passage_id(question, permutation) == name
             rows.append(group * self.size + place if exists else -1)
         return np.array(rows, dtype=np.int64)
+
+    def first_of_sets(self, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Return, in rank order, the label of the first passage of each set of hints; each unknown row (-1) is a set of
+        its own. ``rows``, ``labels``: of ranked passages."""
+        groups, places = np.divmod(rows, self.size)
+        sets = np.where(rows < 0, -1 - np.arange(len(rows)), groups * len(self.subsets) + self._subset_of[places])
+        return labels[np.sort(np.unique(sets, return_index=True)[1])]
 
     @cached_property
     def _groups(self) -> dict[str, int]:
@@ -173,8 +180,9 @@ class Relevance(Protocol):
         """Return the label of each passage, int8; one without a judgement has 0."""
         ...
 
-    def judged(self, query: int) -> np.ndarray | None:
-        """Return the labels of all judged passages, int8; None where only retrieved passages are judged."""
+    def judged(self, query: int) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return rows and labels (int8) of all judged passages, highest label first; None where only retrieved passages
+        are judged."""
         ...
 
 
@@ -191,9 +199,10 @@ class ReleaseRelevance:
         rows = np.asarray(rows, dtype=np.int64)
         return np.where(rows // size == self.groups[query], self.own[query, rows % size], 0).astype(np.int8)
 
-    def judged(self, query: int) -> np.ndarray:
-        """Return the labels of the question's own passages."""
-        return self.own[query]
+    def judged(self, query: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return rows and labels of the question's own passages, highest label first."""
+        order = np.argsort(-self.own[query], kind="stable")
+        return self.groups[query] * self.own.shape[1] + order, self.own[query][order]
 
     def oracle(self, query: int) -> Ranking:
         """Return every relevant passage of a question in the order of its rows, all with one score: nothing but a

@@ -1,0 +1,60 @@
+"""Why passages of a question have label 2, from its labels alone: for ``quit show --why``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from quit.errors import InputError
+from quit.render.table import Table, percent
+from quit.text.words import counted
+
+
+def why(story: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a question's labels say of its hints, of its :func:`quit.status.story.story`: ``roles``,
+    ``hint_roles``, ``sets``; ``minimal_sets``; on how many passages each labeler is ``right``.
+
+    Raises ``InputError`` for a question without labels, or a release without these tables.
+    """
+    if story["roles"] is None:
+        raise InputError(f"The tables have no roles of hints. What they have: quit show {story['question_id']}")
+    labelers = [row["correct_labelers"] for row in story["passages"]]
+    sufficient = [row["subset"] for row in story["sets"] if row["label_2"] == row["orders"]]
+    return {
+        **{name: story[name] for name in ("question_id", "roles", "hint_roles", "sets")},
+        "minimal_sets": [one for one in sufficient if not any({*other} < {*one} for other in sufficient)],
+        "right": {name: sum(name in names for names in labelers) for name in story["labelers"]},
+    }
+
+
+def why_pieces(facts: Mapping[str, Any]) -> list[Table | str]:
+    """Return what :func:`why` says in sentences and a table."""
+    sets, without, predicted = facts["sets"], facts["roles"]["without_hints"], facts["roles"]["predicted"]
+    named = (f"hint{'s' * (len(digits) > 1)} {'+'.join(digits)}" for digits in facts["minimal_sets"])
+    mixed = [row for row in sets if 0 < row["label_2"] < row["orders"]]
+    such = [f", such as {'+'.join(row['subset'])} (label 2 in {row['label_2']} of {row['orders']})" for row in mixed]
+    right = ", ".join(f"{name} on {count:,}" for name, count in facts["right"].items())
+    label_2, passages = (sum(row[name] for row in sets) for name in ("label_2", "orders"))
+    several = counted(sum(row["orders"] > 1 for row in sets), "set")
+    known = "not known, counted as never" if without is None else f"in {percent(without)} of the probe's repetitions"
+    lines = [
+        f"Label 2: {label_2:,} of {passages:,} passages. Right: {right}.",
+        f"Enough in every order: {', '.join(named) or 'no set of hints'}.",
+        f"Order matters for {len(mixed)} of {several} of two hints or more{such[0] if such else ''}.",
+        f"A labeler is right without hints: {known}.",
+        *([f"This rests on {counted(predicted, 'predicted label')}."] if predicted else []),
+    ]
+    others = (len(sets) + 1) // 2
+    rows = [
+        (
+            *(row[name] for name in ("digit", "hint", "shapley", "smallest_set")),
+            f"{row['harmed'] * others:.0f} of {others}",
+        )
+        for row in facts["hint_roles"]
+    ]
+    note = (
+        "contribution: Shapley value of the share of orders with label 2. smallest set: hints in the smallest set that "
+        "is enough and needs this one. lowers: sets of other hints of which it lowers that share."
+    )
+    heads = ("digit", "hint", "contribution", "smallest set", "lowers")
+    return ["\n".join(lines), Table("Hints", heads, rows, (1,), note)]
