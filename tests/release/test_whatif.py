@@ -214,7 +214,7 @@ def test_a_build_with_two_labels_as_foretold_and_reads_nothing_again(full: Path,
     [foretold] = before.effects([before.rule(least=2)])
     folder = shutil.copytree(full, tmp_path / "W")
     _, ran = build(folder, "labels.least=2")
-    assert ran == {"label", "update"}
+    assert ran == {"label", "update", "roles"}
     after = opened(folder)
     now = after.effects([after.rule()])[0]["labels"]
     for foretold_row, row in zip(foretold["labels"], now, strict=True):
