@@ -19,13 +19,13 @@ from prefect.states import Completed
 from prefect.utilities.timeout import timeout
 
 from quit.common.progress import Listener, listening
-from quit.errors import QuitError, without_secrets_in_errors
+from quit.errors import QuitError, Waiting, without_secrets_in_errors
 from quit.flows.server import server_watched
 from quit.library.jobs import JobResult
 from quit.settings import Limits
 from quit.text.words import counted
 
-NOTHING_NEW = "Nothing new"
+NOTHING_NEW, WAITING = "Nothing new", "Waiting"
 
 
 class RunTimeout(TimeoutError):
@@ -60,7 +60,8 @@ def helps_to_retry(error: BaseException) -> bool:
 
 
 def run_with_limits(limits: Limits, work: Callable[[], JobResult]) -> Any:
-    """Do a flow's work under its limits and return what the flow returns: the result, or a state ``Nothing new``."""
+    """Do a flow's work under its limits and return what the flow returns: the result, or a state ``Nothing new``
+    or ``Waiting`` (for a vendor's batch)."""
     logger = get_run_logger()
     started = time.time()
     scheduled = bool(deployment.id)  # a deployment's run has its own process
@@ -69,7 +70,11 @@ def run_with_limits(limits: Limits, work: Callable[[], JobResult]) -> Any:
         timeout(seconds=limits.timeout_seconds or None, timeout_exc_type=RunTimeout),
         listening(_RunLog(logger)),
     ):
-        outcome = _with_retries(limits, without_secrets_in_errors(work), logger)
+        try:
+            outcome = _with_retries(limits, without_secrets_in_errors(work), logger)
+        except Waiting as waiting:
+            logger.info("%s", waiting)
+            return Completed(name=WAITING, message=str(waiting))
     seconds = time.time() - started
     if outcome.nothing_new is None:
         logger.info("done in %.1f s", seconds)

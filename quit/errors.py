@@ -6,7 +6,7 @@ The command line prints ``str(error)`` as one clean line and exits with ``exit_c
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from errno import EBADF, EIO, ENOSPC
@@ -77,6 +77,12 @@ class CapReached(QuitError):
     exit_code = 9
 
 
+class Waiting(QuitError):
+    """Replies of a batch have not come yet: the same command later collects them and goes on."""
+
+    exit_code = 10
+
+
 _NO_MEMORY = re.compile(
     r"failed to map segment|cannot allocate memory|out of memory|std::bad_alloc|start new thread|thread.*resource", re.I
 )
@@ -122,6 +128,20 @@ def importing(what: str = "This") -> Iterator[None]:
         if missing := missing_extra(error, what):
             raise missing from error
         raise
+
+
+def all_of(calls: Iterable[Callable[[], _T]]) -> list[_T]:
+    """Return the results of all calls. Raises the first ``Waiting`` after the last call: what all of them need is then
+    submitted at once."""
+    results, waits = [], []
+    for call in calls:
+        try:
+            results.append(call())
+        except Waiting as waiting:
+            waits.append(waiting)
+    if waits:
+        raise waits[0]
+    return results
 
 
 def require(package: str, what: str = "This") -> None:

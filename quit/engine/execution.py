@@ -17,7 +17,7 @@ from quit.common.ranges import Range
 from quit.engine import workers
 from quit.engine.pipeline import Pipeline
 from quit.engine.plan import StageRun
-from quit.errors import ServerError, without_secrets_in_errors
+from quit.errors import ServerError, Waiting, without_secrets_in_errors
 from quit.settings.runner import parse_runner
 from quit.stages import STAGES
 from quit.stages.stage import Stage
@@ -110,21 +110,30 @@ class Execution(ExitStack):
     @without_secrets_in_errors
     def __call__(self, stage: Stage) -> None:
         """Run what is missing of a stage and mark it as complete; nothing where it is no part of this build."""
+        waits: list[Waiting] = []
         for runs in self.pipeline.runs_of(stage):
+            if waits and self.pipeline.missing_inputs(runs[0]):
+                continue  # it needs what is waited for
             self.pipeline.check_ready(runs[0])
             before = self.pipeline.models.meter.snapshot()
             try:
                 self._work_on(self._waiting(runs))
+            except Waiting as waiting:
+                waits.append(waiting)
+                continue
             finally:
                 self.pipeline.record_usage(runs[0].key if len(runs) == 1 else stage.name, before)
             for run in runs:
                 self.pipeline.finish(run)
+        if waits:
+            raise Waiting(" ".join(map(str, waits)))
 
     def _work_on(self, queue: deque[Shard]) -> None:
         """Have all shards of a queue worked on. After a fault or an interrupt, wait for the shards at work: they are
         paid for, and no other run may hold the workspace meanwhile."""
         remaining, losses = Counter(run for run, _ in queue), Counter[Shard]()
         at_work: dict[Future[Any], Shard] = {}
+        waits: list[Waiting] = []
         try:
             while queue or at_work:
                 while (item := self._next(queue, at_work)) is not None:
@@ -138,6 +147,9 @@ class Execution(ExitStack):
                         self._check_losses(item, losses[item], error)
                         queue.appendleft(item)
                         continue
+                    except Waiting as waiting:  # the other shards submit what they need
+                        waits.append(waiting)
+                        continue
                     remaining[run] -= 1
                     shards_done(run.stage.number, run.key, shard.count - remaining[run], shard.count)
         except workers.LostPlace:
@@ -145,6 +157,8 @@ class Execution(ExitStack):
         except BaseException as fault:
             self._drain(at_work, fault)
             raise
+        if waits:
+            raise waits[0] if len(waits) == 1 else Waiting(f"{waits[0]} ({len(waits):,} shards wait.)")
 
     def _drain(self, at_work: dict[Future[Any], Shard], fault: BaseException) -> None:
         """Wait for the shards at work; other faults than the first are noted."""

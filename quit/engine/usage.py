@@ -83,7 +83,7 @@ def capped(path: Path, settings: Settings, ledger: Ledger) -> Iterator[None]:
     spent = Amount()
     for name, used in totals(path).items():
         counts = [used[field] for field in ("prompt_tokens", "cached_tokens", "completion_tokens")]
-        cost = prices[name].cost(*counts) if name in prices else 0.0
+        cost = settings.cost(prices[name], *counts) if name in prices else 0.0
         spent = spent.plus(Amount(cost or 0.0, counts[0] + counts[2]))
     ledger.open(path / "spent.json", spent)
     try:

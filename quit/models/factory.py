@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from threading import RLock
 from typing import Any
 
@@ -229,8 +230,13 @@ def make_generator(spec: ReaderSettings | JudgeSettings, settings: Settings, met
     if spec.kind == "server":
         from quit.models.generation.server import ServerGenerator
 
-        account = Account(ledger, spec.cost)
-        return ServerGenerator(spec.name, options, settings.server(spec.server or ""), meter, account)
+        account = Account(ledger, partial(settings.cost, spec))
+        server = settings.server(spec.server or "")
+        if server.batch:
+            from quit.models.generation.batch import BatchGenerator
+
+            return BatchGenerator(spec.name, options, server, meter, account)
+        return ServerGenerator(spec.name, options, server, meter, account)
     if spec.kind == "vllm":
         return VllmGenerator(spec.name, options)
     return TransformersGenerator(spec.name, options, spec.device)

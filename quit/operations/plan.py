@@ -302,6 +302,12 @@ class _Planner:
         rate = self.throughput
         if not rate and measured.get("seconds") and measured.get("requests"):
             rate = measured["requests"] / measured["seconds"]
+        cost, batch = self.pipeline.settings.cost, self.pipeline.settings.batch_server(spec)
+        if batch and replies and (live := spec.cost(prompt, prompt - computed, completion)) is not None:
+            self.notes.append(
+                f"{spec.name}, {role}: one by one with a prefix cache {live:.4g}; in batches as below, where no prefix "
+                "cache is counted on."
+            )
         return Line(
             model=spec.name,
             role=role,
@@ -311,8 +317,8 @@ class _Planner:
             computed=computed,
             completion_tokens=round(completion),
             seconds=replies * left / rate if rate else None if replies else 0.0,
-            cost=spec.cost(prompt, prompt - computed, completion) if replies else 0.0,
-            cost_uncached=spec.cost(prompt, 0, completion) if replies else 0.0,
+            cost=cost(spec, prompt, 0 if batch else prompt - computed, completion) if replies else 0.0,
+            cost_uncached=cost(spec, prompt, 0, completion) if replies else 0.0,
         )
 
     def _counter(self, spec: ReaderSettings | JudgeSettings) -> Callable[[str], int]:

@@ -278,7 +278,7 @@ def _usage(workspace: TableReader, settings: Settings) -> dict[str, Any]:
                 "asked": int(used["requests"]),
                 "kept": int(used["cached"]),
                 "kept_share": used["cached"] / replies if replies else 0.0,
-                "cost": spec and spec.cost(*tokens),
+                "cost": spec and settings.cost(spec, *tokens),
             }
         )
     table = usage_table(workspace)

@@ -162,6 +162,12 @@ class ServerSettings(Section):
     attempts: int = Field(
         8, ge=1, description="Attempts at one request per replica, for every fault except a failed connection."
     )
+    batch: bool = Field(
+        False,
+        description="Ask through its batch endpoints (`/files`, `/batches`): a build submits what is missing and ends; "
+        "one that runs later collects the replies. For OpenAI, and servers that do the same.",
+    )
+    batch_price: float = Field(0.5, ge=0, description="With `batch`: its price, as a share of the models' prices.")
     patience_seconds: float = Field(60, ge=0, description="How long to wait while no connection can be made.")
 
     def divided(self, processes: int) -> ServerSettings:

@@ -22,7 +22,14 @@ from quit.settings.construction import (
     Split,
 )
 from quit.settings.corpora import Corpora, FirstStages, Graph
-from quit.settings.models import LANGUAGE_MODELS, JudgeSettings, ModelSettings, ReaderSettings, ServerSettings
+from quit.settings.models import (
+    LANGUAGE_MODELS,
+    JudgeSettings,
+    LanguageModel,
+    ModelSettings,
+    ReaderSettings,
+    ServerSettings,
+)
 from quit.settings.review import Review
 from quit.settings.schedules import Notice, Schedule, ServeSettings
 from quit.settings.section import Section
@@ -172,6 +179,16 @@ class Settings(Section):
     def language_models(self) -> dict[str, ReaderSettings | JudgeSettings]:
         """The readers and the judge that are language models, by name."""
         return {spec.name: spec for spec in self.replying_models if spec.kind in LANGUAGE_MODELS}
+
+    def batch_server(self, spec: LanguageModel) -> ServerSettings | None:
+        """Return the server of a model that is asked in batches; None for any other."""
+        servers = (server for server in self.servers if server.name == spec.server and server.batch)
+        return next(servers, None)
+
+    def cost(self, spec: LanguageModel, prompt: float, cached: float, completion: float) -> float | None:
+        """Return the price of so many tokens (:meth:`LanguageModel.cost`), in batches where its server takes them."""
+        cost, server = spec.cost(prompt, cached, completion), self.batch_server(spec)
+        return cost * server.batch_price if server and cost is not None else cost
 
     def server(self, name: str) -> ServerSettings:
         """Return a server by name."""

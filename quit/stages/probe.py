@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from quit import contracts
+from quit.errors import all_of
 from quit.models.judges import rule
 from quit.models.protocols import NO_ANSWER, Judge, JudgeItem, Prompt, Reader, Reply
 from quit.models.readers.cleaning import says_no_answer
@@ -49,11 +51,15 @@ def probe(questions: pa.Table, descriptions: pa.Table, reader: Reader, judge: Ju
         )
         for row in rows_of_questions
     ]
-    rows: list[dict[str, Any]] = []
-    for repetition in range(repetitions):
-        replies = reader.answer(prompts, sample=repetition)
-        judged = judged_replies(rows_of_questions, replies, map(_as_written, replies), reader, judge, repetition)
-        rows += [{**row, "repetition": repetition} for row in judged]
+    samples = range(repetitions)
+    answers = all_of(partial(reader.answer, prompts, sample=sample) for sample in samples)
+
+    def judged(sample: int) -> list[dict[str, Any]]:
+        replies = answers[sample]
+        rows = judged_replies(rows_of_questions, replies, map(_as_written, replies), reader, judge, sample)
+        return [{**row, "repetition": sample} for row in rows]
+
+    rows = [row for of_sample in all_of(partial(judged, sample) for sample in samples) for row in of_sample]
     rows.sort(key=lambda row: (row["question_id"], row["repetition"]))
     return contracts.table("probe_answers").from_rows(rows)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, PositiveInt, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, PositiveInt, TypeAdapter, ValidationError
 
 from quit.errors import WorkspaceError
 
@@ -45,6 +45,7 @@ class _Applied(BaseModel):
 
 
 _AGAIN = "Delete it and build again: quit build."
+_Pair = Annotated[list[float], Field(min_length=2, max_length=2)]
 _SHAPES: dict[str, tuple[TypeAdapter[Any], str]] = {
     "workspace.json": (TypeAdapter(_Marker), "Restore it from a backup, or build into a new folder."),
     "state.json": (TypeAdapter(dict[str, str]), _AGAIN),
@@ -55,6 +56,7 @@ _SHAPES: dict[str, tuple[TypeAdapter[Any], str]] = {
     "lock.json": (TypeAdapter(dict[str, Any]), "Delete it."),
     "project.json": (TypeAdapter(dict[str, Any]), "Delete it; it is built again by push and pull."),
     "audit.json": (TypeAdapter(dict[str, Any]), "Delete it; the next push draws the audit again."),
+    "spent.json": (TypeAdapter(_Pair), "Delete it; what is spent is then read from usage.jsonl."),
     "sync.json": (TypeAdapter(dict[str, Any]), "Delete it; it is built again by push and pull."),
 }
 """Name of a file -> what it holds (more keys may be there), and what to do where it does not."""

@@ -12,12 +12,13 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.states import Crashed, Failed
 
 from quit.engine.workspace import Workspace
-from quit.errors import InputError, ServerError, SettingsError, WorkspaceError
+from quit.errors import InputError, ServerError, SettingsError, Waiting, WorkspaceError
 from quit.flows import scheduling
 from quit.flows.notices import as_text, notice
 from quit.flows.scheduling import RunTimeout, helps_to_retry
 from quit.flows.serve import FLOWS, deployment, plan
-from quit.settings import load
+from quit.library.jobs import JobResult
+from quit.settings import Limits, load
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -40,6 +41,14 @@ def _log(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_only_faults_that_may_pass_are_tried_again(error: Exception, helps: bool) -> None:
     assert helps_to_retry(error) is helps
+
+
+def test_a_run_that_waits_for_a_batch_ends_in_a_state_of_that_name() -> None:
+    def work() -> JobResult:
+        raise Waiting("r waits for batch_1")
+
+    state = scheduling.run_with_limits(Limits(), work)
+    assert (state.name, state.type.value, state.message) == ("Waiting", "COMPLETED", "r waits for batch_1")
 
 
 @pytest.mark.parametrize("name", list(FLOWS))

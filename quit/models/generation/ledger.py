@@ -14,6 +14,7 @@ from typing import NamedTuple
 from quit.common.files import replacing
 from quit.errors import CapReached
 from quit.models.generation.base import Completion
+from quit.store.state_files import read_state
 
 _STEPS = 100  # the file is ahead of what is spent by a hundredth of the cap at most: that is what a kill costs
 
@@ -58,7 +59,7 @@ class Ledger:
     def open(self, path: Path, spent: Amount) -> None:
         """Go on from what the file says, or from ``spent`` where that is more. Without a cap there is no file."""
         if self.is_capped:
-            kept = Amount(*json.loads(path.read_text(encoding="utf-8"))) if path.exists() else Amount()
+            kept = Amount(*read_state(path, ()))
             with self._lock:
                 self._path, self.spent = path, Amount(*map(max, kept, spent))
 
@@ -79,12 +80,15 @@ class Ledger:
             self._take(part)
             return part
 
-    async def reserve(self, most: Amount) -> None:
-        """Reserve the worst case of a request, after those in flight where it does not fit. Raises ``CapReached``."""
+    async def reserve(self, most: Amount, *, request: bool = True) -> None:
+        """Reserve the worst case of a request, after those in flight where it does not fit. Raises ``CapReached``.
+
+        ``request``: whether it is settled soon, so that others wait for it; false for a batch.
+        """
         while True:
             with self._lock:
                 if self.spent.plus(most).fits(self.cap):
-                    self._in_flight += 1
+                    self._in_flight += request
                     return self._take(most)
                 if not self._in_flight:
                     raise CapReached(f"{self.state}, and one more request may be too much. All replies are kept.")

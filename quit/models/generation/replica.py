@@ -33,7 +33,7 @@ from quit.text.words import counted
 _AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
 _OVERLOADED = frozenset({429, 503, 529})
 _BYTES_A_TOKEN = 4.0  # for token budgets before the server's own count is known
-_MAX_BYTES = 4 << 20  # bytes of a reply, after decompression; a thousand times what a long one has
+MAX_BYTES = 4 << 20  # bytes of a reply, after decompression; a thousand times what a long one has
 _QUOTED = 1 << 16  # bytes of it that are looked at for a message
 _RETRY_AFTER_CAP = 300.0  # seconds of a Retry-After that are honoured
 _EMPTY_RETRIES = 1  # times that an empty reply is asked for again before it counts
@@ -52,7 +52,7 @@ _VOLATILE = ("id", "object", "created", "permission")  # of an entry of /v1/mode
 _NAMES = 3  # model names in replies that are told
 
 
-class _Passing(QuitError):
+class PassingFault(QuitError):
     """A fault that another attempt may overcome.
 
     ``after``: seconds that the server asks to wait; ``absent``: there is no connection to it; ``is_free``: nobody is
@@ -115,7 +115,7 @@ class Replica:
         self._origin: asyncio.Task[str] | None = None
         self._last_line = -_SAY_SECONDS  # when a failed attempt was last printed
         self._silent_failures = 0  # failed attempts since then
-        self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
+        self.headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
         self._options = options
         self._server = server
         self._meter = meter
@@ -168,15 +168,15 @@ class Replica:
         with suppress(aiohttp.ClientError, TimeoutError, OSError):
             limit = aiohttp.ClientTimeout(total=CONNECT_SECONDS)
             url = f"{self.url}/models"
-            async with session.get(url, headers=self._headers, allow_redirects=False, timeout=limit) as response:
+            async with session.get(url, headers=self.headers, allow_redirects=False, timeout=limit) as response:
                 async for chunk in response.content.iter_any():
                     content += chunk
-                    if len(content) > _MAX_BYTES:
+                    if len(content) > MAX_BYTES:
                         break
                 return content if response.status < 500 else None
         return None
 
-    async def _ask_origin(self, session: aiohttp.ClientSession) -> str:
+    async def ask_origin(self, session: aiohttp.ClientSession) -> str:
         """Return the address, and the facts that the server lists about its model."""
         facts: dict[str, Any] = {}
         with suppress(RuntimeError, ValueError, KeyError, TypeError, AttributeError):
@@ -198,8 +198,8 @@ class Replica:
     async def _complete(self, batch: RequestBatch, position: int) -> Completion | None:
         """Return the completion, or None when the server is gone."""
         request = batch.requests[position]
-        body = self._body(request)
-        most = request.max_tokens + self._options.thinking_tokens
+        body = self.body(request)
+        most = self.most(request)
         estimate = len(body) / _BYTES_A_TOKEN + most
         empty = 0
         while True:
@@ -207,7 +207,7 @@ class Replica:
             await self._tokens.spend(estimate)
             try:
                 completion = await self._pay(batch.session, body, most)
-            except _Passing as fault:
+            except PassingFault as fault:
                 self._meter.add(self.name, retries=1)
                 self.last_fault = str(fault)
                 if fault.absent:
@@ -223,8 +223,8 @@ class Replica:
                 continue
             self._failed = 0
             if self._origin is None:
-                self._origin = asyncio.ensure_future(self._ask_origin(batch.session))
-            text = _chosen(completion.text) if request.choices else completion.text
+                self._origin = asyncio.ensure_future(self.ask_origin(batch.session))
+            text = chosen(completion.text) if request.choices else completion.text
             completion = replace(completion, text=text, origin=await asyncio.shield(self._origin))
             self._limiter.succeeded()
             if completion.prompt_tokens:
@@ -245,7 +245,7 @@ class Replica:
         self._last_line, self._silent_failures = now, 0
         note(f"{self.name}: {self.url}: {text}{more}", loud=True)
 
-    def _pause_after(self, fault: _Passing, attempts: int) -> float:
+    def _pause_after(self, fault: PassingFault, attempts: int) -> float:
         """Return the seconds until a request is sent again; raises :class:`ServerError` after its last attempt."""
         self._failed = 0
         if fault.overloaded:
@@ -266,7 +266,7 @@ class Replica:
             completion = await self._ask(session, body)
             paid = self._account.actual(completion, worst)
             return completion
-        except _Passing as fault:
+        except PassingFault as fault:
             if fault.is_free:
                 paid = Amount()
             raise
@@ -277,25 +277,25 @@ class Replica:
         url = f"{self.url}/chat/completions"
         content = bytearray()
         try:
-            async with session.post(url, data=body, headers=self._headers, allow_redirects=False) as response:
+            async with session.post(url, data=body, headers=self.headers, allow_redirects=False) as response:
                 async for chunk in response.content.iter_any():  # decompressed
                     content += chunk
-                    if len(content) > _MAX_BYTES:
+                    if len(content) > MAX_BYTES:
                         break
                 if response.status != 200:
-                    raise self._fault(response.status, content, response.headers)
+                    raise self.fault(response.status, content, response.headers)
         except TimeoutError:
-            raise _Passing(f"no reply within {self._server.timeout_seconds:g} s", overloaded=True) from None
+            raise PassingFault(f"no reply within {self._server.timeout_seconds:g} s", overloaded=True) from None
         except (aiohttp.ClientError, OSError) as error:
             absent = isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, aiohttp.ClientSSLError)
             what = "no connection" if absent else "the connection broke"
-            raise _Passing(f"{what}: {shown(str(error) or type(error).__name__)}", absent=absent) from None
-        if len(content) > _MAX_BYTES:
-            raise _Passing(f"a reply of more than {_MAX_BYTES >> 20} MiB")
-        return self._parse(content)
+            raise PassingFault(f"{what}: {shown(str(error) or type(error).__name__)}", absent=absent) from None
+        if len(content) > MAX_BYTES:
+            raise PassingFault(f"a reply of more than {MAX_BYTES >> 20} MiB")
+        return self.parse(content)
 
-    def _parse(self, content: bytes | bytearray) -> Completion:
-        """Return the completion in a reply's body; raises :class:`_Passing` where it is none, or is not finished."""
+    def parse(self, content: bytes | bytearray) -> Completion:
+        """Return the completion in a reply's body. Raises ``PassingFault`` where it is none, or is not finished."""
         try:
             reply = json.loads(content)
             choice = reply["choices"][0]
@@ -310,9 +310,9 @@ class Replica:
                 thought_tokens=(usage.get("completion_tokens_details") or {}).get("reasoning_tokens") or 0,
             )
         except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
-            raise _Passing(f"a reply that is not a chat completion ({error}): {_quoted(content)}") from None
+            raise PassingFault(f"a reply that is not a chat completion ({error}): {_quoted(content)}") from None
         if completion.finish_reason not in ("stop", "length"):
-            raise _Passing(f"a reply that was not finished ({shown(completion.finish_reason)})")
+            raise PassingFault(f"a reply that was not finished ({shown(completion.finish_reason)})")
         model = shown(str(reply.get("model") or ""), 80)
         if model and model not in self._model_names and len(self._model_names) < _NAMES:
             self._model_names.append(model)
@@ -325,10 +325,10 @@ class Replica:
         answer = answer_of(name, self._options, completion.text, ended, thinking)
         completion = replace(completion, text=answer)
         if repeats_a_key(completion.text):
-            raise _Passing("a reply that repeats the API key")
+            raise PassingFault("a reply that repeats the API key")
         return completion
 
-    def _fault(self, status: int, content: bytes | bytearray, headers: Mapping[str, str]) -> QuitError:
+    def fault(self, status: int, content: bytes | bytearray, headers: Mapping[str, str]) -> QuitError:
         message = f"HTTP {status}: {_quoted(content)}"
         if 300 <= status < 400:
             host = _host(headers.get("Location", ""))
@@ -340,7 +340,7 @@ class Replica:
             wait = retry_after(headers.get("Retry-After"))
             if wait is not None:
                 wait = min(wait, _RETRY_AFTER_CAP)
-            return _Passing(message, after=wait, overloaded=status in _OVERLOADED, is_free=True)
+            return PassingFault(message, after=wait, overloaded=status in _OVERLOADED, is_free=True)
         if status in (401, 403):
             return SettingsError(
                 f"{self.url} refuses the API key of {self.name} ({message}). {self._server.key_remedy}"
@@ -365,11 +365,15 @@ class Replica:
         cure = min(named, key=lambda pair: pair[0].start())[1]
         return f" Set this for {self.name} in the profile: {cure}."
 
-    def _body(self, request: ChatRequest) -> bytes:
+    def most(self, request: ChatRequest) -> int:
+        """Return the most tokens of a reply, thoughts among them."""
+        return request.max_tokens + self._options.thinking_tokens
+
+    def body(self, request: ChatRequest) -> bytes:
         payload: dict[str, Any] = {
             "model": self._options.model,
             "messages": request.messages(),
-            self._options.token_field: request.max_tokens + self._options.thinking_tokens,
+            self._options.token_field: self.most(request),
             "temperature": request.temperature,
             "top_p": 1,
             "seed": request.sample,
@@ -406,7 +410,7 @@ def _quoted(content: bytes | bytearray) -> str:
     return shown(text)
 
 
-def _chosen(text: str) -> str:
+def chosen(text: str) -> str:
     """Return the choice in a reply that follows the JSON schema; the reply as it is where it does not."""
     with suppress(ValueError, KeyError, TypeError):
         return str(json.loads(text)[_CHOICE])

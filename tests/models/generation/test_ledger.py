@@ -51,7 +51,7 @@ def test_200_random_runs_never_pass_their_caps_and_keep_every_reply(tmp_path: Pa
     with RudeServer() as server:
         for seed in range(200):
             charging = server.script = Charging(seed)
-            cap = charging.draw.uniform(0.0005, 0.02)
+            cap = charging.draw.uniform(0.0005, 0.06)
             ledger, paid = Ledger(cap), []
             settings = ServerSettings(
                 name="s", base_urls=(server.base_url,), concurrency=8, attempts=50, timeout_seconds=5

@@ -143,7 +143,7 @@ def test_a_server_that_comes_and_goes_is_not_asked_for_ever(refusals, message, r
 
     async def refusing(self, session, body):
         if next(refusals):
-            raise replica._Passing("no connection: refused", absent=True)
+            raise replica.PassingFault("no connection: refused", absent=True)
         return await ask(self, session, body)
 
     monkeypatch.setattr(replica.Replica, "_ask", refusing)

@@ -1,0 +1,350 @@
+"""A model behind a vendor's batch endpoints: half the price, replies within a day.
+
+``generate`` submits what is missing and raises ``Waiting``; a later call collects. A file beside the kept replies notes
+each batch before it is made and each reply as it came, so that a kill between any two requests loses nothing and
+submits nothing twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+import time
+import uuid
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from concurrent.futures import Future
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+import aiohttp
+from filelock import FileLock
+
+from quit.common.cache import cache_folder, open_wal, select_keys
+from quit.errors import ServerError, SettingsError, Waiting
+from quit.models.generation.base import ChatRequest, Completion, Done, ModelOptions, cache_key
+from quit.models.generation.ledger import Account, Amount
+from quit.models.generation.limits import pause
+from quit.models.generation.meter import Meter
+from quit.models.generation.replica import MAX_BYTES, PassingFault, Replica, chosen
+from quit.models.generation.server import run
+from quit.models.generation.serving import CONNECT_SECONDS
+from quit.settings import ServerSettings
+from quit.text.secrets import shown
+from quit.text.words import counted
+
+MAX_REQUESTS, MAX_FILE_BYTES = 50_000, 190 << 20  # of a batch, as OpenAI has it
+_FOR_GOOD = 1 << 20  # failures of a request that is refused for good
+_FINISHED = ("completed", "expired", "cancelled", "failed")
+_PATH = "/v1/chat/completions"
+_BATCHES = "CREATE TABLE IF NOT EXISTS batches (tag TEXT PRIMARY KEY, id TEXT, submitted REAL, cost REAL, tokens REAL)"
+_REQUESTS = (
+    "CREATE TABLE IF NOT EXISTS requests (key BLOB PRIMARY KEY, tag TEXT, failures INTEGER, reply TEXT, fault TEXT)"
+)
+_ROWS = "SELECT key, tag, failures, reply, fault FROM requests WHERE key IN ({keys})"
+
+
+class BatchGenerator:
+    """A model on a server that takes batches. Identity and replies are those of the model asked one by one."""
+
+    def __init__(
+        self, name: str, options: ModelOptions, server: ServerSettings, meter: Meter, account: Account
+    ) -> None:
+        self.name = name
+        self.identity = options.identity
+        self._server = server
+        self._account = account
+        self._meter = meter
+        self._replica = Replica(name, server.urls()[0], server.key(), options, server, meter, account, [])
+
+    def generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
+        """See :class:`quit.models.generation.base.Generator`. Raises ``Waiting`` while replies are missing."""
+        path = cache_folder("batches.sqlite")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(path.with_suffix(".lock"))  # no other shard or build makes or collects a batch meanwhile
+        with lock, closing(open_wal(path, "FULL", _BATCHES)) as notes:
+            notes.execute(_REQUESTS)
+            run(self._generate(notes, requests, done))
+
+    def release(self) -> None:
+        """See :class:`quit.models.generation.base.Generator`: there is nothing in this process."""
+
+    async def _generate(self, notes: sqlite3.Connection, requests: Sequence[ChatRequest], done: Done) -> None:
+        positions = {cache_key(self.identity, request): position for position, request in enumerate(requests)}
+        timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS, sock_read=self._server.timeout_seconds)
+        async with aiohttp.ClientSession(timeout=timeout, trust_env=False) as session:
+            for tag in {row[1] for row in select_keys(notes, _ROWS, [*positions]) if row[1]}:
+                await self._look(session, notes, tag)
+            handed = await self._hand_over(session, notes, requests, positions, done)
+            rows = {row[0]: row for row in select_keys(notes, _ROWS, [*positions])}
+            missing = [key for key in positions if key not in handed and not (key in rows and rows[key][1])]
+            self._check(notes, [rows[key] for key in missing if key in rows])
+            for portion in self._portions(requests, positions, missing):
+                await self._submit(session, notes, portion)
+        if len(handed) < len(positions):
+            raise Waiting(self._waiting(notes, [*positions]))
+        _forget(notes, positions)
+
+    def _waiting(self, notes: sqlite3.Connection, keys: Sequence[bytes]) -> str:
+        requests = Counter(row[1] for row in select_keys(notes, _ROWS, keys) if row[1])
+        batches = notes.execute("SELECT tag, id, submitted FROM batches ORDER BY submitted").fetchall()
+        mine = [(identity, requests[tag], submitted) for tag, identity, submitted in batches if tag in requests]
+        since = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(mine[0][2]))
+        names = ", ".join(f"{identity} ({counted(count, 'request')})" for identity, count, _ in mine)
+        return (
+            f"{self.name} waits for batches of {self._replica.url} since {since}: {names}. Run the same command again "
+            "later: it collects the replies and goes on."
+        )
+
+    def _check(self, notes: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Raise the fault of a request that is not asked again. The next run asks anew."""
+        for key, _, failures, _, fault in rows:
+            if failures >= self._server.attempts:
+                _forget(notes, [key])
+                if failures >= _FOR_GOOD:
+                    raise SettingsError(fault)
+                raise ServerError(
+                    f"{self._replica.url} ({self.name}) failed {failures} times on one request of a batch; the last "
+                    f"time: {fault}. What it answered before is kept."
+                )
+
+    async def _look(self, session: aiohttp.ClientSession, notes: sqlite3.Connection, tag: str) -> None:
+        """Collect a batch that has ended. One that was noted and never made is forgotten."""
+        [(identity,)] = notes.execute("SELECT id FROM batches WHERE tag = ?", (tag,))
+        identity = identity or await self._find(session, tag)
+        if identity is None:
+            self._close(notes, tag, [], None)
+            return
+        self._note_made(notes, tag, identity)
+        batch = await self._json(session, "GET", f"/batches/{identity}")
+        if batch.get("status") in _FINISHED:
+            files = filter(None, (batch.get("output_file_id"), batch.get("error_file_id")))
+            rows = [self._read(line) for file in files async for line in self._lines(session, file)]
+            why = f"the batch is {batch['status']} {json.dumps(batch['errors']) if batch.get('errors') else ''}".strip()
+            self._close(notes, tag, rows, shown(why))
+
+    def _close(self, notes: sqlite3.Connection, tag: str, rows: Sequence[_Row], why: str | None) -> None:
+        """Note what came of a batch, all of it or nothing; ``why`` requests have no reply, None: it was never made."""
+        with notes:
+            reserved = notes.execute("SELECT cost, tokens FROM batches WHERE tag = ?", (tag,)).fetchone()
+            notes.executemany(
+                "UPDATE requests SET reply = ?, failures = failures + ?, fault = ? WHERE key = ? AND tag = ?",
+                [(*row, tag) for row in rows],
+            )
+            if why is not None:
+                again = "failures = failures + 1, fault = coalesce(fault, ?)"
+                notes.execute(f"UPDATE requests SET {again} WHERE tag = ? AND reply IS NULL", (why, tag))
+            notes.execute("UPDATE requests SET tag = NULL WHERE tag = ?", (tag,))
+            notes.execute("DELETE FROM batches WHERE tag = ?", (tag,))
+        paid = Amount()
+        for reply, *_ in rows:
+            paid = paid.plus(self._paid(reply)) if reply else paid
+        self._account.ledger.settle(Amount(*reserved), paid, request=False)
+
+    def _paid(self, reply: str) -> Amount:
+        try:
+            usage = json.loads(reply).get("usage") or {}
+            counts = [usage.get(name) or 0 for name in ("prompt_tokens", "completion_tokens")]
+            return self._account.actual(Completion("", "stop", counts[0], counts[1]), Amount())
+        except (ValueError, AttributeError):
+            return Amount()
+
+    def _read(self, line: bytes) -> _Row:
+        """Return reply, more failures, fault and key of a line of an output or error file."""
+        try:
+            entry = json.loads(line)
+            key, response = bytes.fromhex(entry["custom_id"]), entry.get("response") or {}
+            status, body = response.get("status_code") or 0, json.dumps(response.get("body"))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise ServerError(f"{self._replica.url}: a line of a batch's replies cannot be read.") from None
+        if status == 200:
+            return body, 0, None, key
+        fault = self._replica.fault(status, body.encode(), {}) if status >= 300 else None
+        if isinstance(fault, SettingsError):
+            return None, _FOR_GOOD, str(fault), key
+        return None, 0, str(fault or shown(json.dumps(entry.get("error")))), key
+
+    async def _hand_over(
+        self,
+        session: aiohttp.ClientSession,
+        notes: sqlite3.Connection,
+        requests: Sequence[ChatRequest],
+        positions: dict[bytes, int],
+        done: Done,
+    ) -> set[bytes]:
+        """Hand over the replies that have come, and return their keys. An empty one is asked for once more."""
+        replies = [row for row in select_keys(notes, _ROWS, [*positions]) if row[3] is not None]
+        origin = await self._replica.ask_origin(session) if replies else ""
+        commits: list[Future[None]] = []
+        handed, again = set(), []
+        for key, _, failures, reply, _ in replies:
+            try:
+                completion = self._replica.parse(reply.encode())
+            except PassingFault as fault:
+                again.append((str(fault), key))
+                continue
+            if requests[positions[key]].choices:
+                completion = replace(completion, text=chosen(completion.text))
+            if not completion.text.strip() and completion.finish_reason == "stop" and not failures:
+                again.append(("an empty reply", key))
+                continue
+            handed.add(key)
+            commit = done(positions[key], replace(completion, origin=origin))
+            if commit is not None:
+                commits.append(commit)
+        for commit in commits:
+            await asyncio.wrap_future(commit)
+        with notes:
+            notes.executemany(
+                "UPDATE requests SET reply = NULL, failures = failures + 1, fault = ? WHERE key = ?", again
+            )
+        return handed
+
+    def _portions(
+        self, requests: Sequence[ChatRequest], positions: dict[bytes, int], keys: Iterable[bytes]
+    ) -> Iterable[list[tuple[bytes, bytes, Amount]]]:
+        """Yield (key, line, worst case) of the requests, cut to what a batch may hold."""
+        portion: list[tuple[bytes, bytes, Amount]] = []
+        size = 0
+        for key in keys:
+            request = requests[positions[key]]
+            body = self._replica.body(request)
+            head = json.dumps({"custom_id": key.hex(), "method": "POST", "url": _PATH})
+            line = f'{head[:-1]}, "body": '.encode() + body + b"}\n"
+            if portion and (len(portion) == MAX_REQUESTS or size + len(line) > MAX_FILE_BYTES):
+                yield portion
+                portion, size = [], 0
+            portion.append((key, line, self._account.worst(body, self._replica.most(request))))
+            size += len(line)
+        if portion:
+            yield portion
+
+    async def _submit(
+        self, session: aiohttp.ClientSession, notes: sqlite3.Connection, portion: list[tuple[bytes, bytes, Amount]]
+    ) -> None:
+        """Make a batch. It is noted before, and found again by its tag if it is made and not noted."""
+        worst = Amount(*map(sum, zip(*(amount for _, _, amount in portion))))
+        await self._account.ledger.reserve(worst, request=False)
+        tag = uuid.uuid4().hex
+        with notes:
+            notes.execute("INSERT INTO batches VALUES (?, NULL, ?, ?, ?)", (tag, time.time(), *worst))
+            notes.executemany(
+                "INSERT INTO requests VALUES (?, ?, 0, NULL, NULL) ON CONFLICT (key) DO UPDATE SET tag = excluded.tag",
+                [(key, tag) for key, _, _ in portion],
+            )
+        content = b"".join(line for _, line, _ in portion)
+
+        def form() -> dict[str, Any]:
+            data = aiohttp.FormData({"purpose": "batch"})
+            data.add_field("file", content, filename=f"quit-{tag}.jsonl", content_type="application/jsonl")
+            return {"data": data}
+
+        file = (await self._json(session, "POST", "/files", form))["id"]
+        wanted = {"input_file_id": file, "endpoint": _PATH, "completion_window": "24h", "metadata": {"quit": tag}}
+        try:
+            batch = (await self._json(session, "POST", "/batches", lambda: {"json": wanted}, attempts=1))["id"]
+        except PassingFault as fault:  # it may have been made
+            batch = await self._find(session, tag)
+            if batch is None:
+                raise ServerError(f"{self._replica.url} takes no batch of {self.name}: {fault}.") from None
+        self._note_made(notes, tag, batch)
+
+    @staticmethod
+    def _note_made(notes: sqlite3.Connection, tag: str, identity: str) -> None:
+        with notes:
+            notes.execute("UPDATE batches SET id = ? WHERE tag = ?", (identity, tag))
+
+    async def _find(self, session: aiohttp.ClientSession, tag: str) -> str | None:
+        """Return the id of the batch with a tag; None where the server has none."""
+        after = ""
+        while True:
+            page = await self._json(session, "GET", f"/batches?limit=100{after}")
+            batches = page.get("data") or []
+            for batch in batches:
+                if (batch.get("metadata") or {}).get("quit") == tag:
+                    return str(batch["id"])
+            if not page.get("has_more") or not batches:
+                return None
+            after = f"&after={batches[-1]['id']}"
+
+    async def _lines(self, session: aiohttp.ClientSession, file: str) -> AsyncIterator[bytes]:
+        rest = b""
+        async for chunk in self._chunks(session, "GET", f"/files/{file}/content", {}):
+            *lines, rest = (rest + chunk).split(b"\n")
+            if len(rest) > MAX_BYTES:
+                break
+            for line in filter(None, lines):
+                yield line
+        if rest:
+            yield rest
+
+    async def _json(self, *arguments: Any, **options: Any) -> dict[str, Any]:
+        """Return the object that the server answers with, as :meth:`_call`."""
+        answer = await self._call(*arguments, **options)
+        try:
+            value = json.loads(answer)
+            if isinstance(value, dict) and ("id" in value or "data" in value):
+                return value
+        except ValueError:
+            pass
+        raise ServerError(
+            f"{self._replica.url} answers a batch of {self.name} with {shown(answer.decode(errors='replace'))}."
+        )
+
+    async def _call(
+        self,
+        session: aiohttp.ClientSession,
+        method: str,
+        path: str,
+        content: Callable[[], dict[str, Any]] = dict,
+        attempts: int | None = None,
+    ) -> bytes:
+        """Return what the server answers; faults that may pass are tried again."""
+        attempts = attempts or self._server.attempts
+        for attempt in range(1, attempts + 1):
+            try:
+                answer = b""
+                async for chunk in self._chunks(session, method, path, content()):
+                    answer += chunk
+                    if len(answer) > MAX_BYTES:
+                        break
+                return answer
+            except PassingFault as fault:
+                self._meter.add(self.name, retries=1)
+                if attempt == attempts:
+                    if attempts == 1:
+                        raise
+                    raise ServerError(f"{self._replica.url} ({self.name}) failed {attempts} times: {fault}.") from None
+                await asyncio.sleep(pause(attempt, fault.after))
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _chunks(
+        self, session: aiohttp.ClientSession, method: str, path: str, content: dict[str, Any]
+    ) -> AsyncIterator[bytes]:
+        headers = {name: value for name, value in self._replica.headers.items() if name != "Content-Type"}
+        try:
+            async with session.request(
+                method, self._replica.url + path, headers=headers, allow_redirects=False, **content
+            ) as response:
+                if response.status == 404:
+                    raise SettingsError(
+                        f"{self._replica.url} takes no batches (HTTP 404 for {path}): set batch = false for the server "
+                        f"{self._server.name}."
+                    )
+                if response.status != 200:
+                    raise self._replica.fault(response.status, await response.content.read(MAX_BYTES), response.headers)
+                async for chunk in response.content.iter_any():
+                    yield chunk
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            raise PassingFault(f"no answer: {shown(str(error) or type(error).__name__)}") from None
+
+
+_Row = tuple[str | None, int, str | None, bytes]
+"""Of a line of a batch: reply, more failures, fault, key."""
+
+
+def _forget(notes: sqlite3.Connection, keys: Iterable[bytes]) -> None:
+    with notes:
+        notes.executemany("DELETE FROM requests WHERE key = ?", [(key,) for key in keys])

@@ -1,0 +1,188 @@
+"""Batches at a server that charges for each reply it makes, killed between any two requests."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quit.engine.workspace import Workspace
+from quit.errors import ServerError, SettingsError, Waiting
+from quit.models.generation import CachedGenerator, ChatRequest, GenerationCache, Meter
+from quit.models.generation import batch as batches
+from quit.models.generation.base import ModelOptions
+from quit.models.generation.batch import BatchGenerator
+from quit.models.generation.ledger import Account, Ledger
+from quit.models.prompting import load_prompt
+from quit.settings import ServerSettings
+from tests.comparing import bytes_of
+from tests.conftest import STARTER, call_quit
+from tests.servers.batches import BatchServer, batch_server
+from tests.servers.rude import RudeServer
+
+REQUESTS = [ChatRequest(load_prompt("probe"), {"question": f"Q{number}?"}, 32) for number in range(7)]
+TEXTS = [f"A to Q{number}?" for number in range(7)]
+
+
+class Killed(BaseException):
+    """In the place of SIGKILL."""
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUIT_CACHE", str(tmp_path))
+    monkeypatch.setattr(batches, "MAX_REQUESTS", 5)
+
+
+def _question(body: Any) -> str:
+    return body["messages"][-1]["content"].rpartition("Question: ")[2].split("\n")[0]
+
+
+def _faulty(number: int, body: Any) -> str:
+    """The first batch fails in part, the second expires in part; one reply is empty at first."""
+    question = _question(body)
+    if number == 0 and question in ("Q1?", "Q2?"):
+        return "500"
+    if number == 0 and question == "Q4?":
+        return ""
+    return "expired" if number == 1 and question == "Q6?" else f"A to {question}"
+
+
+def _once(server: BatchServer, ledger: Ledger | None = None) -> list[str]:
+    """Ask as one run of the program does, and return the texts."""
+    settings = ServerSettings(name="s", base_urls=(server.base_url,), flavour="openai", batch=True)
+    account = Account(ledger or Ledger(), lambda prompt, cached, reply: (prompt * 2 + reply * 8) / 2e6)
+    with GenerationCache() as cache:
+        generator = BatchGenerator("r", ModelOptions("m"), settings, Meter(), account)
+        return [reply.text for reply in CachedGenerator(generator, cache).complete(REQUESTS)]
+
+
+def _until_done(server: BatchServer, ledger: Ledger | None = None) -> list[str]:
+    for _ in range(12):
+        try:
+            return _once(server, ledger)
+        except Waiting:
+            server.end_batches()
+        except Killed:
+            pass
+    raise AssertionError("the replies never came")
+
+
+def test_what_fails_expires_or_is_empty_is_asked_again_and_nothing_else() -> None:
+    with batch_server(_faulty) as server:
+        with pytest.raises(Waiting, match=r"batch_0 \(5 requests\), batch_1 \(2 requests\)"):
+            _once(server)
+        with pytest.raises(Waiting, match="batch_0"):
+            _once(server)
+        assert len(server.batches) == 2
+        for _ in range(2):
+            assert _until_done(server) == TEXTS
+            assert len(server.batches) == 3 and sum(server.charged.values()) == 8  # the empty one was paid, too
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_killed_between_any_two_requests_nothing_is_lost_or_paid_twice(
+    after: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    chunks, count, point = BatchGenerator._chunks, 0, 0
+
+    async def dying(*arguments: Any) -> Any:
+        nonlocal count
+        count += 1
+        if count == point and not after:
+            raise Killed
+        async for chunk in chunks(*arguments):
+            yield chunk
+        if count == point and after:
+            raise Killed
+
+    monkeypatch.setattr(BatchGenerator, "_chunks", dying)
+    for point in range(1, 40):
+        monkeypatch.setenv("QUIT_CACHE", str(tmp_path / str(point)))
+        count = 0
+        with batch_server(_faulty) as server:
+            assert _until_done(server) == TEXTS
+            assert sum(server.charged.values()) == 8 and len(server.charged) == 7
+        if count < point:
+            break
+    assert point > 12
+
+
+def test_a_refused_request_names_the_setting_and_the_others_are_kept() -> None:
+    with batch_server(lambda number, body: "400" if _question(body) == "Q3?" else "A") as server:
+        with pytest.raises(SettingsError, match=r'omit = \["seed"\]'):
+            _until_done(server)
+        server.outcome = lambda number, body: "A"
+        assert _until_done(server) == ["A"] * 7
+        assert set(server.charged.values()) == {1}
+
+
+def test_a_server_without_batches_and_a_batch_that_fails_are_named() -> None:
+    with (
+        RudeServer() as server,
+        pytest.raises(SettingsError, match="takes no batches .HTTP 404 for /files.: set batch"),
+    ):
+        _once(server)  # type: ignore[arg-type]
+    with batch_server(lambda number, body: "A") as server:
+        for _ in range(8):
+            with pytest.raises(Waiting):
+                _once(server)
+            for batch in server.batches:
+                batch |= {"status": "failed", "errors": {"data": [{"message": "Enqueued token limit reached"}]}}
+        with pytest.raises(ServerError, match="failed 8 times .* the batch is failed .*Enqueued token limit reached"):
+            _once(server)
+
+
+def test_spending_is_that_of_the_replies() -> None:
+    ledger = Ledger(cost=1.0)
+    with batch_server(lambda number, body: "A") as server:
+        _until_done(server, ledger)
+    assert ledger.spent.cost == pytest.approx(7 * (100 * 2 + 2 * 8) / 2e6) and ledger.spent.tokens == 7 * 102
+
+
+PROFILE = """
+[split]
+method = "share"
+[convergence]
+hints = 2
+[run]
+shard_questions = 1
+[[readers]]
+name = "r"
+role = "labeler"
+kind = "server"
+server = "s"
+model = "m"
+[[servers]]
+name = "s"
+base_urls = ["{url}"]
+flavour = "openai"
+batch = {batch}
+"""
+
+
+def test_a_build_waits_and_goes_on_to_the_bytes_of_a_live_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "three.jsonl").write_text("".join(STARTER.read_text("utf-8").splitlines(True)[1:7:2]), "utf-8")
+
+    def reply(body: Any) -> str:
+        return _question(body)[:9]
+
+    def build(name: str, url: str) -> Any:
+        (tmp_path / "p.toml").write_text(PROFILE.format(url=url, batch=str(name == "batch").lower()), "utf-8")
+        monkeypatch.setenv("QUIT_CACHE", str(tmp_path / f"cache-{name}"))
+        words = ("-p", tmp_path / "p.toml", "-s", tmp_path / "three.jsonl", "-w", tmp_path / name)
+        return call_quit("build", *map(str, words))
+
+    codes = []
+    with batch_server(lambda number, body: reply(body)) as server:
+        while codes[-1:] != [0] and len(codes) < 9:
+            result = build("batch", server.base_url)
+            codes.append(result.returncode)
+            if len(codes) == 1:
+                assert "r waits for batches" in result.stderr and "batch_" in result.stderr
+            server.end_batches()
+        assert codes == [10, 10, 0]  # the probe's three repetitions at once, then the passages of all shards
+        assert set(server.charged.values()) == {1, 3}
+    with RudeServer(reply=reply) as live:
+        assert build("live", live.base_url).returncode == 0
+    assert Workspace.open(tmp_path / "batch").read("labels").num_rows == 3 * 4
+    assert bytes_of(tmp_path / "batch") == bytes_of(tmp_path / "live")
