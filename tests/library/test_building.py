@@ -20,7 +20,7 @@ from quit.errors import InputError
 from quit.library import building, progress
 from quit.store import open_store
 from tests.comparing import bytes_of
-from tests.conftest import FEW
+from tests.paths import FEW
 
 pytestmark = pytest.mark.slow
 

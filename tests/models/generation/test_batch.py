@@ -15,7 +15,8 @@ from quit.models.generation.ledger import Account, Ledger
 from quit.models.prompting import load_prompt
 from quit.settings import ServerSettings
 from tests.comparing import bytes_of
-from tests.conftest import STARTER, call_quit
+from tests.paths import starter_file
+from tests.running import Result, call_quit
 from tests.servers.batches import BatchServer, batch_server
 from tests.servers.rude import RudeServer
 
@@ -161,28 +162,27 @@ batch = {batch}
 
 
 def test_a_build_waits_and_goes_on_to_the_bytes_of_a_live_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "three.jsonl").write_text("".join(STARTER.read_text("utf-8").splitlines(True)[1:7:2]), "utf-8")
+    source = starter_file(tmp_path / "three.jsonl", 1, 7, 2)
 
     def reply(body: Any) -> str:
         return _question(body)[:9]
 
-    def build(name: str, url: str) -> Any:
+    def build(name: str, url: str, code: int | None = None) -> Result:
         (tmp_path / "p.toml").write_text(PROFILE.format(url=url, batch=str(name == "batch").lower()), "utf-8")
         monkeypatch.setenv("QUIT_CACHE", str(tmp_path / f"cache-{name}"))
-        words = ("-p", tmp_path / "p.toml", "-s", tmp_path / "three.jsonl", "-w", tmp_path / name)
-        return call_quit("build", *map(str, words))
+        return call_quit("build", "-p", tmp_path / "p.toml", "-s", source, "-w", tmp_path / name, code=code)
 
     codes = []
     with batch_server(lambda number, body: reply(body)) as server:
         while codes[-1:] != [0] and len(codes) < 9:
             result = build("batch", server.base_url)
-            codes.append(result.returncode)
+            codes.append(result.code)
             if len(codes) == 1:
-                assert "r waits for batches" in result.stderr and "batch_" in result.stderr
+                assert "r waits for batches" in result.err and "batch_" in result.err
             server.end_batches()
         assert codes == [10, 10, 0]  # the probe's three repetitions at once, then the passages of all shards
         assert set(server.charged.values()) == {1, 3}
     with RudeServer(reply=reply) as live:
-        assert build("live", live.base_url).returncode == 0
+        build("live", live.base_url, code=0)
     assert Workspace.open(tmp_path / "batch").read("labels").num_rows == 3 * 4
     assert bytes_of(tmp_path / "batch") == bytes_of(tmp_path / "live")
