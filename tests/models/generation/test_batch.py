@@ -1,5 +1,6 @@
 """Batches at a server that charges for each reply it makes, killed between any two requests."""
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,11 @@ from quit.models.generation.ledger import Account, Ledger
 from quit.models.prompting import load_prompt
 from quit.settings import ServerSettings
 from tests.comparing import bytes_of
-from tests.paths import starter_file
+from tests.paths import ROOT, starter_file
 from tests.running import Result, call_quit
 from tests.servers.batches import BatchServer, batch_server
 from tests.servers.rude import RudeServer
+from tests.servers.vllm import vllm_environment
 
 REQUESTS = [ChatRequest(load_prompt("probe"), {"question": f"Q{number}?"}, 32) for number in range(7)]
 TEXTS = [f"A to Q{number}?" for number in range(7)]
@@ -131,6 +133,16 @@ def test_a_server_without_batches_and_a_batch_that_fails_are_named() -> None:
                 batch |= {"status": "failed", "errors": {"data": [{"message": "Enqueued token limit reached"}]}}
         with pytest.raises(ServerError, match="failed 8 times .* the batch is failed .*Enqueued token limit reached"):
             _once(server)
+
+
+@pytest.mark.slow
+def test_openais_own_client_gets_along_with_the_scripted_server() -> None:
+    program = [vllm_environment() / "python", ROOT / "tests" / "servers" / "openai_client.py"]
+    with batch_server(lambda number, body: "Paris") as server:
+        client = subprocess.Popen([*program, server.base_url], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert client.stdout and client.stdout.readline() == "in_progress ['batch_0'] {'quit': 'tag'}\n"
+        server.end_batches()
+        assert client.communicate("\n") == ("completed Paris\n", None)
 
 
 def test_spending_is_that_of_the_replies() -> None:
