@@ -153,3 +153,18 @@ def test_tables_of_another_kind_of_machine_are_named(tmp_path: Path, monkeypatch
 def test_a_lease_lasts_as_long_as_the_settings_say(place, machine) -> None:
     with held_build(place, [f"jsonl:{STARTER}"], "embedded", ["remote.lease_seconds=7"]) as pipeline:
         assert pipeline.workspace.store.holder()["lease"] == 7
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (
+            ("servers.0.batch=true", "run.runner=ray"),
+            "noted on one machine: set run.runner = .threads., or batch = false",
+        ),
+        (("run.max_cost=5",), "gemma-3-1b has none: set its price_prompt and price_completion"),
+    ],
+)
+def test_settings_of_spending_that_cannot_hold_are_refused(overrides: tuple[str, ...], message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        check_buildable(load("server", overrides).settings)
