@@ -205,9 +205,7 @@ def benchmark(folder: Path) -> dict[str, Any]:
     named = ("--retriever", "bm25", "--retriever", "minilm", "--retriever", "late", "--reranker", "late",
              "--reader", "minilm-late", "--split", "all", "--set", "benchmark.resamples=100")  # fmt: skip
     out = folder / "benchmark"
-    results = json.loads(
-        call_quit("benchmark", "run", "-r", workspace / "releases" / "v1", *named, "-o", out, "--json")
-    )
+    results = call_quit("benchmark", "run", "-r", workspace / "releases" / "v1", *named, "-o", out, "--json").json()
     rows: dict[str, dict[str, Any]] = {}
     for row in results["results"]:
         system = " ".join(str(row[name]) for name in ("retriever", "reranker", "reader") if row[name])

@@ -22,7 +22,7 @@ from training.padded import pooled
 SCRIPT = """
 import sys, torch
 torch.set_num_threads(int(sys.argv[1]))
-from tests.models.test_packed import body_of, logits_of, texts_of
+from tests.models.minilm.test_packed import body_of, logits_of, texts_of
 from quit.models.minilm import packed
 packed._cores = lambda: int(sys.argv[2])
 packed.PASS = int(sys.argv[3])
