@@ -16,7 +16,7 @@ from quit.models.judges import GptEvalJudge
 from quit.models.prompting import load_prompt
 from quit.models.protocols import JudgeItem
 from quit.settings import ReaderSettings, ServerSettings
-from tests.conftest import ROOT
+from tests.paths import ROOT
 from tests.servers.rude import Fault, RudeServer, failure
 
 PAGE = (ROOT / "docs" / "howto" / "language-models.md").read_text(encoding="utf-8")
