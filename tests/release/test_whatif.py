@@ -4,7 +4,6 @@ import shutil
 from itertools import product
 from pathlib import Path
 from random import Random
-from unittest.mock import patch
 
 import pytest
 
@@ -83,8 +82,7 @@ def test_effects_are_those_of_a_loop_over_passages(tmp_path: Path, seed: int) ->
     answered = Answered(subject(tmp_path, right).labelled())
     rules = [answered.rule(NAMES[:2], least=2), answered.rule(without=["b"]), answered.rule(["c"], least=1)]
     rules += [answered.rule(least=3), answered.rule(["c", "a"], ["a"])]
-    with patch("quit.release.whatif.AT_A_TIME", 2):  # the last block has one question
-        effects = answered.effects(rules)
+    effects = answered.effects(rules)
     for rule, effect in zip(rules, effects, strict=True):
         truth = literal(right, right, list(rule.labelers), rule.least)
         assert counted(effect["labels"], "least") == counted(effect["labels"], "most") == truth["labels"]
