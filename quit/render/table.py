@@ -101,7 +101,7 @@ def controls_table(figures: Sequence[Mapping[str, Any]]) -> Table:
     """Return the controls of the probe (:func:`quit.evaluate.controls.control_figures`) for people."""
     rows = [
         (row["reader"], row["control"], row["questions"], percent(row["correct"] / row["questions"]),
-         f"{percent(row['low'])} to {percent(row['high'])}", percent(row["label_2"]))
+         interval(row), percent(row["label_2"]))
         for row in figures
     ]  # fmt: skip
     heads = ("reader", "control", "questions", "correct", "95% interval", "label 2")
@@ -126,6 +126,11 @@ def table_1(summary: Sequence[Mapping[str, Any]]) -> Table:
 def percent(value: float | None) -> str:
     """Return a share of 1 as a percentage; a dash for None."""
     return number(value, ".1%")
+
+
+def interval(row: Mapping[str, Any]) -> str:
+    """Return the ends of an interval, shares ``low`` and ``high`` of 1, as percentages."""
+    return f"{percent(row['low'])} to {percent(row['high'])}"
 
 
 def number(value: float | None, form: str = ",.2f", missing: str = "–") -> str:

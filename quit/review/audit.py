@@ -21,7 +21,7 @@ from quit.engine.workspace import Workspace
 from quit.evaluate.labels import SPLITS
 from quit.evaluate.proportions import weighted_sum
 from quit.models.protocols import NO_ANSWER
-from quit.render.table import Table, number, percent
+from quit.render.table import Table, interval, number, percent
 from quit.review.store import ReviewStore
 from quit.settings import Review, Settings
 from quit.stages.labelling.answers import answers_of, matching_rows
@@ -204,7 +204,7 @@ def audit_pieces(figures: Mapping[str, Any]) -> list[Table | str]:
         text += " Labels were made anew since: the figures are of those at the draw. Another review.audit draws anew."
     for subject, row in zip(("The judge's label", "Its verdict on each answer"), figures["accuracy"].values()):
         found = number(row["estimate"], ".1%", missing="a share")
-        text += f" {subject} is people's for {found} (95% interval {_range(row)}) of the passages open then."
+        text += f" {subject} is people's for {found} (95% interval {interval(row)}) of the passages open then."
     note = (
         "Judge: share of label 2 by its verdicts alone. People: as decided at the draw; for passages open then, the "
         "judge's labels corrected by its errors in the audited ones. Interval: 95%. By number of hints, each split and "
@@ -213,11 +213,7 @@ def audit_pieces(figures: Mapping[str, Any]) -> list[Table | str]:
     )
     heads = ("", "passages", "judge", "people", "interval", "audited", "judge wrong")
     rows = [
-        (row["of"], row["passages"], *(percent(row[name]) for name in ("judge", "estimate")), _range(row),
+        (row["of"], row["passages"], *(percent(row[name]) for name in ("judge", "estimate")), interval(row),
          row["audited"], row["wrong"]) for row in figures["shares"]
     ]  # fmt: skip
     return [text, Table("Share of label 2, judge and people", heads, rows, note=note)]
-
-
-def _range(row: Mapping[str, Any]) -> str:
-    return f"{percent(row['low'])} to {percent(row['high'])}"

@@ -17,7 +17,7 @@ from quit.models.prompting import load_prompt
 from quit.models.protocols import JudgeItem
 from quit.settings import ReaderSettings, ServerSettings
 from quit.settings.loading import starting_profile
-from tests.conftest import ROOT
+from tests.paths import ROOT
 from tests.servers.rude import Fault, RudeServer, failure
 
 PAGE = (ROOT / "docs" / "howto" / "language-models.md").read_text(encoding="utf-8")
