@@ -41,4 +41,4 @@ lint: setup
 	$(BIN)/lint-imports --no-cache
 
 clean:  ## Remove the environment and caches (not workspaces)
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis *.egg-info build

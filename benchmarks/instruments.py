@@ -26,12 +26,12 @@ from quit.models.factory import Models
 from quit.models.protocols import NO_ANSWER, Pair, Prompt
 from quit.operations.instruments import (
     Figures,
+    accuracy_interval,
     judged_pairs,
     label_of,
     labelled_rows,
     questions_of,
     rates,
-    share_interval,
     types_of,
 )
 from quit.settings import Settings
@@ -66,7 +66,7 @@ def equivalence(path: Path, models: Models) -> Figures:
         "n": len(labels),
         "questions": len(set(questions)),
         **_binary(best, wanted),
-        "accuracy_interval": share_interval((best >= 0.5) == wanted, questions),
+        "accuracy_interval": accuracy_interval((best >= 0.5) == wanted, questions),
         "exact_match_accuracy": float((np.array(exact) == wanted).mean()),
         "containment_accuracy": float((np.array(contained) == wanted).mean()),
     }

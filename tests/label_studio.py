@@ -6,9 +6,8 @@ import hashlib
 import inspect
 import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +18,10 @@ from quit.annotation.server import REQUIREMENTS, Account, LocalServer, _store
 from quit.annotation.tasks import NONE, alias
 from quit.engine.workspace import Workspace
 from quit.errors import MissingDependency
-from quit.settings import Settings, load
+from quit.settings import Settings
 from quit.text.normalize import normalize_answer
 from tests.answers import answers_in
-from tests.servers.kept import kept
+from tests.once import kept
 
 if TYPE_CHECKING:
     from quit.annotation.client import Server
@@ -95,24 +94,6 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     server.stop()
 
 
-@pytest.fixture(scope="session")
-def people(live: Live) -> dict[str, str]:
-    """E-mail -> token of two annotators."""
-    return {email: live.sign_up(email) for email in ("ada@example.org", "ben@example.org")}
-
-
-@pytest.fixture(scope="session")
-def review_settings() -> Settings:
-    return load("embedded", SETTINGS).settings
-
-
-@pytest.fixture
-def review_workspace(workspace: Workspace) -> Path:
-    """A copy of the built workspace that a test may change; its reviews use ``SETTINGS``."""
-    workspace.set_build({**workspace.build, "overrides": SETTINGS})
-    return workspace.path
-
-
 def page_result(
     question: str, *accepted: str, shown: int | None = 1, flags: Sequence[str] = (), **texts: list[str]
 ) -> list[dict[str, Any]]:
@@ -151,12 +132,3 @@ def wrong_answers(workspace: Workspace, question: str) -> dict[str, set[str]]:
         if row["question_id"] == question and row["reader"] in LABELERS and key in wrong and not words & {*key.split()}:
             passages.setdefault(key, set()).add(row["permutation"])
     return passages
-
-
-@pytest.fixture
-def quit_review(live: Live, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
-    """Call ``quit review ...``, with the owner's token in the environment, and return what it prints."""
-    from tests.conftest import quit_prints
-
-    monkeypatch.setenv("LABEL_STUDIO_API_KEY", live.account.token)
-    return partial(quit_prints, "review")

@@ -6,7 +6,6 @@
 import hashlib
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,13 +25,12 @@ from quit.settings import Convergence, Difficulty
 from quit.stages.questions.difficulty import RetrievalComplexity
 from quit.systems.sunar.asu import rescored
 from quit.systems.sunar.extract import ExtractiveReader
-
-STARTER = Path(__file__).parents[1] / "quit" / "starter" / "questions.jsonl"
+from tests.paths import starter_lines
 
 
 def main() -> None:
     """Print the hashes."""
-    lines = STARTER.read_text(encoding="utf-8").splitlines()[:3]
+    lines = starter_lines(3)
     results = {name: hashlib.sha256(np.ascontiguousarray(value)).hexdigest()[:16] for name, value in _results(lines)}
     print(json.dumps(results))
 

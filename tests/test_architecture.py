@@ -2,9 +2,8 @@
 docstrings a rule of ruff, both in pyproject.toml."""
 
 import re
-from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from tests.paths import ROOT
 
 
 def test_the_command_line_imports_outer_layers_lazily() -> None:

@@ -1,7 +1,6 @@
 """The command line over a finished workspace."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,22 +10,22 @@ from quit.engine.workspace import Workspace
 from quit.library.checking import examine
 from quit.settings import load
 from quit.sources import parse_source
-from tests.conftest import call_quit, quit_prints
 from tests.rows import write_lines
+from tests.running import call_quit, run_process
 
 pytestmark = pytest.mark.slow
 
 
 def test_show_tells_a_questions_whole_life(built: Path) -> None:
     identity = Workspace.open(built).read("labels").column("question_id")[0].as_py()
-    life = json.loads(call_quit("show", "-w", str(built), identity, "--json").stdout)
+    life = call_quit("show", "-w", str(built), identity, "--json").json()
     assert life["question"]["question_id"] == identity
     assert sum(hint["selected"] for hint in life["hints"]) == 5
     assert len(life["passages"]) == 325 and life["passages"][0]["answers"] and life["passages"][0]["label"] in (1, 2)
     assert len(life["probe"]) == 18
     assert all(life[name] for name in ("split", "description", "verdicts", "valid_answers"))
     by_own_id = call_quit("show", "-w", str(built), life["origins"][0]["record_id"])
-    assert by_own_id.returncode == 0 and identity in by_own_id.stdout and "325 passages" in by_own_id.stdout
+    assert identity in by_own_id.out and "325 passages" in by_own_id.out
 
 
 @pytest.mark.parametrize(
@@ -40,8 +39,8 @@ def test_show_tells_a_questions_whole_life(built: Path) -> None:
     ],
 )
 def test_mistakes_are_answered_with_one_line(built: Path, arguments: list[str], code: int, message: str) -> None:
-    result = call_quit(*(str(built) if word == "W" else word for word in arguments))
-    assert result.returncode == code and message in result.stderr, result.stderr
+    result = call_quit(*(str(built) if word == "W" else word for word in arguments), code=code)
+    assert message in result.err, result.err
 
 
 def test_check_leaves_out_what_a_build_leaves_out(built: Path, small_source: Path) -> None:
@@ -57,7 +56,7 @@ def test_check_leaves_out_what_a_build_leaves_out(built: Path, small_source: Pat
 
 
 def test_status_counts_what_the_tables_hold(built: Path) -> None:
-    life = json.loads(call_quit("status", "-w", built, "--json").stdout)
+    life = call_quit("status", "-w", built, "--json").json()
     assert {stage["state"] for stage in life["stages"]} == {"complete"}
     rows = {name: count for stage in life["stages"] for name, count in stage["rows"].items()}
     assert rows["labels"] == len(Workspace.open(built).read("labels"))
@@ -67,17 +66,16 @@ def test_status_counts_what_the_tables_hold(built: Path) -> None:
 
 def test_the_doctor_finds_a_healthy_installation_and_a_damaged_workspace(workspace: Workspace) -> None:
     healthy = call_quit("doctor", "-w", workspace.path, "--json")
-    assert healthy.returncode == 0 and all(check["ok"] for check in json.loads(healthy.stdout)), healthy.stdout
+    assert all(check["ok"] for check in healthy.json()), healthy.out
     part = next((workspace.path / "tables").rglob("part-*.parquet"))
     part.write_bytes(part.read_bytes() + b"x")
-    damaged = call_quit("doctor", "-w", workspace.path, "--json")
-    assert damaged.returncode == 1
-    assert [check["what"] for check in json.loads(damaged.stdout) if not check["ok"]] == ["workspace"]
+    damaged = call_quit("doctor", "-w", workspace.path, "--json", code=1)
+    assert [check["what"] for check in damaged.json() if not check["ok"]] == ["workspace"]
 
 
 def test_help_is_instant_and_telemetry_is_off() -> None:
     def printed(code: str) -> str:
-        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+        return run_process(sys.executable, "-c", code).out.strip()
 
     code = "import sys, quit.cli; print([m for m in ('torch', 'prefect', 'pyarrow', 'duckdb') if m in sys.modules])"
     assert printed(code) == "[]"
@@ -87,7 +85,7 @@ def test_help_is_instant_and_telemetry_is_off() -> None:
 
 def test_fine_tuning_choices_reach_the_export(built: Path, tmp_path: Path) -> None:
     choices = ("--positives", "2", "--negatives", "3", "--negative-kind", "hard", "--seed", "mine")
-    quit_prints("export", "-w", built, "-f", "tevatron", "--out", tmp_path / "o", *choices)
+    call_quit("export", "-w", built, "-f", "tevatron", "--out", tmp_path / "o", *choices)
     facts = json.loads((tmp_path / "o" / "tevatron" / "manifest.json").read_text(encoding="utf-8"))["facts"]
     expected = {"positives": 2, "negatives": 3, "kind": "hard", "miner": "bm25", "seed": "mine"}
     assert {name: facts["fine_tuning"][name] for name in expected} == expected
@@ -99,7 +97,7 @@ def test_a_build_of_which_the_filter_leaves_nothing_says_so(tmp_path: Path) -> N
     write_lines(tmp_path / "leak.jsonl", [row])
     workspace = str(tmp_path / "W")
     for command in (["build", "--source", str(tmp_path / "leak.jsonl")], ["build"], ["export", "--out", str(tmp_path)]):
-        result = call_quit(*command, "-w", workspace)
-        assert result.returncode == 3 and "pool" not in result.stderr
-        assert "Nothing is left after the filter: the hints of 1 question give the answer away." in result.stderr
-    assert "1 question: answer_leak" in call_quit("status", "-w", workspace).stdout
+        result = call_quit(*command, "-w", workspace, code=3)
+        assert "pool" not in result.err
+        assert "Nothing is left after the filter: the hints of 1 question give the answer away." in result.err
+    assert "1 question: answer_leak" in call_quit("status", "-w", workspace).out

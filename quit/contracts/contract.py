@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
 
@@ -50,6 +52,10 @@ class TableContract:
         """Name, type and nullability of every column, as plain values: part of the fingerprint of the stage that makes
         it."""
         return [[column.name, str(column.type), column.nullable] for column in self.columns]
+
+    def from_columns(self, columns: Mapping[str, Any]) -> pa.Table:
+        """Return an Arrow table of these columns, in the contract's order and types; others are left out."""
+        return pa.table({name: columns[name] for name in self.schema.names}).cast(self.schema)
 
     def from_rows(self, rows: list[dict]) -> pa.Table:
         """Return an Arrow table of ``rows`` (dicts keyed by column); a missing nullable column is null.

@@ -415,7 +415,7 @@ class _Rows:
         start_of = dict(zip(names, starts, strict=True))
         if len(start_of) < len(names):
             raise InputError(f"The rows of a question are not together in the table {name!r}.")
-        ends = dict(zip(names, [*starts[1:], table.num_rows], strict=True))
+        ends = dict(zip(names, [*starts, table.num_rows][1:], strict=True))
         for question_id in ids:
             rows = ends[question_id] - start_of[question_id] if question_id in start_of else 0
             if rows != size:

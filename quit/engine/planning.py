@@ -121,6 +121,12 @@ def checked_build(sources: Sequence[str], profile: str, overrides: Sequence[str]
 def check_buildable(settings: Settings) -> None:
     """Raise ``SettingsError`` for settings that can label nothing, or leave open what only the user can give."""
     check_labelers(settings)
+    batch = next((server.name for server in settings.servers if server.batch), None)
+    if batch and settings.run.runner != "threads":
+        raise SettingsError(
+            f'The server {batch} is asked in batches, which are noted on one machine: set run.runner = "threads", or '
+            "batch = false."
+        )
     if settings.run.max_cost is not None:
         for model in settings.replying_models:
             if model.kind == "server" and model.cost(0, 0, 0) is None:

@@ -72,9 +72,9 @@ def share_interval(right: np.ndarray, of: np.ndarray) -> tuple[float, float]:
     """
     if not len(of):
         return 0.0, 0.0
-    drawn = np.random.default_rng(0).multinomial(len(of), np.full(len(of), 1 / len(of)), 2000)
-    low, high = np.quantile((drawn @ right) / (drawn @ of), [0.025, 0.975])
-    return float(low), float(high)
+    means = resampled_means(np.stack([right, of], axis=1), 2000, 0)
+    low, high = np.quantile(means[:, 0] / means[:, 1], [0.025, 0.975]).tolist()
+    return low, high
 
 
 def compare(pairs: Sequence[tuple[np.ndarray, np.ndarray]], resamples: int, seed: int) -> list[Comparison]:

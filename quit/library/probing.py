@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-from quit.common.columns import is_in
+import duckdb
+
 from quit.errors import SettingsError, did_you_mean
 from quit.settings import ReaderSettings, Settings
+
+_COUNTS = """
+    SELECT coalesce(split, 'all') AS split, count(*) AS questions,
+        if(count(parametric) = count(*), count(*) FILTER (parametric), NULL) AS release,
+        count(*) FILTER (times > 0) AS now, count(*) FILTER (times = $1) AS always,
+        list(question_id ORDER BY question_id) FILTER (times = $1 AND NOT parametric) AS memorised
+    FROM splits LEFT JOIN (SELECT question_id, count(*) FILTER (correct) AS times FROM answers GROUP BY 1)
+        USING (question_id)
+    GROUP BY ROLLUP (split) ORDER BY list_position(['train', 'dev', 'test'], split)
+"""
 
 
 def probe_release(path: str | Path, name: str, settings: Settings) -> dict[str, Any]:
@@ -22,7 +31,7 @@ def probe_release(path: str | Path, name: str, settings: Settings) -> dict[str, 
     changed; replies of language models are kept in the cache of replies. Raises ``InputError`` as ``verify`` does,
     ``SettingsError`` for an unknown reader.
     """
-    from quit.dataset.release import verify
+    from quit.dataset.dataset import Dataset
     from quit.models.factory import Models
     from quit.stages.probe import probe
     from quit.systems.benchmark.plugins import collection_of
@@ -32,29 +41,20 @@ def probe_release(path: str | Path, name: str, settings: Settings) -> dict[str, 
         settings, name = settings.model_copy(update={"readers": (own,)}), own.name
     if name not in (names := [reader.name for reader in settings.readers]):
         raise SettingsError(f"The profile has no reader {name!r}.{did_you_mean(name, names)}")
-    release, models = verify(path), Models(settings)
-    tables = ("splits", "questions", "descriptions", "ranked_hints", "verdicts")
-    frozen = SimpleNamespace(**{table: release.files.read(table) for table in tables})
-    reader = models.reader(name, collection_of(frozen))
-    questions = frozen.questions.filter(is_in(frozen.questions["question_id"], frozen.splits["question_id"]))
-    answers = probe(questions, frozen.descriptions, reader, models.judge, settings.probe.repetitions)
-    right = Counter(row["question_id"] for row in answers.to_pylist() if row["correct"])
-    splits: dict[str, dict[str, Any]] = {}
-    memorised = []
-    for row in sorted(frozen.splits.to_pylist(), key=lambda row: row["question_id"]):
-        always = right[row["question_id"]] == settings.probe.repetitions
-        counts = (1, row["parametric"], right[row["question_id"]] > 0, always)
-        for split in (row["split"], "all"):
-            values = splits.setdefault(split, dict.fromkeys(("questions", "release", "now", "always"), 0))
-            for column, count in zip(values, counts, strict=True):
-                values[column] = None if None in (count, values[column]) else values[column] + count
-        memorised += [row["question_id"]] * (always and row["parametric"] is False)
+    dataset, models, repetitions = Dataset.of_release(path), Models(settings), settings.probe.repetitions
+    reader = models.reader(name, collection_of(dataset))
+    answers = probe(dataset.aligned("questions"), dataset.descriptions, reader, models.judge, repetitions)
+    with duckdb.connect() as connection:
+        connection.register("splits", dataset.splits)
+        connection.register("answers", answers)
+        rows = connection.sql(_COUNTS, params=[repetitions]).to_arrow_table().to_pylist()
+    memorised = [row.pop("memorised") for row in rows]
     return {
-        "release": release.name,
-        "content_id": release.content_id,
+        "release": dataset.provenance["release"],
+        "content_id": dataset.provenance["content_id"],
         "reader": reader.identity,
         "judge": models.judge.identity,
-        "repetitions": settings.probe.repetitions,
-        "splits": {split: splits[split] for split in ("train", "dev", "test", "all") if split in splits},
-        "memorised": memorised,
+        "repetitions": repetitions,
+        "splits": {row.pop("split"): row for row in rows},
+        "memorised": memorised[-1] or [],
     }

@@ -90,11 +90,12 @@ class GptEvalJudge:
         """Return one verdict per item, in order; ``raw`` is the last reply."""
         samples = range(sample * self.attempts, (sample + 1) * self.attempts)
         replies = read_verdicts(
-            self.generator, lambda row, number: self._request(items[row], number), len(items), samples
+            self.generator, lambda row, number: self.request(items[row], number), len(items), samples
         )
         return [Verdict(correct, None, text) for correct, text in replies]
 
-    def _request(self, item: JudgeItem, sample: int) -> ChatRequest:
+    def request(self, item: JudgeItem, sample: int = 0) -> ChatRequest:
+        """Return what the model is asked about an answer."""
         fields = {
             "question": item.question,
             "answer": "; ".join(dict.fromkeys(item.gold_answers)),

@@ -154,5 +154,9 @@ class OwnJudge:
 
     def verdicts(self, items: Sequence[JudgeItem], sample: int = 0) -> list[Verdict]:
         """Return one verdict per item, in order."""
-        completions = self.generator.complete([_request(item, sample) for item in items])
+        completions = self.generator.complete([self.request(item, sample) for item in items])
         return [Verdict(**json.loads(completion.text)) for completion in completions]
+
+    def request(self, item: JudgeItem, sample: int = 0) -> ChatRequest:
+        """Return what the model is asked about an answer."""
+        return _request(item, sample)

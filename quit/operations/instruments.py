@@ -51,7 +51,7 @@ def judge(path: Path, models: Models) -> Figures:
         right = (accepted == truth)[read]
         figures |= {
             "yes": float(accepted[read].mean()),
-            "accuracy_interval": share_interval(right, [questions[row] for row in np.flatnonzero(read)]),
+            "accuracy_interval": accuracy_interval(right, [questions[row] for row in np.flatnonzero(read)]),
             **rates(accepted[read], truth[read]),
             "accuracy_of_all": float(((accepted == truth) & read).mean()),
             "equivalence_accuracy": float((embedded == truth)[read].mean()),
@@ -170,7 +170,7 @@ def label_of(value: Any, path: Path, number: int) -> bool:
     raise InputError(f"{path}, line {number}: the label must be true or false (or 1 or 0), found {value!r}.")
 
 
-def share_interval(right: np.ndarray, questions: Sequence[str]) -> tuple[float, float]:
+def accuracy_interval(right: np.ndarray, questions: Sequence[str]) -> tuple[float, float]:
     """Return a 95% bootstrap interval of the share that is right; whole questions are drawn, 2,000 times."""
     _, group = np.unique(questions, return_inverse=True)
     low, high = significance.share_interval(np.bincount(group, right), np.bincount(group))

@@ -6,7 +6,7 @@ wrong, or right, about all of these. Definitions: docs/research/validity.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,8 @@ from quit.render.table import Table, percent
 from quit.stages.labelling.answers import accepted_answers, fully_relevant, matching_rows
 from quit.text.words import counted
 
-AT_A_TIME = 256
-"""Questions that are looked at together."""
 FIGURES = ("count", "label_2", "then_least", "then_most", "to_1_least", "to_1_most", "to_2_least", "to_2_most")
 """Of passages, or of questions with some passage of label 2: all, those with label 2 now and then, and changes."""
-_VERDICT = ["question_id", "answer_key", "correct"]
 
 
 @dataclass(frozen=True)
@@ -50,21 +47,26 @@ class Answered:
     """
 
     def __init__(self, dataset: Dataset, judge: str | None = None, second: pa.Table | None = None) -> None:
-        self.dataset = tables = dataset
-        self.names, self._by = [info.name for info in tables.labelers], f" by {judge}" if judge else ""
-        verdicts = _verdicts_of(judge, tables.verdicts, second) if judge else None
+        self.dataset, self._by = dataset, f" by {judge}" if judge else ""
+        verdicts = _verdicts_of(judge, dataset.verdicts, second) if judge else None
         self._right: dict[str, np.ndarray] = {}
-        for name in self.names:
-            distinct = tables.answers[name].distinct
-            valid = matching_rows(distinct, tables.valid_answers, "answer") >= 0
-            self._right[name] = valid if verdicts is None else accepted_answers(tables.answers[name], verdicts)
+        every = np.arange(len(dataset.ids))
+        for info in dataset.labelers:
+            answers, table = dataset.answers[info.name], f"answers of {info.name}"
+            correct = matching_rows(answers.distinct, dataset.valid_answers, "answer") >= 0
+            if verdicts is not None:
+                correct = accepted_answers(answers, verdicts)
+            first = np.array([answers.starts[question_id][0] for question_id in dataset.ids])
+            right = correct[first[:, None] + dataset.column(table, every, "number")]
+            asked = dataset.column(table, every, "asked") if answers.asked is not None else True
+            self._right[info.name] = np.stack([right, right | np.logical_not(asked)])
 
     def rule(self, labelers: Sequence[str] = (), without: Sequence[str] = (), least: int | None = None) -> Rule:
         """Return the rule in force with these changes. Raises ``SettingsError`` for a labeler that is none, and where
         fewer are left than must be right."""
-        if unknown := {*labelers, *without} - {*self.names}:
-            raise SettingsError(f"{min(unknown)!r} is no labeler here. Labelers: {', '.join(self.names)}.")
-        left = [name for name in self.names if name in (labelers or self.names) and name not in without]
+        if unknown := {*labelers, *without} - {*self._right}:
+            raise SettingsError(f"{min(unknown)!r} is no labeler here. Labelers: {', '.join(self._right)}.")
+        left = [name for name in self._right if name in (labelers or self._right) and name not in without]
         needed = least or self.dataset.least
         if len(left) < needed:
             who = counted(needed, "labeler")
@@ -73,25 +75,14 @@ class Answered:
 
     def standard_rules(self) -> list[Rule]:
         """Return the rules that leave one labeler out, and the one that asks for two."""
-        least = self.dataset.least
-        left = {name: [other for other in self.names if other != name] for name in self.names}
-        rules = [Rule(others, least, f"without {name}") for name, others in left.items() if len(others) >= least]
-        return [*rules, *([Rule(self.names, 2, "two labelers right")] if least < 2 <= len(self.names) else [])]
+        names, least = [*self._right], self.dataset.least
+        rules = [Rule([other for other in names if other != name], least, f"without {name}") for name in names]
+        rules += [Rule(names, 2, "two labelers right")] if least < 2 else []
+        return [rule for rule in rules if len(rule.labelers) >= rule.least]
 
-    def label_2(self, rules: Sequence[Rule], positions: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return for each rule which passages of some questions have label 2, at least and at most: bool, shape
-        (questions, passages)."""
-        least, most = {}, {}
-        for name, right in self._right.items():
-            answers, table = self.dataset.answers[name], f"answers of {name}"
-            first = np.array([answers.starts[self.dataset.ids[position]][0] for position in positions.tolist()])
-            least[name] = right[first[:, None] + self.dataset.column(table, positions, "number")]
-            asked = True if answers.asked is None else self.dataset.column(table, positions, "asked")
-            most[name] = least[name] | ~np.asarray(asked)
-        ends = [
-            [fully_relevant([of[name] for name in rule.labelers], rule.least) for of in (least, most)] for rule in rules
-        ]
-        return [(low, high) for low, high in ends]
+    def label_2(self, rule: Rule) -> np.ndarray:
+        """Return which passages have label 2, at least and at most: bool, shape (2, questions, passages)."""
+        return fully_relevant([self._right[name] for name in rule.labelers], rule.least)
 
     def effects(self, rules: Sequence[Rule]) -> list[dict[str, Any]]:
         """Return what each rule changes.
@@ -100,38 +91,34 @@ class Answered:
         all); ``questions``: the same of questions with some label 2, by split; ``changed``: the questions that lose
         every label 2 or gain one (``loses``), ``certain`` unless that rests on answers not asked for.
         """
-        hints = self.dataset.permutations.hints
-        order, questions = np.argsort(hints, kind="stable"), np.arange(len(self.dataset.ids))
-        starts = np.flatnonzero(np.diff(hints[order], prepend=0))
-        figures = np.zeros((len(rules), len(FIGURES), len(questions), len(starts)), dtype=np.int32)
-        for some in np.split(questions, questions[AT_A_TIME::AT_A_TIME]):
-            now = self.dataset.labels_of(some) == FULLY
-            for number, then in enumerate(self.label_2(rules, some)):
-                passages = _figures(now, *then)[..., order]
-                figures[number][:, some] = np.add.reduceat(passages, starts, axis=-1, dtype=np.int32)
-        return [self._effect(rule, of_rule) for rule, of_rule in zip(rules, figures, strict=True)]
+        now = self.dataset.labels_of(np.arange(len(self.dataset.ids))) == FULLY
+        return [self._effect(rule, np.stack([now, *self.label_2(rule)])) for rule in rules]
 
-    def _effect(self, rule: Rule, figures: np.ndarray) -> dict[str, Any]:
-        now, least, most = (of.any(axis=-1) for of in figures[1:4])
-        of_questions = _figures(now, least, most)
+    def _effect(self, rule: Rule, label_2: np.ndarray) -> dict[str, Any]:
+        """``label_2``: now, then at least and then at most: bool, shape (3, questions, passages)."""
+        hints = self.dataset.permutations.hints
+        of_questions = _figures(label_2.max(axis=-1, keepdims=True))
+        groups = {size: hints == size for size in np.unique(hints).tolist()} | {None: hints > 0}
+        by_hints = [({"hints": size}, _figures(label_2[..., inside])) for size, inside in groups.items()]
+        certain_loss, loss, certain_gain, gain = of_questions[4:].astype(bool)
         changed = [
             {"question_id": self.dataset.ids[place], "split": self.dataset.split_names[place],
-             "loses": bool(of_questions[5, place]), "certain": bool(of_questions[[4, 6], place].any())}
-            for place in np.flatnonzero(of_questions[[5, 7]].any(axis=0)).tolist()
+             "loses": bool(loss[place]), "certain": bool(certain_loss[place] or certain_gain[place])}
+            for place in np.flatnonzero(loss | gain).tolist()
         ]  # fmt: skip
-        questions = [row for row in self._rows(of_questions[..., None]) if row.pop("hints") is None]
+        labels, questions = self._rows(by_hints), self._rows([({}, of_questions)])
         facts = {"title": rule.title, "labelers": list(rule.labelers), "least": rule.least}
-        return {**facts, "labels": self._rows(figures), "questions": questions, "changed": changed}
+        return {**facts, "labels": labels, "questions": questions, "changed": changed}
 
-    def _rows(self, figures: np.ndarray) -> list[dict[str, Any]]:
-        """Return figures of shape (figures, questions, numbers of hints) by split and hints."""
-        split = np.array(self.dataset.split_names, dtype=object)
-        rows = []
-        for name in [*(each for each in SPLITS if each in self.dataset.split_names), ALL]:
-            sums = figures[:, (split == name) | (name == ALL)].sum(axis=1)
-            for hints, column in [*enumerate(sums.T, start=1), (None, sums.sum(axis=1))]:
-                rows.append({"split": name, "hints": hints, **dict(zip(FIGURES, column.tolist(), strict=True))})
-        return rows
+    def _rows(self, groups: Sequence[tuple[Mapping[str, Any], np.ndarray]]) -> list[dict[str, Any]]:
+        """Return figures of shape (figures, questions) by split, for each group of passages."""
+        splits = np.array(self.dataset.split_names, dtype=object)
+        return [
+            {"split": name, **group, **dict(zip(FIGURES, figures[:, inside].sum(axis=1).tolist(), strict=True))}
+            for name in (*SPLITS, ALL)
+            if (inside := (splits == name) | (name == ALL)).any()
+            for group, figures in groups
+        ]
 
 
 def opened(place: str | Path, judge: str | None = None) -> Answered:
@@ -152,42 +139,34 @@ def _verdicts_of(judge: str, verdicts: pa.Table, second: pa.Table | None) -> pa.
         names = ", ".join(sorted(judges)) or "none"
         where = "" if second is not None else " A release holds the verdicts in force only; name its workspace."
         raise SettingsError(f"No verdicts of the judge {judge!r} are kept here. Kept: {names}.{where}")
-    return pa.concat_tables(table.select(_VERDICT) for table in (verdicts.filter(of_people), judges[judge]))
+    return pa.concat_tables(
+        table.select(["question_id", "answer_key", "correct"]) for table in (verdicts.filter(of_people), judges[judge])
+    )
 
 
-def _figures(now: np.ndarray, least: np.ndarray, most: np.ndarray) -> np.ndarray:
-    """Return ``FIGURES`` of which items have label 2: bool, shape (figures, *now.shape)."""
-    return np.stack([np.ones_like(now), now, least, most, now & ~most, now & ~least, ~now & least, ~now & most])
+def _figures(label_2: np.ndarray) -> np.ndarray:
+    """Return ``FIGURES``, shape (figures, questions); ``label_2``: as :meth:`Answered._effect` takes it, of items."""
+    now, least, most = label_2
+    flags = (np.ones_like(now), now, least, most, now & ~most, now & ~least, ~now & least, ~now & most)
+    return np.stack(flags).sum(axis=-1)
 
 
 def pieces(effect: dict[str, Any], most: int) -> list[Table | str]:
     """Return a rule's effect in full; ``most``: questions that are listed."""
     labels = [(row["split"], row["hints"] or ALL, *_cells(row)) for row in effect["labels"]]
     questions = [(row["split"], *_cells(row)) for row in effect["questions"]]
+    changes = {True: "loses all", False: "gains some"}
     changed = [
-        (
-            row["question_id"],
-            row["split"],
-            "loses all" if row["loses"] else "gains some",
-            "" if row["certain"] else "may be",
-        )
+        (row["question_id"], row["split"], changes[row["loses"]], "" if row["certain"] else "may be")
         for row in effect["changed"]
     ]
-    tables = (
+    heads = ("split", "questions", "now", "then", "lose all", "gain", "change")
+    listed = ("question", "split", "label 2", "")
+    tables = [
         Table("Labels", ("split", "hints", *_HEADS), labels),
-        Table(
-            "Questions with some label 2",
-            ("split", "questions", "now", "then", "lose all", "gain", "change"),
-            questions,
-        ),
-        Table(
-            "Questions that change",
-            ("question", "split", "label 2", ""),
-            changed[:most],
-            (1, 2, 3),
-            more=len(changed[most:]),
-        ),
-    )
+        Table("Questions with some label 2", heads, questions),
+        Table("Questions that change", listed, changed[:most], (1, 2, 3), more=len(changed[most:])),
+    ]
     return [f"Label 2: {effect['title']}.", *(table for table in tables if table.rows)]
 
 
@@ -208,13 +187,8 @@ _HEADS = ("passages", "label 2", "then", "to 1", "to 2", "flip")
 
 
 def _cells(row: dict[str, Any]) -> tuple[Any, ...]:
-    changes = (
-        _between(row, "then"),
-        _between(row, "to_1"),
-        _between(row, "to_2"),
-        _between(row, "to_1", "to_2", of="count"),
-    )
-    return row["count"], row["label_2"], *changes
+    changes = (_between(row, name) for name in ("then", "to_1", "to_2"))
+    return row["count"], row["label_2"], *changes, _between(row, "to_1", "to_2", of="count")
 
 
 def _between(row: dict[str, Any], *names: str, of: str | None = None) -> str:

@@ -101,8 +101,7 @@ def controls_table(figures: Sequence[Mapping[str, Any]]) -> Table:
     """Return the controls of the probe (:func:`quit.evaluate.controls.control_figures`) for people."""
     cells: dict[str, dict[str, str]] = {}
     for row in figures:
-        interval = f"{percent(row['low'])} to {percent(row['high'])}"
-        cells.setdefault(row["reader"], {})[row["control"]] = f"{row['correct']} of {row['questions']}, {interval}"
+        cells.setdefault(row["reader"], {})[row["control"]] = f"{row['correct']} of {row['questions']}, {interval(row)}"
     controls = list(dict.fromkeys(row["control"] for row in figures))
     rows = [(reader, *(of_reader.get(control) for control in controls)) for reader, of_reader in cells.items()]
     note = (
@@ -127,6 +126,11 @@ def table_1(summary: Sequence[Mapping[str, Any]]) -> Table:
 def percent(value: float | None) -> str:
     """Return a share of 1 as a percentage; a dash for None."""
     return number(value, ".1%")
+
+
+def interval(row: Mapping[str, Any]) -> str:
+    """Return the ends of an interval, shares ``low`` and ``high`` of 1, as percentages."""
+    return f"{percent(row['low'])} to {percent(row['high'])}"
 
 
 def number(value: float | None, form: str = ",.2f", missing: str = "–") -> str:

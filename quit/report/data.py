@@ -28,7 +28,7 @@ from quit.report.examples import example_passage, examples
 from quit.report.people import judge_against_people, review_progress
 from quit.report.quality import LEAKS, PROBE, agreement_figures, split_figures
 from quit.report.validity import role_figures, whatif_figures
-from quit.review.audit import audit_figures
+from quit.review.report import review_status
 from quit.settings import JudgeSettings, ReaderSettings, Settings
 from quit.status.asked import asked
 from quit.status.replies import reply_counts
@@ -97,11 +97,9 @@ def gather(workspace: Workspace | Release, settings: Settings, compared: Sequenc
     facts["type_agreement"] = dict(zip(("typed", "coarse", "fine"), type_agreement(workspace), strict=True))
     facts["judges"] = _counted(asdict(agreed) if (agreed := judge_agreement(workspace)) else None)
     facts["people"] = _counted(judge_against_people(built, settings.review) if built else None)
-    facts["review"] = _counted(review_progress(built, settings.review) if built else None)
-    verified = (
-        audit_figures(built, settings.review) if built else frozen.facts.get("verification", {}) if frozen else {}
-    )
-    facts["audit"] = verified.get("audit")
+    status = review_status(built, settings.review) if built else {}
+    facts["review"] = _counted(review_progress(built, settings.review, status) if built else None)
+    facts["audit"] = (frozen.facts.get("verification", {}) if frozen else status).get("audit")
     facts["usage"] = _counted(_usage(workspace, settings))
     facts["whatif"] = _counted(whatif_figures(workspace, settings))
     facts["releases"] = _counted(list_rows(releases))

@@ -11,20 +11,18 @@ import pyarrow as pa
 
 from quit.engine.workspace import Workspace
 from quit.evaluate.agreement import kappa_of
-from quit.review.report import review_status
 from quit.review.store import ReviewStore
 from quit.settings import Review
 from quit.stages.labelling.verdicts import decide, live_reviews, of_kind
 
 
-def review_progress(workspace: Workspace, settings: Review) -> dict[str, Any] | None:
-    """Return what :func:`quit.review.report.review_status` says without anybody's address, or None before the first
-    review.
+def review_progress(workspace: Workspace, settings: Review, status: dict[str, Any]) -> dict[str, Any] | None:
+    """Return what :func:`quit.review.report.review_status` says (``status``) without anybody's address, or None before
+    the first review.
 
     Annotators are numbered by address. ``splits``: of the splits that people review, ``asked``: questions;
     ``reviewed``: those of them with a submitted annotation.
     """
-    status = review_status(workspace, settings)
     if not status["reviews"]["rows"]:
         return None
     names = sorted({row["annotator"] for row in status["annotators"]})

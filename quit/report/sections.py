@@ -9,9 +9,11 @@ from typing import Any
 
 from quit.evaluate.labels import SPLITS
 from quit.release.show import differences
+from quit.release.whatif import summary
 from quit.render import plots
 from quit.render.table import Plot, Table, controls_table, number, percent, plain_name, share, short_identity, table_1
-from quit.report.validity import audit, roles, whatif_block
+from quit.report.validity import roles
+from quit.review.audit import audit_pieces
 from quit.review.report import described
 from quit.status.asked import asked_tables
 from quit.status.summary import JudgeAgreement, type_sentence
@@ -226,8 +228,10 @@ def _shared(rows: Sequence[Facts]) -> Table:
 def _validity(facts: Facts, most: int) -> Pieces:
     """What the labels rest on: hints, labelers, people."""
     yield from roles(facts["roles"])
-    yield from whatif_block(facts["whatif"])
-    yield from audit(facts)
+    if facts["whatif"]:
+        yield summary(facts["whatif"])
+    if facts["audit"]:
+        yield from audit_pieces(facts["audit"])
 
 
 def _readers(facts: Facts, most: int) -> Pieces:

@@ -1,8 +1,8 @@
-"""The chapter *What the labels rest on*: of each part its figures, and what the page shows of them."""
+"""The chapter *What the labels rest on*: figures of hints and of other rules, and what the page shows of hints."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import duckdb
@@ -14,11 +14,9 @@ from quit.errors import InputError
 from quit.evaluate.labels import SPLITS
 from quit.release.create import subject_of_release
 from quit.release.gates import Subject
-from quit.release.view import shown_readers
-from quit.release.whatif import Answered, summary
+from quit.release.whatif import Answered
 from quit.render import plots
 from quit.render.table import Plot, Table, percent, share
-from quit.review.audit import audit_pieces
 from quit.settings import Settings
 from quit.text.words import counted
 
@@ -52,16 +50,13 @@ def roles(figures: dict[str, list[dict[str, Any]]]) -> Iterator[str | Table]:
     if not total["questions"]:
         return
     without, added = total["without"], sum(row["mean"] for row in ranks)
-    notes = {
-        "labelers were not probed, which counts as 0": total["not_probed"],
-        "labels are predicted": total["predicted"],
-    }
+    notes = {"labelers were not probed, which counts as 0": "not_probed", "labels are predicted": "predicted"}
     yield (
         f"Of {counted(total['questions'], 'question')}, {total['in_every']:,} have a set of hints that suffices in "
         f"every order, {total['in_some']:,} one that suffices in some order. Of the passages with all hints "
         f"{percent(without + added)} have label 2: {percent(without)} is success without hints, {percent(added)} the "
         "sum of the mean contributions."
-        + "".join(f" Questions of which {what}: {count:,}." for what, count in notes.items() if count)
+        + "".join(f" Questions of which {what}: {total[name]:,}." for what, name in notes.items() if total[name])
     )
     series = {split: [row[split] for row in fewest] for split in SPLITS}
     svg = plots.bars("plot-fewest", [row["hints"] for row in fewest], series, "questions")
@@ -85,25 +80,13 @@ def whatif_figures(opened: Workspace | Release, settings: Settings) -> list[dict
 
     Empty with one labeler, and while labels or answers are not finished.
     """
-    readers: Any = shown_readers(opened, settings)
-    files = opened.files if isinstance(opened, Release) else current_files(opened)
-    names = [f"answers/{reader.name}" for reader in readers if reader.role == "labeler"]
-    if len(names) < 2 or not all(files.parts.get(name) for name in ("labels", "valid_answers", *names)):
-        return []
-    subject = subject_of_release(opened) if isinstance(opened, Release) else Subject(files, tuple(readers), settings)
+    if isinstance(opened, Release):
+        subject = subject_of_release(opened)
+    else:
+        readers: Any = settings.readers
+        subject = Subject(current_files(opened), readers, settings)
     try:
         answered = Answered(subject.labelled())
         return answered.effects(answered.standard_rules())
     except InputError:  # a build that stopped has answers or labels of some questions only
         return []
-
-
-def whatif_block(effects: Sequence[dict[str, Any]]) -> Iterator[str | Table]:
-    """Yield the table of these rules."""
-    if effects:
-        yield summary(effects)
-
-
-def audit(facts: dict[str, Any]) -> list[Table | str]:
-    """Return what people's verdicts on a random sample of passages say of all passages."""
-    return audit_pieces(facts["audit"]) if facts["audit"] else []

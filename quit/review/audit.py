@@ -21,7 +21,7 @@ from quit.engine.workspace import Workspace
 from quit.evaluate.labels import SPLITS
 from quit.evaluate.proportions import weighted_sum
 from quit.models.protocols import NO_ANSWER
-from quit.render.table import Table, percent
+from quit.render.table import Table, interval, percent
 from quit.review.store import ReviewStore
 from quit.settings import Review, Settings
 from quit.stages.labelling.answers import answers_of, matching_rows
@@ -203,8 +203,8 @@ def audit_pieces(figures: Mapping[str, Any]) -> list[Table | str]:
     if figures["stale"]:
         text += " Labels were made anew since: the figures are of those at the draw. Another review.audit draws anew."
     for subject, row in zip(("The judge's label", "Its verdict on each answer"), figures["accuracy"].values()):
-        one, interval = row["estimate"], _range(row)
-        share = f"{interval} (95% interval)" if one is None else f"{percent(one)} (95% interval {interval})"
+        one = row["estimate"]
+        share = f"{interval(row)} (95% interval)" if one is None else f"{percent(one)} (95% interval {interval(row)})"
         text += f" {subject} agrees with people's on {share} of the passages not decided at the draw."
     note = (
         "Judge: share of label 2 by its verdicts alone. People: as decided at the draw; for the other passages, the "
@@ -214,11 +214,7 @@ def audit_pieces(figures: Mapping[str, Any]) -> list[Table | str]:
     )
     heads = ("", "passages", "judge", "people", "interval", "audited", "judge wrong")
     rows = [
-        (row["of"], row["passages"], *(percent(row[name]) for name in ("judge", "estimate")), _range(row),
+        (row["of"], row["passages"], *(percent(row[name]) for name in ("judge", "estimate")), interval(row),
          row["audited"], row["wrong"]) for row in figures["shares"]
     ]  # fmt: skip
     return [text, Table("Share of label 2, judge and people", heads, rows, note=note)]
-
-
-def _range(row: Mapping[str, Any]) -> str:
-    return f"{percent(row['low'])} to {percent(row['high'])}"

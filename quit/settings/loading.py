@@ -22,6 +22,7 @@ LISTS: dict[str, type[BaseModel]] = {"readers": ReaderSettings, "servers": Serve
 """The sections that are lists of tables, with what an entry is."""
 
 PROFILES = Path(__file__).parent / "profiles"
+STARTING = Path(__file__).parent / "starting"  # profiles of one model at one kind of server
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,25 @@ def profile_file(profile: str) -> Path:
     if not path.is_file():
         raise SettingsError(f"There is no profile {profile!r}.{did_you_mean(profile, profile_names())}")
     return path
+
+
+def starting_profile(kind: str, model: str, url: str | None = None) -> str:
+    """Return a profile as TOML whose reader is ``model`` at a server of this kind, at ``url`` if given.
+
+    Prices stand in it for the model of the example only; they are comments for others. Raises :class:`SettingsError`
+    for an unknown kind.
+    """
+    if kind not in (kinds := sorted(path.stem for path in STARTING.glob("*.toml"))):
+        raise SettingsError(f"There is no profile to start from for {kind!r}. Name one of {', '.join(kinds)}.")
+    text = (STARTING / f"{kind}.toml").read_text(encoding="utf-8")
+    [reader], [server] = (tomllib.loads(text)[section] for section in ("readers", "servers"))
+    if model != reader["model"]:
+        text = re.sub(r"(?m)^(price_\w+) = [\d.]+", r"# \1 = ...", text)
+    name = re.sub(r"[^a-z0-9.]+", "-", Path(model).name.lower()).strip("-.") or "reader"
+    for key, value in (("name", name), ("model", model)):
+        text = text.replace(f'{key} = "{reader[key]}"', f"{key} = {json.dumps(value, ensure_ascii=False)}")
+    [address] = server["base_urls"]
+    return text.replace(f'"{address}"', json.dumps(url or address, ensure_ascii=False))
 
 
 def load(profile: str = "embedded", overrides: Sequence[str] = ()) -> Loaded:

@@ -9,6 +9,7 @@ probe.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from quit import contracts
 from quit.common.ids import draw
 from quit.models.protocols import Prompt
 from quit.stages.probe import judged_replies
-from quit.stages.read import selected_hints
+from quit.stages.read import prompts_without_hints, selected_hints
 from quit.stages.stage import COLLECTION, Context, RowsOf, Tables, stage
 from quit.text.normalize import normalize_answer
 
@@ -59,8 +60,8 @@ def control_prompts(
 
     ``hints``: of each question. A question without another one that has other gold answers has no ``other hints``.
     """
-    types = {row["question_id"]: (row["coarse"], row["fine"]) for row in descriptions.to_pylist()}
-    rows = [row for row in questions.to_pylist() if row["question_id"] in types]
+    prompts = prompts_without_hints(questions, descriptions)
+    rows = [row for row in questions.to_pylist() if row["question_id"] in prompts]
     rows.sort(key=lambda row: draw(row["question_id"], f"{seed}/controls"))
     gold = [{normalize_answer(answer) for answer in row["answers"]} for row in rows]
     for at, row in enumerate(rows[:size]):
@@ -69,7 +70,7 @@ def control_prompts(
         order = sorted(range(len(words)), key=lambda place: draw(f"{name}/{place}", f"{seed}/words"))
         shuffled = " ".join(words[place] for place in order)
         yield row, "no question", Prompt(name, "", own)
-        yield row, "shuffled words", Prompt(name, row["question"], (shuffled,), *types[name])
+        yield row, "shuffled words", replace(prompts[name], hints=(shuffled,))
         others = (rows[one] for one in (*range(at + 1, len(rows)), *range(at)) if not gold[one] & gold[at])
         if other := next(others, None):
-            yield row, "other hints", Prompt(name, row["question"], tuple(hints[other["question_id"]]), *types[name])
+            yield row, "other hints", replace(prompts[name], hints=tuple(hints[other["question_id"]]))

@@ -11,8 +11,9 @@ import pyarrow as pa
 from quit import contracts
 from quit.errors import all_of
 from quit.models.judges import rule
-from quit.models.protocols import NO_ANSWER, Judge, JudgeItem, Prompt, Reader, Reply
+from quit.models.protocols import NO_ANSWER, Judge, JudgeItem, Reader, Reply
 from quit.models.readers.cleaning import says_no_answer
+from quit.stages.read import prompts_without_hints
 from quit.stages.stage import COLLECTION, Context, Tables, stage
 
 
@@ -39,20 +40,10 @@ def probe(questions: pa.Table, descriptions: pa.Table, reader: Reader, judge: Ju
     The judge sees the reply as the reader wrote it: a full sentence may be right, though as an answer to a passage it
     is none.
     """
-    types = {row["question_id"]: row for row in descriptions.to_pylist()}
-    rows_of_questions = [row for row in questions.to_pylist() if row["question_id"] in types]
-    prompts = [
-        Prompt(
-            row["question_id"],
-            row["question"],
-            (),
-            types[row["question_id"]]["coarse"],
-            types[row["question_id"]]["fine"],
-        )
-        for row in rows_of_questions
-    ]
+    prompts = prompts_without_hints(questions, descriptions)
+    rows_of_questions = [row for row in questions.to_pylist() if row["question_id"] in prompts]
     samples = range(repetitions)
-    answers = all_of(partial(reader.answer, prompts, sample=sample) for sample in samples)
+    answers = all_of(partial(reader.answer, [*prompts.values()], sample=sample) for sample in samples)
 
     def judged(sample: int) -> list[dict[str, Any]]:
         replies = answers[sample]

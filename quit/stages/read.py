@@ -91,19 +91,23 @@ def answer_tables(passages: pa.Table, reader: Reader, replies: np.ndarray) -> di
 
 def prompts_of(questions: pa.Table, ranked_hints: pa.Table, descriptions: pa.Table, passages: pa.Table) -> list[Prompt]:
     """Return what a reader is asked about each of ``passages`` (columns question_id, permutation), in order."""
-    texts = dict(
-        zip(questions.column("question_id").to_pylist(), questions.column("question").to_pylist(), strict=True)
-    )
-    types = {row["question_id"]: row for row in descriptions.select(["question_id", "coarse", "fine"]).to_pylist()}
-    hints = selected_hints(ranked_hints)
+    alone, hints = prompts_without_hints(questions, descriptions), selected_hints(ranked_hints)
     prompts = []
-    for identity, permutation in zip(
-        passages.column("question_id").to_pylist(), passages.column("permutation").to_pylist(), strict=True
-    ):
-        own_hints, types_of = hints[identity], types[identity]
+    keys = (passages.column(name).to_pylist() for name in ("question_id", "permutation"))
+    for identity, permutation in zip(*keys, strict=True):
+        prompt, own_hints = alone[identity], hints[identity]
         texts_in_order = tuple(own_hints[int(index)] for index in permutation)
-        prompts.append(Prompt(identity, texts[identity], texts_in_order, types_of["coarse"], types_of["fine"]))
+        prompts.append(Prompt(identity, prompt.question, texts_in_order, prompt.coarse, prompt.fine))
     return prompts
+
+
+def prompts_without_hints(questions: pa.Table, descriptions: pa.Table) -> dict[str, Prompt]:
+    """Return question id -> what a reader is asked about the question alone, for each described question."""
+    types = {row["question_id"]: (row["coarse"], row["fine"]) for row in descriptions.to_pylist()}
+    rows = questions.select(["question_id", "question"]).to_pylist()
+    return {
+        name: Prompt(name, row["question"], (), *types[name]) for row in rows if (name := row["question_id"]) in types
+    }
 
 
 def selected_hints(ranked_hints: pa.Table) -> dict[str, list[str]]:

@@ -9,7 +9,7 @@ one labeler is right. Sums are exact in integers, so a question's values do not 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 import numpy as np
 import pyarrow as pa
@@ -65,14 +65,11 @@ def role_tables(
     order = np.argsort(places * n + hints["rank"].to_numpy())[np.count_nonzero(places < 0) :]
     hints = hints.select(["hint_id", "question_id", "rank"]).take(pa.array(order))
     return {
-        "hint_roles": _table("hint_roles", {**columns, **dict(zip(hints.column_names, hints.columns, strict=True))}),
-        "question_roles": _table("question_roles", {**columns, "question_id": ids}),
+        "hint_roles": contracts.table("hint_roles").from_columns(
+            {**columns, **dict(zip(hints.column_names, hints.columns, strict=True))}
+        ),
+        "question_roles": contracts.table("question_roles").from_columns({**columns, "question_id": ids}),
     }
-
-
-def _table(name: str, columns: Mapping[str, pa.Array]) -> pa.Table:
-    schema = contracts.table(name).schema
-    return pa.table([columns[column] for column in schema.names], schema.names).cast(schema)
 
 
 def roles_of(right: np.ndarray, without: np.ndarray, n: int) -> dict[str, np.ndarray]:

@@ -46,12 +46,9 @@ def why_pieces(facts: Mapping[str, Any]) -> list[Table | str]:
         *([f"This rests on {counted(predicted, 'predicted label')}."] if predicted else []),
     ]
     others = (len(sets) + 1) // 2
+    shown = ("digit", "hint", "shapley", "smallest_set")
     rows = [
-        (
-            *(row[name] for name in ("digit", "hint", "shapley", "smallest_set")),
-            f"{row['harmed'] * others:.0f} of {others}",
-        )
-        for row in facts["hint_roles"]
+        (*(row[name] for name in shown), f"{row['harmed'] * others:.0f} of {others}") for row in facts["hint_roles"]
     ]
     note = (
         "contribution: Shapley value of the share of orders with label 2. smallest set: hints in the smallest set that "

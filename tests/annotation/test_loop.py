@@ -16,8 +16,8 @@ from quit.engine.planning import held_last_build
 from quit.engine.workspace import Workspace
 from quit.text.normalize import normalize_answer
 from tests.comparing import files_of
-from tests.conftest import call_quit, quit_prints
 from tests.label_studio import annotate, page_result, wrong_answers
+from tests.running import call_quit
 
 pytestmark = pytest.mark.slow
 
@@ -33,9 +33,9 @@ def _annotate(server: Server, task: Any, accepted: Iterable[str], **more: list[s
     return annotate(server, task.id, result)
 
 
-def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, review_settings, quit_review) -> None:
-    workspace, settings = review_workspace, review_settings
-    quit_prints("release", "create", "-w", workspace, "--name", "v1")
+def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, settings, quit_review) -> None:
+    workspace = review_workspace
+    call_quit("release", "create", "-w", workspace, "--name", "v1")
     assert "Nothing has been pushed yet" in quit_review("status", "-w", workspace)
     url, overrides = ("--url", live.account.url), ("--set", "review.overlap=2", "--set", "review.blind=0.5")
     push = json.loads(quit_review("push", "-w", workspace, *url, *overrides, "--json"))
@@ -118,16 +118,16 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, re
     text = quit_review("run", "-w", workspace, *url)  # nothing is new
     assert f"of {pull['versions'] - 3} questions by 2 people" in text
     assert re.search(r"ben@example.org +\d+\b", text)
-    refusal = call_quit("release", "create", "-w", workspace, "--name", "v1")
-    assert refusal.returncode == 3 and "with other content" in refusal.stderr
-    quit_prints("release", "create", "-w", workspace, "--name", "v2")
+    refusal = call_quit("release", "create", "-w", workspace, "--name", "v1", code=3)
+    assert "with other content" in refusal.err
+    call_quit("release", "create", "-w", workspace, "--name", "v2")
     releases = [workspace / "releases" / name for name in ("v1", "v2")]
     assert all(b"@example.org" not in data for data in files_of(releases[1]).values())
     verification = [Dataset.of_release(path).provenance.get("verification") for path in releases]
     with held_last_build(workspace) as pipeline:
         assert dataset_of(pipeline).provenance["verification"] == verification[1]
     assert verification[0] is None and verification[1]["annotations"] == pull["versions"]
-    difference = json.loads(quit_prints("release", "diff", *releases, "--json"))
+    difference = call_quit("release", "diff", *releases, "--json").json()
     assert [(row["question_id"], row["up"]) for row in difference["labels"]] == [(first, len(changed))]
     assert [row["question_id"] for row in difference["removed"]] == [fourth]
     assert added <= {row["answer"] for row in difference["answers_added"]}

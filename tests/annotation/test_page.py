@@ -5,7 +5,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations, pairwise
-from pathlib import Path
 
 import pytest
 from selenium.webdriver.common.keys import Keys
@@ -14,12 +13,13 @@ from quit.annotation.project import push
 from quit.annotation.sync import pull
 from quit.review.items import ReviewAnswer, ReviewItem
 from tests.annotation.browser import CHROMIUM, DRIVER
+from tests.paths import ROOT
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="no chromium with chromedriver on this machine"),
 ]
-IMAGES = Path(__file__).parents[2] / "docs" / "images"
+IMAGES = ROOT / "docs" / "images"
 
 NOTHING = "(None of these answers is correct)"
 HINTS = (
@@ -104,7 +104,7 @@ def test_the_page_fits_every_width_and_can_be_read_in_both_colours(store, server
             assert len(boxes) > 60 and all(left >= 0 and right <= width for left, _, right, _ in boxes), where
             within = (" h3", " h4", " li", " .lsf-choice", " .ask", " .side input[type=text]")
             parts = page.boxes(", ".join(f".quit{place}" for place in within))
-            assert len(parts) == 22 and not any(_overlap(*pair) for pair in combinations(parts, 2)), where
+            assert len(parts) == 23 and not any(_overlap(*pair) for pair in combinations(parts, 2)), where
             answers = page.boxes(".cands .lsf-choice")
             assert all(above[0] == below[0] and above[3] <= below[1] for above, below in pairwise(answers)), where
             colours = page.colours(".quit, .lsf-bottombar__section")

@@ -1,7 +1,6 @@
 """The local server: one command, secrets that stay secret, and clear words when it cannot run."""
 
 import json
-import socket
 import stat
 from dataclasses import replace
 
@@ -12,7 +11,8 @@ from quit.annotation.server import LocalServer, _store, label_studio_programs, s
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, MissingDependency, WorkspaceError
 from quit.review.store import ReviewStore
-from tests.conftest import call_quit
+from tests.running import call_quit
+from tests.servers.ports import taken_port
 
 pytestmark = pytest.mark.slow
 
@@ -27,10 +27,10 @@ def test_serve_says_how_to_get_in_and_where_the_project_is(live) -> None:
     for project, end in zip(({}, facts), ends, strict=True):
         store.set_project(project)
         served = call_quit("review", "serve", "-w", live.folder)
-        ready, owner, invited, last = served.stdout.splitlines()
+        ready, owner, invited, last = served.out.splitlines()
         assert ready.endswith(f"is ready: {account.url}") and f"owner@quit.local, password {account.password}" in owner
         link = invited.split()[-1]
-        assert link.startswith(f"{account.url}/user/signup/?token=") and account.token not in served.stdout
+        assert link.startswith(f"{account.url}/user/signup/?token=") and account.token not in served.out
         assert last.split() == end.split()
         sign_up = httpx.get(link, follow_redirects=True).text
         assert ("/projects/7/data%3Flabeling%3D1" in sign_up) is bool(project)
@@ -42,11 +42,8 @@ def test_serve_says_how_to_get_in_and_where_the_project_is(live) -> None:
 
 
 def test_a_taken_port_and_newer_data_are_said(live, tmp_path) -> None:
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        with pytest.raises(InputError, match=r"Port \d+ .* in use"):
-            LocalServer(tmp_path, port=other.getsockname()[1]).start()
+    with taken_port() as port, pytest.raises(InputError, match=rf"Port {port} .* in use"):
+        LocalServer(tmp_path, port=port).start()
     _store(tmp_path, replace(live.account, version="99.0.0", pid=None))
     with pytest.raises(WorkspaceError, match="written by Label Studio 99.0.0"):
         LocalServer(tmp_path).start()

@@ -1,15 +1,12 @@
 """The command line in this process."""
 
-import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import typer
 
 from quit.cli import app
-from tests.conftest import call_quit
 
 
 def commands() -> dict[str, Any]:
@@ -26,27 +23,8 @@ def commands() -> dict[str, Any]:
     return by_path
 
 
-class Ended(NamedTuple):
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-
-    def json(self) -> Any:
-        """Return what a command with ``--json`` printed."""
-        assert self.code == 0, self.err
-        return json.loads(self.out)
-
-
 @pytest.fixture
-def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ended]:
-    """Run ``quit`` with some arguments, in an empty folder and with an empty cache."""
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in an empty folder and with an empty cache."""
     monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: object) -> Ended:
-        result = call_quit(*map(str, arguments))
-        return Ended(result.returncode, result.stdout, result.stderr)
-
-    return run

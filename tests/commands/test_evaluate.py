@@ -7,6 +7,9 @@ import pytest
 from tests.release import small
 from tests.report import tiny
 from tests.rows import write_lines
+from tests.running import call_quit
+
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 PARIS = {"question": "Which city is the capital of France?", "answers": ["Paris"]}
 
@@ -15,7 +18,7 @@ def _source(path: Path, **fields: object) -> str:
     return f"jsonl:{write_lines(path, [{'id': '1', **PARIS, **fields}])}"
 
 
-def test_convergence(call, tmp_path: Path) -> None:
+def test_convergence(tmp_path: Path) -> None:
     """A hint that fits the gold answer alone has 1.0, one that fits both candidates 1 - 1/2; the third is published
     wrongly."""
     alone, shared = {"Rome": 0, "Paris": 1}, {"Rome": 1, "Paris": 1}
@@ -25,11 +28,11 @@ def test_convergence(call, tmp_path: Path) -> None:
         {"hint": "It is a city.", "scores": shared, "convergence": 0.4},
     ]
     source = _source(tmp_path / "s.jsonl", hints=hints, candidates=["Rome", "Paris"])
-    figures = call("evaluate", "convergence", "--source", source, "--json").json()
+    figures = call_quit("evaluate", "convergence", "--source", source, "--json").json()
     assert (figures["n"], figures["scored"], figures["exact_match"]) == (3, 3, pytest.approx(2 / 3))
 
 
-def test_judges(call, tmp_path: Path) -> None:
+def test_judges(tmp_path: Path) -> None:
     """Of three verdicts by the model the second judge shares one, contradicts one, and could read one that the first
     could not."""
     rows = tiny.rows()
@@ -41,27 +44,28 @@ def test_judges(call, tmp_path: Path) -> None:
         for row, correct in zip(by_model, (False, True, False), strict=True)
     ]
     workspace = tiny.workspace(tmp_path / "W", rows).path
-    output = call("evaluate", "judges", "-w", workspace, "--json").json()
+    output = call_quit("evaluate", "judges", "-w", workspace, "--json").json()
     agreement = output["agreement"]
     assert (agreement["answers"], agreement["agree"], agreement["unread"]) == (2, 1, 1)
     assert [(row["question_id"], row["correct"]) for row in output["disagreements"]] == [("q2", False), ("q3", None)]
-    shown = call("evaluate", "judges", "-w", workspace, "--limit", 1)
-    assert shown.code == 0 and "Wrong" in shown.out
+    shown = call_quit("evaluate", "judges", "-w", workspace, "--limit", 1)
+    assert "Wrong" in shown.out
 
 
-def test_run(call, tmp_path: Path) -> None:
-    (tmp_path / "R").mkdir()
+def test_run(tmp_path: Path) -> None:
     small.freeze(tmp_path / "R", small.rows())
     run = tmp_path / "mine.run"
     # Of q3, the one question of test: label 1 first, then label 2. Then a passage of nobody.
     run.write_text("q3 Q0 q3_1_1 1 3 mine\nq3 Q0 q3_0_0 2 2 mine\nx Q0 y 1 1 mine\n")
-    shown = call("evaluate", "run", run, "--release", "R", "--set", "benchmark.resamples=100")
+    shown = call_quit("evaluate", "run", run, "--release", "R", "--set", "benchmark.resamples=100")
     text = " ".join(shown.out.split())
-    assert shown.code == 0 and "mine: 1 question" in text
+    assert "mine: 1 question" in text
     assert "MRR@100 100.00" in text and "MRR(rel=2)@100 50.00" in text
     assert "- 1 question of the run not in the split test: not scored" in text
-    values = {row["metric"]: row for row in call("evaluate", "run", run, "--release", "R", "--json").json()["metrics"]}
+    values = {
+        row["metric"]: row for row in call_quit("evaluate", "run", run, "--release", "R", "--json").json()["metrics"]
+    }
     assert (values["Hit(rel=2)@1"]["value"], values["Hit(rel=2)@10"]["value"]) == (0, 1)
     run.write_text("q3 Q0 q3_1_1 1 3 mine\nhello\n")
-    failed = call("evaluate", "run", run, "--release", "R")
-    assert failed.code == 3 and "line 2 has 1 column" in failed.err and failed.err.count("\n") == 1
+    failed = call_quit("evaluate", "run", run, "--release", "R", code=3)
+    assert "line 2 has 1 column" in failed.err and failed.err.count("\n") == 1

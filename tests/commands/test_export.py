@@ -1,12 +1,14 @@
 """``quit export`` as it is typed: the card's settings, and publishing."""
 
-import json
 from pathlib import Path
 
 import pytest
 
 from tests.export.hub import TOKEN, hub
 from tests.release import small
+from tests.running import call_quit
+
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 pytest.importorskip("datasets")
 
@@ -16,10 +18,9 @@ def release(tmp_path: Path) -> Path:
     return small.freeze(tmp_path / "v1", small.rows()).path
 
 
-def test_a_dry_run_lists_files_with_sizes_and_needs_no_token(call, release, monkeypatch) -> None:
+def test_a_dry_run_lists_files_with_sizes_and_needs_no_token(release, monkeypatch) -> None:
     monkeypatch.delenv("HF_TOKEN", raising=False)
-    result = call("export", "--release", release, "--out", "E", "--push", "org/rivers", "--dry-run")
-    assert result.code == 0, result.err
+    result = call_quit("export", "--release", release, "--out", "E", "--push", "org/rivers", "--dry-run")
     folder = Path("E/huggingface")
     sizes = {path.relative_to(folder).as_posix(): path.stat().st_size for path in folder.rglob("*") if path.is_file()}
     lines = [line.split() for line in result.out.splitlines() if line.startswith(" ")]
@@ -31,18 +32,17 @@ def test_a_dry_run_lists_files_with_sizes_and_needs_no_token(call, release, monk
     assert 'load_dataset("org/rivers", "passages"' in (folder / "README.md").read_text()
 
 
-def test_it_is_published_and_told(call, release, monkeypatch) -> None:
+def test_it_is_published_and_told(release, monkeypatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     command = ("export", "--release", release, "--out", "E", "-f", "huggingface", "--push", "org/rivers", "--public")
     with hub() as server:
         monkeypatch.setenv("HF_ENDPOINT", server.address)
-        result = call(*command, "--json")
-        assert result.code == 0, result.err
-        again = call(*command)
+        result = call_quit(*command, "--json")
+        again = call_quit(*command)
         server.repositories["org/mine"] = {"private": True, "files": {}}
-        private = call(*["org/mine" if word == "org/rivers" else word for word in command])
-    published = json.loads(result.out)["published"]
+        private = call_quit(*["org/mine" if word == "org/rivers" else word for word in command])
+    published = result.json()["published"]
     assert (published["url"], published["visibility"]) == (f"{server.address}/datasets/org/rivers", "public")
     sizes = {name: len(data) for name, data in server.repositories["org/rivers"]["files"].items()}
     assert {file["path"]: file["bytes"] for file in published["files"]} == sizes
@@ -63,23 +63,23 @@ def test_it_is_published_and_told(call, release, monkeypatch) -> None:
         (["--card", "none.toml"], "The profile none.toml does not exist"),
     ],
 )
-def test_what_cannot_be_is_refused_before_anything_is_written(call, release, monkeypatch, arguments, message) -> None:
+def test_what_cannot_be_is_refused_before_anything_is_written(release, monkeypatch, arguments, message) -> None:
     monkeypatch.delenv("HF_TOKEN", raising=False)
-    result = call("export", "--release", release, "--out", "E", *arguments)
-    assert result.code == 4 and message in result.err and len(result.err.splitlines()) == 1
+    result = call_quit("export", "--release", release, "--out", "E", *arguments, code=4)
+    assert message in result.err and len(result.err.splitlines()) == 1
     assert not Path("E").exists()
 
 
-def test_a_card_of_a_file_goes_before_that_of_the_release(call, tmp_path) -> None:
+def test_a_card_of_a_file_goes_before_that_of_the_release(tmp_path) -> None:
     card = {"name": "Frozen", "licence": "mit", "later": "x"}
     frozen = small.freeze(tmp_path / "v1", small.rows(), beside={"card": card})
     Path("card.toml").write_text('[card]\nname = "Given"\n')
-    assert call("export", "--release", frozen.path, "-f", "huggingface,mteb", "--out", "E").code == 0
+    call_quit("export", "--release", frozen.path, "-f", "huggingface,mteb", "--out", "E")
     for name in ("huggingface", "mteb"):
         text = (Path("E") / name / "README.md").read_text()
         assert "license: mit\n" in text and "# Frozen\n" in text
     command = ("export", "--release", frozen.path, "-f", "huggingface", "--out", "E")
-    refused = call(*command, "--card", "card.toml")
-    assert refused.code == 4 and "an export of this release with another card or other options" in refused.err
-    result = call(*command, "--card", "card.toml", "--overwrite")
-    assert result.code == 0 and "# Given\n" in Path("E/huggingface/README.md").read_text()
+    refused = call_quit(*command, "--card", "card.toml", code=4)
+    assert "an export of this release with another card or other options" in refused.err
+    call_quit(*command, "--card", "card.toml", "--overwrite")
+    assert "# Given\n" in Path("E/huggingface/README.md").read_text()

@@ -1,8 +1,11 @@
 """``quit models`` and ``quit cache``."""
 
+import json
 import os
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +13,12 @@ from quit.common.cache import equivalence_store, vector_store
 from quit.errors import SettingsError
 from quit.models.generation import Completion, GenerationCache
 from quit.models.generation.cache import Entry
-from tests.servers.rude import Fault, RudeServer
+from quit.settings.loading import STARTING, starting_profile
+from tests.paths import ROOT, starter_file
+from tests.running import call_quit
+from tests.servers.rude import Fault, RudeServer, failure
+
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 
 @pytest.fixture
@@ -31,26 +39,25 @@ def _profile(folder: Path, url: str, model: str = "tiny", flavour: str = "vllm")
     return path
 
 
-def test_the_commands_that_start_servers_are_printed(call, tmp_path: Path) -> None:
+def test_the_commands_that_start_servers_are_printed(tmp_path: Path) -> None:
     profile = _profile(tmp_path, "http://127.0.0.1:8123/v1", "org/some model")
-    shown = call("models", "serve", "--profile", profile)
-    assert shown.code == 0
+    shown = call_quit("models", "serve", "--profile", profile)
     heading, command, *plans = shown.out.splitlines()
     assert heading == "# r" and command.startswith("CUDA_VISIBLE_DEVICES=0 vllm serve 'org/some model' ")
     assert command.endswith(" --gpu-memory-utilization 0.9")  # it has the GPU to itself
     assert " --host 127.0.0.1 --port 8123 " in command and " --max-num-seqs 7 " in command
     placed = [line for line in plans if "GPU" in line.partition(",")[0]][1:]
     assert placed == [f"# {gpus}, together: r on 0 (0.90)" for gpus in ("1 GPU", "2 GPUs", "8 GPUs")]
-    assert "needs no server" in call("models", "serve", "--profile", "embedded").out
-    others = call("models", "serve", "--profile", _profile(tmp_path, "http://127.0.0.1:8123/v1", flavour="openai"))
+    assert "needs no server" in call_quit("models", "serve", "--profile", "embedded").out
+    others = call_quit("models", "serve", "--profile", _profile(tmp_path, "http://127.0.0.1:8123/v1", flavour="openai"))
     assert others.out == "# r\n# not ours to start: http://127.0.0.1:8123/v1\n"
-    failed = call("models", "serve", "--profile", profile, "--start", "q")
-    assert failed.code == 4 and "used by 'q'" in failed.err
+    failed = call_quit("models", "serve", "--profile", profile, "--start", "q", code=4)
+    assert "used by 'q'" in failed.err
 
 
-def test_the_command_that_is_started_is_the_one_that_is_printed(call, tmp_path: Path, monkeypatch) -> None:
+def test_the_command_that_is_started_is_the_one_that_is_printed(tmp_path: Path, monkeypatch) -> None:
     profile = _profile(tmp_path, "http://127.0.0.1:8123/v1")
-    output = call("models", "serve", "--profile", profile).out.splitlines()[1]
+    output = call_quit("models", "serve", "--profile", profile).out.splitlines()[1]
     started: list[list[str]] = []
 
     def instead(program: str, arguments: tuple[str, ...]) -> None:
@@ -58,29 +65,118 @@ def test_the_command_that_is_started_is_the_one_that_is_printed(call, tmp_path: 
         raise FileNotFoundError
 
     monkeypatch.setattr("os.execvp", instead)
-    failed = call("models", "serve", "--profile", profile, "--start", "r")
-    assert failed.code == 4 and "no program `vllm`" in failed.err
+    failed = call_quit("models", "serve", "--profile", profile, "--start", "r", code=4)
+    assert "no program `vllm`" in failed.err
     assert started == [["0", "vllm", *output.split()[1:]]]
 
 
-def test_servers_are_checked(call, tmp_path: Path, server: str) -> None:
-    assert "server of r" in call("doctor", "--profile", _profile(tmp_path, server)).out
-    other = call("doctor", "--profile", _profile(tmp_path, server, "large"))
-    assert other.code == 1 and f"fault server of r: {server} serves tiny, not large" in other.out
-    down = call("doctor", "--profile", _profile(tmp_path, "http://127.0.0.1:9/v1"))
-    assert down.code == 1 and "does not answer" in down.out
+def test_servers_are_checked(tmp_path: Path, server: str) -> None:
+    assert "server of r" in call_quit("doctor", "--profile", _profile(tmp_path, server)).out
+    other = call_quit("doctor", "--profile", _profile(tmp_path, server, "large"), code=1)
+    assert f"fault server of r: {server} serves tiny, not large" in other.out
+    down = call_quit("doctor", "--profile", _profile(tmp_path, "http://127.0.0.1:9/v1"), code=1)
+    assert "does not answer" in down.out
 
 
-def test_stores_are_shown_and_emptied_by_name(call) -> None:
+TRIED = """
+readers = [{ name = "r", role = "labeler", kind = "server", server = "s", model = "tiny", price_prompt = 2 }]
+judge = { name = "j", kind = "server", server = "s", model = "tiny" }
+servers = [{ name = "s", base_urls = ["URL"], flavour = "openai", batch = true, concurrency = 1 }]
+"""
+
+
+def _reply(payload: Any) -> str:
+    return "Yes, it is." if "Yes" in json.dumps(payload["messages"]) else "**Answer:** Lesotho"
+
+
+def test_each_model_is_tried_once(tmp_path: Path) -> None:
+    usage = {"prompt_tokens": 500_000, "completion_tokens": 9, "completion_tokens_details": {"reasoning_tokens": 4}}
+    with RudeServer(lambda number, payload: Fault(usage=usage), _reply) as server:
+        (tmp_path / "tried.toml").write_text(TRIED.replace("URL", server.base_url))
+        reader, judge = call_quit("models", "try", "-p", "tried.toml", "--json").json()
+        shown = call_quit("models", "try", "-p", "tried.toml").out
+    sent, asked = (request["messages"] for request in server.answered[:2])
+    assert reader == {
+        "model": "r", "role": "reader", "messages": sent, "reply": "**Answer:** Lesotho", "read_as": "Lesotho",
+        "requests": 1, "prompt_tokens": 500_000, "completion_tokens": 9, "thought_tokens": 4, "cost": 1.0,
+    }  # fmt: skip
+    assert "completely surrounded by South Africa" in sent[-1]["content"] and "conical straw hat" in sent[-1]["content"]
+    assert (judge["messages"], judge["reply"], judge["read_as"], judge["cost"]) == (asked, "Yes, it is.", "Yes", None)
+    assert "r (reader)\n" in shown and "  read as: Lesotho\n" in shown and "  cost: 1.0\n" in shown
+    assert "  cost: unknown without prices\n" in shown
+    assert len(server.answered) == 4, "nothing is kept"
+    assert "No replies yet." in call_quit("cache", "stats").out
+
+
+def test_a_model_that_fails_is_told_beside_the_others(tmp_path: Path) -> None:
+    with RudeServer([failure(401)], _reply) as server:
+        (tmp_path / "tried.toml").write_text(TRIED.replace("URL", server.base_url))
+        tried = call_quit("models", "try", "-p", "tried.toml", code=1)
+    assert "refuses the API key of r (HTTP 401" in tried.out and "  read as: Yes\n" in tried.out
+    assert call_quit("models", "try", "-p", "embedded").out == "Profile embedded asks no language model.\n"
+
+
+KINDS = sorted(path.stem for path in STARTING.glob("*.toml"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_printed_profile_has_model_and_address(kind: str) -> None:
+    printed = call_quit("models", "profile", kind, "--model", "org/My_Model:1b", "--url", "http://127.0.0.1:9/v1")
+    Path("printed.toml").write_text(printed.out)
+    settings = {row["key"]: row["value"] for row in call_quit("settings", "-p", "printed.toml", "--json").json()}
+    assert (settings["readers.0.name"], settings["readers.0.model"]) == ("my-model-1b", "org/My_Model:1b")
+    assert settings["servers.0.base_urls"] == ["http://127.0.0.1:9/v1"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_printed_profile_builds(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    starter_file(Path("two.jsonl"), 1, 5, 2)
+    for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"):
+        monkeypatch.setenv(variable, "none")
+    with RudeServer(reply=lambda payload: "Lesotho") as server:
+        Path("printed.toml").write_text(starting_profile(kind, "tiny", server.base_url))
+        few = ("--set", "convergence.hints=1", "--set", "probe.repetitions=1")
+        call_quit("build", "-w", "W", "-p", "printed.toml", "-s", "two.jsonl", *few)
+    assert {request["model"] for request in server.answered} == {"tiny"}
+
+
+def test_a_profile_for_something_else_is_refused() -> None:
+    refused = call_quit("models", "profile", "mistral", "--model", "m", code=SettingsError.exit_code)
+    assert f"Name one of {', '.join(KINDS)}." in refused.err
+    assert all(kind in call_quit("models", "profile", "--help").out for kind in KINDS)
+
+
+@pytest.mark.parametrize(
+    ("section", "kind", "model"),
+    [
+        ("llama.cpp", "llamacpp", "gemma-3-1b"),
+        ("OpenAI", "openai", "gpt-4o-mini-2024-07-18"),
+        ("vLLM", "vllm", "Qwen/Qwen3-4B"),
+    ],
+)
+def test_the_recipes_are_the_printed_profiles(section: str, kind: str, model: str) -> None:
+    page = (ROOT / "docs" / "howto" / "language-models.md").read_text(encoding="utf-8")
+    recipe = page.partition(f"\n### {section}\n")[2].partition("```toml\n")[2].partition("```")[0]
+    assert starting_profile(kind, model) == recipe
+
+
+def test_prices_are_those_of_the_recipes_model_only() -> None:
+    assert "price_prompt = 0.15 " in starting_profile("openai", "gpt-4o-mini-2024-07-18")
+    other = starting_profile("openai", "gpt-4o")
+    assert "0.15" not in other and "price_prompt" not in tomllib.loads(other)["readers"][0]
+
+
+def test_stores_are_shown_and_emptied_by_name() -> None:
     vector_store().write({b"a": bytes(1000), b"b": bytes(1000)})
     equivalence_store().write({b"c": bytes(8)})
-    shown = call("cache", "stats", "--json").json()["stores"]
+    shown = call_quit("cache", "stats", "--json").json()["stores"]
     assert (shown["vectors"]["entries"], shown["equivalence"]["entries"]) == (2, 1)
-    assert "vectors: 2 entries deleted" in call("cache", "drop", "vectors").out
+    assert "vectors: 2 entries deleted" in call_quit("cache", "drop", "vectors").out
     assert (vector_store().facts()["entries"], equivalence_store().facts()["entries"]) == (0, 1)
 
 
-def test_replies_are_dropped_by_model_and_server(call) -> None:
+def test_replies_are_dropped_by_model_and_server() -> None:
     here, there = "http://a/v1", "http://b/v1"
     ours = [("chat/m:1b", f"{here} root=x"), ("chat/m:1b+0f0f0f0f", here)]
     replies = [*ours, ("chat/m:1b", there), ("transformers/m", "")]
@@ -89,28 +185,28 @@ def test_replies_are_dropped_by_model_and_server(call) -> None:
             reply = Completion("x", "stop", origin=origin)
             cache.add(Entry(number.to_bytes(32, "big"), model, "p", "", 0, reply)).result()
     for wrong in (["m:1"], ["m:1b", "--from", "http://c/v1"], [], ["--from", here], ["m", "--damaged"]):
-        assert call("cache", "drop", *wrong).code == SettingsError.exit_code
+        call_quit("cache", "drop", *wrong, code=SettingsError.exit_code)
     steps = ((["m:1b", "--from", f"{here}/"], 2), (["--damaged"], 2), (["chat/m:1b"], 3), (["m"], 4))
     for chosen, gone in steps:
-        assert call("cache", "drop", *chosen).code == 0
-        rows = call("cache", "stats", "--json").json()["models"]
+        call_quit("cache", "drop", *chosen)
+        rows = call_quit("cache", "stats", "--json").json()["models"]
         assert sorted((row["model"], row["origin"]) for row in rows) == sorted(replies[gone:])
 
 
-def test_replies_move_from_one_cache_to_another(call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replies_move_from_one_cache_to_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     replies = {n.to_bytes(32, "big"): Completion(f"reply {n}", "stop", 10, 2) for n in (1, 2)}
-    assert "No replies yet." in call("cache", "stats").out
+    assert "No replies yet." in call_quit("cache", "stats").out
     with GenerationCache() as cache:
         for key, reply in replies.items():
             cache.add(Entry(key, "model", "probe", "q", 0, reply)).result()
-    [row] = call("cache", "stats", "--json").json()["models"]
+    [row] = call_quit("cache", "stats", "--json").json()["models"]
     assert (row["model"], row["replies"], row["prompt_tokens"], row["completion_tokens"]) == ("model", 2, 20, 4)
-    assert "2 replies written" in call("cache", "export", "replies.jsonl").out
+    assert "2 replies written" in call_quit("cache", "export", "replies.jsonl").out
     monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "another"))
     for added in (2, 0):
-        result = call("cache", "import", "replies.jsonl")
+        result = call_quit("cache", "import", "replies.jsonl")
         assert result.out == f"{added} replies added, {2 - added} were there already\n"
     with GenerationCache() as cache:
         assert cache.find([*replies]) == replies
-    failed = call("cache", "import", "absent.jsonl")
-    assert failed.code == 3 and "absent.jsonl" in failed.err
+    failed = call_quit("cache", "import", "absent.jsonl", code=3)
+    assert "absent.jsonl" in failed.err

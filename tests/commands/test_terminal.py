@@ -5,7 +5,6 @@ import os
 import pty
 import re
 import shutil
-import subprocess
 import sys
 import threading
 from contextlib import suppress
@@ -18,7 +17,8 @@ from quit.common.terminal import wrapped
 from quit.engine.workspace import Workspace
 from quit.errors import SettingsError
 from tests.commands.conftest import commands
-from tests.conftest import ROOT, call_quit
+from tests.paths import ROOT
+from tests.running import QUIT, call_quit, run_process
 
 ESCAPE = "\x1b"
 
@@ -38,13 +38,15 @@ def _on_a_terminal(*arguments: str, **variables: str) -> tuple[int, str, str]:
     names = ("quit.commands.console", "quit.library.progress")  # they look at the terminal when they are imported
     imported = {name: sys.modules.pop(name) for name in names if name in sys.modules}
     with os.fdopen(theirs, "w") as terminal:
-        result = call_quit(*arguments, stderr=terminal, **{"NO_COLOR": "", "TERM": "xterm-256color", **variables})
+        result = call_quit(
+            *arguments, code=None, stderr=terminal, **{"NO_COLOR": "", "TERM": "xterm-256color", **variables}
+        )
     for name in names:
         sys.modules.pop(name, None)
     sys.modules.update(imported)
     reader.join()
     os.close(ours)
-    return result.returncode, result.stdout, shown.decode(errors="replace")
+    return result.code, result.out, shown.decode(errors="replace")
 
 
 def test_every_command_has_help_with_an_example_that_names_it_and_says_what_its_options_are() -> None:
@@ -93,7 +95,7 @@ def test_the_shell_completes(words: str, offered: set[str], monkeypatch: pytest.
     monkeypatch.setattr(sys.modules["__main__"], "__package__", None)  # else the program is called python -m pytest
     place = str(len(words.split()) - 1)
     result = call_quit(_QUIT_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=place)
-    assert set(result.stdout.split()) == offered, result.stderr
+    assert set(result.out.split()) == offered, result.err
 
 
 @pytest.mark.slow
@@ -105,12 +107,11 @@ def test_the_shell_completes(words: str, offered: set[str], monkeypatch: pytest.
 def test_piped_output_has_no_escape_codes(words: str, built: Path, small_source: Path, tmp_path: Path) -> None:
     paths = {"W": str(built), "S": str(small_source)}
     arguments = [paths.get(word, word.replace("O/", f"{tmp_path}/")) for word in words.split()]
-    result = call_quit(*arguments, NO_COLOR="", TERM="xterm-256color", COLUMNS="150")
-    # The check finds something: the broken lines of the source.
-    assert result.returncode == (1 if words.startswith("check") else 0) and result.stdout.strip(), result.stderr
-    assert ESCAPE not in result.stdout and ESCAPE not in result.stderr
+    code = 1 if words.startswith("check") else 0  # it finds the broken lines of the source
+    result = call_quit(*arguments, code=code, NO_COLOR="", TERM="xterm-256color", COLUMNS="150")
+    assert result.out.strip() and ESCAPE not in result.out and ESCAPE not in result.err
     if "--json" in words:
-        json.loads(result.stdout)
+        result.json()
 
 
 @pytest.mark.slow
@@ -157,10 +158,8 @@ def test_no_color_and_quiet_are_heeded(built: Path, tmp_path: Path) -> None:
 def test_an_output_that_takes_no_more_is_one_line_at_most(shell: str, code: int, message: str) -> None:
     if "/dev/full" in shell and not Path("/dev/full").exists():
         pytest.skip("this system has no /dev/full")
-    command = shell.format(quit=f"{sys.executable} -m quit.cli")
-    result = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=300)
-    assert result.returncode == code, result.stderr
-    assert result.stderr.startswith(message) and result.stderr.count("\n") == bool(message)
+    result = run_process("bash", "-c", shell.format(quit=" ".join(QUIT)), code=code)
+    assert result.err.startswith(message) and result.err.count("\n") == bool(message)
 
 
 def test_csv_is_raw_in_a_pipe_and_visible_on_a_terminal(tmp_path, monkeypatch, capsys) -> None:

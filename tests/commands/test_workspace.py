@@ -4,31 +4,36 @@ import json
 import shutil
 from pathlib import Path
 
+import pytest
+
 from tests.report import tiny
+from tests.running import call_quit
+
+pytestmark = pytest.mark.usefixtures("own_folder")
 
 
-def test_gc_lists_first_and_removes_when_told(call, tmp_path: Path) -> None:
+def test_gc_lists_first_and_removes_when_told(tmp_path: Path) -> None:
     workspace = tiny.workspace(tmp_path / "W")
-    assert call("workspace", "gc", "-w", workspace.path).out == "Nothing is left over.\n"
+    assert call_quit("workspace", "gc", "-w", workspace.path).out == "Nothing is left over.\n"
     current = workspace.current()["rank"][0]
     shutil.copytree(current, current.with_name("00aa"))
-    listed = call("workspace", "gc", "-w", workspace.path)
-    assert listed.code == 0 and listed.out.startswith("rank 00aa: ") and "--remove" in listed.out
-    output = call("workspace", "gc", "-w", workspace.path, "--json").json()
+    listed = call_quit("workspace", "gc", "-w", workspace.path)
+    assert listed.out.startswith("rank 00aa: ") and "--remove" in listed.out
+    output = call_quit("workspace", "gc", "-w", workspace.path, "--json").json()
     assert [run["fingerprint"] for run in output["runs"]] == ["00aa"] and not output["removed"]
-    assert call("workspace", "gc", "-w", workspace.path, "--days", 1).out == "Nothing is left over.\n"
+    assert call_quit("workspace", "gc", "-w", workspace.path, "--days", 1).out == "Nothing is left over.\n"
     assert current.with_name("00aa").is_dir()
-    assert "freed" in call("workspace", "gc", "-w", workspace.path, "--remove").out
+    assert "freed" in call_quit("workspace", "gc", "-w", workspace.path, "--remove").out
     assert not current.with_name("00aa").exists() and current.is_dir()
 
 
-def test_settings_are_those_of_the_last_build(call, tmp_path: Path) -> None:
+def test_settings_are_those_of_the_last_build(tmp_path: Path) -> None:
     workspace = tiny.workspace(tmp_path / "W")
-    unbuilt = call("settings", "-w", workspace.path)
-    assert unbuilt.code == 3 and "has not been built yet" in unbuilt.err
+    unbuilt = call_quit("settings", "-w", workspace.path, code=3)
+    assert "has not been built yet" in unbuilt.err
     build = {"profile": "paper", "overrides": ["judge.threshold=0.6"], "sources": ["starter"]}
     (workspace.path / "build.json").write_text(json.dumps(build))
-    rows = call("settings", "-w", workspace.path, "--set", "split.seed=a", "--json").json()
+    rows = call_quit("settings", "-w", workspace.path, "--set", "split.seed=a", "--json").json()
     origins = {row["key"]: (row["value"], row["origin"]) for row in rows}
     assert origins["judge.threshold"] == (0.6, "--set") and origins["split.seed"] == ("a", "--set")
     assert origins["models.equivalence"] == ("bem", "profile paper")

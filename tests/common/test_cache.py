@@ -12,9 +12,9 @@ import pytest
 
 from quit.common.cache import ContentStore, content_key
 from quit.errors import WorkspaceError
+from tests.paths import ROOT
 
 VALUES = {content_key(str(number)): str(number).encode() * 50 for number in range(60)}
-ROOT = Path(__file__).parents[2]
 
 
 def store(path: Path, limit: int | None = None) -> ContentStore:

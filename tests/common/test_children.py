@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from quit.common.children import Child
-from tests.conftest import ROOT
+from tests.paths import ROOT
 
 pytestmark = pytest.mark.slow
 ENDLESS = "print('up', flush=True); import time; time.sleep(600)"

@@ -10,6 +10,7 @@ import pytest
 from quit.common.cache import cache_folder
 from quit.common.environments import READY, ensure_environment, environment_folder
 from quit.errors import MissingDependency
+from tests.running import run_process
 
 
 @pytest.fixture
@@ -34,8 +35,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def value(programs: Path) -> str:
     clean = {key: text for key, text in os.environ.items() if key != "PYTHONPATH"}
-    command = [str(programs / "python"), "-c", "import quit_probe; print(quit_probe.VALUE)"]
-    return subprocess.run(command, capture_output=True, text=True, env=clean).stdout.strip()
+    return run_process(programs / "python", "-c", "import quit_probe; print(quit_probe.VALUE)", env=clean).out.strip()
 
 
 @pytest.mark.slow

@@ -11,8 +11,8 @@ import pytest
 
 from quit.common.stopping import LINE, STOP_SECONDS
 from quit.engine.workspace import Workspace
-from tests.conftest import FEW, ROOT, call_quit
-from tests.processes import paused, until
+from tests.paths import FEW, ROOT
+from tests.running import QUIT, call_quit, paused, run_process, until
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +24,7 @@ def stop(folder: Path, command: Sequence[str], is_time: Callable[[], bool], by: 
     """
     with (folder / "err").open("w") as errors:
         process = subprocess.Popen(
-            [sys.executable, *command], stdout=subprocess.PIPE, text=True, stderr=errors, cwd=ROOT,
+            command, stdout=subprocess.PIPE, text=True, stderr=errors, cwd=ROOT,
             start_new_session=True,
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler) and None,
         )  # fmt: skip
@@ -40,13 +40,11 @@ def test_a_build_stops_within_seconds_and_goes_on_afterwards(tmp_path, few_sourc
     workspace = tmp_path / "W"
     arguments = ("build", "-w", str(workspace), "--source", f"jsonl:{few_source}", "-p", str(FEW), "--shards", "3")
     messages = tmp_path / "err"
-    command = ("-m", "quit.cli", *arguments)
     for by, line in ((signal.SIGTERM, "1 collect"), (signal.SIGINT, "2 filter")):
         messages.unlink(missing_ok=True)
-        stop(tmp_path, command, lambda line=line: line in messages.read_text(), by)
+        stop(tmp_path, [*QUIT, *arguments], lambda line=line: line in messages.read_text(), by)
     again = call_quit(*arguments)
-    assert again.returncode == 0, again.stderr
-    assert "collect" not in again.stderr and "10 label" in again.stderr  # what was done stayed done
+    assert "collect" not in again.err and "10 label" in again.err  # what was done stayed done
     assert Workspace.open(workspace).read("labels").equals(Workspace.open(few_built).read("labels"))
 
 
@@ -68,5 +66,4 @@ def test_other_commands_stop_and_leave_nothing_half_made(command, place, tmp_pat
 
 def test_what_is_registered_for_the_end_is_done_before_a_process_ends_with_its_code() -> None:
     program = "import atexit; from quit.common.stopping import end_with; atexit.register(print, 'done'); end_with(3)"
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (3, "done\n", "")
+    assert run_process(sys.executable, "-c", program, code=None) == (3, "done\n", "")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from quit.corpora.graph import NeighbourhoodGraph
 from quit.retrieval.built import BuiltCorpus
-from tests.conftest import call_quit
 from tests.corpora.worlds import musique_record
 from tests.rows import write_lines
+from tests.running import call_quit
 
 
 def test_from_files_to_a_report(tmp_path: Path) -> None:
@@ -18,9 +18,9 @@ def test_from_files_to_a_report(tmp_path: Path) -> None:
     corpus, index, graph = tmp_path / "C", tmp_path / "I", tmp_path / "G"
 
     def quit_(*arguments: object, code: int = 0) -> str:
-        result = call_quit(*arguments)
-        assert result.returncode == code and "Traceback" not in result.stderr, result.stderr
-        return result.stderr if code else result.stdout
+        result = call_quit(*arguments, code=code)
+        assert "Traceback" not in result.err, result.err
+        return result.err if code else result.out
 
     build = "corpus", "build", "-s", f"musique:{source}", "-o", corpus
     text = quit_(*build)

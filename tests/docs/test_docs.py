@@ -6,14 +6,15 @@ import importlib.util
 import json
 import re
 import shlex
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.commands.conftest import commands
+from tests.docs.pages import blocks
+from tests.paths import ROOT
+from tests.running import run_process
 
-ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
 
 
@@ -72,16 +73,15 @@ def test_every_command_that_the_docs_show_exists_with_its_options() -> None:
     }
     shown = 0
     for page in PAGES:
-        for block in re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.S):
-            for line in block.splitlines():
-                words = shlex.split(line, comments=True)
-                if not words or Path(words[0]).name != "quit" or words[1] == "--install-completion":
-                    continue
-                name = next((name for name in options if words[1 : 1 + len(name.split())] == name.split()), None)
-                assert name, f"{page.name}: {line}"
-                used = {word for word in words if re.fullmatch(r"--?[a-z][a-z-]*", word)}
-                assert used <= options[name], f"{page.name}: {line}"
-                shown += 1
+        for line in "".join(block.text for block in blocks(page) if block.kind == "sh").splitlines():
+            words = shlex.split(line, comments=True)
+            if not words or Path(words[0]).name != "quit" or words[1] == "--install-completion":
+                continue
+            name = next((name for name in options if words[1 : 1 + len(name.split())] == name.split()), None)
+            assert name, f"{page.name}: {line}"
+            used = {word for word in words if re.fullmatch(r"--?[a-z][a-z-]*", word)}
+            assert used <= options[name], f"{page.name}: {line}"
+            shown += 1
     assert shown >= 6
 
 
@@ -127,16 +127,15 @@ def test_code_on_the_pages_is_code(page: Path) -> None:
     elsewhere."""
     text = page.read_text(encoding="utf-8")
     assert f"{ROOT.parent}/" not in text, "a page names this machine"
-    for block in re.findall(r"^```python\n(.*?)^```$", text, flags=re.M | re.S):
-        for node in ast.walk(ast.parse(block)):
+    for block in blocks(page):
+        for node in ast.walk(ast.parse(block.text)) if block.kind == "python" else ():
             if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "quit":
                 module = importlib.import_module(node.module)
                 assert all(hasattr(module, alias.name) for alias in node.names), f"{page.name}: {node.module}"
-    for block in re.findall(r"^```json\n(.*?)^```$", text, flags=re.M | re.S):
-        json.loads(block)
-    for block in re.findall(r"^```sh\n(.*?)^```$", text, flags=re.M | re.S):
-        result = subprocess.run(["bash", "-n"], input=block, text=True, capture_output=True)
-        assert result.returncode == 0, f"{page.name}: {result.stderr}"
+        if block.kind == "json":
+            json.loads(block.text)
+        elif block.kind == "sh":
+            run_process("bash", "-n", stdin=block.text)
 
 
 def test_settings_that_the_pages_name_exist() -> None:

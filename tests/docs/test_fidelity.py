@@ -7,11 +7,11 @@ have no numbers, so they cannot be taken for a paper's. A section is listed wher
 
 import re
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.paths import ROOT
+
 PAGE = ROOT / "docs" / "research" / "fidelity.md"
 FOLDERS = ("quit", "flows", "annotation", "schemas", "benchmarks", "docs")
 SUFFIXES = {".py", ".md", ".toml", ".txt", ".html", ".js"}

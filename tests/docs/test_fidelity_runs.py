@@ -7,11 +7,11 @@ its models' names and asks a scripted server.
 
 import json
 import re
-import shlex
 import shutil
 import zlib
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -24,9 +24,9 @@ from quit.settings import Settings, load
 from quit.settings.loading import PROFILES
 from quit.systems.bandits.policies import policies
 from quit.systems.sunar.experiment import VARIANTS
-from tests.conftest import ROOT, call_quit
 from tests.corpora.worlds import musique_record
-from tests.docs.pages import Block, blocks
+from tests.docs.pages import Block, Reader, blocks
+from tests.paths import ROOT
 from tests.release import published, small
 from tests.rows import write_lines
 from tests.servers.rude import RudeServer
@@ -53,7 +53,6 @@ def _musique(path: Path) -> None:
 
 def _release(path: Path) -> None:
     """A release with two questions to train on, one to develop and one to test on."""
-    path.mkdir()
     more = ((small.SPLIT, "train"), (small.QUESTIONS, "Which lake is high?"), (small.GOLD, "Titicaca"),
             (small.HINTS, ["Reeds grow there.", "Boats cross it."]))  # fmt: skip
     with ExitStack() as patched:
@@ -150,24 +149,17 @@ def _laid_out(folder: Path, block: str) -> None:
             make(folder / name)
 
 
-def _run(folder: Path, block: Block) -> None:
-    _laid_out(folder, block.text)
-    for line in block.text.splitlines():
-        words = shlex.split(line, comments=True)
-        for name, place in PRINTED.items():
-            if any(name in word for word in words) and not (folder / name).exists():
-                (folder / name).symlink_to(next(folder.glob(place)))
-        if words:
-            assert words[0] == "quit", line
-            command = [re.sub(r"\b(paper$|ID|NAME)\b", lambda word: REPLACED[word[0]], word) for word in words[1:]]
-            result = call_quit(*command)
-            assert result.returncode == 0, f"{line}\n{result.stdout[-2000:]}\n{result.stderr[-3000:]}"
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("block", BLOCKS, ids=[f"line {block.line}" for block in BLOCKS])
 def test_the_pages_commands_run(block: Block, world: Path) -> None:
-    _run(world, block)
+    _laid_out(world, block.text)
+    reader = Reader(world)
+    for line in block.text.splitlines():
+        for name, place in PRINTED.items():
+            if name in line and not (world / name).exists():
+                (world / name).symlink_to(next(world.glob(place)))
+        text = re.sub(r"\b(paper(?!\S)|ID|NAME)\b", lambda word: REPLACED[word[0]], line)
+        reader.do(replace(block, text=text))
     if "FT_DPR" in block.text:
         _check_encoders(world)
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from quit.sources import SourceRef, read_source
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docs"))
 
-from make_formats import EXAMPLES, REASONS  # noqa: E402
+from make_formats import EXAMPLES, REASONS
 
 
 @pytest.mark.parametrize("kind", EXAMPLES)

@@ -1,30 +1,24 @@
 """Commands that pages show, run over a finished workspace: each must end well and print what it is for. The recipes for
 model servers are built with a scripted server. Other builds and servers: the tutorial's test."""
 
-import io
 import json
-import os
 import re
 import shlex
 import shutil
-import subprocess
-import sys
-from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
 
 from quit.engine.workspace import Workspace
-from tests.conftest import ROOT, call_quit, quit_prints
-from tests.docs.pages import blocks
+from tests.docs.pages import Reader, blocks
+from tests.paths import ROOT
+from tests.running import call_quit
 from tests.servers.rude import Fault, RudeServer
 
 pytestmark = pytest.mark.slow
 
 HOWTOS = ("report", "release", "export", "terminal", "library")
 PAGES = ("README.md", *(f"docs/howto/{name}.md" for name in HOWTOS))
-NOT_HERE = re.compile(r"quit (?:build|browse|review|models)\b|^(?:make|pip|python|export|hf) ")
-"""Builds, servers that stay, installations: other tests run them."""
 
 
 @pytest.fixture(scope="module")
@@ -33,53 +27,28 @@ def workspace(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     copy = tmp_path_factory.mktemp("shown") / "W"
     shutil.copytree(built, copy)
     for name in ("v1", "v2"):
-        quit_prints("release", "create", "-w", str(copy), "--name", name)
+        call_quit("release", "create", "-w", str(copy), "--name", name)
     published = ("-f", "release-json", "--paper-keys", "--out", str(copy.parent), "-q")
-    assert call_quit("export", "--release", str(copy / "releases" / "v1"), *published).returncode == 0
+    call_quit("export", "--release", str(copy / "releases" / "v1"), *published)
     return copy
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_what_the_page_shows_runs(page: str, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_what_the_page_shows_runs(page: str, workspace: Path, tmp_path: Path) -> None:
     for name in ("W", "workspace", *(["mine"] if page == "README.md" else [])):  # built by other pages
         (tmp_path / name).symlink_to(workspace)
     (tmp_path / "QUIT").symlink_to(workspace.parent / "release-json")
     lines = (ROOT / "docs" / "tutorial" / "hints.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     (tmp_path / "mine.jsonl").write_text("".join(line for line in lines if "everest" not in line), encoding="utf-8")
-    ran = 0
-    for block in blocks(ROOT / page):
-        if block.kind == "sh" and block.note != "not run":
-            for line in block.text.splitlines():
-                if NOT_HERE.search(line) or not line.strip():
-                    continue
-                words = shlex.split(line.partition(" > ")[0], comments=True)
-                assert Path(words[0]).name == "quit", line
-                if words[1] == "export" and "--overwrite" not in words:
-                    words.append("--overwrite")  # the page's exports are alternatives
-                result = call_quit(*words[1:])
-                assert result.returncode == 0 and (result.stdout.strip() or "--quiet" in words), (
-                    f"{line}\n{result.stderr}"
-                )
-                ran += 1
-        elif block.kind == "python" and page.endswith("library.md") and block.note != "not run":
-            with redirect_stdout(io.StringIO()):
-                exec(compile(block.text, f"{page}:{block.line}", "exec"), {})
-            ran += 1
-        elif block.kind == "python" and page == "README.md":
-            environment = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HOME": str(tmp_path / "hf")}
-            environment.pop("HF_DATASETS_CACHE", None)
-            result = subprocess.run([sys.executable, "-c", block.text], env=environment, capture_output=True, text=True)
-            assert result.returncode == 0 and result.stdout.strip(), result.stderr
-            ran += 1
-    assert ran >= 4
+    kinds = ("sh",) if "export" in page else ("sh", "python")  # tests/export/test_howto.py loads the exports
+    assert Reader(tmp_path).read(ROOT / page, kinds) >= 4
 
 
 def test_the_readmes_record_gets_label_2(tmp_path: Path) -> None:
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     [record] = [block.text for block in blocks(ROOT / "README.md") if block.kind == "json"]
     (tmp_path / "mine.jsonl").write_text(record, encoding="utf-8")
-    quit_prints("build", "-w", str(tmp_path / "mine"), "--source", str(tmp_path / "mine.jsonl"))
+    call_quit("build", "-w", str(tmp_path / "mine"), "--source", str(tmp_path / "mine.jsonl"))
     labels = Workspace.open(tmp_path / "mine").read("labels")["label"].to_pylist()
     assert f"{labels.count(2)} of its {len(labels)} passages get label 2" in page
 
@@ -116,12 +85,10 @@ def test_the_recipe_for_a_server_builds(
                 [name] = set(re.findall(rf"\b\w+\.{suffix}\b", commands))
                 text = re.sub(r"https?://[\w.:]+/v1", scripted.base_url, block.text)
                 (tmp_path / name).write_text(text, encoding="utf-8")
-        for line in commands.splitlines():
-            words = shlex.split(line, comments=True)
-            if words and words[0] == "quit":
+        for words in (shlex.split(line, comments=True) for line in commands.splitlines()):
+            if words[:1] == ["quit"]:
                 smaller = ("--set", "convergence.hints=3") if words[1] in ("plan", "build") else ()
-                result = call_quit(*words[1:], *smaller)
-                assert result.returncode == 0, f"{line}\n{result.stdout}\n{result.stderr}"
+                call_quit(*words[1:], *smaller)
                 ran.append(words[1])
     assert ran[-1] == "build" and len(ran) == (2 if models else 1)
     texts = {request["messages"][-1]["content"] for request in scripted.answered}

@@ -10,9 +10,8 @@ from safetensors.numpy import load_file
 
 from quit.engine.workspace import Workspace
 from quit.models.folders import minilm_folder
-from tests.conftest import ROOT
 from tests.label_studio import Live
-from tests.processes import PYTHONPATH
+from tests.paths import PYTHONPATH, ROOT
 
 NOTEBOOK = ROOT / "docs" / "notebook.ipynb"
 FACTS = "import json; print(json.dumps([pushed['new'], pulled['versions'], update, len(positives), before, after]))"

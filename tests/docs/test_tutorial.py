@@ -1,24 +1,14 @@
 """The tutorial, run from top to bottom as a reader does, with what it prints compared to what it shows."""
 
-import contextlib
-import os
-import shlex
 import shutil
-import subprocess
-import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from quit.annotation.server import label_studio_programs
 from quit.errors import MissingDependency
-from tests.conftest import ROOT, call_quit
-from tests.docs.annotator import verify_all
-from tests.docs.pages import Block, blocks, missing
-from tests.label_studio import first_server
-from tests.processes import PYTHONPATH
+from tests.docs.pages import Reader, missing
+from tests.paths import ROOT
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 
@@ -40,79 +30,6 @@ def test_what_is_printed_is_compared_with_what_is_shown(shown: str, printed: str
     assert missing(shown, printed) == line
 
 
-class Reader:
-    """Somebody who types what the page says; ``printed`` is what came since the last block of output."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.printed = folder, ""
-        self._running: list[subprocess.Popen] = []
-        tools = folder / ".bin"
-        tools.mkdir()
-        for name, words in (("quit", "-m quit.cli"), ("python", "")):
-            (tools / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {words} "$@"\n')
-            (tools / name).chmod(0o755)
-        self._variables = {"HF_HOME": str(folder / ".hf"), "COLUMNS": "120"}
-        self._environment = {
-            **os.environ,
-            **self._variables,
-            "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": PYTHONPATH,
-        }
-
-    def do(self, block: Block) -> None:
-        word, _, rest = block.note.partition(": ")
-        if word == "not run":
-            return
-        if block.kind == "comment":
-            verify_all(self.folder / block.text.split()[1])
-        elif block.kind == "sh" and word.startswith("in the background"):
-            self._start(block.text, rest)
-        elif block.kind in ("sh", "python"):
-            processes = list(self._runs(block))
-            text = "".join(process.stdout + process.stderr for process in processes)
-            codes = [0] * (len(processes) - 1) + [int(block.note == "exits with 1")]
-            assert [process.returncode for process in processes] == codes, f"line {block.line}: {text}"
-            assert "Traceback" not in text and "\x1b" not in text, text
-            self.printed += "".join(process.stdout for process in processes)
-        elif block.kind == "text":
-            assert (line := missing(block.text, self.printed)) is None, f"line {block.line}: {line}\n{self.printed}"
-            self.printed = ""
-
-    def _runs(self, block: Block) -> Iterator[subprocess.CompletedProcess[str]]:
-        """Run a line of ``quit`` in this process, which saves its start; all else as its language is."""
-        for text in block.text.splitlines() if block.kind == "sh" else [block.text]:
-            if text.startswith("quit "):
-                with contextlib.chdir(self.folder):
-                    yield call_quit(*shlex.split(text, comments=True)[1:], **self._variables)
-            else:
-                command = ["bash", "-ec"] if block.kind == "sh" else [sys.executable, "-c"]
-                how = {"cwd": self.folder, "env": self._environment, "capture_output": True, "text": True}
-                yield subprocess.run([*command, text], timeout=900, **how)
-
-    def _start(self, command: str, until: str) -> None:
-        shutil.copytree(first_server(), self.folder / "workspace" / "reviews" / "server")
-        log = self.folder / ".background"
-        started = subprocess.Popen(
-            ["bash", "-c", f"exec {command.strip().replace('quit review serve', 'quit review serve --port 0')}"],
-            cwd=self.folder,
-            env=self._environment,
-            stdout=log.open("w"),
-            stderr=subprocess.STDOUT,
-        )
-        self._running.append(started)
-        for _ in range(1800):
-            if until in log.read_text() and "next " in log.read_text():
-                break
-            assert started.poll() is None, log.read_text()
-            time.sleep(0.5)
-        self.printed += log.read_text()
-
-    def leave(self) -> None:
-        for started in self._running:
-            started.terminate()
-            started.wait(120)
-
-
 def _without_label_studio() -> str | None:
     """Return why Label Studio cannot be started here; None if it can."""
     try:
@@ -132,16 +49,10 @@ def _lines_of(heading: str) -> range:
 
 @pytest.mark.slow
 def test_the_tutorial_does_what_it_says(tmp_path: Path) -> None:
-    reader = Reader(tmp_path)
     shutil.copy(ROOT / "docs" / "tutorial" / "hints.jsonl", tmp_path)
     reason = _without_label_studio()
     left_out = _lines_of("5. ") if reason else range(0)
-    try:
-        for block in blocks(TUTORIAL):
-            if block.line not in left_out:
-                reader.do(block)
-    finally:
-        reader.leave()
+    Reader(tmp_path).read(TUTORIAL, left_out=left_out)
     assert (tmp_path / "exports" / "huggingface" / "README.md").is_file()
     if reason:
         pytest.skip(f"all but section 5 was run: {reason}")

@@ -9,8 +9,8 @@ import pytest
 from quit import contracts
 from quit.engine.workspace import Workspace
 from tests.comparing import bytes_of, tables_of
-from tests.conftest import FEW, call_quit, quit_prints
-from tests.processes import started, until
+from tests.paths import FEW
+from tests.running import call_quit, start_quit, until
 
 pytestmark = pytest.mark.slow
 
@@ -34,20 +34,20 @@ def _build(workspace: Path, source: Path, *more: str) -> list[str]:
 
 def test_controls_are_added_and_taken_away_without_making_anything_else_again(workspace: Workspace) -> None:
     before = workspace.state
-    quit_prints("build", "-q", "-w", workspace.path, "--set", "probe.controls=2")
+    call_quit("build", "-q", "-w", workspace.path, "--set", "probe.controls=2")
     state = Workspace.open(workspace.path).state
     assert before.items() < state.items() and {run.partition(":")[0] for run in state.keys() - before} == {"controls"}
     rows = tables_of(workspace.path)["controls"].to_pylist()
     kinds = {"no hints", "no question", "other hints", "shuffled words"}
     assert len(rows) == 2 * 4 * (len(state) - len(before)) and {row["control"] for row in rows} == kinds
-    quit_prints("build", "-q", "-w", workspace.path, "--set", "probe.controls=0")
+    call_quit("build", "-q", "-w", workspace.path, "--set", "probe.controls=0")
     assert Workspace.open(workspace.path).state == before
 
 
 def test_a_second_build_runs_nothing(workspace: Workspace) -> None:
     before = {path: path.stat().st_mtime_ns for path in workspace.path.rglob("*") if path.is_file()}
     result = call_quit("build", "-w", str(workspace.path))
-    assert result.returncode == 0 and "up to date" in result.stderr
+    assert "up to date" in result.err
     assert {path: path.stat().st_mtime_ns for path in workspace.path.rglob("*") if path.is_file()} == before
 
 
@@ -55,13 +55,13 @@ def test_killed_at_any_point_it_resumes_to_the_same_bytes(few_built, few_source,
     """kill -9 as soon as a stage has written its first part, in four stages one after the other, then let it finish."""
     folder = tmp_path / "W"
     for stage in ("02_filter", "05_probe_minilm-late", "08_read_minilm-late", "09_judge"):
-        process = started(_build(folder, few_source), tmp_path / "errors")
+        process = start_quit(*_build(folder, few_source), log=tmp_path / "errors")
         until(lambda stage=stage: any((folder / "tables" / stage).rglob("part-*.parquet")), process)
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(60)
         assert not any((folder / "tables" / "10_label").rglob("manifest.json"))
     before = {path: path.stat().st_mtime_ns for path in (folder / "tables").rglob("part-*.parquet")}
-    quit_prints("build", "-w", str(folder))
+    call_quit("build", "-w", str(folder))
     finished = [path for path in before if all(part in before for part in path.parents[1].glob(f"*/{path.name}"))]
     assert finished  # shards that had all their tables: none of them is done again
     assert {path: path.stat().st_mtime_ns for path in finished} == {path: before[path] for path in finished}
@@ -73,7 +73,7 @@ def test_two_builds_at_once_take_turns(few_source: Path, tmp_path: Path) -> None
     workspace = Workspace.create(tmp_path / "W")
     errors = [tmp_path / "errors-0", tmp_path / "errors-1"]
     with workspace.lock(0):
-        both = [started(_build(workspace.path, few_source), path) for path in errors]
+        both = [start_quit(*_build(workspace.path, few_source), log=path) for path in errors]
         for process, path in zip(both, errors, strict=True):
             until(lambda path=path: "Another run holds" in path.read_text(), process)
         assert not (workspace.path / "tables").exists()
@@ -85,11 +85,10 @@ def test_two_builds_at_once_take_turns(few_source: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize("content", [bytes(range(256)) * 10, b'{"id": 1, "question": "Who?", "hints": ["a hint"]}'])
 def test_a_source_without_a_usable_question_is_a_few_clear_lines(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "mine.jsonl").write_bytes(content)
-    result = call_quit("build", "-w", str(tmp_path / "W"), "-s", f"jsonl:{tmp_path / 'mine.jsonl'}")
-    assert result.returncode == 3, result.stderr
-    assert "question" in result.stderr and result.stderr.count("\n") <= 6
+    result = call_quit("build", "-w", str(tmp_path / "W"), "-s", f"jsonl:{tmp_path / 'mine.jsonl'}", code=3)
+    assert "question" in result.err and result.err.count("\n") <= 6
 
 
 def test_an_unwritable_workspace_is_one_clear_line(few_source: Path) -> None:
-    result = call_quit("build", "-w", "/proc/nowhere/W", "-s", f"jsonl:{few_source}")
-    assert result.returncode == 7 and "Could not write" in result.stderr
+    result = call_quit("build", "-w", "/proc/nowhere/W", "-s", f"jsonl:{few_source}", code=7)
+    assert "Could not write" in result.err

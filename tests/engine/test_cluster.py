@@ -17,8 +17,8 @@ from quit.engine.cluster import Cluster
 from quit.errors import MissingDependency, ServerError
 from quit.settings import RunSettings
 from tests.comparing import bytes_of, tables_of
-from tests.conftest import FEW, call_quit, quit_prints, run_quit
-from tests.processes import started, until
+from tests.paths import FEW
+from tests.running import QUIT, call_quit, run_process, start_quit, until
 from tests.servers import rude
 from tests.servers.builds import write_profile
 from tests.servers.ray_cluster import RayCluster
@@ -40,12 +40,11 @@ def _arguments(workspace: Path, source: Path, runner: str, shards: int = SHARDS)
 
 
 def test_local_ray_and_another_number_of_shards_make_the_same_rows(few_built, few_source, tmp_path):
-    result = run_quit(*_arguments(tmp_path / "W", few_source, "ray", shards=2))
-    assert result.returncode == 0, result.stderr
+    result = run_process(*QUIT, *_arguments(tmp_path / "W", few_source, "ray", shards=2))
     two, three = tables_of(tmp_path / "W"), tables_of(few_built)
     for name in contracts.TABLES:
         assert two[name].equals(three[name]), name
-    assert "Ray" not in result.stderr and "token" not in result.stderr, "the terminal is the build's"
+    assert "Ray" not in result.err and "token" not in result.err, "the terminal is the build's"
 
 
 def test_a_node_is_killed_and_the_bytes_are_the_same(cluster, few_built, few_source, tmp_path) -> None:
@@ -62,7 +61,7 @@ def test_a_node_is_killed_and_the_bytes_are_the_same(cluster, few_built, few_sou
         return False
 
     arguments, errors = _arguments(folder, few_source, cluster.address), tmp_path / "errors"
-    process = started(arguments, errors, **cluster.client_environment)
+    process = start_quit(*arguments, log=errors, **cluster.client_environment)
     try:
         until(lambda: any((folder / "tables").glob("02_filter/*/*/part-*")) and caught_at_work(), process)
         before = {path: path.stat().st_mtime_ns for path in (folder / "tables").rglob("part-*.parquet")}
@@ -130,11 +129,11 @@ def test_processes_together_keep_a_servers_limit_pay_once_and_report_what_they_a
                 more="[convergence]\nhints = 3\n[probe]\nrepetitions = 1",
             )
             arguments = _arguments(tmp_path / runner, few_source, runner)
-            quit_prints(*arguments, "-p", str(profile), "--set", "run.workers=2")
+            call_quit(*arguments, "-p", str(profile), "--set", "run.workers=2")
             requests = Counter(json.dumps(request.payload, sort_keys=True) for request in server.requests)
             assert set(requests.values()) == {1}, "something was asked for twice"
             assert 1 < server.most_at_once <= limit
-        status = json.loads(call_quit("status", "-w", str(tmp_path / runner), "--json").stdout)
+        status = call_quit("status", "-w", str(tmp_path / runner), "--json").json()
         counts = {name: model["requests"] for name, model in status["language_models"].items()}
         assert sum(counts.values()) == len(requests)
         outcomes[runner] = (counts, bytes_of(tmp_path / runner))

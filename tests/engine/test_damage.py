@@ -27,10 +27,10 @@ from quit.settings import load
 from quit.sources import parse_source, read_sources
 from quit.store.base import CHANGING
 from tests.comparing import bytes_of
-from tests.conftest import call_quit
 from tests.release import small
 from tests.report import tiny
 from tests.rows import table_of
+from tests.running import call_quit
 
 
 @pytest.fixture
@@ -335,5 +335,5 @@ def test_a_pull_waits_for_a_build(finished, monkeypatch) -> None:
         "quit.annotation.client.connect", lambda *_: pytest.fail("a server was asked while a build ran")
     )
     with finished.workspace.lock(0):
-        stopped = call_quit("review", "pull", "-w", finished.workspace.path)
-    assert stopped.returncode == WorkspaceError.exit_code and "still holds" in stopped.stderr
+        stopped = call_quit("review", "pull", "-w", finished.workspace.path, code=WorkspaceError.exit_code)
+    assert "still holds" in stopped.err

@@ -1,7 +1,6 @@
 """A build whose reader and judge are a real language model on a real vLLM: killed, resumed, counted on the server's
 side. What the model says is not asserted, only what the program makes of it."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -9,8 +8,9 @@ import pytest
 from quit.engine.workspace import Workspace
 from quit.models.generation import GenerationCache
 from tests.comparing import bytes_of
-from tests.conftest import call_quit, quit_prints
-from tests.servers.builds import STARTER, kill_when, start_build, write_profile
+from tests.paths import starter_file
+from tests.running import call_quit
+from tests.servers.builds import kill_when, start_build, write_profile
 from tests.servers.vllm import VllmServer
 
 pytestmark = pytest.mark.slow
@@ -22,9 +22,7 @@ REPETITIONS = 2
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("source") / "two.jsonl"
-    path.write_text("\n".join(STARTER.read_text(encoding="utf-8").splitlines()[1:4:2]) + "\n", encoding="utf-8")
-    return path
+    return starter_file(tmp_path_factory.mktemp("source") / "two.jsonl", 1, 4, 2)
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +70,7 @@ def interrupted(
 def _build(workspace: Path, profile: Path, source: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Build in this process, with a generation cache of that folder."""
     monkeypatch.setenv("QUIT_CACHE", str(cache))
-    quit_prints("build", "-w", str(workspace), "-p", str(profile), "-s", f"jsonl:{source}")
+    call_quit("build", "-w", str(workspace), "-p", str(profile), "-s", f"jsonl:{source}")
 
 
 def test_every_passage_is_answered_exactly_once_and_nothing_is_paid_for_twice(interrupted) -> None:
@@ -102,14 +100,14 @@ def test_a_disturbed_build_has_the_bytes_of_an_undisturbed_one_and_is_not_paid_a
 def test_usage_and_plan_tell_what_it_took(interrupted, monkeypatch) -> None:
     workspace, cache, _ = interrupted
     monkeypatch.setenv("QUIT_CACHE", str(cache))
-    status = json.loads(call_quit("status", "-w", str(workspace), "--json").stdout)
+    status = call_quit("status", "-w", str(workspace), "--json").json()
     reader = status["language_models"]["reader-a"]
     assert reader["requests"] and reader["seconds"] > 0 and reader["prompt_tokens"] > 500 * reader["requests"]
     # The server says how much of each prompt its prefix cache had: all but the last hint and the question, mostly.
     assert reader["cached_tokens"] > 0.8 * reader["prompt_tokens"]
-    plan = json.loads(call_quit("plan", "-w", str(workspace), "--json").stdout)
+    plan = call_quit("plan", "-w", str(workspace), "--json").json()
     assert all(line["requests"] == 0 for line in plan["lines"]), "nothing is left to do"
     # With other labels to make from the same replies, the plan finds them in the cache.
     changed = call_quit("plan", "-w", str(workspace), "--set", "probe.repetitions=3", "--json")
-    probe = next(line for line in json.loads(changed.stdout)["lines"] if line["role"] == "probe")
+    probe = next(line for line in changed.json()["lines"] if line["role"] == "probe")
     assert (probe["requests"], probe["cached"]) == (3 * QUESTIONS, REPETITIONS * QUESTIONS)

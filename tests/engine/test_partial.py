@@ -9,9 +9,9 @@ import pytest
 
 from quit import contracts
 from quit.engine.workspace import Workspace
+from tests.building import EXACT, LABELERS, PROFILE, asked_of, build, plan_build
 from tests.comparing import bytes_of, tables_of
-from tests.conftest import call_quit
-from tests.partly import EXACT, LABELERS, PROFILE, asked_of, build, planned
+from tests.running import call_quit
 
 pytestmark = pytest.mark.slow
 READERS = (*LABELERS, "minilm-names")
@@ -55,7 +55,7 @@ def test_neither_shards_nor_a_stop_after_every_step_change_a_row(exact: Path, tm
     """A new plan for each shard and for each stage that is finished, as after a kill. One shard: the same bytes."""
     models, steps = None, 0
     while True:
-        pipeline = planned(tmp_path / "W", EXACT, f"run.shards={shards}", models=models)
+        pipeline = plan_build(tmp_path / "W", EXACT, f"run.shards={shards}", models=models)
         models = pipeline.models
         run = next((run for run in pipeline.runs if not pipeline.is_done(run)), None)
         if run is None:
@@ -100,8 +100,10 @@ def test_new_settings_run_only_what_they_change_and_going_back_runs_nothing(
     ],
 )
 def test_settings_that_do_not_fit_are_one_line(tmp_path: Path, profile: str, setting: str, error: str) -> None:
-    result = call_quit("build", "-w", tmp_path / "W", "-s", "starter", "-p", profile, "--set", EXACT, "--set", setting)
-    assert result.returncode == 4 and error in result.stderr and result.stderr.count("\n") == 1
+    result = call_quit(
+        "build", "-w", tmp_path / "W", "-s", "starter", "-p", profile, "--set", EXACT, "--set", setting, code=4
+    )
+    assert error in result.err and result.err.count("\n") == 1
 
 
 def test_answers_are_counted_where_they_were_asked(exact: Path) -> None:
@@ -131,12 +133,12 @@ def test_a_plan_expects_what_a_full_build_shows(full: Path, exact: Path) -> None
 
     passages_asked = {reader: len(asked_of(Workspace.open(exact), reader)) for reader in LABELERS}
     for folder in (full, exact):
-        costs = plan(planned(folder, EXACT)).partial
+        costs = plan(plan_build(folder, EXACT)).partial
         assert costs is not None and {entry.labeler: entry.expected for entry in costs.ranges[:-1]} == passages_asked
         assert [entry.least for entry in costs.ranges] == [240, 0, 0, 240]
         assert [entry.most for entry in costs.ranges] == [240, 240, 240, 720]
         assert bool(costs.order) is (folder is full)
-    assert plan(planned(full)).partial is None
-    estimated = plan(planned(full, "labels.partial=estimated", "labels.audit=30", "labels.exact_splits=[]")).partial
+    assert plan(plan_build(full)).partial is None
+    estimated = plan(plan_build(full, "labels.partial=estimated", "labels.audit=30", "labels.exact_splits=[]")).partial
     assert estimated is not None and {entry.expected for entry in estimated.ranges} == {None}
     assert [entry.least for entry in estimated.ranges] == [30, 0, 0, 30]

@@ -15,8 +15,9 @@ from quit.errors import SettingsError, WorkspaceError
 from quit.review.store import ReviewStore
 from quit.settings import load
 from quit.sources import parse_source
-from tests.conftest import STARTER, Notes
-from tests.partly import carry_out
+from tests.building import carry_out
+from tests.conftest import Notes
+from tests.paths import STARTER, starter_lines
 from tests.release import small
 from tests.stages.labelling.test_verdicts import said
 
@@ -88,7 +89,7 @@ def _questions(folder: Path) -> list[str]:
 def reviewed(tmp_path: Path) -> Path:
     """A folder with a workspace of three questions, two of which people reviewed, one of those withdrawn again; and
     sources: ``three`` (its own), ``two`` (without the reviewed one), ``other``, ``typo`` (another text of it)."""
-    lines = STARTER.read_text(encoding="utf-8").splitlines()
+    lines = starter_lines()
     first = json.loads(lines[0])
     typo = json.dumps({**first, "question": f"{first['question']} Really?"})
     for name, some in (("three", lines[:3]), ("two", lines[1:3]), ("other", lines[5:7]), ("typo", [typo, *lines[1:3]])):
@@ -139,7 +140,7 @@ def test_a_workspace_without_reviews_is_told_what_leaves_and_a_new_one_nothing(r
 
 def test_tables_of_another_kind_of_machine_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = tmp_path / "one.jsonl"
-    source.write_text(STARTER.read_text(encoding="utf-8").splitlines()[0] + "\n", encoding="utf-8")
+    source.write_text(starter_lines()[0] + "\n", encoding="utf-8")
     with held_build(tmp_path / "W", [f"jsonl:{source}"], "embedded", []) as build:
         carry_out(build, "collect")
         carry_out(build, "filter")
@@ -152,3 +153,18 @@ def test_tables_of_another_kind_of_machine_are_named(tmp_path: Path, monkeypatch
 def test_a_lease_lasts_as_long_as_the_settings_say(place, machine) -> None:
     with held_build(place, [f"jsonl:{STARTER}"], "embedded", ["remote.lease_seconds=7"]) as pipeline:
         assert pipeline.workspace.store.holder()["lease"] == 7
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (
+            ("servers.0.batch=true", "run.runner=ray"),
+            "noted on one machine: set run.runner = .threads., or batch = false",
+        ),
+        (("run.max_cost=5",), "gemma-3-1b has none: set its price_prompt and price_completion"),
+    ],
+)
+def test_settings_of_spending_that_cannot_hold_are_refused(overrides: tuple[str, ...], message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        check_buildable(load("server", overrides).settings)

@@ -7,7 +7,7 @@ import pytest
 
 from quit.engine.pipeline import Pipeline
 from quit.models.readers import cleaning
-from tests.partly import plan_build
+from tests.building import plan_build
 from tests.servers.builds import three_questions
 from tests.servers.checkpoints import checkpoint
 
@@ -25,7 +25,7 @@ def _pipeline(folder: Path, more: str = "") -> Pipeline:
     profile.write_text(f"{more}\n[probe]\nrepetitions = 1\n[convergence]\nhints = 2\n" + "\n".join(blocks))
     source = folder / "three.jsonl"
     source.write_text(three_questions()[0] + "\n", encoding="utf-8")
-    return plan_build(folder / "W", [f"jsonl:{source}"], str(profile), ["run.shards=1", "labels.max_new_tokens=2"])
+    return plan_build(folder / "W", "run.shards=1", "labels.max_new_tokens=2", source=source, profile=profile)
 
 
 def _loaded(pipeline: Pipeline) -> set[str]:

@@ -17,7 +17,7 @@ from quit.settings import load
 from quit.settings.settings import Remote
 from quit.store.objects import open_objects
 from tests.models.generation.test_cache import Counting
-from tests.processes import until
+from tests.running import until
 
 
 def _entry(number: int, reply: str | None = None) -> Entry:

@@ -20,24 +20,22 @@ from quit.models.generation.meter import Meter
 from quit.settings import ServerSettings
 from quit.settings.runner import parse_runner
 from quit.store.parts import read_part
-from tests.conftest import STARTER
-from tests.partly import plan_build
+from tests.building import plan_build
+from tests.paths import starter_file
 
 QUICK = ["run.visible_seconds=0.1"]
 
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    path = tmp_path / "few.jsonl"
-    path.write_text("\n".join(STARTER.read_text(encoding="utf-8").splitlines()[:3]) + "\n", encoding="utf-8")
-    return path
+    return starter_file(tmp_path / "few.jsonl", 3)
 
 
 @pytest.fixture
 def planned(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pipeline]:
     """A build that holds its workspace and has carried out nothing."""
     monkeypatch.setattr(workers, "_POLL_SECONDS", 0.05)
-    pipeline = plan_build(tmp_path / "W", [f"jsonl:{source}"], "embedded", QUICK)
+    pipeline = plan_build(tmp_path / "W", *QUICK, source=source, profile="embedded")
     with pipeline.workspace.lock(0):
         pipeline.begin()
         yield pipeline
@@ -172,7 +170,7 @@ def test_fewer_shards_at_a_time_than_requests_in_flight_allowed(source, tmp_path
         '[[servers]]\nname = "s"\nbase_urls = ["http://h/v1"]\nconcurrency = 2\n'
     )
     overrides = ["run.workers=6", f"run.runner={runner}"]
-    assert plan_build(tmp_path / "W", [f"jsonl:{source}"], str(profile), overrides).workers == at_a_time
+    assert plan_build(tmp_path / "W", *overrides, source=source, profile=profile).workers == at_a_time
 
 
 @pytest.mark.parametrize(
@@ -192,6 +190,6 @@ def test_a_text_names_a_runner(text: str, meant: tuple[str, str]) -> None:
 )
 def test_a_text_that_names_none_is_refused_without_its_password(text: str, source: Path, tmp_path: Path) -> None:
     with pytest.raises(errors.SettingsError, match=r"run\.runner.*ray://HOST:10001") as raised:
-        plan_build(tmp_path / "W", [f"jsonl:{source}"], "embedded", [f"run.runner={json.dumps(text)}"])
+        plan_build(tmp_path / "W", f"run.runner={json.dumps(text)}", source=source, profile="embedded")
     assert "secret" not in str(raised.value)
     assert not (tmp_path / "W").exists()

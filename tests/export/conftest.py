@@ -11,6 +11,7 @@ import pytest
 from quit.common.ids import hint_id, passage_id
 from quit.dataset.dataset import Dataset
 from quit.dataset.release import ReaderInfo
+from quit.export import export
 from quit.models.protocols import NO_ANSWER
 from quit.stages.labelling.answers import Answers
 from quit.stages.labelling.passages import enumerate_passages, permutations
@@ -143,3 +144,11 @@ def tables() -> Dataset:
 @pytest.fixture(scope="session")
 def awkward() -> Dataset:
     return make_tables(AWKWARD)
+
+
+@pytest.fixture(scope="module")
+def folder(request: pytest.FixtureRequest, tables: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An export of ``tables`` in the format that the module names: ``FORMAT``."""
+    out = tmp_path_factory.mktemp("export")
+    export(tables, [request.module.FORMAT], out)
+    return out / request.module.FORMAT

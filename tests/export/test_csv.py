@@ -6,18 +6,18 @@ import pyarrow as pa
 import pytest
 
 from quit.common.safe import safe_cells
-from quit.export import export
 from quit.sources.csv import read as read_csv
 from tests.export.conftest import SPLITS, truth_of
 from tests.rows import table_of
 
+FORMAT = "csv"
 FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "'quoted", "\t=1", "\r=1", "\n=1", "＝1+1", "＋1", "－1", "＠x"]
 HARMLESS = ["a=1", "", " =1", "1-1", '"=1"', "Ελλάδα"]
 LINK = '=HYPERLINK("http://example.org","look")'
 
 
 @pytest.fixture(scope="module")
-def changed(tables):
+def tables(tables):
     """The release with questions and hints that a spreadsheet would run."""
     questions, ranked = tables.questions.to_pylist(), tables.ranked_hints.to_pylist()
     for row, text in zip(questions, FORMULAS, strict=False):
@@ -26,13 +26,6 @@ def changed(tables):
         row["hint"] = LINK if row["rank"] == 0 else row["hint"]
     rows = {"questions": questions, "ranked_hints": ranked}
     return replace(tables, **{name: table_of(name, some) for name, some in rows.items()})
-
-
-@pytest.fixture(scope="module")
-def folder(changed, tmp_path_factory):
-    out = tmp_path_factory.mktemp("csv")
-    export(changed, ["csv"], out)
-    return out / "csv"
 
 
 def rows(folder, config):
@@ -48,8 +41,8 @@ def original(text):
     return text.removeprefix("'")
 
 
-def test_no_cell_begins_as_a_formula_and_every_text_comes_back(folder, changed):
-    truth = truth_of(changed)
+def test_no_cell_begins_as_a_formula_and_every_text_comes_back(folder, tables):
+    truth = truth_of(tables)
     passages, questions = rows(folder, "passages"), rows(folder, "questions")
     cells = [cell for row in (*passages, *questions) for cell in row.values()]
     assert not [cell for cell in cells if cell[:1] and cell[0] in "=+-@\t\r\n＝＋－＠"]
@@ -61,7 +54,7 @@ def test_no_cell_begins_as_a_formula_and_every_text_comes_back(folder, changed):
         assert (original(row["text"]), int(row["label"])) == (truth.texts[name], truth.labels[name])
         assert (truth.owner[name], truth.split[owner]) == (owner, row["split"])
         assert int(row["n_hints"]) == len(name.rpartition("_")[2])
-    answers = {row["question_id"]: row["answers"] for row in changed.questions.to_pylist()}
+    answers = {row["question_id"]: row["answers"] for row in tables.questions.to_pylist()}
     for row in questions:
         one = row["id"]
         assert original(row["question"]) == truth.questions[one] and json.loads(row["answers"]) == answers[one]

@@ -1,9 +1,6 @@
 import errno
 import hashlib
 import json
-import signal
-import subprocess
-import sys
 import uuid
 from dataclasses import replace
 from pathlib import Path
@@ -13,10 +10,9 @@ import pytest
 from quit.errors import InputError, SettingsError, WorkspaceError
 from quit.export import FORMATS, export, release_json, verify
 from tests.comparing import files_of
-from tests.conftest import ROOT
 from tests.export.conftest import as_dictionaries, make_tables
-from tests.processes import paused, until
 from tests.release import small
+from tests.running import killed_at, until
 
 JSON = ["release-json"]
 
@@ -189,17 +185,13 @@ def test_killed_in_the_second_of_two_formats_the_first_one_stays_as_it_is(tables
 def test_a_killed_export_leaves_no_complete_looking_folder(tables, tmp_path):
     export(tables, JSON, tmp_path)
     small.freeze(tmp_path / "v1", small.rows())
-    marker, place = tmp_path / "running", ("quit.export.release_json", "_write_corpus")
-    arguments = ("export", "--release", f"{tmp_path}/v1", "-f", "release-json", "--out", str(tmp_path), "--overwrite")
-    command = paused(*place, marker, *arguments)
-    with subprocess.Popen([sys.executable, *command], cwd=ROOT) as process:
-        until(marker.exists, process)
+    arguments = ("export", "--release", tmp_path / "v1", "-f", "release-json", "--out", tmp_path, "--overwrite")
+    with killed_at("quit.export.release_json", "_write_corpus", tmp_path, *arguments):
         # A second export meanwhile must not take the first one's folder for a ruin.
         [partial] = tmp_path.glob(".release-json.*.partial")
         assert (partial / "train.json").exists()
         export(tables, JSON, tmp_path, overwrite=True)
         assert partial.exists()
-        process.send_signal(signal.SIGKILL)
     assert not list(tmp_path.rglob(".*/manifest.json")) and verify(tmp_path / "release-json").files
     # The lock goes with the process, not quite at once.
     until(lambda: export(tables, JSON, tmp_path, overwrite=True) and not partial.exists())

@@ -2,14 +2,15 @@
 
 import importlib.util
 import re
-from pathlib import Path
 
 import pytest
 
 from quit.export import FORMATS, export
+from tests.docs.pages import blocks
+from tests.paths import ROOT
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "howto" / "export.md"
-BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.S)
+PAGE = ROOT / "docs" / "howto" / "export.md"
+BLOCKS = [block.text for block in blocks(PAGE) if block.kind == "python"]
 
 
 @pytest.fixture(scope="module")

@@ -15,14 +15,9 @@ from tests.answers import with_texts
 from tests.export.conftest import SPLITS, as_dictionaries, make_tables, truth_of
 from tests.rows import table_of
 
+FORMAT = "huggingface"
+
 datasets = pytest.importorskip("datasets")
-
-
-@pytest.fixture(scope="module")
-def folder(tables, tmp_path_factory):
-    out = tmp_path_factory.mktemp("hf")
-    export(tables, ["huggingface"], out)
-    return out / "huggingface"
 
 
 @pytest.fixture(scope="module")

@@ -5,19 +5,12 @@ import shutil
 import pytest
 
 from quit.errors import InputError, ServerError, SettingsError
-from quit.export import export
 from quit.export.push import Published, Target, published_files, push
 from tests.comparing import files_of
 from tests.export.hub import TOKEN, hub
 
+FORMAT = "huggingface"
 WRONG = "hf_wrong0123456789abcdef"
-
-
-@pytest.fixture(scope="module")
-def folder(tables, tmp_path_factory):
-    out = tmp_path_factory.mktemp("push")
-    export(tables, ["huggingface"], out)
-    return out / "huggingface"
 
 
 @pytest.fixture

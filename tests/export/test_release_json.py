@@ -11,15 +11,9 @@ from tests.answers import with_texts
 from tests.export.conftest import READERS, SPLIT, SPLITS, jsonl, truth_of
 from tests.rows import changed
 
+FORMAT = "release-json"
 SUBSETS = ["".join(some) for size in range(1, 6) for some in itertools.combinations("01234", size)]
 NAMES = [info.name for info in READERS]
-
-
-@pytest.fixture(scope="module")
-def folder(tables, tmp_path_factory):
-    out = tmp_path_factory.mktemp("json")
-    export(tables, ["release-json"], out)
-    return out / "release-json"
 
 
 def load(folder, split):

@@ -12,7 +12,8 @@ from prefect import get_client
 from quit.flows.calling import server_url
 from quit.stages import STAGES
 from tests.comparing import bytes_of
-from tests.conftest import FEW, ROOT, run_quit
+from tests.paths import FEW, ROOT
+from tests.running import QUIT, run_process
 from tests.servers.serving import serving
 
 pytestmark = pytest.mark.slow
@@ -23,9 +24,8 @@ def _build(folder: Path, source: Path) -> list[str]:
 
 
 def test_a_command_is_a_run_of_the_named_server_with_a_task_per_stage(few_built, few_source, tmp_path, prefect_server):
-    result = run_quit(*_build(tmp_path / "W", few_source))
-    assert result.returncode == 0, result.stderr
-    assert "10 label: done, 3 shards" in result.stderr and "Prefect" not in result.stderr
+    result = run_process(*QUIT, *_build(tmp_path / "W", few_source))
+    assert "10 label: done, 3 shards" in result.err and "Prefect" not in result.err
     assert bytes_of(tmp_path / "W") == bytes_of(few_built)
     with get_client(sync_client=True) as client:
         [run] = client.read_flow_runs()
@@ -38,8 +38,8 @@ def test_a_server_that_does_not_answer_is_named_before_anything_is_done(few_sour
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         monkeypatch.setenv("PREFECT_API_URL", f"http://127.0.0.1:{nobody.getsockname()[1]}/api")
-        result = run_quit(*_build(tmp_path / "W", few_source))
-    assert result.returncode == 6 and "unset PREFECT_API_URL" in result.stderr and not (tmp_path / "W").exists()
+        result = run_process(*QUIT, *_build(tmp_path / "W", few_source), code=6)
+    assert "unset PREFECT_API_URL" in result.err and not (tmp_path / "W").exists()
 
 
 def test_a_server_that_dies_ends_the_process_with_a_message() -> None:

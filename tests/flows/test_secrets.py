@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from quit.errors import ServerError, SettingsError
-from tests.conftest import STARTER, run_quit
+from tests.paths import starter_file
+from tests.running import QUIT, run_process
 from tests.servers.builds import write_profile
 from tests.servers.keys import ACCESS, KEY, assert_kept
 from tests.servers.rude import FAULTS, Fault, RudeServer
@@ -26,8 +27,7 @@ def _said_in_prefect(database_file: Path) -> list[str]:
 def test_a_key_that_a_server_sends_back_is_stored_nowhere(tmp_path, monkeypatch, prefect_server) -> None:
     monkeypatch.setenv(ACCESS, KEY)
     monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
-    lines = STARTER.read_text(encoding="utf-8").splitlines()[1:5:2]
-    (tmp_path / "two.jsonl").write_text("\n".join(lines) + "\n")
+    source = starter_file(tmp_path / "two.jsonl", 1, 5, 2)
 
     def script(number: int, payload) -> Fault:
         return FAULTS[FIRST if number == 0 else SECOND]
@@ -38,11 +38,10 @@ def test_a_key_that_a_server_sends_back_is_stored_nowhere(tmp_path, monkeypatch,
         profile = write_profile(tmp_path / "rude.toml", {"a": rude}, rude, more=more)
         access = f'patience_seconds = 0\nattempts = 1\napi_key_env = "{ACCESS}"'
         profile.write_text(profile.read_text().replace("patience_seconds = 20", access))
-        place, source = str(tmp_path / "W"), f"jsonl:{tmp_path / 'two.jsonl'}"
-        result = run_quit("build", "-w", place, "-p", str(profile), "-s", source)
-    assert result.returncode in (ServerError.exit_code, SettingsError.exit_code), result.stderr
+        result = run_process(*QUIT, "build", "-w", tmp_path / "W", "-p", profile, "-s", f"jsonl:{source}", code=None)
+    assert result.code in (ServerError.exit_code, SettingsError.exit_code), result.err
     assert len(server.requests) == 2, "a shard is not tried again where its client has tried as often as it may"
     stored = _said_in_prefect(prefect_server)
     for what in ("not a chat completion", "HTTP 401"):  # both were stored, so a key in them would be found
         assert any(what in text and f"({ACCESS})" in text for text in stored), what
-    assert_kept(tmp_path, result.stdout, result.stderr)
+    assert_kept(tmp_path, result.out, result.err)

@@ -19,15 +19,16 @@ from quit.engine.workspace import Workspace
 from quit.flows.server import prefect_server
 from quit.settings import ServeSettings
 from quit.stages import STAGES
-from tests.conftest import FEW, ROOT, STARTER, prefect_database
-from tests.processes import PYTHONPATH, started, until
+from tests.paths import FEW, PYTHONPATH, starter_lines
+from tests.running import run_process, start_quit, until
 from tests.servers import rude
 from tests.servers.builds import write_profile
+from tests.servers.prefect import prefect_database
 from tests.servers.rude import RudeServer
 from tests.servers.serving import serving as answering
 
 pytestmark = pytest.mark.slow
-LINES = STARTER.read_text(encoding="utf-8").splitlines()
+LINES = starter_lines()
 QUESTIONS = [*LINES[:4], LINES[5]]  # the fifth has too few hints
 FINAL = ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
 LOOK = 0.4
@@ -143,7 +144,7 @@ def serving(server: Live, place: Path, hook: SimpleNamespace) -> Iterator[Callab
         if not running:
             command = ["serve", "-w", str(place / "W"), "-p", str(place / "mine.toml")]
             command += ["-s", f"jsonl:{place / 'mine.jsonl'}"]
-            process = started(command, place / "serve.log", **variables)
+            process = start_quit(*command, log=place / "serve.log", **variables)
             running.append(process)
             until(lambda: len(server.post("deployments/filter", {})) == 6, process, 300, LOOK)
         return running[0]
@@ -194,9 +195,7 @@ def test_a_failure_is_told_by_webhook_and_block_without_secrets(server, serving,
     letters: list[str] = []
     with answering(lambda method, path, headers, body: (204, b"", letters.append(body.decode()) or {})) as url:
         save = "from quit.flows.notices import QuitMail; QuitMail(url={!r}).save('team', overwrite=True)"
-        command = [sys.executable, "-c", save.format(url.replace("http", "json"))]
-        result = subprocess.run(command, env=server.environment, capture_output=True, text=True)
-        assert result.returncode == 0, result.stderr
+        run_process(sys.executable, "-c", save.format(url.replace("http", "json")), env=server.environment)
         [run] = server.ended(server.start("build/W", sources=[f"jsonl:{place / 'none-very-secret.jsonl'}"]))
         assert run["state_type"] == "FAILED"
         until(lambda: hook.posts and letters, seconds=300)
@@ -248,10 +247,7 @@ def test_prefect_yaml_deploys_for_a_worker_that_runs_it(server: Live, place: Pat
     environment = {**server.environment, **variables}
 
     def prefect(*arguments: str) -> str:
-        command, how = [sys.executable, "-m", "prefect", *arguments], {"capture_output": True, "text": True}
-        result = subprocess.run(command, env=environment, cwd=ROOT, timeout=300, **how)
-        assert result.returncode == 0, result.stdout + result.stderr
-        return result.stdout
+        return run_process(sys.executable, "-m", "prefect", *arguments, env=environment).out
 
     prefect("work-pool", "create", "quit", "--type", "process", "--overwrite")
     prefect("--no-prompt", "deploy", "--all")

@@ -1,7 +1,5 @@
 """``quit serve`` before anything is served: what it says, and what it refuses."""
 
-import json
-import socket
 from pathlib import Path
 
 import pytest
@@ -9,7 +7,8 @@ import pytest
 from quit.errors import ServerError
 from quit.flows.server import prefect_server
 from quit.settings import ServeSettings
-from tests.conftest import quit_prints, run_quit
+from tests.running import QUIT, call_quit, run_process
+from tests.servers.ports import taken_port
 
 pytestmark = pytest.mark.slow
 
@@ -25,8 +24,8 @@ def _arguments(tmp_path: Path, *more: str) -> tuple[str, ...]:
 
 def test_it_lists_what_it_would_deploy_without_a_server(tmp_path: Path) -> None:
     schedule = "schedules=[{flow='build', cron='0 3 * * *', timezone='Europe/Vienna'}]"
-    output = quit_prints(*_arguments(tmp_path, "--json", "--set", schedule))
-    deployments = {one["deployment"]: one for one in json.loads(output)}
+    output = call_quit(*_arguments(tmp_path, "--json", "--set", schedule)).json()
+    deployments = {one["deployment"]: one for one in output}
     assert set(deployments) == {"build/W", "review-sync/W", "label-update/W", "release/W", "benchmark/W"}
     assert "T03:00:00" in deployments["build/W"]["next"] and deployments["release/W"]["next"] is None
     assert not (tmp_path / "W").exists()
@@ -38,17 +37,10 @@ def test_it_lists_what_it_would_deploy_without_a_server(tmp_path: Path) -> None:
 )
 def test_a_missing_server_is_said_in_one_line(tmp_path: Path, more: list[str], code: int, said: str) -> None:
     """In a process of its own, for Prefect takes the server's address when it is imported."""
-    result = run_quit(*_arguments(tmp_path, *more), timeout=300)
-    assert result.returncode == code and said in result.stderr and "Traceback" not in result.stderr
+    result = run_process(*QUIT, *_arguments(tmp_path, *more), code=code)
+    assert said in result.err and "Traceback" not in result.err
 
 
 def test_a_taken_port_is_said_before_a_server_is_started(tmp_path: Path) -> None:
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        port = other.getsockname()[1]
-        with (
-            pytest.raises(ServerError, match=f"Port {port} is taken"),
-            prefect_server(True, ServeSettings(server_port=port)),
-        ):
-            pass
+    with taken_port() as port, pytest.raises(ServerError, match=f"Port {port} is taken"):
+        prefect_server(True, ServeSettings(server_port=port)).__enter__()

@@ -14,7 +14,7 @@ from quit.engine.planning import held_build, last_build
 from quit.engine.workspace import Workspace
 from quit.operations.backup import backup
 from quit.store.parts import write_log_part
-from tests.conftest import call_quit, quit_prints
+from tests.running import call_quit
 
 
 @pytest.mark.slow
@@ -23,10 +23,10 @@ def test_sources_that_are_not_here_are_named_and_their_new_place_is_enough(built
     missing_source = f"jsonl:{tmp_path / 'gone' / small_source.name}"
     (old.path / "build.json").write_text(json.dumps({**old.build, "sources": [missing_source]}))
     backup(old, tmp_path / "b.tar")
-    assert f"not here: {missing_source}" in quit_prints("workspace", "restore", tmp_path / "b.tar", "-w", copy)
-    assert "up to date" in call_quit("build", "-w", copy, "--source", f"jsonl:{small_source}").stderr
+    assert f"not here: {missing_source}" in call_quit("workspace", "restore", tmp_path / "b.tar", "-w", copy).out
+    assert "up to date" in call_quit("build", "-w", copy, "--source", f"jsonl:{small_source}").err
     assert last_build(Workspace.open(copy)).up_to_date
-    quit_prints("export", "-w", copy, "-f", "trec", "--out", tmp_path / "out")
+    call_quit("export", "-w", copy, "-f", "trec", "--out", tmp_path / "out")
 
 
 @pytest.mark.slow

@@ -12,11 +12,12 @@ import pyarrow.parquet as pq
 import quit
 from quit.engine.workspace import Workspace
 from quit.review.store import ReviewStore
-from tests.conftest import DATA, ROOT, STARTER, quit_prints
 from tests.frozen.answers import draw, made_of_answers
 from tests.frozen.tables import figure, files, tables
 from tests.frozen.values import checksum
+from tests.paths import DATA, ROOT, STARTER
 from tests.rows import write_lines
+from tests.running import call_quit
 
 WIKIHINT = DATA / "wikihint" / "test_first50.json"
 FORMATS = "huggingface,release-json,paper-index,csv,squad,beir,trec,pyserini,mteb,tevatron,colbert,monot5,hinteval"
@@ -50,19 +51,19 @@ def wikihint(folder: Path) -> dict[str, Any]:
 def dataset(source: str, folder: Path) -> dict[str, Any]:
     """Build, review, apply, release, export: the tables of the build, those that the review changed, every file."""
     workspace = folder / "W"
-    quit_prints("build", "-q", "-w", workspace, "-s", source, "-p", "embedded", "--shards", "2")
+    call_quit("build", "-q", "-w", workspace, "-s", source, "-p", "embedded", "--shards", "2")
     entries = {f"build: {name}": value for name, value in tables(workspace).items()}
     ReviewStore(Workspace.open(workspace)).append(review(workspace))
-    report = json.loads(quit_prints("review", "apply", "-q", "-w", workspace, "--json"))
+    report = call_quit("review", "apply", "-q", "-w", workspace, "--json").json()
     entries["review: report"] = {key: value for key, value in report.items() if key not in ("fingerprint", "now")}
     for name, value in tables(workspace).items():
         if name == "table changes":
             entries[f"review: {name}"] = value
         elif name.removeprefix("table ") in REVIEWED:  # `changes` has their rows in words
             entries[f"review: {name}"] = value["columns"]
-    quit_prints("release", "create", "-q", "-w", workspace, "-n", "v1")
+    call_quit("release", "create", "-q", "-w", workspace, "-n", "v1")
     release = workspace / "releases" / "v1"
-    quit_prints("export", "-q", "--release", release, "-f", FORMATS, "-o", folder / "exports")
+    call_quit("export", "-q", "--release", release, "-f", FORMATS, "-o", folder / "exports")
     return entries | files(folder / "exports")
 
 
@@ -103,10 +104,10 @@ def systems(folder: Path) -> dict[str, Any]:
     """SUNAR, bandits and retrieval complexity on a corpus of six chained questions, a benchmark of 24 questions."""
     corpus, lexical, dense = folder / "C", folder / "B", folder / "D"
     write_lines(folder / "chained.jsonl", chained())
-    quit_prints("corpus", "build", "-q", "-s", f"musique:{folder / 'chained.jsonl'}", "-o", corpus)
-    quit_prints("index", "build", "-q", "-c", corpus, "-e", "bm25", "-o", lexical)
-    quit_prints("index", "build", "-q", "-c", corpus, "-e", "minilm", "-o", dense)
-    quit_prints("graph", "build", "-q", "-c", corpus, "-k", "10", "-o", folder / "G")
+    call_quit("corpus", "build", "-q", "-s", f"musique:{folder / 'chained.jsonl'}", "-o", corpus)
+    call_quit("index", "build", "-q", "-c", corpus, "-e", "bm25", "-o", lexical)
+    call_quit("index", "build", "-q", "-c", corpus, "-e", "minilm", "-o", dense)
+    call_quit("graph", "build", "-q", "-c", corpus, "-k", "10", "-o", folder / "G")
     return {
         **sunar(folder, ("-c", corpus, "--graph", folder / "G", "-i", lexical)),
         **bandits(folder, ("-c", corpus, "-i", lexical, "--vectors", dense)),
@@ -147,7 +148,7 @@ def chained() -> list[dict]:
 def sunar(folder: Path, opened: tuple[str | Path, ...]) -> dict[str, Any]:
     """Figures of each variant, its predictions, and its ranked documents."""
     variants = [part for name in SUNAR for part in ("--variant", name)]
-    figures = json.loads(quit_prints("sunar", "run", *opened, *variants, "-o", folder / "S", "--json"))
+    figures = call_quit("sunar", "run", *opened, *variants, "-o", folder / "S", "--json").json()
     entries = {}
     for name in SUNAR:
         ranked: dict[str, list[str]] = {}
@@ -169,7 +170,7 @@ def bandits(folder: Path, opened: tuple[str | Path, ...]) -> dict[str, Any]:
     entries = {}
     for arms, policies in cases.items():
         options = ("--arms", arms, "--policies", policies, "--runs", "20", "-b", "10,50")
-        whole = json.loads(quit_prints("bandits", "run", *opened, *options, "-o", folder / arms, "--json"))
+        whole = call_quit("bandits", "run", *opened, *options, "-o", folder / arms, "--json").json()
         rows: dict[str, dict[str, Any]] = {}
         for row in whole["rows"]:
             key = f"{row['structure']} {row['metric']}@{row['budget']}"
@@ -184,7 +185,7 @@ def bandits(folder: Path, opened: tuple[str | Path, ...]) -> dict[str, Any]:
 def complexity(folder: Path, opened: tuple[str | Path, ...]) -> dict[str, Any]:
     """Each question's figures, and their agreement with hops and types."""
     options = ("--set", "complexity.resamples=100", "--set", "complexity.documents=4")
-    whole = json.loads(quit_prints("complexity", "run", *opened, *options, "-o", folder / "X", "--json"))
+    whole = call_quit("complexity", "run", *opened, *options, "-o", folder / "X", "--json").json()
     rows = pq.read_table(folder / "X" / "complexity.parquet").to_pylist()
     return {
         "complexity": {
@@ -199,14 +200,12 @@ def benchmark(folder: Path) -> dict[str, Any]:
     """Three retrievers, a reranker and a reader over a release of 24 questions with four passages each."""
     workspace = folder / "W"
     profile = ROOT / "tests" / "few.toml"
-    quit_prints("build", "-q", "-w", workspace, "-s", "starter", "-p", profile, "--questions", "24", "--shards", "1")
-    quit_prints("release", "create", "-q", "-w", workspace, "-n", "v1")
+    call_quit("build", "-q", "-w", workspace, "-s", "starter", "-p", profile, "--questions", "24", "--shards", "1")
+    call_quit("release", "create", "-q", "-w", workspace, "-n", "v1")
     named = ("--retriever", "bm25", "--retriever", "minilm", "--retriever", "late", "--reranker", "late",
              "--reader", "minilm-late", "--split", "all", "--set", "benchmark.resamples=100")  # fmt: skip
     out = folder / "benchmark"
-    results = json.loads(
-        quit_prints("benchmark", "run", "-r", workspace / "releases" / "v1", *named, "-o", out, "--json")
-    )
+    results = call_quit("benchmark", "run", "-r", workspace / "releases" / "v1", *named, "-o", out, "--json").json()
     rows: dict[str, dict[str, Any]] = {}
     for row in results["results"]:
         system = " ".join(str(row[name]) for name in ("retriever", "reranker", "reader") if row[name])

@@ -37,9 +37,7 @@ def test_labels_follow_from_answers() -> None:
         quit.labels(QUESTION, ["Lesotho"], {"a": ["x"] * 3}, hints=2)
 
 
-def test_runs_are_evaluated_as_trec_eval_does(tmp_path: Path) -> None:
-    import pytrec_eval
-
+def test_a_run_is_scored_alike_from_files_and_dictionaries_and_foreign_questions_are_named(tmp_path: Path) -> None:
     run = {"q1": {"d1": 3.0, "d2": 2.5, "d3": 1.0}, "q2": {"d9": 1.0, "d4": 0.5}}
     qrels = {"q1": {"d2": 2, "d3": 1, "d8": 1}, "q2": {"d4": 1}}
     lines = [f"{q} Q0 {d} 0 {s} x\n" for q, hits in run.items() for d, s in hits.items()]
@@ -47,9 +45,7 @@ def test_runs_are_evaluated_as_trec_eval_does(tmp_path: Path) -> None:
     (tmp_path / "qrels").write_text("".join(f"{q} 0 {d} {v}\n" for q, hits in qrels.items() for d, v in hits.items()))
     ours = quit.evaluate_run(tmp_path / "run", tmp_path / "qrels", ["MRR@10", "Recall@10"])
     assert ours == quit.evaluate_run(run, qrels, ["MRR@10", "Recall@10"])
-    theirs = pytrec_eval.RelevanceEvaluator(qrels, {"recip_rank", "recall.10"}).evaluate(run)
-    for name, other in (("MRR@10", "recip_rank"), ("Recall@10", "recall_10")):
-        assert ours[name] == pytest.approx(sum(values[other] for values in theirs.values()) / 2)
+    assert ours == {"MRR@10": 0.5, "Recall@10": pytest.approx((2 / 3 + 1) / 2)}  # by hand: both first at rank 2
     with pytest.warns(UserWarning, match="^1 of the run's 2 questions are not in the qrels, such as 'Q9': not scored"):
         assert quit.evaluate_run({"q1": ["d1"], "Q9": ["d1"]}, {"q1": {"d1": 2}}, ["Hit@1"]) == {"Hit@1": 1.0}
     with pytest.raises(InputError, match=r"^4 of the run's 4 questions .* 'a', 'b', 'c'\. Ids of the qrels are .*'q1'"):

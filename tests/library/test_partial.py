@@ -16,9 +16,9 @@ from quit.review.apply import plan_update
 from quit.review.store import ReviewStore
 from quit.text.normalize import normalize_answer
 from tests.answers import answers_in
+from tests.building import LABELERS, asked_of, build
 from tests.comparing import files_of
-from tests.conftest import call_quit, quit_prints
-from tests.partly import LABELERS, asked_of, build
+from tests.running import call_quit
 from tests.stages.labelling.test_verdicts import said
 
 pytestmark = pytest.mark.slow
@@ -27,30 +27,30 @@ WAIVED = ("--waive", "human-coverage=a test", "--waive", "unjudged-answer=a test
 
 @pytest.mark.parametrize("format", ["release-json", "paper-index"])
 def test_formats_of_all_answers_say_how_to_have_them(exact: Path, tmp_path: Path, format: str) -> None:
-    result = call_quit("export", "-w", exact, "-f", format, "--out", tmp_path / "x")
-    assert result.returncode != 0 and result.stderr.count("\n") == 1 and not (tmp_path / "x" / format).exists()
-    assert result.stderr.strip().endswith(f"quit build -w {exact} --set collect.questions=18 --set labels.partial=off")
+    result = call_quit("export", "-w", exact, "-f", format, "--out", tmp_path / "x", code=3)
+    assert result.err.count("\n") == 1 and not (tmp_path / "x" / format).exists()
+    assert result.err.strip().endswith(f"quit build -w {exact} --set labels.partial=off")
 
 
 def test_filling_in_gives_the_bytes_of_a_full_run(exact: Path, full: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(exact, tmp_path / "W")
     command = shlex.split(filling_in(Workspace.open(folder)))
-    result = call_quit(*command[1:])
-    assert command[0] == "quit" and result.returncode == 0, result.stderr
+    assert command[0] == "quit"
+    call_quit(*command[1:])
     for place, name in ((folder, "ours"), (full, "theirs")):
-        quit_prints("export", "-w", place, "-f", "release-json,huggingface", "--out", tmp_path / name)
+        call_quit("export", "-w", place, "-f", "release-json,huggingface", "--out", tmp_path / name)
     assert files_of(tmp_path / "ours") == files_of(tmp_path / "theirs")
 
 
 def test_a_release_and_its_dataset_say_what_was_asked(exact: Path, full: Path, tmp_path: Path) -> None:
     """... and relevance formats, which hold labels alone, are those of a full build."""
     folder = shutil.copytree(exact, tmp_path / "W")
-    quit_prints("release", "create", "-w", folder, "--name", "v1", "--out", tmp_path / "v1", *WAIVED)
+    call_quit("release", "create", "-w", folder, "--name", "v1", "--out", tmp_path / "v1", *WAIVED)
     gates = {row["gate"]: row["state"] for row in json.loads((tmp_path / "v1" / "release.json").read_text())["gates"]}
     assert gates["label-mismatch"] == gates["missing-passage"] == gates["predicted-label"] == "passed"
-    refusal = call_quit("export", "--release", tmp_path / "v1", "-f", "release-json", "--out", tmp_path / "x")
-    assert refusal.returncode != 0 and "labels.partial=off" in refusal.stderr
-    quit_prints("export", "--release", tmp_path / "v1", "-f", "huggingface,trec", "--out", tmp_path / "x")
+    refusal = call_quit("export", "--release", tmp_path / "v1", "-f", "release-json", "--out", tmp_path / "x", code=3)
+    assert "labels.partial=off" in refusal.err
+    call_quit("export", "--release", tmp_path / "v1", "-f", "huggingface,trec", "--out", tmp_path / "x")
     parts = sorted((tmp_path / "x" / "huggingface" / "answers").glob("*.parquet"))
     answers = pa.concat_tables(pq.read_table(path) for path in parts)
     stored = Workspace.open(folder).read("answers")
@@ -59,7 +59,7 @@ def test_a_release_and_its_dataset_say_what_was_asked(exact: Path, full: Path, t
     for row in answers.to_pylist():
         assert (row["answer"] is not None) is row["asked"] and (row["correct"] is not None) is row["asked"]
     assert "only about passages from which no earlier one answers" in (tmp_path / "x/huggingface/README.md").read_text()
-    quit_prints("export", "-w", full, "-f", "trec", "--out", tmp_path / "y")
+    call_quit("export", "-w", full, "-f", "trec", "--out", tmp_path / "y")
     ours, theirs = (
         {name: data for name, data in files_of(tmp_path / place / "trec").items() if name != "manifest.json"}
         for place in ("x", "y")
@@ -103,7 +103,7 @@ def test_a_rejected_answer_is_asked_of_the_labelers_that_were_skipped(exact: Pat
             updated.work_on(run, updated.pending(run)[0])
             updated.finish(run)
             stop_early = False
-        output = quit_prints("review", "apply", "-w", workspace.path, "--json")
+        output = call_quit("review", "apply", "-w", workspace.path, "--json").out
         lowered_counts.append(json.loads(output)["labels_down"])
     accepted = {
         (row["question_id"], row["permutation"])
@@ -117,7 +117,7 @@ def test_a_rejected_answer_is_asked_of_the_labelers_that_were_skipped(exact: Pat
     assert ours.read("labels")["label"].equals(theirs.read("labels")["label"])
     assert ours.read("splits").equals(theirs.read("splits"))
     assert lowered_counts[0] > 0 and last_build(ours).up_to_date
-    quit_prints("review", "apply", "-w", ours.path, "--withdraw")
+    call_quit("review", "apply", "-w", ours.path, "--withdraw")
     assert ours.state == state and {name: asked_of(ours, name) for name in LABELERS} == before
 
 
@@ -134,9 +134,9 @@ def test_predicted_labels_are_no_asked_ones(estimated: Path, tmp_path: Path) -> 
     selection = {(row["question_id"], row["permutation"]): row for row in workspace.read("selection").to_pylist()}
     predicted = {passage for passage, row in selection.items() if row["reason"] is None}
     assert predicted and {passage for passage in selection} - predicted == asked_of(workspace, LABELERS[0])
-    refusal = call_quit("export", "-w", estimated, "-f", "trec", "--out", tmp_path / "x")
-    assert refusal.returncode != 0 and "some labels are predicted" in refusal.stderr and "partial=off" in refusal.stderr
-    quit_prints("export", "-w", estimated, "-f", "huggingface", "--out", tmp_path / "x")
+    refusal = call_quit("export", "-w", estimated, "-f", "trec", "--out", tmp_path / "x", code=3)
+    assert "some labels are predicted" in refusal.err and "partial=off" in refusal.err
+    call_quit("export", "-w", estimated, "-f", "huggingface", "--out", tmp_path / "x")
     labels = {(row["question_id"], row["permutation"]): row for row in workspace.read("labels").to_pylist()}
     for path in (tmp_path / "x" / "huggingface" / "passages").glob("*.parquet"):
         for row in pq.read_table(path).to_pylist():
@@ -149,7 +149,7 @@ def test_predicted_labels_are_no_asked_ones(estimated: Path, tmp_path: Path) -> 
     look = workspace.read("selection_rounds").to_pylist()[-1]
     bounds = f"at most {look['missed_bound']:.2%} have a missed label 2 and at most {look['false_bound']:.2%} a false"
     assert bounds in (tmp_path / "x" / "huggingface" / "README.md").read_text()
-    status = json.loads(call_quit("status", "-w", estimated, "--json").stdout)["asked"]
+    status = call_quit("status", "-w", estimated, "--json").json()["asked"]
     assert status["looks"][-1] == look
     counts = {row["split"]: row["predicted"] for row in status["labels"]}
     assert counts["all"] == len(predicted) and counts["dev"] == 0
@@ -158,23 +158,21 @@ def test_predicted_labels_are_no_asked_ones(estimated: Path, tmp_path: Path) -> 
         question = next(row["question_id"] for row in workspace.read("splits").to_pylist() if row["split"] == split)
         run.write_text(f"{question} Q0 {question}_0_0 1 1.0 mine\n")
         result = call_quit("evaluate", "run", run, "-w", estimated, "--split", split)
-        assert result.returncode == 0, result.stderr
-        assert (f"{counts[split]:,} of" in result.stderr and "are predicted" in result.stderr) is warned
+        assert (f"{counts[split]:,} of" in result.err and "are predicted" in result.err) is warned
 
 
 def test_a_release_of_predicted_labels_needs_a_reason(estimated: Path, tmp_path: Path) -> None:
     create = ("release", "create", "-w", estimated, "--name", "v1", "--out", tmp_path / "v1")
-    refusal = call_quit(*create, *WAIVED)
-    assert refusal.returncode != 0 and "predicted-label" in refusal.stderr and "in dev" not in refusal.stderr
-    quit_prints(*create, *WAIVED, "--waive", "predicted-label=a cheap draft")
-    verified = call_quit("release", "verify", tmp_path / "v1")
-    assert verified.returncode == 0, verified.stderr
+    refusal = call_quit(*create, *WAIVED, code=8)
+    assert "predicted-label" in refusal.err and "in dev" not in refusal.err
+    call_quit(*create, *WAIVED, "--waive", "predicted-label=a cheap draft")
+    call_quit("release", "verify", tmp_path / "v1")
     gates = {row["gate"]: row["state"] for row in json.loads((tmp_path / "v1" / "release.json").read_text())["gates"]}
     assert gates["label-mismatch"] == gates["schema"] == "passed" and gates["predicted-label"] == "waived"
     for place in (("--release", tmp_path / "v1"), ("-w", estimated)):
-        quit_prints("export", *place, "-f", "huggingface", "--out", tmp_path / place[0])
+        call_quit("export", *place, "-f", "huggingface", "--out", tmp_path / place[0])
     ours, theirs = (files_of(tmp_path / place / "huggingface") for place in ("--release", "-w"))
     assert {name for name in ours if ours[name] != theirs[name]} <= {
         *("README.md", "settings.json", "manifest.json", "croissant.json")
     }
-    quit_prints("show", "-w", tmp_path / "v1", Workspace.open(estimated).read("splits")["question_id"][0].as_py())
+    call_quit("show", "-w", tmp_path / "v1", Workspace.open(estimated).read("splits")["question_id"][0].as_py())

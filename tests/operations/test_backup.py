@@ -2,7 +2,6 @@
 
 import io
 import stat
-import subprocess
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ from quit.errors import InputError, WorkspaceError
 from quit.operations.backup import backup, restore
 from tests.comparing import files_of
 from tests.report import tiny
+from tests.running import run_process
 
 
 @pytest.fixture
@@ -39,13 +39,10 @@ def test_tar_itself_reads_a_backup_and_another_one_has_the_same_bytes(workspace,
         backup(workspace, tmp_path / name)
     assert (tmp_path / "a.tar").read_bytes() == (tmp_path / "b.tar").read_bytes()
     assert stat.S_IMODE((tmp_path / "a.tar").stat().st_mode) == 0o600  # only the owner reads it
-    tar = ["tar", "-tf", tmp_path / "b.tar"]
-    listed = subprocess.run(tar, capture_output=True, text=True, check=True).stdout.split("\n")
-    assert listed[-2] == "SHA256SUMS"
+    assert run_process("tar", "-tf", tmp_path / "b.tar").out.split("\n")[-2] == "SHA256SUMS"
     (tmp_path / "plain").mkdir()
-    subprocess.run(["tar", "-xf", tmp_path / "b.tar", "-C", tmp_path / "plain"], check=True)
-    checked = ["sha256sum", "--strict", "--check", "SHA256SUMS"]
-    subprocess.run(checked, cwd=tmp_path / "plain", check=True, capture_output=True)
+    run_process("tar", "-xf", tmp_path / "b.tar", "-C", tmp_path / "plain")
+    run_process("sha256sum", "--strict", "--check", "SHA256SUMS", cwd=tmp_path / "plain")
 
 
 def test_accounts_secrets_locks_and_leftovers_stay_out(workspace, tmp_path) -> None:

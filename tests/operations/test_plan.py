@@ -13,7 +13,8 @@ from quit.operations.plan import offer, plan
 from quit.settings import parse
 from quit.sources import parse_source
 from quit.stages.labelling.passages import permutations
-from tests.conftest import STARTER, call_quit
+from tests.paths import starter_file
+from tests.running import call_quit
 from tests.servers.checkpoints import checkpoint
 
 QUESTIONS = 2
@@ -21,9 +22,7 @@ QUESTIONS = 2
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("plan") / "two.jsonl"
-    path.write_text("\n".join(STARTER.read_text(encoding="utf-8").splitlines()[1 : 1 + 2 * QUESTIONS : 2]) + "\n")
-    return path
+    return starter_file(tmp_path_factory.mktemp("plan") / "two.jsonl", 1, 1 + 2 * QUESTIONS, 2)
 
 
 def _pipeline(source: Path, folder: Path, model: str, **reader) -> Pipeline:
@@ -76,7 +75,7 @@ def test_what_an_amount_buys(source: Path, tmp_path: Path) -> None:
     server = '[[servers]]\nname = "s"\nbase_urls = ["http://127.0.0.1:9/v1"]\n'
     (tmp_path / "p.toml").write_text("".join(reader.format(name) + prices for name in "ab") + server)
     words = ("-p", str(tmp_path / "p.toml"), "-s", f"jsonl:{source}", "--spend", "0.001", "--json")
-    printed = json.loads(call_quit("plan", "-w", str(tmp_path / "W"), *words).stdout)
+    printed = call_quit("plan", "-w", tmp_path / "W", *words).json()
     off, exact, estimated = printed["offers"]
     read = next(line["cost"] for line in printed["lines"] if line["role"] == "read")
     assert off["least"] == off["most"] == exact["most"] == printed["total"]["cost"]
@@ -90,7 +89,7 @@ def test_a_plan_keeps_the_overrides_that_a_build_would_keep(source, tmp_path, mo
     opened.set_build({"sources": [f"jsonl:{source}"], "profile": "embedded", "overrides": ["run.shards=7"]})
     seen = []
     monkeypatch.setattr("quit.operations.plan.plan", lambda pipeline, **more: seen.append(pipeline) or plan(pipeline))
-    assert call_quit("plan", "-w", str(tmp_path / "W"), "--json", *more).returncode == 0
+    call_quit("plan", "-w", str(tmp_path / "W"), "--json", *more)
     assert seen[0].settings.run.shards == (3 if "--set" in more else 7)
 
 
@@ -107,7 +106,7 @@ def test_a_plan_says_first_what_it_takes_from_the_last_build(source, tmp_path, m
     overrides = ["collect.questions=1", "judge.threshold=0.6"]
     opened = Workspace.create(tmp_path / "W")
     opened.set_build({"sources": [f"jsonl:{source}"], "profile": "embedded", "overrides": overrides})
-    assert call_quit("plan", "-w", str(tmp_path / "W"), *more).stdout.splitlines()[0] == top
+    assert call_quit("plan", "-w", str(tmp_path / "W"), *more).out.splitlines()[0] == top
 
 
 def test_a_model_without_prices_has_no_cost_and_the_total_says_so(source: Path, tmp_path: Path) -> None:
@@ -131,7 +130,7 @@ def test_a_model_without_prices_has_no_cost_and_the_total_says_so(source: Path, 
 )
 def test_what_a_build_refuses_a_plan_refuses(words: str, code: int, message: str, source: Path, tmp_path: Path) -> None:
     arguments = [f"jsonl:{source}" if word == "S" else word for word in words.split()]
-    build, plan = (call_quit(command, "-w", str(tmp_path / "W"), *arguments) for command in ("build", "plan"))
-    assert plan.returncode == build.returncode == code and message in plan.stderr
+    build, plan = (call_quit(command, "-w", tmp_path / "W", *arguments, code=code) for command in ("build", "plan"))
+    assert message in plan.err
     assert code == 3 or not (tmp_path / "W").exists()
-    assert plan.stderr.splitlines()[-1] == build.stderr.splitlines()[-1]
+    assert plan.err.splitlines()[-1] == build.err.splitlines()[-1]

@@ -1,6 +1,5 @@
 """What a build says of its language models' servers and kept replies before it begins, and asking again."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,8 @@ from quit.operations.plan import planned_questions
 from quit.operations.replies import look_ahead
 from quit.settings import parse
 from quit.sources import parse_source
-from tests.conftest import STARTER, call_quit
+from tests.paths import starter_file
+from tests.running import call_quit
 from tests.servers import rude
 from tests.servers.rude import RudeServer
 
@@ -26,9 +26,7 @@ ABSENT = "http://127.0.0.1:9/v1"
 @pytest.fixture
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
-    path = tmp_path / "two.jsonl"
-    path.write_text("\n".join(STARTER.read_text(encoding="utf-8").splitlines()[1:5:2]) + "\n", encoding="utf-8")
-    return path
+    return starter_file(tmp_path / "two.jsonl", 1, 5, 2)
 
 
 def _pipeline(source: Path, *urls: str) -> Pipeline:
@@ -63,15 +61,76 @@ def test_the_first_server_is_asked_whether_it_is_there(source: Path) -> None:
     assert later.looks == 0
 
 
-@pytest.mark.parametrize("status", [401, 403])
-def test_a_wrong_key_is_refused_before_anything_is_built(source: Path, notes: list[str], status: int) -> None:
+REFUSALS = [(401, "Incorrect API key provided"), (403, "Forbidden"), (400, "API key not valid: API_KEY_INVALID")]
+
+
+@pytest.mark.parametrize(("status", "message"), REFUSALS)
+def test_a_wrong_key_is_refused_before_anything_is_built(source: Path, notes, status: int, message: str) -> None:
     with RudeServer() as first:
-        first.models = rude.failure(status, "Incorrect API key provided")
+        first.models = rude.failure(status, message)
         with pytest.raises(SettingsError, match=rf"refuses the API key of a \(HTTP {status}\)\. Set api_key_env"):
             look_ahead(_pipeline(source, first.base_url))
         first.models = rude.failure(status, "You have insufficient permissions. Missing scopes: api.model.read")
         look_ahead(_pipeline(source, first.base_url))  # a restricted key may ask, but not list
     assert notes == []
+
+
+def test_the_key_of_every_server_is_checked(source: Path) -> None:
+    with RudeServer() as first, RudeServer() as later:
+        later.models = rude.failure(401)
+        with pytest.raises(SettingsError, match=f"{later.base_url} refuses the API key of b "):
+            look_ahead(_pipeline(source, first.base_url, later.base_url))
+        assert not first.requests and not later.requests
+
+
+def test_a_key_that_is_not_set_is_named_before_any_server_is_asked(source: Path) -> None:
+    with RudeServer() as first:
+        pipeline = _pipeline(source, first.base_url, ABSENT)
+        servers = pipeline.settings.servers
+        settings = pipeline.settings.model_copy(
+            update={"servers": (servers[0], servers[1].model_copy(update={"api_key_env": "NOT_SET"}))}
+        )
+        with pytest.raises(SettingsError, match="NOT_SET is not set"):
+            look_ahead(Pipeline(pipeline.workspace, settings, pipeline.sources))
+        assert first.looks == 0
+
+
+def test_a_refused_key_is_only_told_where_all_replies_seem_to_be_kept(source: Path, notes: list[str]) -> None:
+    with RudeServer() as first:
+        first.models = rude.failure(401)
+        pipeline = _pipeline(source, first.base_url)
+        _keep(pipeline, 2, first.base_url)
+        look_ahead(pipeline)
+    [line] = notes
+    assert "refuses the API key of a (HTTP 401)" in line and "only kept replies" in line
+
+
+def test_verdicts_of_earlier_builds_do_not_hide_a_judges_wrong_key(source: Path) -> None:
+    with RudeServer() as server:
+        server.models = rude.failure(401)
+        settings = parse(
+            {
+                "readers": [{"name": "r", "role": "labeler", "model": "minilm-late"}],
+                "judge": {"name": "j", "kind": "server", "server": "s", "model": "m"},
+                "servers": [{"name": "s", "base_urls": [server.base_url]}],
+            }
+        )
+        pipeline = Pipeline(Workspace.create(source.parent / "W"), settings, [parse_source(f"jsonl:{source}")])
+        identity = generator_identity(settings.judge)
+        pipeline.models.cache.add(Entry(bytes(32), identity, "judge", "", 0, Completion("Yes", "stop"))).result()
+        with pytest.raises(SettingsError, match="refuses the API key of j"):
+            look_ahead(pipeline)
+
+
+def test_a_vendors_model_without_prices_is_told(source: Path, notes: list[str], monkeypatch) -> None:
+    monkeypatch.setenv("VENDORS_KEY", "none")
+    with RudeServer() as vendor:
+        readers = [{"name": "r", "role": "labeler", "kind": "server", "server": "s", "model": "rude"}]
+        servers = [{"name": "s", "base_urls": [vendor.base_url], "api_key_env": "VENDORS_KEY", "flavour": "openai"}]
+        for prices in ({"price_prompt": 1, "price_completion": 0}, {"price_prompt": 1}):
+            settings = parse({"readers": [{**readers[0], **prices}], "servers": servers})
+            look_ahead(Pipeline(Workspace.create(source.parent / "W"), settings, [parse_source(f"jsonl:{source}")]))
+    assert notes == ["r has no price_completion: plan and --max-cost count 0 for it."]
 
 
 NO_LIST = [rude.failure(404), rude.failure(503), rude.NOT_JSON, rude.HALF_JSON]
@@ -83,8 +142,10 @@ def test_others_need_not_be_there_yet_and_another_model_is_only_told(source: Pat
         first.models = answer or first.models
         look_ahead(_pipeline(source, first.base_url, ABSENT))
         assert first.looks == 1 and not first.requests
-    notes_of_origin = f"{first.base_url} does not list org/a, which a needs; it lists rude."
-    assert notes == ([] if answer else [notes_of_origin])  # a server without a list of models is there
+    *others, absent = notes
+    assert absent.startswith(f"The server of b did not answer: {ABSENT} (")
+    note_of_model = f"{first.base_url} does not list org/a, which a needs; it lists rude."
+    assert others == ([] if answer else [note_of_model])  # a server without a list of models is there
 
 
 @pytest.mark.parametrize("kept", [0, 1, 2])
@@ -125,13 +186,11 @@ def test_a_server_that_moved_is_told_and_fresh_replies_make_the_tables_again(sou
 
     def build(place: str, *more: str, **variables: str) -> str:
         options = () if "--fresh-replies" in more else ("-p", str(profile), "-s", f"jsonl:{source}")
-        result = call_quit("build", "-w", str(tmp_path / place), *options, *more, **variables)
-        assert result.returncode == 0, result.stderr
-        return result.stderr
+        return call_quit("build", "-w", str(tmp_path / place), *options, *more, **variables).err
 
     def answers(place: str) -> list[str]:
         shown = call_quit("query", "-w", str(tmp_path / place), "SELECT DISTINCT raw FROM distinct_answers", "--json")
-        return [row["raw"] for row in json.loads(shown.stdout)]
+        return [row["raw"] for row in shown.json()]
 
     with RudeServer(reply=lambda _: "Rome") as old, RudeServer(reply=lambda _: "Oslo") as new:
         assert "come from" not in build("A", QUIT_BASE_URL=old.base_url)
@@ -139,15 +198,19 @@ def test_a_server_that_moved_is_told_and_fresh_replies_make_the_tables_again(sou
         notes_of_origin = build("B", QUIT_BASE_URL=new.base_url)
         assert notes_of_origin.count(f"{requests} kept replies of rude come from {old.base_url}, ") == 1
         assert answers("B") == ["Rome"] and not new.requests
-        failed = call_quit("build", "-w", str(tmp_path / "B"), "--fresh-replies", QUIT_BASE_URL=ABSENT)
-        assert failed.returncode == ServerError.exit_code and answers("B") == ["Rome"], "nothing is deleted in vain"
+        call_quit(
+            "build", "-w", str(tmp_path / "B"), "--fresh-replies", QUIT_BASE_URL=ABSENT, code=ServerError.exit_code
+        )
+        assert answers("B") == ["Rome"], "nothing is deleted in vain"
         assert f"{requests} kept replies deleted" in build("B", "--fresh-replies", QUIT_BASE_URL=new.base_url)
         assert answers("B") == ["Oslo"] and len(new.requests) == requests and len(old.requests) == requests
         assert answers("A") == ["Rome"]
-    status = json.loads(call_quit("status", "-w", str(tmp_path / "B"), "--json").stdout)
+        old.models, old.looks = rude.failure(401), 0
+        build("A", "--set", "labels.sentences=judge", QUIT_BASE_URL=old.base_url)
+        assert old.looks == 0, "all replies are kept"
+    status = call_quit("status", "-w", str(tmp_path / "B"), "--json").json()
     assert status["origins"] == {"r": {old.base_url: requests, new.base_url: requests}}
-    assert f"r: {requests} from" in call_quit("status", "-w", str(tmp_path / "B")).stdout
-    result = call_quit("export", "-w", str(tmp_path / "A"), "--format", "huggingface", "--out", str(tmp_path / "out"))
-    assert result.returncode == 0, result.stderr
+    assert f"r: {requests} from" in call_quit("status", "-w", str(tmp_path / "B")).out
+    call_quit("export", "-w", str(tmp_path / "A"), "--format", "huggingface", "--out", str(tmp_path / "out"))
     card = (tmp_path / "out" / "huggingface" / "README.md").read_text(encoding="utf-8")
-    assert f"`r`: {requests} replies from {old.base_url}." in card
+    assert f"`r`: {requests} replies from {old.base_url}" in card  # and as many from the other

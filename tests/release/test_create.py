@@ -1,12 +1,9 @@
 """Releases of a built workspace: reproducible, refused by gates, whole or absent after a kill, compared across a
 review."""
 
-import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -24,8 +21,7 @@ from quit.release.create import create, subject_of_release
 from quit.release.gates import check, with_release_settings
 from quit.review.store import ReviewStore
 from tests.comparing import files_of
-from tests.conftest import ROOT, call_quit
-from tests.processes import paused, until
+from tests.running import call_quit, killed_at
 from tests.stages.labelling.test_verdicts import said
 
 pytestmark = pytest.mark.slow
@@ -94,7 +90,7 @@ def test_annotations_of_a_question_that_changed_are_said(workspace: Workspace) -
     ReviewStore(workspace).append([{**row, "content": "of another text"} for row in rows])
     label_update(str(workspace.path), False)
     result = call_quit("release", "check", "-w", str(workspace.path))
-    assert result.returncode == 0 and result.stderr.count("1 annotation is set aside") == 1
+    assert result.err.count("1 annotation is set aside") == 1
     assert _create(workspace, "v1").facts["content"]["reviews"]["set_aside"] == 1
 
 
@@ -113,13 +109,9 @@ def test_targets_that_must_not_be_overwritten(workspace: Workspace, tmp_path: Pa
 
 
 def test_a_killed_create_leaves_nothing_that_looks_complete(workspace: Workspace) -> None:
-    marker = workspace.path.parent / "running"
-    command = ("release", "create", "-w", str(workspace.path), "--name", "v1")
-    arguments = paused("quit.release.create", "write_json", marker, *command)
-    process = subprocess.Popen([sys.executable, *arguments], cwd=ROOT)
-    until(marker.exists, process)
-    process.kill()
-    process.wait()
+    command = ("release", "create", "-w", workspace.path, "--name", "v1")
+    with killed_at("quit.release.create", "write_json", workspace.path.parent, *command):
+        pass
     assert (workspace.path / "releases" / ".v1.partial").exists() and releases_of(workspace) == []
     verify(_create(workspace, "v1").path)
     assert sorted(os.listdir(workspace.path / "releases")) == ["v1"]
@@ -127,9 +119,9 @@ def test_a_killed_create_leaves_nothing_that_looks_complete(workspace: Workspace
 
 def test_what_the_commands_say_of_a_gate_and_of_a_release_that_is_there(workspace: Workspace) -> None:
     where = ["-w", str(workspace.path)]
-    assert call_quit("release", "check", *where, "--set", "release.human_coverage=0.5").returncode == 8
-    assert call_quit("release", "create", *where, "--name", "v1").returncode == 0
-    assert "nothing to do" in call_quit("release", "create", *where, "--name", "v1").stdout
-    [row] = json.loads(call_quit("release", "list", *where, "--json").stdout)
-    shown = call_quit("release", "show", str(workspace.path / "releases" / "v1")).stdout
+    call_quit("release", "check", *where, "--set", "release.human_coverage=0.5", code=8)
+    call_quit("release", "create", *where, "--name", "v1")
+    assert "nothing to do" in call_quit("release", "create", *where, "--name", "v1").out
+    [row] = call_quit("release", "list", *where, "--json").json()
+    shown = call_quit("release", "show", str(workspace.path / "releases" / "v1")).out
     assert row["name"] == "v1" and re.search(r"passages that hold an answer( +0\.0000)+\n", shown)

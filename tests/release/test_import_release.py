@@ -14,11 +14,11 @@ from quit.release.gates import GATES
 from quit.release.import_json import SUFFIXES
 from quit.release.import_release import EXAMPLES, import_release
 from tests.comparing import files_of
-from tests.conftest import call_quit
 from tests.export.conftest import make_tables
 from tests.export.plain_index import plain_index
 from tests.release import small
 from tests.release.published import BITS, question, splits, write
+from tests.running import call_quit
 
 
 @pytest.fixture(scope="module")
@@ -162,14 +162,14 @@ def test_the_card_says_what_it_is_and_what_it_lacks(release: Release, tmp_path: 
 def test_the_command(tmp_path: Path) -> None:
     folder = write(tmp_path / "files", splits())
     command = ("release", "import", str(folder), "--out", str(tmp_path / "quit"))
-    output = call_quit(*command, "--name", "published").stdout
-    assert "is a release, not a workspace" in call_quit("status", "-w", tmp_path / "quit").stderr
+    output = call_quit(*command, "--name", "published").out
+    assert "is a release, not a workspace" in call_quit("status", "-w", tmp_path / "quit", code=None).err
     assert "release published" in output and "1 of 12 differ" in output and "not in the files: question types" in output
     with pytest.raises(InputError, match="already holds this release under the name 'published', not 'other'"):
         import_release(folder, tmp_path / "quit", "other")
     (folder / "test.json").write_text("[]")
-    refused = call_quit(*command)
-    assert refused.returncode == 3 and "already holds the release" in refused.stderr
+    refused = call_quit(*command, code=3)
+    assert "already holds the release" in refused.err
 
 
 def test_a_difference_names_no_settings_that_an_import_cannot_know(tmp_path: Path) -> None:

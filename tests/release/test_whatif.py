@@ -1,11 +1,9 @@
 """What other labels change, against loops over passages, figures by hand, and builds in which nothing is left out."""
 
-import json
 import shutil
 from itertools import product
 from pathlib import Path
 from random import Random
-from unittest.mock import patch
 
 import pytest
 
@@ -16,10 +14,10 @@ from quit.release.whatif import Answered, opened, pieces, summary
 from quit.render.table import Table
 from quit.report.sections import sections
 from quit.settings import parse
-from tests.conftest import call_quit, quit_prints
-from tests.partly import LABELERS, build
+from tests.building import LABELERS, build
 from tests.release import small
 from tests.rows import table_of
+from tests.running import call_quit
 
 NAMES = ("a", "b", "c")
 READERS = tuple(small.ReaderInfo(name, "labeler", f"{name}@1", "embedded") for name in NAMES)
@@ -84,8 +82,7 @@ def test_effects_are_those_of_a_loop_over_passages(tmp_path: Path, seed: int) ->
     answered = Answered(subject(tmp_path, right).labelled())
     rules = [answered.rule(NAMES[:2], least=2), answered.rule(without=["b"]), answered.rule(["c"], least=1)]
     rules += [answered.rule(least=3), answered.rule(["c", "a"], ["a"])]
-    with patch("quit.release.whatif.AT_A_TIME", 2):  # the last block has one question
-        effects = answered.effects(rules)
+    effects = answered.effects(rules)
     for rule, effect in zip(rules, effects, strict=True):
         truth = literal(right, right, list(rule.labelers), rule.least)
         assert counted(effect["labels"], "least") == counted(effect["labels"], "most") == truth["labels"]
@@ -198,16 +195,17 @@ def test_bounds_of_a_partial_build_contain_what_a_full_one_has(full: Path, exact
 @pytest.mark.slow
 def test_the_command_says_the_same_of_a_workspace_and_its_release(full: Path, tmp_path: Path) -> None:
     waived = ("--waive", "human-coverage=a test", "--waive", "unjudged-answer=a test")
-    quit_prints("release", "create", "-w", full, "--name", "v1", "--out", tmp_path / "v1", *waived)
+    call_quit("release", "create", "-w", full, "--name", "v1", "--out", tmp_path / "v1", *waived)
     options = ("--without", "minilm-evidence", "--json")
     of_workspace, of_release = (
-        json.loads(quit_prints("release", "what-if", place, *options)) for place in (full, tmp_path / "v1")
+        call_quit("release", "what-if", place, *options).json() for place in (full, tmp_path / "v1")
     )
     assert of_workspace == of_release and of_release[0]["labels"][-1]["to_1_least"] == 8
     assert len(Workspace.open(full).read("second_verdicts")) == 0
-    refused = call_quit("release", "what-if", full, "--judge", "gpt", "--benchmark", tmp_path)
-    assert refused.returncode and "Kept: equivalence.\n" in refused.stderr
-    assert "under one rule: name it" in call_quit("release", "what-if", full, "--benchmark", tmp_path).stderr
+    refused = call_quit("release", "what-if", full, "--judge", "gpt", "--benchmark", tmp_path, code=4)
+    assert "Kept: equivalence.\n" in refused.err
+    named = call_quit("release", "what-if", full, "--benchmark", tmp_path, code=4)
+    assert "under one rule: name it" in named.err
 
 
 @pytest.mark.slow
@@ -222,13 +220,13 @@ def test_a_build_with_two_labels_as_foretold_and_reads_nothing_again(full: Path,
     for foretold_row, row in zip(foretold["labels"], now, strict=True):
         assert foretold_row["then_least"] == row["label_2"] == row["then_least"]
     assert after.dataset.least == 2 and foretold["labels"][-1]["to_1_least"] > 0
-    refused = call_quit("export", "-w", folder, "-f", "release-json", "--out", tmp_path / "x")
-    assert refused.returncode and "these labels need 2 (labels.least)" in refused.stderr
-    quit_prints("export", "-w", folder, "-f", "huggingface", "--out", tmp_path / "x")
+    refused = call_quit("export", "-w", folder, "-f", "release-json", "--out", tmp_path / "x", code=3)
+    assert "these labels need 2 (labels.least)" in refused.err
+    call_quit("export", "-w", folder, "-f", "huggingface", "--out", tmp_path / "x")
     card = (tmp_path / "x" / "huggingface" / "README.md").read_text(encoding="utf-8")
     assert "Label 2 means that at least 2 labelers answer correctly" in card
     assert "the answers of at least 2 labelers (`minilm-vector`" in card
-    quit_prints("report", "-w", folder)
+    call_quit("report", "-w", folder)
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "at least one labeler" not in page and "no labeler" not in page
 
@@ -236,7 +234,7 @@ def test_a_build_with_two_labels_as_foretold_and_reads_nothing_again(full: Path,
 @pytest.mark.slow
 def test_the_report_has_every_leave_one_out(full: Path, exact: Path) -> None:
     for place in (full, exact):
-        facts = json.loads(quit_prints("report", "-w", place, "--json"))
+        facts = call_quit("report", "-w", place, "--json").json()
         answered = opened(place)
         wanted = summary(answered.effects(answered.standard_rules()))
         [section] = [section for section in sections(facts, 9) if section.name == "validity"]

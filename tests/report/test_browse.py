@@ -3,7 +3,6 @@ prefix."""
 
 import json
 import re
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,9 +16,10 @@ from quit.errors import SettingsError
 from quit.report.browse import HOST, Node, application, serve, tree
 from quit.stages.labelling.passages import permutation_table
 from tests.annotation.browser import CHROMIUM, DRIVER, annotator
-from tests.conftest import ROOT
+from tests.paths import ROOT
 from tests.report import tiny
 from tests.report.test_page import Parsed
+from tests.servers.ports import taken_port
 
 
 @pytest.fixture(scope="module")
@@ -130,11 +130,8 @@ def test_it_only_reads_and_only_for_this_machine(client, workspace) -> None:
 
 
 def test_a_taken_port_is_named(workspace) -> None:
-    with socket.socket() as taken:
-        taken.bind((HOST, 0))
-        taken.listen()
-        with pytest.raises(SettingsError, match="cannot be used"):
-            serve(workspace, tiny.settings(), taken.getsockname()[1], lambda url: None)
+    with taken_port() as port, pytest.raises(SettingsError, match="cannot be used"):
+        serve(workspace, tiny.settings(), port, lambda url: None)
 
 
 @pytest.fixture

@@ -1,10 +1,6 @@
 """The report's page: complete in itself, everything from data escaped, the same bytes twice."""
 
-import json
-import os
 import re
-import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -14,9 +10,9 @@ from quit.render import plots
 from quit.render.html import spans
 from quit.report.data import gather
 from quit.report.page import render
-from tests.conftest import ROOT, call_quit, quit_prints
 from tests.release import small
 from tests.report import tiny
+from tests.running import QUIT, call_quit, run_process
 
 
 class Parsed(HTMLParser):
@@ -128,11 +124,11 @@ def test_leaking_words_are_cut_out_longest_first() -> None:
 
 def test_the_command_writes_the_page_and_names_what_is_wrong(tmp_path) -> None:
     workspace = tiny.workspace(tmp_path / "W")
-    quit_prints("report", "-w", workspace.path, "--set", "pages.examples=1")
+    call_quit("report", "-w", workspace.path, "--set", "pages.examples=1")
     assert (workspace.path / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
-    output = json.loads(call_quit("report", "-w", workspace.path, "--json").stdout)
+    output = call_quit("report", "-w", workspace.path, "--json").json()
     assert dict(output["funnel"])["after collect (too few hints)"] == 4
-    assert "only pages settings" in call_quit("report", "-w", workspace.path, "--set", "split.seed=x").stderr
+    assert "only pages settings" in call_quit("report", "-w", workspace.path, "--set", "split.seed=x", code=4).err
 
 
 @pytest.mark.slow
@@ -141,8 +137,6 @@ def test_another_process_makes_the_same_bytes(tmp_path: Path) -> None:
     pages = []
     for seed in ("1", "2"):
         out = tmp_path / f"{seed}.html"
-        environment = {**os.environ, "PYTHONHASHSEED": seed, "TZ": f"UTC+{seed}"}
-        command = [sys.executable, "-m", "quit.cli", "report", "-w", str(workspace.path), "-o", str(out)]
-        subprocess.run(command, check=True, env=environment, cwd=ROOT, capture_output=True, timeout=300)
+        run_process(*QUIT, "report", "-w", workspace.path, "-o", out, PYTHONHASHSEED=seed, TZ=f"UTC+{seed}")
         pages.append(out.read_bytes())
     assert pages[0] == pages[1]

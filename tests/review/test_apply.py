@@ -2,9 +2,6 @@
 
 import json
 import shutil
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -24,8 +21,7 @@ from quit.status.stages import settings_of
 from quit.status.story import story
 from tests.answers import answers_in
 from tests.comparing import bytes_of
-from tests.conftest import ROOT, call_quit, quit_prints
-from tests.processes import paused, until
+from tests.running import call_quit, killed_at
 from tests.stages.labelling.test_verdicts import said
 
 pytestmark = pytest.mark.slow
@@ -101,12 +97,12 @@ def test_an_audit_stays_as_drawn_through_apply_and_build_and_a_release_has_its_f
     store = ReviewStore(workspace)
     store.append([row for number, item in enumerate(items) if item.audited for row in _say(number, item, _wrong(item))])
     assert apply_reviews(workspace).ran
-    quit_prints("build", "-q", "-w", str(workspace.path), "--set", "review.audit=12")
+    call_quit("build", "-q", "-w", workspace.path, "--set", "review.audit=12")
     assert draw_audit(workspace, settings) == needed
     assert (workspace.path / "reviews/audit.json").read_bytes() == drawn
-    status = json.loads(quit_prints("review", "status", "-w", workspace.path, "--json"))["audit"]
+    status = call_quit("review", "status", "-w", workspace.path, "--json").json()["audit"]
     assert (status["drawn"], status["judged"], status["stale"]) == (12, 12, False)
-    quit_prints("release", "create", "-w", workspace.path, "--name", "v1", "--waive", "human-coverage=test")
+    call_quit("release", "create", "-w", workspace.path, "--name", "v1", "--waive", "human-coverage=test")
     release = json.loads((workspace.path / "releases/v1/release.json").read_text())
     assert release["verification"]["audit"] == status
     report = gather(open_to_read(workspace.path / "releases/v1"), settings)
@@ -118,12 +114,11 @@ def test_apply_says_what_this_call_changed_and_what_the_reviews_changed_since_th
     pulls = ((1, items[0], _wrong(items[0])), (2, items[1], ""), None)
     for number, pull in enumerate(pulls):
         store.append(_say(*pull) if pull else [])
-        lines = quit_prints("review", "apply", "-q", "-w", workspace.path, "--json")
-        report = json.loads(lines)
+        report = call_quit("review", "apply", "-q", "-w", workspace.path, "--json").json()
         sums = {name: report[name] for name in report["now"]}
         sums["questions_removed"] = sum(sums["questions_removed"].values())
         assert any(sums.values()) and report["now"] == (sums if number == 0 else dict.fromkeys(sums, 0))
-    first, second, *_ = quit_prints("review", "apply", "-w", workspace.path).splitlines()
+    first, second, *_ = call_quit("review", "apply", "-w", workspace.path).out.splitlines()
     assert (first, second) == (
         "Nothing new since the last apply: the labels already use these reviews.",
         "Since the build:",
@@ -137,9 +132,9 @@ def test_a_build_keeps_what_people_said_and_exports_use_it(workspace, tmp_path) 
     report = apply_reviews(workspace)
     assert report.questions_removed["flagged_leak"] == 1
     result = call_quit("build", "-w", str(workspace.path))
-    assert result.returncode == 0 and "up to date" in result.stderr
+    assert "up to date" in result.err
     # Another label stage below it: the verdicts are applied again, to its labels.
-    quit_prints("build", "-q", "-w", str(workspace.path), "--set", "judge.threshold=0.9")
+    call_quit("build", "-q", "-w", str(workspace.path), "--set", "judge.threshold=0.9")
     assert "update" in workspace.state and workspace.state["update"] != report.fingerprint
     removed = items[1].question_id
     assert removed not in workspace.read("splits").column("question_id").to_pylist()
@@ -147,11 +142,11 @@ def test_a_build_keeps_what_people_said_and_exports_use_it(workspace, tmp_path) 
     life = story(workspace, removed)
     assert [row["reason"] for row in life["rejects"]] == ["flagged_leak"] and life["reviews"] and life["changes"]
     # An export recomputes every label from answers and valid answers.
-    quit_prints("export", "-w", workspace.path, "-f", "release-json", "-o", tmp_path / "x")
+    call_quit("export", "-w", workspace.path, "-f", "release-json", "-o", tmp_path / "x")
     files = [tmp_path / "x" / "release-json" / f"{split}.json" for split in ("train", "dev", "test")]
     exported = {record["id"] for file in files for record in json.loads(file.read_text())}
     assert exported == set(workspace.read("splits")["question_id"].to_pylist())
-    status = json.loads(call_quit("status", "-w", str(workspace.path), "--json").stdout)
+    status = call_quit("status", "-w", workspace.path, "--json").json()
     assert status["stages"][-1]["run"] == "roles" and status["stages"][-1]["state"] == "complete"
 
 
@@ -160,12 +155,8 @@ def test_a_killed_apply_is_finished_by_the_next_with_the_same_bytes(workspace: W
     store.append([row for number, item in enumerate(items) for row in _say(number, item, _wrong(item))])
     other = Workspace.open(shutil.copytree(workspace.path, tmp_path / "other"))
     apply_reviews(other)
-    marker = tmp_path / "running"
-    command = paused("quit.stages.update", "update_labels", marker, "review", "apply", "-w", str(workspace.path))
-    process = subprocess.Popen([sys.executable, *command], cwd=ROOT)
-    until(marker.exists, process)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    with killed_at("quit.stages.update", "update_labels", tmp_path, "review", "apply", "-w", workspace.path):
+        pass
     assert _is_base(workspace)  # half an update is none
     apply_reviews(workspace)
     assert bytes_of(workspace.path, UPDATE) == bytes_of(other.path, UPDATE) != {}

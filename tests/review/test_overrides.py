@@ -14,15 +14,15 @@ from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.review.overrides import Decision, add, listed, read_decisions, withdraw
 from quit.status.story import story
-from tests.conftest import call_quit
-from tests.partly import carry_out, plan_build
+from tests.building import carry_out, plan_build
 from tests.rows import write_lines
+from tests.running import Result, call_quit
 
 LEAKY, CLEAN = "jsonl-leaky-h01", "jsonl-clean-h00"
 
 
 def _planned(folder: Path, source: Path) -> Pipeline:
-    return plan_build(folder, [f"jsonl:{source}"], "embedded", ["leakage.mode=question"])
+    return plan_build(folder, "leakage.mode=question", source=source, profile="embedded")
 
 
 def _run(folder: Path, source: Path) -> Pipeline:
@@ -161,20 +161,18 @@ def test_many_people_at_once_lose_no_row(workspace: Workspace) -> None:
 
 
 def test_on_the_command_line(workspace: Workspace, tmp_path: Path) -> None:
-    def run(*arguments: str) -> tuple[int, str, str]:
-        result = call_quit("override", *arguments, "-w", str(workspace.path))
-        return result.returncode, result.stdout, result.stderr
+    def run(*arguments: object, code: int = 0) -> Result:
+        return call_quit("override", *arguments, "-w", workspace.path, code=code)
 
     decision = ("leak", "--hint", LEAKY, "--decision", "no_leak", "--by", "ada", "--reason", "Fine.", "--json")
-    code, out, _ = run(*decision)
-    [row] = json.loads(out)
-    assert code == 0 and row["hint_id"] == LEAKY
-    assert json.loads(run("list", "--json")[1]) == [{**row, "in_force": True}]
-    code, _, err = run("withdraw", "ov-0", "--by", "ada")
-    assert code == 3 and err.count("\n") == 1 and row["override_id"] in err
-    assert run("withdraw", row["override_id"], "--by", "ada")[0] == 0
-    assert "withdrawn" in run("list")[1]
+    [row] = run(*decision).json()
+    assert row["hint_id"] == LEAKY
+    assert run("list", "--json").json() == [{**row, "in_force": True}]
+    refusal = run("withdraw", "ov-0", "--by", "ada", code=3).err
+    assert refusal.count("\n") == 1 and row["override_id"] in refusal
+    run("withdraw", row["override_id"], "--by", "ada")
+    assert "withdrawn" in run("list").out
     more = {"decision": "leak", "by": "ben", "reason": "It is the answer."}
     path = write_lines(tmp_path / "more.jsonl", [{"hint_id": hint, **more} for hint in (LEAKY, CLEAN)])
-    assert [row["hint_id"] for row in json.loads(run("import", str(path), "--json")[1])] == [LEAKY, CLEAN]
-    assert "in force already: nothing was written" in run("import", str(path))[1]
+    assert [row["hint_id"] for row in run("import", path, "--json").json()] == [LEAKY, CLEAN]
+    assert "in force already: nothing was written" in run("import", path).out

@@ -6,16 +6,14 @@ import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tests.processes import started, until
-from tests.servers.checkpoints import STARTER
-
-ROOT = Path(__file__).parents[2]
+from tests.paths import starter_lines
+from tests.running import start_quit, until
 
 
 def three_questions() -> list[str]:
     """Return the lines of the questions whose builds a taught model reads and judges: every other of the starter's
     first."""
-    return STARTER.read_text(encoding="utf-8").splitlines()[1:7:2]
+    return starter_lines()[1:7:2]
 
 
 def write_profile(
@@ -49,8 +47,8 @@ def write_profile(
 def start_build(workspace: Path, profile: Path, source: str, cache: Path, *more: str) -> subprocess.Popen[bytes]:
     """Start ``quit build`` in a process group of its own; ``cache``: its generation cache's folder; log in
     ``W.log``."""
-    command = ["build", "-w", str(workspace), "-p", str(profile), "-s", source, *more]
-    return started(command, workspace.with_name("W.log"), QUIT_CACHE=str(cache))
+    log, variables = workspace.with_name("W.log"), {"QUIT_CACHE": str(cache)}
+    return start_quit("build", "-w", workspace, "-p", profile, "-s", source, *more, log=log, **variables)
 
 
 def kill_when(process: subprocess.Popen[bytes], is_time: Callable[[], bool], seconds: float = 900) -> bool:

@@ -13,9 +13,9 @@ from functools import partial
 from itertools import takewhile
 from pathlib import Path
 
-from tests.servers.kept import kept
+from tests.once import kept
+from tests.paths import starter_lines
 
-STARTER = Path(__file__).parents[2] / "quit" / "starter" / "questions.jsonl"
 VERSION = 2
 """Raise it when a change here makes other checkpoints of the same arguments."""
 
@@ -127,12 +127,12 @@ def _make(folder: Path, seed: int, style: str, shape: Shape, lessons: Sequence[L
 
 def starter_lessons(count: int) -> list[Lesson]:
     """Return lessons of the starter's first questions: the question alone, its first answer."""
-    rows = [json.loads(line) for line in STARTER.read_text(encoding="utf-8").splitlines()[:count]]
+    rows = [json.loads(line) for line in starter_lines(count)]
     return [([{"role": "user", "content": row["question"]}], row["answers"][0]) for row in rows]
 
 
 def _starter_texts() -> list[str]:
-    rows = [json.loads(line) for line in STARTER.read_text(encoding="utf-8").splitlines()]
+    rows = [json.loads(line) for line in starter_lines()]
     return [text for row in rows for text in (row["question"], *row["answers"], *row["hints"])]
 
 

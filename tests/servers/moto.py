@@ -14,7 +14,7 @@ import pytest
 from quit.common.children import Child
 from quit.common.environments import ensure_environment
 from quit.errors import MissingDependency
-from tests.processes import until
+from tests.running import until
 from tests.servers.ports import free_port
 
 REQUIREMENTS = Path(__file__).with_name("moto-requirements.txt")

@@ -3,6 +3,8 @@
 import os
 import random
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 FIRST, EACH = 20_000, 1_500
 """Below the ports that the system gives away itself; every worker has some of its own."""
@@ -20,3 +22,12 @@ def free_port() -> int:
             if port not in _taken and probe.connect_ex(("127.0.0.1", port)) != 0:
                 _taken.add(port)
                 return port
+
+
+@contextmanager
+def taken_port() -> Iterator[int]:
+    """A port of this machine that something listens on, which never answers."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        yield taken.getsockname()[1]

@@ -6,9 +6,9 @@ import pytest
 from quit.annotation.server import label_studio_programs
 from quit.errors import InputError, MissingDependency
 from quit.models.fetching import fetch
-from tests.conftest import prefect_database
 from tests.label_studio import first_server
 from tests.servers.moto import moto_environment
+from tests.servers.prefect import prefect_database
 from tests.servers.vllm import vllm_environment
 from tests.test_light import light_environment
 

@@ -16,10 +16,9 @@ import psutil
 
 from quit.common.children import Child
 from quit.common.starting import is_free
-from tests.processes import until
+from tests.paths import ROOT
+from tests.running import until
 from tests.servers.ports import free_port
-
-ROOT = Path(__file__).parents[2]
 
 
 class RayCluster:

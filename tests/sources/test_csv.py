@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from quit.errors import InputError
 from quit.sources import csv as table
 from quit.sources import jsonl
+from tests.paths import ROOT
 
-TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial"
+TUTORIAL = ROOT / "docs" / "tutorial"
 HEAD = "id,question,answer,hint,candidates\n"
 FIRST = "1,Which city?,Rome|Roma,It has seven hills.,Athens|Paris\n"
 

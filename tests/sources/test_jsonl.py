@@ -1,7 +1,6 @@
 """The documented schema: JSON Lines and Parquet, and its JSON Schema."""
 
 import json
-from pathlib import Path
 
 import jsonschema
 import pyarrow as pa
@@ -10,10 +9,11 @@ import pytest
 
 from quit.errors import InputError
 from quit.sources import SourceRef, jsonl, read_source
+from tests.paths import ROOT
 from tests.sources.records import good, read
 from tests.sources.test_fields import FAULTS
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "question.schema.json").read_text("utf-8"))
+SCHEMA = json.loads((ROOT / "schemas" / "question.schema.json").read_text("utf-8"))
 SCORES = {"Venus": 0, "Mars": 1}
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 

@@ -1,16 +1,14 @@
 """A stage takes the edits that docs/add-a-stage.md shows, and no others."""
 
 import json
-import os
-import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, STARTER
+from tests.docs.pages import blocks
+from tests.paths import ROOT, starter_lines
+from tests.running import QUIT, Result, run_process
 
 pytestmark = pytest.mark.slow
 LEFT_OUT = {"jsonl-num-002", "jsonl-num-003", "jsonl-num-011"}
@@ -20,24 +18,19 @@ LEFT_OUT = {"jsonl-num-002", "jsonl-num-003", "jsonl-num-011"}
 def test_the_stage_of_the_docs_is_built_counted_and_released(tmp_path: Path) -> None:
     for name in ("quit", "flows", "annotation", "schemas"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-    text = (ROOT / "docs" / "add-a-stage.md").read_text(encoding="utf-8")
-    blocks = {kind: block for kind, block in re.findall(r"```(python|diff)\n(.*?)```", text, flags=re.S)}
-    (tmp_path / "quit" / "stages" / "overlap.py").write_text(blocks["python"], encoding="utf-8")
-    subprocess.run(["git", "apply", "-"], input=blocks["diff"], text=True, cwd=tmp_path, check=True)
-    lines = [line for line in STARTER.read_text(encoding="utf-8").splitlines() if '"num-' in line]
+    edits = {block.kind: block.text for block in blocks(ROOT / "docs" / "add-a-stage.md")}
+    (tmp_path / "quit" / "stages" / "overlap.py").write_text(edits["python"], encoding="utf-8")
+    run_process("git", "apply", "-", stdin=edits["diff"], cwd=tmp_path)
+    lines = [line for line in starter_lines() if '"num-' in line]
     (tmp_path / "numbers.jsonl").write_text("\n".join(lines), encoding="utf-8")
 
-    def run(*arguments: str) -> str:
-        environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-        command = [sys.executable, "-m", "quit.cli", *arguments, "-w", "W"]
-        result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
-        assert result.returncode == 0, result.stderr
-        return result.stdout
+    def run(*arguments: str) -> Result:
+        return run_process(*QUIT, *arguments, "-w", "W", cwd=tmp_path, PYTHONPATH=str(tmp_path))
 
     run("build", "--source", "jsonl:numbers.jsonl", "--set", "overlap.share=0.12")
-    rows = json.loads(run("status", "--json", "--left-out"))
+    rows = run("status", "--json", "--left-out").json()
     assert {row["question_id"] for row in rows if row["stage"] == "overlap"} == LEFT_OUT
-    steps = list(json.loads(run("status", "--json"))["funnel"].items())
+    steps = list(run("status", "--json").json()["funnel"].items())
     at = [name for name, _ in steps].index("after overlap (shared words)")
     assert steps[at - 1][1] - steps[at][1] == 3 and steps[at][1] == sum(count for _, count in steps[at + 1 :])
     run("release", "create", "--name", "v1")

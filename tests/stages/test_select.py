@@ -11,7 +11,7 @@ from quit.engine.planning import last_build
 from quit.engine.workspace import Workspace
 from quit.review.apply import plan_update
 from quit.review.store import ReviewStore
-from tests.partly import LABELERS, build, carry_out
+from tests.building import LABELERS, build, carry_out
 from tests.stages.labelling.test_verdicts import said
 
 pytestmark = pytest.mark.slow

@@ -1,16 +1,14 @@
 """Why passages have label 2, in words and figures."""
 
-import json
-
 import pytest
 
 from quit.errors import InputError
 from quit.render.table import markdown
 from quit.status.story import story
 from quit.status.why import why, why_pieces
-from tests.conftest import quit_prints
 from tests.release import small
 from tests.report import tiny
+from tests.running import call_quit
 
 
 @pytest.fixture(scope="module")
@@ -56,8 +54,7 @@ def test_a_question_that_was_left_out_has_no_roles(workspace) -> None:
 def test_a_release_says_the_same(workspace, tmp_path) -> None:
     small.freeze(tmp_path / "v1", small.rows())
     shown = [
-        json.loads(quit_prints("show", "-w", place, "q3", "--why", "--json"))
-        for place in (tmp_path / "v1", workspace.path)
+        call_quit("show", "-w", place, "q3", "--why", "--json").json() for place in (tmp_path / "v1", workspace.path)
     ]
     assert shown[0]["sets"] == shown[1]["sets"] and shown[0]["hint_roles"] == shown[1]["hint_roles"]
-    assert "Enough in every order: hint 0." in quit_prints("show", "-w", tmp_path / "v1", "q3", "--why")
+    assert "Enough in every order: hint 0." in call_quit("show", "-w", tmp_path / "v1", "q3", "--why").out

@@ -1,7 +1,8 @@
-"""A workspace with a finished stage, and an S3 service."""
+"""A workspace with a finished stage, where it is (a URL), which machine works on it, and an S3 service."""
 
-import threading
+import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from quit import contracts
 from quit.common.ranges import ranges
 from quit.engine.workspace import Workspace
+from quit.store.remote import VARIABLE
 from tests.servers.moto import MotoServer
 
 HINTS = contracts.table("usable_hints")
@@ -20,6 +22,23 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MotoServer]:
     """A real S3 service."""
     with MotoServer(tmp_path_factory.mktemp("moto")) as server:
         yield server
+
+
+@pytest.fixture(params=["memory", "file"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A URL where nothing is yet."""
+    return f"memory://{uuid.uuid4().hex}/W" if request.param == "memory" else f"file://{tmp_path}/shared/W"
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Go on on the machine of that name: with its mirrors, in a cache folder of its own."""
+
+    def go(name: str) -> None:
+        monkeypatch.setenv(VARIABLE, str(tmp_path / "machines" / name))
+
+    go("first")
+    return go
 
 
 def hints(*numbers: int) -> pa.Table:
@@ -36,15 +55,6 @@ def store(workspace: Workspace, parts: list[list[int]]) -> None:
             workspace.write_part(folder, shard, {"usable_hints": hints(*numbers)})
         workspace.finish(folder, ["usable_hints"], len(parts), {"stage": "filter"})
         workspace.set_current({"filter": "f0"})
-
-
-def together(*calls: Callable[[], object]) -> None:
-    """Call all functions at once, one thread each, and wait for them."""
-    threads = [threading.Thread(target=call) for call in calls]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
 
 
 def opened(place: str) -> Workspace:

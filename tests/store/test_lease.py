@@ -12,7 +12,7 @@ from quit.settings.settings import Remote
 from quit.store import lease as module
 from quit.store.lease import Lease
 from quit.store.objects import Objects, open_objects
-from tests.store.conftest import together
+from tests.running import together
 
 QUICK = Remote(lease_seconds=1.0)
 

@@ -13,8 +13,8 @@ import pytest
 from quit.engine.workspace import Workspace
 from quit.store.objects import Objects, open_objects
 from tests.comparing import bytes_of
-from tests.conftest import FEW, call_quit
-from tests.processes import started, until
+from tests.paths import FEW
+from tests.running import call_quit, start_quit, until
 from tests.servers.moto import MotoServer
 from tests.store.conftest import hints, opened, store
 
@@ -63,18 +63,16 @@ def test_who_may_only_read_reads_and_writing_is_refused_in_one_line(s3, place, m
         machine(name)
         for key, value in user.items():
             monkeypatch.setenv(key, value)
-        status = call_quit("status", "-w", place)
-        build = call_quit("build", "-w", place, "-s", "starter")
-        assert user["AWS_SECRET_ACCESS_KEY"] not in status.stderr + build.stderr
-        assert build.returncode == 7, build.stderr
+        status = call_quit("status", "-w", place, code=0 if name == "reads" else 7)
+        build = call_quit("build", "-w", place, "-s", "starter", code=7)
+        assert user["AWS_SECRET_ACCESS_KEY"] not in status.err + build.err
         if name == "reads":
-            assert status.returncode == 0, status.stderr
             assert opened(place).read("usable_hints").equals(hints(0, 1, 2, 3))
-            assert f"No permission to write to {place} at {s3.url}" in build.stderr and "s3:PutObject" in build.stderr
+            assert f"No permission to write to {place} at {s3.url}" in build.err and "s3:PutObject" in build.err
         elif name == "nobody":
-            assert status.returncode == 7 and f"No permission to list {place}" in status.stderr
+            assert f"No permission to list {place}" in status.err
         else:
-            assert status.returncode == 7 and "does not accept the credentials" in status.stderr
+            assert "does not accept the credentials" in status.err
     s3.enforce(False)
     for key, value in s3.environment.items():
         monkeypatch.setenv(key, value)
@@ -83,17 +81,17 @@ def test_who_may_only_read_reads_and_writing_is_refused_in_one_line(s3, place, m
 
 def test_a_bucket_that_is_not_there_is_named() -> None:
     for command in (["status"], ["build", "-s", "starter"]):
-        result = call_quit(*command, "-w", "s3://no-such-bucket-here/W")
-        assert result.returncode == 7 and "There is no bucket for s3://no-such-bucket-here/W" in result.stderr
-        assert result.stderr.count("\n") == 1
+        result = call_quit(*command, "-w", "s3://no-such-bucket-here/W", code=7)
+        assert "There is no bucket for s3://no-such-bucket-here/W" in result.err
+        assert result.err.count("\n") == 1
 
 
 def test_a_build_that_was_killed_goes_on_on_another_machine_to_the_same_bytes(
     place: str, few_source: Path, few_built: Path, tmp_path: Path, machine
 ) -> None:
     """kill -9 and another mirror: the same bytes as a folder's, and the same release."""
-    command = ("build", "-w", place, "-s", f"jsonl:{few_source}", "-p", str(FEW), "--shards", "3", *LEASE)
-    process = started(command, tmp_path / "first")
+    command = ("build", "-w", place, "-s", f"jsonl:{few_source}", "-p", FEW, "--shards", 3, *LEASE)
+    process = start_quit(*command, log=tmp_path / "first")
     mirror, there = tmp_path / "machines" / "first", open_objects(place)
     until(lambda: next(mirror.rglob("tables/02_*/**/part-*"), None), process)  # the stage before is in the store
     os.killpg(process.pid, signal.SIGKILL)
@@ -102,20 +100,20 @@ def test_a_build_that_was_killed_goes_on_on_another_machine_to_the_same_bytes(
     assert before and not [key for key in before if key.startswith("tables/10_label")]
     machine("second")
     result = call_quit(*command)
-    assert result.returncode == 0 and "Another run holds" in result.stderr, result.stderr
+    assert "Another run holds" in result.err
     assert before.items() <= _written(there).items(), "what was there is not written again"
     hashes = {key: hashlib.sha256(there.read(key) or b"").hexdigest() for key in _written(there)}
     assert hashes == bytes_of(few_built) and Workspace.open(place).state == Workspace.open(few_built).state
 
     local = Path(shutil.copytree(few_built, tmp_path / "local"))
     created, frozen = (call_quit("release", "create", "-w", folder, "--name", "v1") for folder in (place, local))
-    assert created.returncode == 0 and f"{place}/releases/v1: release v1" in created.stdout, created.stderr
-    assert created.stdout.split()[-1] == frozen.stdout.split()[-1]  # the same content id
+    assert f"{place}/releases/v1: release v1" in created.out
+    assert created.out.split()[-1] == frozen.out.split()[-1]  # the same content id
     machine("third")
     verified = call_quit("release", "verify", f"{place}/releases/v1")
-    assert verified.returncode == 0 and "is what was frozen" in verified.stdout, verified.stderr
-    assert "already holds this release" in call_quit("release", "create", "-w", place, "--name", "v1").stdout
+    assert "is what was frozen" in verified.out
+    assert "already holds this release" in call_quit("release", "create", "-w", place, "--name", "v1").out
     there.write("releases/v1/tables/labels.parquet", b"changed")
-    verified = call_quit("release", "verify", f"{place}/releases/v1")
-    assert verified.returncode == 3 and "tables/labels.parquet: was changed" in verified.stderr
-    assert call_quit("release", "list", "-w", place).stdout.startswith("v1 ")
+    verified = call_quit("release", "verify", f"{place}/releases/v1", code=3)
+    assert "tables/labels.parquet: was changed" in verified.err
+    assert call_quit("release", "list", "-w", place).out.startswith("v1 ")

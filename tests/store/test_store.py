@@ -2,7 +2,6 @@
 
 import errno
 import os
-import subprocess
 import sys
 import time
 import uuid
@@ -16,9 +15,8 @@ from quit.settings.settings import Remote
 from quit.store import open_store
 from quit.store.faults import endpoint
 from quit.store.objects import checked_url, open_objects
-from tests.conftest import call_quit
+from tests.running import call_quit, run_process, together
 from tests.servers.ports import free_port
-from tests.store.conftest import together
 
 
 def test_objects_come_back_as_they_were(place: str, tmp_path: Path) -> None:
@@ -133,17 +131,16 @@ OTHER_TOOLS = ("export --out", "report --out", "release create --name v1 --out",
     ],
 )
 def test_a_url_that_is_none_or_no_place_for_other_tools_is_one_clear_line(command: str, message: str) -> None:
-    result = call_quit(*command.split())
-    assert result.returncode == (3 if "restore" in command else 4) and message in result.stderr
-    assert result.stderr.count("\n") == 1 and "secret" not in result.stderr
+    result = call_quit(*command.split(), code=3 if "restore" in command else 4)
+    assert message in result.err and result.err.count("\n") == 1 and "secret" not in result.err
     assert not Path("s3:").exists()
 
 
 def test_a_missing_package_is_named() -> None:
     code = "import sys; sys.modules['s3fs'] = None; from quit.cli import main; main(['status', '-w', 's3://bucket/x'])"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert result.returncode == 5 and result.stderr.count("\n") == 1
-    assert "pip install -c constraints.txt -e '.[object-store]'" in result.stderr
+    result = run_process(sys.executable, "-c", code, code=5)
+    assert result.err.count("\n") == 1
+    assert "pip install -c constraints.txt -e '.[object-store]'" in result.err
 
 
 def test_an_unreachable_endpoint_is_a_server_to_try_again_later(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,8 @@ from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
 from quit.review.store import ReviewStore
 from tests.rows import table_of
-from tests.store.conftest import FOLDER, hints, opened, store, together
+from tests.running import together
+from tests.store.conftest import FOLDER, hints, opened, store
 
 FOLDER_KEY = "tables/02_filter/f0"
 

@@ -3,13 +3,11 @@
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from quit.cli import app
-from quit.errors import InputError, SettingsError
 from quit.retrieval.built import BuiltCorpus
 from tests.corpora.worlds import built, musique_record
 from tests.rows import write_lines
+from tests.running import call_quit
 
 
 @pytest.fixture(scope="module")
@@ -21,21 +19,19 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> BuiltCorpus:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "said"),
+    ("arguments", "code", "said"),
     [
-        ("bandits run -b 0..50", SettingsError, "write percents"),
-        ("bandits run -b ten", SettingsError, "write percents"),
-        ("bandits run --policies thompson", SettingsError, "no policy 'thompson'"),
-        ("bandits run --source quit", InputError, "no question of the source 'quit'"),
-        ("bandits run --arms nowhere.jsonl", InputError, "Cannot read the arms"),
-        ("bandits run --arms written", SettingsError, "bandits.language_model must name"),
-        ("bandits report", SettingsError, "bandits.language_model must name"),
-        ("complexity run --set complexity.token_head=late", SettingsError, "needs complexity.token_model"),
-        ("complexity run --set complexity.answer_model=x", SettingsError, "answer_model must name"),
-        ("complexity run", SettingsError, "needs a dense index"),
+        ("bandits run -b 0..50", 4, "write percents"),
+        ("bandits run -b ten", 4, "write percents"),
+        ("bandits run --policies thompson", 4, "no policy 'thompson'"),
+        ("bandits run --source quit", 3, "no question of the source 'quit'"),
+        ("bandits run --arms nowhere.jsonl", 3, "Cannot read the arms"),
+        ("bandits run --arms written", 4, "bandits.language_model must name"),
+        ("bandits report", 4, "bandits.language_model must name"),
+        ("complexity run --set complexity.token_head=late", 4, "needs complexity.token_model"),
+        ("complexity run --set complexity.answer_model=x", 4, "answer_model must name"),
+        ("complexity run", 4, "needs a dense index"),
     ],
 )
-def test_bad_input_is_named(corpus: BuiltCorpus, tmp_path: Path, arguments: str, error: type, said: str) -> None:
-    command = [*arguments.split(), "-c", str(corpus.path), "-o", str(tmp_path)]
-    with pytest.raises(error, match=said):
-        CliRunner().invoke(app, command, catch_exceptions=False)
+def test_bad_input_is_named(corpus: BuiltCorpus, tmp_path: Path, arguments: str, code: int, said: str) -> None:
+    assert said in call_quit(*arguments.split(), "-c", corpus.path, "-o", tmp_path, code=code).err

@@ -20,6 +20,7 @@ from dataclasses import replace
 from typing import Any
 
 import aiohttp
+from filelock import FileLock
 
 from quit.common.cache import cache_folder, open_wal, select_keys
 from quit.errors import ServerError, SettingsError, Waiting
@@ -29,6 +30,7 @@ from quit.models.generation.limits import pause
 from quit.models.generation.meter import Meter
 from quit.models.generation.replica import MAX_BYTES, PassingFault, Replica, chosen
 from quit.models.generation.server import run
+from quit.models.generation.serving import CONNECT_SECONDS
 from quit.settings import ServerSettings
 from quit.text.secrets import shown
 from quit.text.words import counted
@@ -61,7 +63,8 @@ class BatchGenerator:
         """See :class:`quit.models.generation.base.Generator`. Raises ``Waiting`` while replies are missing."""
         path = cache_folder("batches.sqlite")
         path.parent.mkdir(parents=True, exist_ok=True)
-        with closing(open_wal(path, "FULL", _BATCHES)) as notes:
+        lock = FileLock(path.with_suffix(".lock"))  # no other shard or build makes or collects a batch meanwhile
+        with lock, closing(open_wal(path, "FULL", _BATCHES)) as notes:
             notes.execute(_REQUESTS)
             run(self._generate(notes, requests, done))
 
@@ -70,7 +73,7 @@ class BatchGenerator:
 
     async def _generate(self, notes: sqlite3.Connection, requests: Sequence[ChatRequest], done: Done) -> None:
         positions = {cache_key(self.identity, request): position for position, request in enumerate(requests)}
-        timeout = aiohttp.ClientTimeout(total=self._server.timeout_seconds)
+        timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS, sock_read=self._server.timeout_seconds)
         async with aiohttp.ClientSession(timeout=timeout, trust_env=False) as session:
             for tag in {row[1] for row in select_keys(notes, _ROWS, [*positions]) if row[1]}:
                 await self._look(session, notes, tag)
@@ -109,37 +112,36 @@ class BatchGenerator:
 
     async def _look(self, session: aiohttp.ClientSession, notes: sqlite3.Connection, tag: str) -> None:
         """Collect a batch that has ended. One that was noted and never made is forgotten."""
-        [(identity, cost, tokens)] = notes.execute("SELECT id, cost, tokens FROM batches WHERE tag = ?", (tag,))
+        [(identity,)] = notes.execute("SELECT id FROM batches WHERE tag = ?", (tag,))
+        identity = identity or await self._find(session, tag)
         if identity is None:
-            identity = await self._find(session, tag)
-            if identity is None:
-                self._account.ledger.settle(Amount(cost, tokens), Amount(), request=False)
-                with notes:
-                    notes.execute("UPDATE requests SET tag = NULL WHERE tag = ?", (tag,))
-                    notes.execute("DELETE FROM batches WHERE tag = ?", (tag,))
-                return
-            self._note_made(notes, tag, identity)
-        batch = json.loads(await self._call(session, "GET", f"/batches/{identity}"))
-        if batch.get("status") not in _FINISHED:
+            self._close(notes, tag, [], None)
             return
-        paid = Amount()
-        with notes:  # all of it or nothing
-            for file in filter(None, (batch.get("output_file_id"), batch.get("error_file_id"))):
-                async for line in self._lines(session, file):
-                    key, reply, failures, fault = self._read(line)
-                    notes.execute(
-                        "UPDATE requests SET reply = ?, failures = failures + ?, fault = ? WHERE key = ? AND tag = ?",
-                        (reply, failures, fault, key, tag),
-                    )
-                    paid = paid.plus(self._paid(reply)) if reply else paid
-            notes.execute(
-                "UPDATE requests SET failures = failures + 1, fault = coalesce(fault, ?) "
-                "WHERE tag = ? AND reply IS NULL",
-                (f"the batch is {batch['status']}", tag),
+        self._note_made(notes, tag, identity)
+        batch = await self._json(session, "GET", f"/batches/{identity}")
+        if batch.get("status") in _FINISHED:
+            files = filter(None, (batch.get("output_file_id"), batch.get("error_file_id")))
+            rows = [self._read(line) for file in files async for line in self._lines(session, file)]
+            why = f"the batch is {batch['status']} {json.dumps(batch['errors']) if batch.get('errors') else ''}".strip()
+            self._close(notes, tag, rows, shown(why))
+
+    def _close(self, notes: sqlite3.Connection, tag: str, rows: Sequence[_Row], why: str | None) -> None:
+        """Note what came of a batch, all of it or nothing; ``why`` requests have no reply, None: it was never made."""
+        with notes:
+            reserved = notes.execute("SELECT cost, tokens FROM batches WHERE tag = ?", (tag,)).fetchone()
+            notes.executemany(
+                "UPDATE requests SET reply = ?, failures = failures + ?, fault = ? WHERE key = ? AND tag = ?",
+                [(*row, tag) for row in rows],
             )
+            if why is not None:
+                again = "failures = failures + 1, fault = coalesce(fault, ?)"
+                notes.execute(f"UPDATE requests SET {again} WHERE tag = ? AND reply IS NULL", (why, tag))
             notes.execute("UPDATE requests SET tag = NULL WHERE tag = ?", (tag,))
             notes.execute("DELETE FROM batches WHERE tag = ?", (tag,))
-        self._account.ledger.settle(Amount(cost, tokens), paid, request=False)
+        paid = Amount()
+        for reply, *_ in rows:
+            paid = paid.plus(self._paid(reply)) if reply else paid
+        self._account.ledger.settle(Amount(*reserved), paid, request=False)
 
     def _paid(self, reply: str) -> Amount:
         try:
@@ -149,8 +151,8 @@ class BatchGenerator:
         except (ValueError, AttributeError):
             return Amount()
 
-    def _read(self, line: bytes) -> tuple[bytes, str | None, int, str | None]:
-        """Return key, reply, more failures and fault of a line of an output or error file."""
+    def _read(self, line: bytes) -> _Row:
+        """Return reply, more failures, fault and key of a line of an output or error file."""
         try:
             entry = json.loads(line)
             key, response = bytes.fromhex(entry["custom_id"]), entry.get("response") or {}
@@ -158,11 +160,11 @@ class BatchGenerator:
         except (ValueError, KeyError, TypeError, AttributeError):
             raise ServerError(f"{self._replica.url}: a line of a batch's replies cannot be read.") from None
         if status == 200:
-            return key, body, 0, None
+            return body, 0, None, key
         fault = self._replica.fault(status, body.encode(), {}) if status >= 300 else None
         if isinstance(fault, SettingsError):
-            return key, None, _FOR_GOOD, str(fault)
-        return key, None, 0, str(fault or shown(json.dumps(entry.get("error"))))
+            return None, _FOR_GOOD, str(fault), key
+        return None, 0, str(fault or shown(json.dumps(entry.get("error")))), key
 
     async def _hand_over(
         self,
@@ -239,12 +241,10 @@ class BatchGenerator:
             data.add_field("file", content, filename=f"quit-{tag}.jsonl", content_type="application/jsonl")
             return {"data": data}
 
-        file = json.loads(await self._call(session, "POST", "/files", form))["id"]
+        file = (await self._json(session, "POST", "/files", form))["id"]
         wanted = {"input_file_id": file, "endpoint": _PATH, "completion_window": "24h", "metadata": {"quit": tag}}
         try:
-            batch = json.loads(await self._call(session, "POST", "/batches", lambda: {"json": wanted}, attempts=1))[
-                "id"
-            ]
+            batch = (await self._json(session, "POST", "/batches", lambda: {"json": wanted}, attempts=1))["id"]
         except PassingFault as fault:  # it may have been made
             batch = await self._find(session, tag)
             if batch is None:
@@ -260,13 +260,14 @@ class BatchGenerator:
         """Return the id of the batch with a tag; None where the server has none."""
         after = ""
         while True:
-            page = json.loads(await self._call(session, "GET", f"/batches?limit=100{after}"))
-            for batch in page["data"]:
+            page = await self._json(session, "GET", f"/batches?limit=100{after}")
+            batches = page.get("data") or []
+            for batch in batches:
                 if (batch.get("metadata") or {}).get("quit") == tag:
                     return str(batch["id"])
-            if not page.get("has_more") or not page["data"]:
+            if not page.get("has_more") or not batches:
                 return None
-            after = f"&after={page['data'][-1]['id']}"
+            after = f"&after={batches[-1]['id']}"
 
     async def _lines(self, session: aiohttp.ClientSession, file: str) -> AsyncIterator[bytes]:
         rest = b""
@@ -278,6 +279,19 @@ class BatchGenerator:
                 yield line
         if rest:
             yield rest
+
+    async def _json(self, *arguments: Any, **options: Any) -> dict[str, Any]:
+        """Return the object that the server answers with, as :meth:`_call`."""
+        answer = await self._call(*arguments, **options)
+        try:
+            value = json.loads(answer)
+            if isinstance(value, dict) and ("id" in value or "data" in value):
+                return value
+        except ValueError:
+            pass
+        raise ServerError(
+            f"{self._replica.url} answers a batch of {self.name} with {shown(answer.decode(errors='replace'))}."
+        )
 
     async def _call(
         self,
@@ -314,12 +328,21 @@ class BatchGenerator:
             async with session.request(
                 method, self._replica.url + path, headers=headers, allow_redirects=False, **content
             ) as response:
+                if response.status == 404:
+                    raise SettingsError(
+                        f"{self._replica.url} takes no batches (HTTP 404 for {path}): set batch = false for the server "
+                        f"{self._server.name}."
+                    )
                 if response.status != 200:
                     raise self._replica.fault(response.status, await response.content.read(MAX_BYTES), response.headers)
                 async for chunk in response.content.iter_any():
                     yield chunk
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise PassingFault(f"no answer: {shown(str(error) or type(error).__name__)}") from None
+
+
+_Row = tuple[str | None, int, str | None, bytes]
+"""Of a line of a batch: reply, more failures, fault, key."""
 
 
 def _forget(notes: sqlite3.Connection, keys: Iterable[bytes]) -> None:

@@ -154,22 +154,30 @@ def shell(command: tuple[str, ...], device: int) -> str:
     return f"CUDA_VISIBLE_DEVICES={device} {shlex.join(command)}"
 
 
-def listed(url: str, key: str | None, timeout: float = CONNECT_SECONDS) -> list[Any]:
-    """Return the entries of a server's list of models. Raises what urllib and json raise."""
+def listed(url: str, key: str | None, timeout: float = CONNECT_SECONDS) -> list[str]:
+    """Return the names in a server's list of models. Raises what urllib and json raise, ``KeyError`` and ``TypeError``.
+
+    Anthropic takes a bearer token for chats only (https://docs.anthropic.com/en/api/models-list). Google lists
+    ``models/NAME``.
+    """
     request = urllib.request.Request(f"{url.rstrip('/')}/models")
-    if key:
+    if key and urlsplit(url).hostname == "api.anthropic.com":
+        request.headers.update({"X-api-key": key, "Anthropic-version": "2023-06-01"})
+    elif key:
         request.add_header("Authorization", f"Bearer {key}")
     with _OPENER.open(request, timeout=timeout) as response:
-        return list(json.loads(response.read(_MAX_BYTES))["data"])
+        return [str(model["id"]).removeprefix("models/") for model in json.loads(response.read(_MAX_BYTES))["data"]]
 
 
 def refuses_key(error: urllib.error.HTTPError) -> bool:
     """Return whether a server's refusal to list its models says that the API key is wrong.
 
-    OpenAI refuses a restricted key that may ask but not list with the same codes, and names the permission.
+    OpenAI refuses a restricted key that may ask but not list with the same codes, and names the permission. Google
+    refuses a wrong key with 400 and ``API_KEY_INVALID``.
     """
     try:
-        return error.code in (401, 403) and not re.search(rb"scope|permission", error.read(_MAX_REFUSAL).lower())
+        text = error.read(_MAX_REFUSAL).lower()
+        return b"api_key_invalid" in text or (error.code in (401, 403) and not re.search(rb"scope|permission", text))
     except (OSError, HTTPException):
         return True
 
@@ -184,14 +192,17 @@ def check(serving: Serving, timeout: float = 5.0) -> tuple[bool, str, str]:
     for url in urls:
         began = time.monotonic()
         try:
-            models = [str(model["id"]) for model in listed(url, key, timeout)]
+            models = listed(url, key, timeout)
         except urllib.error.HTTPError as error:
-            remedy = serving.server.key_remedy if refuses_key(error) else serving.server.remedy
-            return False, f"{url} answers HTTP {error.code}", remedy
+            if refuses_key(error):
+                return False, f"{url} refuses the API key (HTTP {error.code})", serving.server.key_remedy
+            if error.code in (401, 403):
+                return True, f"{url} answers; this key may not list its models (HTTP {error.code})", ""
+            return False, f"{url} answers HTTP {error.code}", serving.server.remedy
         except (OSError, HTTPException, ValueError, KeyError, TypeError, RecursionError) as error:
             return False, f"{url} does not answer ({shown(str(error))})", serving.server.remedy
         slowest = max(slowest, time.monotonic() - began)
-        if serving.model not in models:
+        if serving.model.removeprefix("models/") not in models:
             other = f"{url} serves {shown(', '.join(models[:5])) or 'nothing'}, not {serving.model}"
             return False, other, "Name a model that it serves in the profile, or let it serve this one."
     return True, f"{', '.join(urls)} serves {serving.model} ({slowest * 1000:.0f} ms)", ""

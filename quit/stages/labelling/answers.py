@@ -174,12 +174,7 @@ def number_answers(replies: pa.Table) -> dict[str, pa.Table]:
             "answer_key": pa.array([normalize_answer(text) for text in answers.to_pylist()], pa.string()),
         },
     }
-    return {
-        name: pa.table({field: columns[field] for field in contracts.table(name).schema.names}).cast(
-            contracts.table(name).schema
-        )
-        for name, columns in columns_of.items()
-    }
+    return {name: contracts.table(name).from_columns(columns) for name, columns in columns_of.items()}
 
 
 def _joined(table: pa.Table, column: str) -> pa.Array:

@@ -65,7 +65,7 @@ class BenchmarkRequest:
 @dataclass(frozen=True)
 class Outcome:
     """The tables, and what each step took (seconds, when it was made). ``wrong_zeros``: as
-    :meth:`quit.systems.benchmark.relabel.OthersJudged.wrong_zeros` counts them; empty where nothing was read."""
+    :meth:`quit.systems.benchmark.relabel.RetrievedLabels.wrong_zeros` counts them; empty where nothing was read."""
 
     results: pa.Table
     comparisons: pa.Table

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from quit.errors import MissingDependency
 from quit.render import plots
 from quit.render.html import environment, style
-from quit.render.table import Plot, Table
+from quit.render.table import Plot, Table, interval, percent
 
 _FIGURES = {
     "4 left": ("Hit@k by corpus, label 2 (the paper's figure 4, left)", "k", "Hit@k"),
@@ -110,7 +110,7 @@ def _short(text: str) -> str:
 
 
 def wrong_zeros_in_words(counts: Mapping[str, float]) -> str:
-    """Return how many passages of other questions have label 2 (columns of ``OthersJudged.wrong_zeros``)."""
-    share, low, high = (f"{100 * counts[name]:.2f}%" for name in ("share", "low", "high"))
+    """Return how many passages of other questions have label 2 (columns of ``RetrievedLabels.wrong_zeros``)."""
     passages = f"{counts['wrong']:,} of {counts['read']:,} passages of other questions"
-    return f"{passages} have label 2, where the paper assumes 0: {share} (95% interval {low} to {high})"
+    share = f"{percent(counts['share'])} (95% interval {interval(counts)})"
+    return f"{passages} have label 2, where the paper assumes 0: {share}"

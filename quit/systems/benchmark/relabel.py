@@ -27,40 +27,32 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class RetrievedLabels:
-    """Labels of the passages that some systems retrieved: for each question row -> label."""
+    """Labels of the passages that some systems retrieved: for each question row -> label.
+
+    ``release``: its own labels, where the passages are those of other questions, for which the paper assumes 0.
+    """
 
     labels_of: Sequence[Mapping[int, int]]
+    release: ReleaseRelevance | None = None
 
     def labels(self, query: int, rows: np.ndarray) -> np.ndarray:
         """Return the labels, int8, 0 for a passage without a judgement."""
-        return np.array([self.labels_of[query].get(int(row), 0) for row in rows], dtype=np.int8)
+        read = np.array([self.labels_of[query].get(int(row), 0) for row in rows], dtype=np.int8)
+        return read if self.release is None else np.maximum(self.release.labels(query, rows), read)
 
-    def judged(self, query: int) -> None:
-        """Return None: what was not retrieved is not judged."""
-        return None
-
-
-@dataclass(frozen=True)
-class OthersJudged:
-    """A release's labels and those of passages of other questions that were read: 2 where the paper assumes 0."""
-
-    release: ReleaseRelevance
-    read: RetrievedLabels
-
-    def labels(self, query: int, rows: np.ndarray) -> np.ndarray:
-        """Return the labels, int8; 0 for another question's passage that nobody read."""
-        return np.maximum(self.release.labels(query, rows), self.read.labels(query, rows))
-
-    def judged(self, query: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return rows and labels of the question's own passages and of others with label 2, highest label first."""
+    def judged(self, query: int) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return rows and labels of a release's own passages of a question and of others with label 2, highest label
+        first; None without a release: what was not retrieved is not judged."""
+        if self.release is None:
+            return None
         rows, labels = self.release.judged(query)
-        wrong = [row for row, label in self.read.labels_of[query].items() if label]
+        wrong = [row for row, label in self.labels_of[query].items() if label]
         return np.array([*wrong, *rows]), np.array([*[FULLY] * len(wrong), *labels], dtype=np.int8)
 
     def wrong_zeros(self) -> dict[str, float]:
-        """Return how many of the passages of other questions have label 2: ``read``, ``wrong``, ``share``, and ``low``
-        and ``high``, the ends of its 95% bootstrap interval over questions."""
-        counts = [(sum(labels.values()) // FULLY, len(labels)) for labels in self.read.labels_of if labels]
+        """Return how many of the passages that were read have label 2: ``read``, ``wrong``, ``share``, and ``low`` and
+        ``high``, the ends of its 95% bootstrap interval over questions."""
+        counts = [(sum(labels.values()) // FULLY, len(labels)) for labels in self.labels_of if labels]
         wrong, read = np.array(counts, dtype=np.int64).reshape(-1, 2).T
         low, high = share_interval(wrong, read)
         share = float(wrong.sum() / read.sum()) if len(read) else 0.0

@@ -39,13 +39,11 @@ class Scores:
     def add_system(self, system: System, metrics: Sequence[str]) -> None:
         """Add the ranking metrics of a system. In a corpus where only retrieved passages have labels these are Hit and
         MRR at label 2: the others would need the labels of all passages, and label 1 has no meaning there."""
-        task = self.task
-        assert task.relevance is not None
-        key = (task.name, system.retriever, system.reranker, "", "", 0)
-        ranked = {"": [task.relevance.labels(query, ranking.rows) for query, ranking in enumerate(system.rankings)]}
-        if isinstance(task.passages, ReleasePassages):
-            pairs = zip(system.rankings, ranked[""], strict=True)
-            ranked["subset"] = [task.passages.first_of_sets(ranking.rows, labels) for ranking, labels in pairs]
+        relevance = self.task.relevance
+        assert relevance is not None
+        key = (self.task.name, system.retriever, system.reranker, "", "", 0)
+        rows = (ranking.rows for ranking in system.rankings)
+        ranked = self._labels([(of_query, relevance.labels(query, of_query)) for query, of_query in enumerate(rows)])
         for text in metrics:
             measure = Measure.parse(text)
             if measure.by not in ranked:
@@ -63,16 +61,19 @@ class Scores:
                 self.values[key, text] = np.array(values, dtype=np.float64)
 
     @cached_property
-    def judged(self) -> dict[str, list[np.ndarray | None]]:
+    def judged(self) -> dict[str, list[Any]]:
         """Of each question the labels of all judged passages, and (``subset``) the best label of each set of hints:
         int8, highest first; None where only retrieved passages are judged."""
-        task = self.task
-        assert task.relevance is not None
-        passages = [task.relevance.judged(query) for query in range(len(task.queries))]
-        judged: dict[str, list[np.ndarray | None]] = {"": [of_query and of_query[1] for of_query in passages]}
-        if isinstance(task.passages, ReleasePassages):
-            judged["subset"] = [of_query and task.passages.first_of_sets(*of_query) for of_query in passages]
-        return judged
+        assert self.task.relevance is not None
+        return self._labels([self.task.relevance.judged(query) for query in range(len(self.task.queries))])
+
+    def _labels(self, lists: Sequence[tuple[np.ndarray, np.ndarray] | None]) -> dict[str, list[Any]]:
+        """Return the labels of each question's list of passages (rows and labels), and (``subset``) of the first of
+        each set of hints."""
+        labels = {"": [pair and pair[1] for pair in lists]}
+        if isinstance(passages := self.task.passages, ReleasePassages):
+            labels["subset"] = [pair and passages.first_of_sets(*pair) for pair in lists]
+        return labels
 
     def sets_in_words(self) -> str:
         """Return how many relevant sets of hints a question has."""
@@ -142,15 +143,10 @@ class Scores:
     def per_question(self) -> pa.Table:
         """Return the table ``values``."""
         pieces = [
-            pa.Table.from_arrays(
-                [
-                    *(pa.array([part] * len(values)) for part in key),
-                    pa.array([metric] * len(values)),
-                    pa.array(self.task.question_ids),
-                    pa.array(values, mask=np.isnan(values)),
-                ],
-                names=VALUES.schema.names,
-            ).cast(VALUES.schema)
+            VALUES.from_columns(
+                {name: pa.repeat(part, len(values)) for name, part in {**named(key), "metric": metric}.items()}
+                | {"question_id": self.task.question_ids, "value": pa.array(values, mask=np.isnan(values))}
+            )
             for (key, metric), values in self.values.items()
         ]
         return pa.concat_tables(pieces) if pieces else VALUES.schema.empty_table()

@@ -200,6 +200,7 @@ class Runner:
         passages = counted(sum(map(len, rows)), "passage")
         note(f"relabel {task.name}: {passages} for each of {counted(len(labelers), 'labeler')}")
         judge = self.context.models.judge
+        labels_of: dict[str, dict[int, int]] = {question_id: {} for question_id in task.question_ids}
         key = {
             "version": relabel.VERSION,
             "passages": task.passages.identity,
@@ -208,7 +209,7 @@ class Runner:
             "judge": judge.identity,
             "gold": [query.gold for query in task.queries],
             "known": sorted(
-                [*pair, correct] for pair, correct in self.release_verdicts.items() if pair[0] in set(task.question_ids)
+                [*pair, correct] for pair, correct in self.release_verdicts.items() if pair[0] in labels_of
             ),
             **({"least": settings.labels.least} if settings.labels.least > 1 else {}),
         }
@@ -231,15 +232,12 @@ class Runner:
             ]
 
         _, table = self.stages.table("relabel", task.name, key, task.question_ids, RELABELLED, make)
-        labels_of: dict[str, dict[int, int]] = {question_id: {} for question_id in task.question_ids}
         for row in table.to_pylist():
             labels_of[row["question_id"]][row["row"]] = row["label"]
-        read = relabel.RetrievedLabels([labels_of[question_id] for question_id in task.question_ids])
-        if release is None:
-            return read
-        others = relabel.OthersJudged(release, read)
-        self.wrong_zeros = others.wrong_zeros()
-        return others
+        read = relabel.RetrievedLabels([labels_of[question_id] for question_id in task.question_ids], release)
+        if release is not None:
+            self.wrong_zeros = read.wrong_zeros()
+        return read
 
     def read(self, system: System, name: str) -> list[ReaderAnswers]:
         """Return a reader's answers to the contexts of a system: every strategy at every k.

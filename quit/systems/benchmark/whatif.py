@@ -48,7 +48,7 @@ def orders(folder: Path, answered: Answered, rule: Rule) -> list[dict[str, Any]]
     task = release_task(answered.dataset, str(content_id), described["facts"]["questions"].rpartition(" ")[2])
     passages, relevance = task.passages, task.relevance
     assert isinstance(passages, ReleasePassages) and isinstance(relevance, ReleaseRelevance)
-    [(fully, _)] = answered.label_2([rule], relevance.groups)
+    fully, _ = answered.label_2(rule)[:, relevance.groups]
     own = np.where(fully, FULLY, PARTIALLY).astype(np.int8)
     both = [Scores(task), Scores(replace(task, relevance=replace(relevance, own=own)))]
     metrics = [text for text in settings.metrics if "nDCG" in text or Measure.parse(text).least == FULLY]

@@ -1,12 +1,13 @@
 """Batches at a server that charges for each reply it makes, killed between any two requests."""
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from quit.engine.workspace import Workspace
-from quit.errors import SettingsError, Waiting
+from quit.errors import ServerError, SettingsError, Waiting
 from quit.models.generation import CachedGenerator, ChatRequest, GenerationCache, Meter
 from quit.models.generation import batch as batches
 from quit.models.generation.base import ModelOptions
@@ -15,9 +16,11 @@ from quit.models.generation.ledger import Account, Ledger
 from quit.models.prompting import load_prompt
 from quit.settings import ServerSettings
 from tests.comparing import bytes_of
-from tests.conftest import STARTER, call_quit
+from tests.paths import ROOT, starter_file
+from tests.running import Result, call_quit
 from tests.servers.batches import BatchServer, batch_server
 from tests.servers.rude import RudeServer
+from tests.servers.vllm import vllm_environment
 
 REQUESTS = [ChatRequest(load_prompt("probe"), {"question": f"Q{number}?"}, 32) for number in range(7)]
 TEXTS = [f"A to Q{number}?" for number in range(7)]
@@ -116,6 +119,32 @@ def test_a_refused_request_names_the_setting_and_the_others_are_kept() -> None:
         assert set(server.charged.values()) == {1}
 
 
+def test_a_server_without_batches_and_a_batch_that_fails_are_named() -> None:
+    with (
+        RudeServer() as server,
+        pytest.raises(SettingsError, match="takes no batches .HTTP 404 for /files.: set batch"),
+    ):
+        _once(server)  # type: ignore[arg-type]
+    with batch_server(lambda number, body: "A") as server:
+        for _ in range(8):
+            with pytest.raises(Waiting):
+                _once(server)
+            for batch in server.batches:
+                batch |= {"status": "failed", "errors": {"data": [{"message": "Enqueued token limit reached"}]}}
+        with pytest.raises(ServerError, match="failed 8 times .* the batch is failed .*Enqueued token limit reached"):
+            _once(server)
+
+
+@pytest.mark.slow
+def test_openais_own_client_gets_along_with_the_scripted_server() -> None:
+    program = [vllm_environment() / "python", ROOT / "tests" / "servers" / "openai_client.py"]
+    with batch_server(lambda number, body: "Paris") as server:
+        client = subprocess.Popen([*program, server.base_url], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert client.stdout and client.stdout.readline() == "in_progress ['batch_0'] {'quit': 'tag'}\n"
+        server.end_batches()
+        assert client.communicate("\n") == ("completed Paris\n", None)
+
+
 def test_spending_is_that_of_the_replies() -> None:
     ledger = Ledger(cost=1.0)
     with batch_server(lambda number, body: "A") as server:
@@ -145,28 +174,27 @@ batch = {batch}
 
 
 def test_a_build_waits_and_goes_on_to_the_bytes_of_a_live_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "three.jsonl").write_text("".join(STARTER.read_text("utf-8").splitlines(True)[1:7:2]), "utf-8")
+    source = starter_file(tmp_path / "three.jsonl", 1, 7, 2)
 
     def reply(body: Any) -> str:
         return _question(body)[:9]
 
-    def build(name: str, url: str) -> Any:
+    def build(name: str, url: str, code: int | None = None) -> Result:
         (tmp_path / "p.toml").write_text(PROFILE.format(url=url, batch=str(name == "batch").lower()), "utf-8")
         monkeypatch.setenv("QUIT_CACHE", str(tmp_path / f"cache-{name}"))
-        words = ("-p", tmp_path / "p.toml", "-s", tmp_path / "three.jsonl", "-w", tmp_path / name)
-        return call_quit("build", *map(str, words))
+        return call_quit("build", "-p", tmp_path / "p.toml", "-s", source, "-w", tmp_path / name, code=code)
 
     codes = []
     with batch_server(lambda number, body: reply(body)) as server:
         while codes[-1:] != [0] and len(codes) < 9:
             result = build("batch", server.base_url)
-            codes.append(result.returncode)
+            codes.append(result.code)
             if len(codes) == 1:
-                assert "r waits for batches" in result.stderr and "batch_" in result.stderr
+                assert "r waits for batches" in result.err and "batch_" in result.err
             server.end_batches()
         assert codes == [10, 10, 0]  # the probe's three repetitions at once, then the passages of all shards
         assert set(server.charged.values()) == {1, 3}
     with RudeServer(reply=reply) as live:
-        assert build("live", live.base_url).returncode == 0
+        build("live", live.base_url, code=0)
     assert Workspace.open(tmp_path / "batch").read("labels").num_rows == 3 * 4
     assert bytes_of(tmp_path / "batch") == bytes_of(tmp_path / "live")

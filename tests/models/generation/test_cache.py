@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -22,8 +23,9 @@ from quit.models.generation import CachedGenerator, ChatRequest, Completion, Gen
 from quit.models.generation.base import Done, cache_key
 from quit.models.generation.cache import Entry
 from quit.models.prompting import PromptTemplate, load_prompt
+from tests.paths import ROOT
+from tests.running import together
 
-ROOT = Path(__file__).parents[3]
 PROMPT = load_prompt("probe")
 
 
@@ -229,11 +231,7 @@ def test_nothing_is_asked_twice(cache: GenerationCache) -> None:
 
 def test_two_shards_that_ask_the_same_at_once_pay_once(cache: GenerationCache) -> None:
     counting = Counting(before=lambda _: time.sleep(0.05))
-    threads = [Thread(target=_ask, args=(counting, cache, "abcdef")) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(*[partial(_ask, counting, cache, "abcdef")] * 4)
     assert sorted(counting.asked) == list("abcdef")
 
 

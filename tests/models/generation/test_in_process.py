@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,10 +13,11 @@ from quit.models.generation.base import ModelOptions
 from quit.models.generation.in_process import VllmGenerator
 from quit.models.generation.local import TransformersGenerator
 from quit.models.prompting import load_prompt
+from tests.paths import ROOT
+from tests.running import run_process
 from tests.servers.checkpoints import checkpoint, starter_lessons
 from tests.servers.vllm import vllm_environment
 
-ROOT = Path(__file__).parents[3]
 SCRIPT = """
 import json, sys
 import psutil
@@ -57,9 +57,9 @@ def test_replies_are_those_of_transformers_and_a_released_engine_leaves_no_proce
     environment |= {"HF_HUB_OFFLINE": "1", "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_NO_USAGE_STATS": "1"}
     environment["VLLM_CACHE_ROOT"] = str(Path(os.environ["QUIT_TEST_CACHE"]) / "vllm")  # what it finds out of a class
     environment |= {"OMP_NUM_THREADS": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
-    command, sent = [str(programs / "python"), str(script), str(prompt)], json.dumps([model, questions])
-    result = subprocess.run(command, input=sent, capture_output=True, text=True, timeout=600, env=environment)
-    [line] = [line for line in result.stdout.splitlines() if line.startswith("REPLIES")] or [result.stderr[-3000:]]
+    sent = json.dumps([model, questions])
+    result = run_process(programs / "python", script, prompt, stdin=sent, env=environment)
+    [line] = [line for line in result.out.splitlines() if line.startswith("REPLIES")]
     (*replies, constrained), alive, left = json.loads(line.removeprefix("REPLIES"))
     plain = TransformersGenerator("t", ModelOptions(model, template_options={"enable_thinking": False}))
     template = load_prompt(str(prompt))

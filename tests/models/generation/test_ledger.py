@@ -17,7 +17,8 @@ from quit.models.generation.server import ServerGenerator
 from quit.models.prompting import load_prompt
 from quit.settings import ServerSettings
 from quit.settings.models import LanguageModel
-from tests.conftest import STARTER, call_quit
+from tests.paths import starter_file
+from tests.running import call_quit
 from tests.servers.rude import Fault, RudeServer, failure, too_many
 
 MODEL = LanguageModel(model="rude", price_prompt=2.0, price_cached=0.5, price_completion=8.0)
@@ -135,21 +136,19 @@ def test_a_build_stops_at_its_cap_and_goes_on_with_a_higher_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
-    (tmp_path / "three.jsonl").write_text("".join(STARTER.read_text("utf-8").splitlines(True)[1:7:2]), "utf-8")
-    command = ["build", "-p", str(tmp_path / "p.toml"), "-s", str(tmp_path / "three.jsonl"), "-w"]
+    command = ["build", "-p", tmp_path / "p.toml", "-s", starter_file(tmp_path / "three.jsonl", 1, 7, 2), "-w"]
     with RudeServer(reply=lambda payload: "Paris") as server:
         for prices in ("", "price_prompt = 2.0\nprice_completion = 8.0"):
             (tmp_path / "p.toml").write_text(PROFILE.format(prices=prices, url=server.base_url), "utf-8")
-            stopped = call_quit(*command, str(tmp_path / "W"), "--max-cost", "0.012")
-            assert stopped.returncode == (9 if prices else 4)
-        assert "run.max_cost: 0.0" in stopped.stderr and " of 0.012 is spent" in stopped.stderr
-        assert "What is left may cost 0." in stopped.stderr and "quit build --max-cost" in stopped.stderr
+            stopped = call_quit(*command, tmp_path / "W", "--max-cost", 0.012, code=9 if prices else 4)
+        assert "run.max_cost: 0.0" in stopped.err and " of 0.012 is spent" in stopped.err
+        assert "What is left may cost 0." in stopped.err and "quit build --max-cost" in stopped.err
         first = len(server.requests)
-        again = call_quit("build", "-w", str(tmp_path / "W"))
-        assert again.returncode == 9 and len(server.requests) - first <= 1
-        assert call_quit("build", "-w", str(tmp_path / "W"), "--max-cost", "1").returncode == 0
+        call_quit("build", "-w", tmp_path / "W", code=9)
+        assert len(server.requests) - first <= 1
+        call_quit("build", "-w", tmp_path / "W", "--max-cost", 1)
         prompts = [json.dumps(request.payload) for request in server.requests]
         assert 0 < first < len(prompts) == len({*prompts})
-        assert call_quit(*command, str(tmp_path / "V")).returncode == 0
+        call_quit(*command, tmp_path / "V")
     tables = [Workspace.open(tmp_path / name).read("labels") for name in "VW"]
     assert tables[0].equals(tables[1]) and tables[0].num_rows == 3 * 4

@@ -1,8 +1,10 @@
 """The look at a profile's servers: whatever they answer, one line, without the key."""
 
+import io
+
 import pytest
 
-from quit.models.generation.serving import Serving, check, plan, servings
+from quit.models.generation.serving import Serving, check, listed, plan, servings
 from quit.settings import ServerSettings, load, parse
 from tests.servers import rude
 from tests.servers.keys import ACCESS, KEY, pieces
@@ -37,15 +39,38 @@ def test_a_vendors_server_is_not_to_be_started(status: int, remedy: str, monkeyp
     assert not well and message.endswith(f"{ACCESS} is not set. Set it to the API key.") and not remedy
 
 
+def test_a_key_that_may_ask_and_not_list_is_no_fault() -> None:
+    with RudeServer() as server:
+        server.models = rude.failure(403, "Missing scopes: api.model.read")
+        assert _check(server.base_url)[0]
+
+
+def test_googles_names_are_recognised() -> None:
+    with RudeServer() as server:
+        server.models = Fault(body=b'{"data": [{"id": "models/gemini"}]}')
+        assert _check(server.base_url, "gemini")[0] and _check(server.base_url, "models/gemini")[0]
+
+
+def test_anthropic_is_given_the_key_as_its_list_of_models_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Opener:
+        def open(self, request, timeout: float) -> io.BytesIO:
+            assert request.get_header("X-api-key") == KEY and request.get_header("Anthropic-version")
+            assert not request.has_header("Authorization")
+            return io.BytesIO(b'{"data": [{"id": "claude"}]}')
+
+    monkeypatch.setattr("quit.models.generation.serving._OPENER", Opener())
+    assert listed("https://api.anthropic.com/v1", KEY) == ["claude"]
+
+
 @pytest.mark.parametrize(
     ("gpus", "gigabytes", "together"), [(1, 80, True), (1, 141, True), (2, 48, True), (8, 24, True), (1, 24, False)]
 )
 def test_the_papers_servers_share_gpus(gpus: int, gigabytes: float, together: bool) -> None:
     weights = {"gemma-3-1b": 1, "qwen-3-4b": 4, "llama-31-8b": 8, "llama-32-1b": 1, "gemma-3-4b": 4, "qwen-3-8b": 8}
-    listed = servings(load("paper").settings)
-    spread = plan(listed, gpus, gigabytes)
-    users = {row: listed[row].users[0] for row in spread.devices}
-    assert {*users.values()} == {*weights} and "gpt-eval" in listed[-1].users  # not ours
+    needed = servings(load("paper").settings)
+    spread = plan(needed, gpus, gigabytes)
+    users = {row: needed[row].users[0] for row in spread.devices}
+    assert {*users.values()} == {*weights} and "gpt-eval" in needed[-1].users  # not ours
     assert spread.together is together and {*spread.devices.values()} <= {*range(gpus)}
     for device in range(gpus):
         mine = [row for row in spread.devices if spread.devices[row] == device]
@@ -61,8 +86,8 @@ def test_a_judge_stays_up_beside_readers_that_take_turns() -> None:
     on = {"kind": "server", "server": "s"}
     readers = [{**on, "role": "labeler", "name": name.lower(), "model": f"org/{name}"} for name in ("A-8B", "B-4b-it")]
     judge = {**on, "name": "j", "model": "org/J-14B"}
-    listed = servings(parse({"readers": readers, "servers": [server], "judge": judge}))
-    spread = plan(listed, 1, 56)
+    needed = servings(parse({"readers": readers, "servers": [server], "judge": judge}))
+    spread = plan(needed, 1, 56)
     assert not spread.together and spread.shares[0] == spread.shares[1]
     assert spread.shares[0] + spread.shares[2] <= 0.92 and spread.shares[2] * 56 > 28
 

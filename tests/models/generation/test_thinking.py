@@ -16,7 +16,8 @@ from quit.models.judges import GptEvalJudge
 from quit.models.prompting import load_prompt
 from quit.models.protocols import JudgeItem
 from quit.settings import ReaderSettings, ServerSettings
-from tests.conftest import ROOT
+from quit.settings.loading import starting_profile
+from tests.paths import ROOT
 from tests.servers.rude import Fault, RudeServer, failure
 
 PAGE = (ROOT / "docs" / "howto" / "language-models.md").read_text(encoding="utf-8")
@@ -85,6 +86,19 @@ def test_every_row_of_the_page_reads(model: str, texts: str) -> None:
     assert meter.snapshot()["r"]["thought_tokens"] == 40 * thinks
     [payload] = server.answered
     assert payload[options.token_field] == 32 + 2000 * thinks
+
+
+STARTING = {"OpenAI": "openai-thinking", "Anthropic": "anthropic", "the same, thinking": "anthropic",
+            "Google": "google", "Ollama": "ollama", "vLLM": "vllm", "Qwen": "vllm"}  # fmt: skip
+
+
+@pytest.mark.parametrize(("model", "texts"), ROWS, ids=[row[0] for row in ROWS])
+def test_every_row_of_the_page_is_in_a_profile_to_start_from(model: str, texts: str) -> None:
+    kind = next(kind for name, kind in STARTING.items() if model.startswith(name))
+    lines = [line.removeprefix("# ") for line in starting_profile(kind, "m").splitlines()]
+    assert all(any(line.startswith(setting) for line in lines) for setting in re.findall(r"`(\w+ = [^`]+)`", texts))
+    if address := re.search(r"https://[^`]+", model):
+        assert f'base_urls = ["{address[0]}"]' in lines
 
 
 @pytest.mark.parametrize(

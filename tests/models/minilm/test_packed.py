@@ -5,7 +5,6 @@ import random
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,12 +16,13 @@ from quit.errors import SettingsError
 from quit.models.equivalence.crossencoder import CrossEncoder
 from quit.models.minilm import layers, packed
 from quit.models.minilm.layers import Body
+from tests.paths import ROOT
 from training.padded import pooled
 
 SCRIPT = """
 import sys, torch
 torch.set_num_threads(int(sys.argv[1]))
-from tests.models.test_packed import body_of, logits_of, texts_of
+from tests.models.minilm.test_packed import body_of, logits_of, texts_of
 from quit.models.minilm import packed
 packed._cores = lambda: int(sys.argv[2])
 packed.PASS = int(sys.argv[3])
@@ -85,7 +85,7 @@ def test_neighbours_and_the_offset_in_a_chunk_change_no_bit(together: list[np.nd
 @pytest.mark.parametrize(("threads", "cores", "size"), [(1, 1, 4096), (2, 1, 4096), (4, 3, 300)])
 def test_the_number_of_threads_changes_no_bit(together: list[np.ndarray], threads: int, cores: int, size: int) -> None:
     arguments = [sys.executable, "-c", SCRIPT, str(threads), str(cores), str(size)]
-    output = subprocess.run(arguments, capture_output=True, check=True, cwd=Path(__file__).parents[2]).stdout
+    output = subprocess.run(arguments, capture_output=True, check=True, cwd=ROOT).stdout
     assert output == b"".join(computed.tobytes() for computed in together) + logits_of().tobytes()
 
 

@@ -19,10 +19,7 @@ def release(tmp_path: Path) -> Path:
     rows = small.rows()
     for row in rows["splits"]:
         row["split"] = "test" if row["question_id"] == "q3" else "train"
-    folder = tmp_path / "release"
-    folder.mkdir()
-    small.freeze(folder, rows)
-    return folder
+    return small.freeze(tmp_path / "release", rows).path
 
 
 @pytest.fixture

@@ -1,11 +1,10 @@
 """The command line: a table and a page, beside another corpus, the grid, the names."""
 
-import json
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import call_quit
+from tests.running import call_quit
 
 WIKI = """{"id": "a", "title": "Lima", "text": "The capital of Peru is Lima."}
 {"id": "b", "text": "Cats purr."}
@@ -20,8 +19,7 @@ def test_another_corpus_stands_beside_the_release(release: Path, tmp_path: Path)
     run = ("benchmark", "run", "-r", release, "-o", out, "--corpus", corpus, "--reader", "minilm-late")
     run = (*run, "--set", "benchmark.resamples=100")
     result = call_quit(*run, "--json")
-    assert result.returncode == 0, result.stderr
-    report = json.loads(result.stdout)
+    report = result.json()
     assert {"results", "seconds", "wrong_zeros"} == set(report)
     rows = [row for row in report["results"] if row["corpus"] == "wiki"]
     assert {row["metric"] for row in rows if not row["reader"]} == {
@@ -30,7 +28,7 @@ def test_another_corpus_stands_beside_the_release(release: Path, tmp_path: Path)
     assert {row["retriever"] for row in rows} == {"bm25"} and {row["reranker"] for row in rows} == {"", "oracle"}
     assert {row["metric"] for row in rows if row["reader"]} == {"EM", "F1", "cover-EM"}
     assert (out / "runs" / "wiki-bm25.run").read_text().startswith("q3 Q0 a 1 ")
-    output = call_quit(*run).stdout
+    output = call_quit(*run).out
     assert "retriever" in output and "oracle" in output and str(out / "leaderboard.html") in output
 
 
@@ -38,30 +36,30 @@ def test_another_corpus_stands_beside_the_release(release: Path, tmp_path: Path)
 def test_sets_of_hints_and_judged_zeros_by_options(release: Path, tmp_path: Path) -> None:
     run = ("benchmark", "run", "-r", release, "-o", tmp_path / "out", "--retriever", "minilm", "--no-bounds")
     options = ("--by", "subset", "--judge-others", "3", "--split", "all", "--set", "benchmark.resamples=100")
-    report = json.loads(call_quit(*run, *options, "--json").stdout)
+    report = call_quit(*run, *options, "--json").json()
     rows = {(row["corpus"], row["metric"]) for row in report["results"]}
     corpora = ("release", "release, others judged")
     assert rows >= {(corpus, metric) for corpus in corpora for metric in ("Hit@1", "Hit(by=subset)@1")}
     assert {*report["wrong_zeros"]} == {"wrong", "read", "share", "low", "high"}
     scored = ("evaluate", "run", tmp_path / "out" / "runs" / "release-minilm.run", "-r", release, "--split", "all")
-    output = call_quit(*scored, "--by", "subset").stdout
+    output = call_quit(*scored, "--by", "subset").out
     assert "ideal ranking" in output and "3.0 relevant per question, 2.0 with label 2" in output
-    assert "ideal" not in call_quit(*scored).stdout
+    assert "ideal" not in call_quit(*scored).out
     for wrong in (("--by", "hint"), ("--judge-others", "-1"), ("--judge-others", "few")):
-        refused = call_quit(*run, *wrong)
-        assert refused.returncode and f"benchmark.{wrong[0][2:].replace('-', '_')}" in refused.stderr
+        refused = call_quit(*run, *wrong, code=4)
+        assert f"benchmark.{wrong[0][2:].replace('-', '_')}" in refused.err
 
 
 def test_what_can_be_named_is_listed() -> None:
-    names = json.loads(call_quit("benchmark", "list", "--json").stdout)
+    names = call_quit("benchmark", "list", "--json").json()
     assert set(names) == {"retrievers", "rerankers", "readers"} and "bm25" in names["retrievers"]
     assert names["readers"]["minilm-late"] == "profile embedded"
 
 
 def test_the_grid_prints_the_best_weights_first(release: Path, tmp_path: Path) -> None:
     grid = ("benchmark", "grid", "-r", release, "-o", tmp_path / "out", "--split", "test", "--reader", "minilm-late")
-    names = json.loads(call_quit(*grid, "--set", "benchmark.grid=[0.6,0.2]", "--json").stdout)
+    names = call_quit(*grid, "--set", "benchmark.grid=[0.6,0.2]", "--json").json()
     assert {(row["alpha"], row["beta"]) for row in names["means"]} == {(0.6, 0.4), (0.2, 0.8)}
     assert {row["k"] for row in names["rows"]} == {3, 5}
     assert names["means"][0]["EM"] >= names["means"][1]["EM"]
-    assert str(tmp_path / "out" / "grid.parquet") in call_quit(*grid, "--quiet").stdout
+    assert str(tmp_path / "out" / "grid.parquet") in call_quit(*grid, "--quiet").out

@@ -34,7 +34,6 @@ def test_examples_are_of_the_train_split_with_negatives_of_other_questions(world
 
 
 def test_a_release_without_examples_is_told_so(tmp_path: Path) -> None:
-    (tmp_path / "r").mkdir()
     small.freeze(tmp_path / "r", small.rows())  # one question in train: no other one to take negatives from
     with pytest.raises(InputError, match="nothing to fine-tune on"):
         triples(Dataset.of_release(tmp_path / "r"), "x", FineTuning(1, 1))

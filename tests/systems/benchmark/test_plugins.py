@@ -2,7 +2,6 @@
 it."""
 
 import json
-import re
 import sys
 from pathlib import Path
 
@@ -14,6 +13,8 @@ from quit.retrieval.protocols import Ranking
 from quit.settings import load
 from quit.systems.benchmark.benchmark import BenchmarkRequest, run_benchmark
 from quit.systems.benchmark.plugins import available, checked, checked_scores, make_retriever
+from tests.docs.pages import blocks
+from tests.paths import ROOT
 
 PLUGIN = """
 import numpy as np
@@ -138,8 +139,7 @@ def test_scores_that_cannot_be(scores: list[float]) -> None:
 
 
 def test_the_class_in_the_docs_is_a_retriever(world, install) -> None:
-    page = (Path(__file__).parents[3] / "docs" / "howto" / "benchmark.md").read_text(encoding="utf-8")
-    [code] = re.findall(r"```python\n(.*?)```", page, flags=re.S)
+    [code] = [block.text for block in blocks(ROOT / "docs" / "howto" / "benchmark.md") if block.kind == "python"]
     install("[quit.retrievers]\nfirst-rows = {module}:FirstRows\n", code)
     [values] = make_retriever("first-rows:2", world.context()).search(["q"], 10)
     assert values.rows.tolist() == [0, 1]

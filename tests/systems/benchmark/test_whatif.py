@@ -20,11 +20,10 @@ from tests.release.test_whatif import READERS, drawn, world
 
 
 def _release(folder: Path, right: dict, least: int) -> Path:
-    folder.mkdir()
     labels = {"settings": {"convergence": {"hints": 2}, "split": {"near_duplicate": 0.8}, "labels": {"least": least}}}
     labels["settings"] |= {"review": {"splits": ["dev", "test"]}, "release": {}}
-    small.freeze(folder, world(right, least), readers=[asdict(reader) for reader in READERS], **labels)
-    return folder
+    readers = [asdict(reader) for reader in READERS]
+    return small.freeze(folder, world(right, least), readers=readers, **labels).path
 
 
 @pytest.mark.parametrize("policy", ["zero", "skip"])

@@ -19,9 +19,9 @@ from quit.systems.sunar.queries import Query
 from quit.systems.sunar.reading import ANSWER_FIELDS
 from quit.systems.sunar.retrieval import Library
 from quit.systems.sunar.show import lines
-from tests.conftest import call_quit
 from tests.corpora.worlds import built
 from tests.rows import write_lines
+from tests.running import call_quit
 from tests.systems.scripted import Talks
 from tests.systems.scripted import settings as talking
 
@@ -210,9 +210,8 @@ def test_other_planners_search_read_and_end(one: Place, tmp_path: Path, name: st
 
 def _quit(*arguments: object, code: int = 0) -> str:
     """Run a command of ``quit sunar``; return what it prints, or where it must fail what it says."""
-    result = call_quit("sunar", *arguments)
-    assert result.returncode == code, result.stderr
-    return result.stderr if code else result.stdout
+    result = call_quit("sunar", *arguments, code=code)
+    return result.err if code else result.out
 
 
 def test_the_commands_run_show_and_compare(place: Place, corpus: Path, tmp_path: Path) -> None:
@@ -248,7 +247,7 @@ def test_a_run_file_is_the_first_stage(place: Place, corpus: Path, tmp_path: Pat
     assert "asks sub-questions" in message and "--set sunar.initial=question" in message
     result = call_quit("sunar", *run, "first", "--set", "sunar.initial=question")
     for count in ("the corpus lacks: 1 of 4;", "does not ask: 1 of 2.", "without a ranking: 1 of 2;"):
-        assert count in result.stderr
+        assert count in result.err
     _quit(*run, "read")
     for name in ("first", "read"):
         traces = json.loads(_quit("trace", first, "--out", tmp_path / "out", "--variant", name, "--json"))
