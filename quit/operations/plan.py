@@ -305,7 +305,7 @@ class _Planner:
         cost, batch = self.pipeline.settings.cost, self.pipeline.settings.batch_server(spec)
         if batch and replies and (live := spec.cost(prompt, prompt - computed, completion)) is not None:
             self.notes.append(
-                f"{spec.name}, {role}: one by one with a prefix cache {live:.4g}; in batches as below, where no prefix "
+                f"{spec.name}, {role}: one by one with a prefix cache {live:.2f}; in batches as in the table, where no prefix "
                 "cache is counted on."
             )
         return Line(
