@@ -145,11 +145,14 @@ def plan(
             pipeline = Pipeline(opened, effective, refs)
             return plan_costs(pipeline, sample=sample, block=block, throughput=throughput), effective
 
-        costs, _ = planned()
-        if spend is not None:
-            modes = ("off", "exact", "estimated")
+        costs, effective = planned()
+        if spend is not None and costs.total.cost is None:
+            unknown = "What the amount buys is unknown: some model has no price_prompt and price_completion."
+            costs = dataclasses.replace(costs, notes=(*costs.notes, unknown))
+        elif spend is not None:
+            modes = ("off", "exact", "estimated") if effective.labels.least == 1 else ("off",)
             offers = [offer(*planned(f"labels.partial={mode}"), spend) for mode in modes]
-            costs = dataclasses.replace(costs, offers=tuple(filter(None, offers)))
+            costs = dataclasses.replace(costs, offers=tuple(offers))
     return dataclasses.replace(costs, remembered=remembered)
 
 

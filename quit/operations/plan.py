@@ -96,10 +96,9 @@ class Offer:
     labels: str
 
 
-def offer(plan: Plan, settings: Settings, amount: float) -> Offer | None:
-    """Return what ``amount`` buys; None where a model has no price."""
-    if plan.total.cost is None:
-        return None
+def offer(plan: Plan, settings: Settings, amount: float) -> Offer:
+    """Return what ``amount`` buys; every model of the plan has a price."""
+    assert plan.total.cost is not None
     ranges, most = plan.partial.ranges[-1] if plan.partial else None, plan.total.cost
     costs: list[float | None] = [most, most]
     if ranges and ranges.cost_most is not None:
@@ -305,8 +304,8 @@ class _Planner:
         cost, batch = self.pipeline.settings.cost, self.pipeline.settings.batch_server(spec)
         if batch and replies and (live := spec.cost(prompt, prompt - computed, completion)) is not None:
             self.notes.append(
-                f"{spec.name}, {role}: one by one with a prefix cache {live:.2f}; in batches as in the table, where no prefix "
-                "cache is counted on."
+                f"{spec.name}, {role}: one by one with a prefix cache {live:.2f}; the table has the cost in batches, "
+                "without a prefix cache."
             )
         return Line(
             model=spec.name,

@@ -81,6 +81,11 @@ def test_what_an_amount_buys(source: Path, tmp_path: Path) -> None:
     assert off["least"] == off["most"] == exact["most"] == printed["total"]["cost"]
     assert exact["least"] == pytest.approx(off["most"] - read) and exact["expected"] is None  # b is never asked
     assert estimated["least"] < exact["least"] and "at most 5.0% wrong" in estimated["labels"]
+    [only] = call_quit("plan", "-w", tmp_path / "W", *words, "--set", "labels.least=2").json()["offers"]
+    assert only == off  # labels.partial goes with labels.least = 1 only
+    (tmp_path / "p.toml").write_text(reader.format("a") + server)
+    unpriced = call_quit("plan", "-w", tmp_path / "V", *words).json()
+    assert unpriced["offers"] == [] and "has no price_prompt" in unpriced["notes"][-1]
 
 
 @pytest.mark.parametrize("more", [(), ("-p", "embedded"), ("--set", "run.shards=3")])
