@@ -287,10 +287,10 @@ def what_if(
 
     with working("what-if", as_json):
         answered = opened(place, judge)
-        named = labelers or without or least or judge
-        if benchmark and not named:
+        has_rule = bool(labelers or without or least or judge)
+        if benchmark and not has_rule:
             raise SettingsError("--benchmark compares orders under one rule: name it, as --least 2 or --without NAME.")
-        if not named:
+        if not has_rule:
             effects = answered.effects(answered.standard_rules())
             none = "No labeler can be left out, and no second one asked for. Name a rule: --least or --judge."
             shown: list[Table | str] = [summary(effects) if effects else none]

@@ -137,21 +137,21 @@ def plan(
     opened = Workspace(workspace)
     last, used, texts = as_built(opened, profile, settings, {"collect.questions": questions})
     remembered = (*[f"profile={used}"] * bool(last and not profile), *(text for text in texts if text not in given))
-    named = nullcontext(last) if sources is None else temporary_sources(sources)
-    with named as source_names, working("plan", not progress):
+    source_context = nullcontext(last) if sources is None else temporary_sources(sources)
+    with source_context as source_names, working("plan", not progress):
 
-        def planned(*more: str) -> tuple[Plan, Settings]:
+        def plan_with(*more: str) -> tuple[Plan, Settings]:
             effective, refs = checked_build(source_names, used, [*texts, *more])
             pipeline = Pipeline(opened, effective, refs)
             return plan_costs(pipeline, sample=sample, block=block, throughput=throughput), effective
 
-        costs, effective = planned()
+        costs, effective = plan_with()
         if spend is not None and costs.total.cost is None:
             unknown = "What the amount buys is unknown: some model has no price_prompt and price_completion."
             costs = dataclasses.replace(costs, notes=(*costs.notes, unknown))
         elif spend is not None:
             modes = ("off", "exact", "estimated") if effective.labels.least == 1 else ("off",)
-            offers = [offer(*planned(f"labels.partial={mode}"), spend) for mode in modes]
+            offers = [offer(*plan_with(f"labels.partial={mode}"), spend) for mode in modes]
             costs = dataclasses.replace(costs, offers=tuple(offers))
     return dataclasses.replace(costs, remembered=remembered)
 

@@ -73,7 +73,7 @@ def profile_file(profile: str) -> Path:
 def starting_profile(kind: str, model: str, url: str | None = None) -> str:
     """Return a profile as TOML whose reader is ``model`` at a server of this kind, at ``url`` if given.
 
-    Prices stand in it for the model of the example only; they are comments for others. Raises :class:`SettingsError`
+    It has prices for the model of the example only; for others they are comments. Raises :class:`SettingsError`
     for an unknown kind.
     """
     if kind not in (kinds := sorted(path.stem for path in STARTING.glob("*.toml"))):

@@ -44,6 +44,15 @@ def write_profile(
     return path
 
 
+def one_reader(url: str, *, reader: str = "", server: str = "") -> str:
+    """Return a profile with two hints per question and one labeler at a server; ``reader``, ``server``: more TOML."""
+    return (
+        '[split]\nmethod = "share"\n[convergence]\nhints = 2\n[run]\nshard_questions = 1\n'
+        '[[readers]]\nname = "r"\nrole = "labeler"\nkind = "server"\nserver = "s"\nmodel = "m"\n'
+        f'{reader}\n[[servers]]\nname = "s"\nbase_urls = ["{url}"]\n{server}\n'
+    )
+
+
 def start_build(workspace: Path, profile: Path, source: str, cache: Path, *more: str) -> subprocess.Popen[bytes]:
     """Start ``quit build`` in a process group of its own; ``cache``: its generation cache's folder; log in
     ``W.log``."""

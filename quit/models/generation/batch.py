@@ -25,7 +25,7 @@ from filelock import FileLock
 from quit.common.cache import cache_folder, open_wal, select_keys
 from quit.errors import ServerError, SettingsError, Waiting
 from quit.models.generation.base import ChatRequest, Completion, Done, ModelOptions, cache_key
-from quit.models.generation.ledger import Account, Amount
+from quit.models.generation.ledger import UNLIMITED, Account, Amount
 from quit.models.generation.limits import pause
 from quit.models.generation.meter import Meter
 from quit.models.generation.replica import MAX_BYTES, PassingFault, Replica, chosen
@@ -138,18 +138,18 @@ class BatchGenerator:
                 notes.execute(f"UPDATE requests SET {again} WHERE tag = ? AND reply IS NULL", (why, tag))
             notes.execute("UPDATE requests SET tag = NULL WHERE tag = ?", (tag,))
             notes.execute("DELETE FROM batches WHERE tag = ?", (tag,))
-        paid = Amount()
-        for reply, *_ in rows:
-            paid = paid.plus(self._paid(reply)) if reply else paid
-        self._account.ledger.settle(Amount(*reserved), paid, request=False)
+        costs = [self._paid(reply) for reply, *_ in rows if reply]
+        self._account.ledger.settle(Amount(*reserved), Amount(*map(sum, zip(Amount(), *costs))), request=False)
 
     def _paid(self, reply: str) -> Amount:
+        """Return what a reply cost by its own count; nothing where that cannot be read."""
         try:
             usage = json.loads(reply).get("usage") or {}
-            counts = [usage.get(name) or 0 for name in ("prompt_tokens", "completion_tokens")]
-            return self._account.actual(Completion("", "stop", counts[0], counts[1]), Amount())
+            prompt, completion = (usage.get(name) or 0 for name in ("prompt_tokens", "completion_tokens"))
+            counted_reply = Completion("", "stop", prompt, completion)
         except (ValueError, AttributeError):
             return Amount()
+        return self._account.actual(counted_reply, UNLIMITED) if prompt else Amount()
 
     def _read(self, line: bytes) -> _Row:
         """Return reply, more failures, fault and key of a line of an output or error file."""
@@ -225,11 +225,12 @@ class BatchGenerator:
         self, session: aiohttp.ClientSession, notes: sqlite3.Connection, portion: list[tuple[bytes, bytes, Amount]]
     ) -> None:
         """Make a batch. It is noted before, and found again by its tag if it is made and not noted."""
-        worst = Amount(*map(sum, zip(*(amount for _, _, amount in portion))))
-        await self._account.ledger.reserve(worst, request=False)
+        worst, ledger = Amount(*map(sum, zip(*(amount for _, _, amount in portion)))), self._account.ledger
+        await ledger.reserve(worst, request=False)
+        reserved = worst if ledger.is_capped else Amount()  # else a later build, with a cap, would take it back
         tag = uuid.uuid4().hex
         with notes:
-            notes.execute("INSERT INTO batches VALUES (?, NULL, ?, ?, ?)", (tag, time.time(), *worst))
+            notes.execute("INSERT INTO batches VALUES (?, NULL, ?, ?, ?)", (tag, time.time(), *reserved))
             notes.executemany(
                 "INSERT INTO requests VALUES (?, ?, 0, NULL, NULL) ON CONFLICT (key) DO UPDATE SET tag = excluded.tag",
                 [(key, tag) for key, _, _ in portion],

@@ -59,9 +59,9 @@ class Ledger:
     def open(self, path: Path, spent: Amount) -> None:
         """Go on from what the file says, or from ``spent`` where that is more. Without a cap there is no file."""
         if self.is_capped:
-            kept = Amount(*read_state(path, ()))
+            on_disk = Amount(*read_state(path, ()))
             with self._lock:
-                self._path, self.spent = path, Amount(*map(max, kept, spent))
+                self._path, self.spent = path, Amount(*map(max, on_disk, spent))
 
     def close(self) -> None:
         """Write what is spent."""
@@ -98,7 +98,7 @@ class Ledger:
     def settle(self, most: Amount, actual: Amount, *, request: bool = True) -> None:
         """Put what a request, or a worker, cost in the place of what was reserved for it."""
         with self._lock:
-            self.spent = self.spent.plus(most, -1).plus(Amount(*map(min, actual, most)))
+            self.spent = self.spent.plus(most, -1).plus(actual)
             self._in_flight -= request
         if request:
             self._settled.set()
@@ -137,8 +137,8 @@ class Account:
         return Amount(max(costs), prompt + reply_tokens)
 
     def actual(self, reply: Completion, worst: Amount) -> Amount:
-        """Return what a reply has cost; the worst where the server does not say."""
+        """Return what a reply has cost: the worst where the server does not say, and never more."""
         if not reply.prompt_tokens:
             return worst
         cost = self.price(reply.prompt_tokens, min(reply.cached_tokens, reply.prompt_tokens), reply.completion_tokens)
-        return Amount(cost or 0.0, reply.prompt_tokens + reply.completion_tokens)
+        return Amount(*map(min, (cost or 0.0, reply.prompt_tokens + reply.completion_tokens), worst))

@@ -359,10 +359,10 @@ class Replica:
         cures = dict(_CURES)
         for name in get_args(Omittable):
             cures[name] = f"omit = {json.dumps(sorted({*self._options.omit, name}))}"
-        named = [(at, cure) for name, cure in cures.items() if (at := re.search(rf"\b{name}\b", message))]
-        if not named:
+        matches = [(at, cure) for name, cure in cures.items() if (at := re.search(rf"\b{name}\b", message))]
+        if not matches:
             return ""
-        cure = min(named, key=lambda pair: pair[0].start())[1]
+        cure = min(matches, key=lambda pair: pair[0].start())[1]
         return f" Set this for {self.name} in the profile: {cure}."
 
     def most(self, request: ChatRequest) -> int:

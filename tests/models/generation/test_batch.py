@@ -19,6 +19,7 @@ from tests.comparing import bytes_of
 from tests.paths import ROOT, starter_file
 from tests.running import Result, call_quit
 from tests.servers.batches import BatchServer, batch_server
+from tests.servers.builds import one_reader
 from tests.servers.rude import RudeServer
 from tests.servers.vllm import vllm_environment
 
@@ -152,25 +153,14 @@ def test_spending_is_that_of_the_replies() -> None:
     assert ledger.spent.cost == pytest.approx(7 * (100 * 2 + 2 * 8) / 2e6) and ledger.spent.tokens == 7 * 102
 
 
-PROFILE = """
-[split]
-method = "share"
-[convergence]
-hints = 2
-[run]
-shard_questions = 1
-[[readers]]
-name = "r"
-role = "labeler"
-kind = "server"
-server = "s"
-model = "m"
-[[servers]]
-name = "s"
-base_urls = ["{url}"]
-flavour = "openai"
-batch = {batch}
-"""
+def test_a_cap_that_comes_after_a_batch_was_made_counts_its_replies_once() -> None:
+    ledger = Ledger(cost=1.0)
+    with batch_server(lambda number, body: "A") as server:
+        with pytest.raises(Waiting):
+            _once(server)  # without a cap
+        server.end_batches()
+        assert _once(server, ledger) == ["A"] * 7
+    assert ledger.spent.cost == pytest.approx(7 * (100 * 2 + 2 * 8) / 2e6)
 
 
 def test_a_build_waits_and_goes_on_to_the_bytes_of_a_live_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +170,8 @@ def test_a_build_waits_and_goes_on_to_the_bytes_of_a_live_one(tmp_path: Path, mo
         return _question(body)[:9]
 
     def build(name: str, url: str, code: int | None = None) -> Result:
-        (tmp_path / "p.toml").write_text(PROFILE.format(url=url, batch=str(name == "batch").lower()), "utf-8")
+        batch = f'flavour = "openai"\nbatch = {str(name == "batch").lower()}'
+        (tmp_path / "p.toml").write_text(one_reader(url, server=batch), "utf-8")
         monkeypatch.setenv("QUIT_CACHE", str(tmp_path / f"cache-{name}"))
         return call_quit("build", "-p", tmp_path / "p.toml", "-s", source, "-w", tmp_path / name, code=code)
 
