@@ -22,11 +22,11 @@ from scipy import stats
 
 from quit.errors import InputError
 from quit.evaluate.metrics import exact_match
+from quit.evaluate.significance import accuracy_interval
 from quit.models.factory import Models
 from quit.models.protocols import NO_ANSWER, Pair, Prompt
 from quit.operations.instruments import (
     Figures,
-    accuracy_interval,
     judged_pairs,
     label_of,
     labelled_rows,

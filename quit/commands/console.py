@@ -16,7 +16,7 @@ from quit.render.table import Table, number
 from quit.settings import Loaded
 from quit.status.asked import asked, asked_tables
 from quit.status.replies import cut_replies, readers_table, replies_table
-from quit.status.summary import JudgeAgreement, left_out, stages_table, summary
+from quit.status.summary import JudgeAgreement, judges_compared, left_out, stages_table, summary
 from quit.text.words import counted
 
 if TYPE_CHECKING:
@@ -84,21 +84,22 @@ def print_summary(workspace: Workspace) -> None:
         _OUT.print(f"  {what}:\n    quit {command}", soft_wrap=True)
 
 
-def print_disagreements(agreement: JudgeAgreement | None, rows: Sequence[dict[str, Any]], limit: int) -> None:
-    """Print how far two judges agree and where they do not; ``limit`` rows at most (0: all)."""
-    if agreement is None:
+def print_disagreements(agreements: Sequence[JudgeAgreement], rows: Sequence[dict[str, Any]], limit: int) -> None:
+    """Print how far judges agree and where they do not; ``limit`` rows at most (0: all)."""
+    if not agreements:
         _show("There is one judge only: no language model judged this workspace.")
         return
     cells = [
         (f"{row['passages']:,}", _verdict(row["correct"]),
-         f"{_verdict(row['second_correct'])} {row['second_probability'] or 0:.2f}", row["answer"],
+         f"{row['second']}: {_verdict(row['second_correct'])} {number(row['second_probability'], '.2f', '')}".strip(),
+         row["answer"],
          "; ".join(row["gold"]), row["question"])
         for row in rows[: limit or None]
     ]  # fmt: skip
-    heads = ("passages × readers", "judge", "second", "answer", "gold", "question")
+    heads = ("passages × readers", "judge", "other judge", "answer", "gold", "question")
     note = "--limit 0 shows all." if len(rows) > len(cells) else ""
     table = Table("", heads, cells, (1, 2, 3, 4, 5), note, len(rows) - len(cells))
-    _show(agreement.sentence(), *([table] if rows else []))
+    _show(*judges_compared(agreements), *([table] if rows else []))
 
 
 def print_run_scores(scores: RunScores, split: str, settings: Benchmark) -> None:

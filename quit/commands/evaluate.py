@@ -72,7 +72,7 @@ def judge(
     set_: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Agreement of a profile's judge with human verdicts and with the equivalence model.
+    """Agreement of a profile's judge, or of each one of its jury, with human verdicts and with the equivalence model.
 
     Example: `quit evaluate judge pairs.jsonl --profile server`
     """
@@ -108,7 +108,7 @@ def judges(
     limit: Annotated[int, typer.Option("--limit", min=0, help="Disagreements to list; 0 for all.")] = 20,
     as_json: JsonOption = False,
 ) -> None:
-    """Agreement of the judge with the second judge in a workspace, and the answers on which they differ.
+    """Agreement of the judges of a workspace with one another, and the answers on which they differ.
 
     Example: `quit evaluate judges -w W --limit 0`
     """
@@ -118,11 +118,11 @@ def judges(
     from quit.status.summary import disagreements, judge_agreement
 
     source = open_workspace(workspace)
-    agreement, rows = judge_agreement(source), disagreements(source)
+    agreements, rows = judge_agreement(source), disagreements(source)
     if as_json:
-        print_json({"agreement": asdict(agreement) if agreement else None, "disagreements": rows})
+        print_json({"agreement": [*map(asdict, agreements)], "disagreements": rows})
     else:
-        print_disagreements(agreement, rows, limit)
+        print_disagreements(agreements, rows, limit)
 
 
 def _print_figures(figures: dict[str, Any], as_json: bool) -> None:

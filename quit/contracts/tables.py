@@ -306,7 +306,8 @@ TABLES: dict[str, TableContract] = {
             "second_verdicts",
             "judge",
             ("question_id", "answer_key", "judge"),
-            "The equivalence model's verdicts on the same answers, where a language model is the judge; else empty.",
+            "Verdicts of other judges on the same answers: those of each judge of a jury, and the equivalence model's "
+            "where only language models judge.",
             VERDICT,
             released=True,
         ),

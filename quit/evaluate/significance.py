@@ -77,6 +77,16 @@ def share_interval(right: np.ndarray, of: np.ndarray) -> tuple[float, float]:
     return low, high
 
 
+def accuracy_interval(right: Sequence[bool] | np.ndarray, questions: Sequence[str] | np.ndarray) -> tuple[float, float]:
+    """Return the 95% interval of the share that is right, as :func:`share_interval`, to four digits.
+
+    ``questions``: that of each, in order.
+    """
+    _, group = np.unique(questions, return_inverse=True)
+    low, high = share_interval(np.bincount(group, right), np.bincount(group))
+    return round(low, 4), round(high, 4)
+
+
 def compare(pairs: Sequence[tuple[np.ndarray, np.ndarray]], resamples: int, seed: int) -> list[Comparison]:
     """Compare two systems on the same questions, pair by pair: values of shape (questions,), in the same order in all
     pairs.

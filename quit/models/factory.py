@@ -28,7 +28,7 @@ from quit.models.generation.base import ChatRequest, Completing, Completion, Gen
 from quit.models.generation.in_process import VllmGenerator
 from quit.models.generation.ledger import Account, Ledger
 from quit.models.generation.local import TransformersGenerator
-from quit.models.judges import JUDGE_FIELDS, EquivalenceJudge, GptEvalJudge
+from quit.models.judges import JUDGE_FIELDS, EquivalenceJudge, GptEvalJudge, Jury
 from quit.models.loading import once
 from quit.models.minilm.encoder import MiniLM
 from quit.models.own import OwnGenerator, OwnJudge, OwnReader
@@ -79,19 +79,21 @@ class Models:
 
     @once
     def judge(self) -> Judge:
-        """The judge of the readers' answers."""
-        settings = self._settings.judge
-        if settings.kind == "equivalence":
-            return EquivalenceJudge(settings.name, self.equivalence, settings.threshold)
-        return language_judge(settings, self.generator(settings))
+        """The judge of the readers' answers, or the jury."""
+        judges = [
+            EquivalenceJudge(spec.name, self.equivalence, spec.threshold)
+            if spec.kind == "equivalence"
+            else language_judge(spec, self.generator(spec))
+            for spec in self._settings.judges
+        ]
+        return Jury(judges) if len(judges) > 1 else judges[0]
 
     @once
     def second_judge(self) -> Judge | None:
-        """The equivalence model, whose verdicts are stored beside a language model's; None where it is the judge."""
-        settings = self._settings.judge
-        if settings.kind == "equivalence":
+        """The equivalence model, whose verdicts are stored beside language models'; None where it judges itself."""
+        if any(spec.kind == "equivalence" for spec in self._settings.judges):
             return None
-        return EquivalenceJudge("equivalence", self.equivalence, settings.threshold)
+        return EquivalenceJudge("equivalence", self.equivalence, self._settings.judge.threshold)
 
     @once
     def question_types(self) -> Any:

@@ -35,7 +35,7 @@ def register_models(
     if models and settings.run.runner != "threads":
         raise SettingsError(f"Models that are objects work with run.runner=threads only. {_BY_NAME}")
     rows = {reader.name: row for row, reader in enumerate(settings.readers)}
-    texts = []
+    texts, judges = [], 0
     for name, model in models.items():
         if isinstance(model, type):
             raise SettingsError(f"The model {name!r} is a class. Give an object: {model.__name__}().")
@@ -45,7 +45,8 @@ def register_models(
                 f"The model {name!r} ({type(model).__name__}) needs one of the methods answer(prompts), as a reader, "
                 "and verdicts(items), as a judge."
             )
-        section = "judge"
+        section = f"jury.{judges - 1}" if judges else "judge"
+        judges += methods == ["verdicts"]
         if methods == ["answer"]:
             row = rows.setdefault(name, len(rows))
             section = f"readers.{row}"

@@ -6,6 +6,7 @@ The shipped instruments are measured by ``benchmarks/instruments.py``. Figures a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -16,11 +17,12 @@ import pyarrow as pa
 
 from quit.common.json_lines import json_lines
 from quit.errors import InputError, did_you_mean
-from quit.evaluate import significance
+from quit.evaluate.agreement import cohen_kappa, kappa_of
 from quit.evaluate.association import spearman
+from quit.evaluate.significance import accuracy_interval
 from quit.models.convergence_scored import ScoredConvergence, convergence
 from quit.models.factory import Models
-from quit.models.protocols import HintSet, JudgeItem
+from quit.models.protocols import HintSet, JudgeItem, Verdict
 from quit.settings import Settings
 from quit.sources import SourceRef, read_source
 from quit.sources.records import RawQuestion
@@ -35,30 +37,57 @@ def judge(path: Path, models: Models) -> Figures:
 
     ``path``: JSONL of {question, answers, candidate, label}. Every pair is judged, exact matches too. Returns n,
     questions, readable (share of replies that are a verdict), yes (share of these that accept), accuracy, its
-    interval (95%, over draws of questions), precision, recall and f1 over the readable ones, accuracy_of_all (an
-    unread reply is an error), equivalence_accuracy on the readable ones, agreement of the two judges there, and
-    unreadable: up to ten replies that are no verdict.
+    interval (95%, over draws of questions), kappa, precision, recall and f1 over the readable ones, accuracy_of_all
+    (an unread reply is an error), equivalence_accuracy on the readable ones, agreement of the two judges there, and
+    unreadable: up to ten replies that are no verdict. Of a jury also judges: n, readable, yes, accuracy, interval,
+    kappa, precision, recall and f1 of each, and with: its kappa with each other one.
     """
     items, labels = zip(*judged_pairs(path), strict=True)
     questions = [item.question for item in items]
     verdicts = models.judge.verdicts(items)
     second = models.second_judge.verdicts(items) if models.second_judge else verdicts
-    read = np.array([verdict.correct is not None for verdict in verdicts])
-    accepted, truth = np.array([bool(verdict.correct) for verdict in verdicts]), np.array(labels)
-    embedded = np.array([bool(verdict.correct) for verdict in second])
-    figures: Figures = {"n": len(items), "questions": len(set(questions)), "readable": float(read.mean())}
+    accepted, read = _said(verdicts)
+    truth, (embedded, _) = np.array(labels), _said(second)
+    figures: Figures = {"n": len(items), "questions": len(set(questions)), **_against(truth, verdicts, questions)}
     if read.any():
-        right = (accepted == truth)[read]
         figures |= {
-            "yes": float(accepted[read].mean()),
-            "accuracy_interval": accuracy_interval(right, [questions[row] for row in np.flatnonzero(read)]),
-            **rates(accepted[read], truth[read]),
             "accuracy_of_all": float(((accepted == truth) & read).mean()),
             "equivalence_accuracy": float((embedded == truth)[read].mean()),
             "agreement": float((accepted == embedded)[read].mean()),
         }
     unread = (verdict.raw for verdict in verdicts if verdict.correct is None)
-    return {**figures, "unreadable": list(islice(dict.fromkeys(unread), 10))}
+    figures["unreadable"] = list(islice(dict.fromkeys(unread), 10))
+    votes = {name: [verdict.votes[name] for verdict in verdicts] for name in verdicts[0].votes}
+    judges = []
+    for name, of_judge in votes.items():
+        others = {other: _kappa(of_judge, of_other) for other, of_other in votes.items() if other != name}
+        judges.append({"judge": name, **_against(truth, of_judge, questions), "with": others})
+    return {**figures, "judges": judges} if judges else figures
+
+
+def _said(verdicts: Sequence[Verdict]) -> tuple[np.ndarray, np.ndarray]:
+    """Return which answers are accepted, and which verdicts could be read: two bool arrays, shape (verdicts,)."""
+    correct = [verdict.correct for verdict in verdicts]
+    return np.array([*map(bool, correct)]), np.array([value is not None for value in correct])
+
+
+def _against(truth: np.ndarray, verdicts: Sequence[Verdict], questions: Sequence[str]) -> Figures:
+    accepted, read = _said(verdicts)
+    if not read.any():
+        return {"readable": 0.0}
+    people, machine = truth[read], accepted[read]
+    return {
+        "readable": float(read.mean()),
+        "yes": float(machine.mean()),
+        "accuracy_interval": accuracy_interval(machine == people, np.array(questions)[read]),
+        "kappa": cohen_kappa(machine.tolist(), people.tolist()),
+        **rates(machine, people),
+    }
+
+
+def _kappa(first: Sequence[Verdict], second: Sequence[Verdict]) -> float | None:
+    both = [(a.correct, b.correct) for a, b in zip(first, second, strict=True) if None not in (a.correct, b.correct)]
+    return kappa_of(Counter(both))
 
 
 def convergence_agreement(source: SourceRef, models: Models, settings: Settings, limit: int | None = None) -> Figures:
@@ -168,13 +197,6 @@ def label_of(value: Any, path: Path, number: int) -> bool:
     if isinstance(value, bool) or value in (0, 1):
         return bool(value)
     raise InputError(f"{path}, line {number}: the label must be true or false (or 1 or 0), found {value!r}.")
-
-
-def accuracy_interval(right: np.ndarray, questions: Sequence[str]) -> tuple[float, float]:
-    """Return a 95% bootstrap interval of the share that is right; whole questions are drawn, 2,000 times."""
-    _, group = np.unique(questions, return_inverse=True)
-    low, high = significance.share_interval(np.bincount(group, right), np.bincount(group))
-    return round(low, 4), round(high, 4)
 
 
 def rates(flagged: np.ndarray, wanted: np.ndarray) -> Figures:

@@ -145,7 +145,7 @@ def plan(pipeline: Pipeline, *, sample: int = 200, block: int = 16, throughput: 
             elif isinstance(spec, ReaderSettings):
                 lines += planner.reader_lines(spec)
             else:
-                lines += planner.judge_lines()
+                lines += planner.judge_lines(spec)
     finally:
         if cache is not None:
             cache.close()
@@ -245,9 +245,9 @@ class _Planner:
             lines.append(line)
         return lines
 
-    def judge_lines(self) -> list[Line]:
-        """Return what the judge is asked in the probe and about the answers."""
-        pipeline, spec = self.pipeline, self.pipeline.settings.judge
+    def judge_lines(self, spec: JudgeSettings) -> list[Line]:
+        """Return what a judge is asked in the probe and about the answers."""
+        pipeline = self.pipeline
         if "judge" in pipeline.workspace.current():
             verdicts = pipeline.workspace.read("verdicts")
             judged = pc.sum(pc.equal(verdicts.column("basis"), "model")).as_py() or 0

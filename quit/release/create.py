@@ -282,7 +282,7 @@ def _prompts(settings: Settings) -> dict[str, dict[str, str]]:
         if isinstance(spec, ReaderSettings):
             used[f"reader:{spec.name}"], used[f"probe:{spec.name}"] = reader_prompts(spec)
         else:
-            used["judge"] = judge_prompt(spec)
+            used["judge" if spec is settings.judge else f"judge:{spec.name}"] = judge_prompt(spec)
     if settings.convergence.method == "llm":
         used |= {name: load_prompt(name) for name in ("refers", "candidates")}
     return {

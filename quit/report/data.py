@@ -29,7 +29,7 @@ from quit.report.people import judge_against_people, review_progress
 from quit.report.quality import LEAKS, PROBE, agreement_figures, split_figures
 from quit.report.validity import role_figures, whatif_figures
 from quit.review.report import review_status
-from quit.settings import JudgeSettings, ReaderSettings, Settings
+from quit.settings import JURY, Settings
 from quit.status.asked import asked
 from quit.status.replies import reply_counts
 from quit.status.summary import (
@@ -57,7 +57,11 @@ def gather(workspace: Workspace | Release, settings: Settings, compared: Sequenc
     frozen = workspace if isinstance(workspace, Release) else None
     built = workspace if isinstance(workspace, Workspace) else None
     # The judge of imported files is not known.
-    judge = {"name": "published", **frozen.content["settings"].get("judge", {})} if frozen else vars(settings.judge)
+    judge = settings.judge_name
+    if frozen:
+        judge = (
+            JURY if "jury" in (used := frozen.content["settings"]) else used.get("judge", {}).get("name", "published")
+        )
     with workspace.connect() as connection:
         if not connection.execute("SELECT count(*) FROM questions").fetchall()[0][0]:
             raise InputError(f"{workspace} holds no question yet. Run: quit build -w {workspace}")
@@ -68,7 +72,7 @@ def gather(workspace: Workspace | Release, settings: Settings, compared: Sequenc
             "profile": (workspace.build or {}).get("profile"),
             "counts": _counted(_counts(connection)),
             "readers": _counted(_readers(workspace, settings, connection)),
-            "judge": judge["name"],
+            "judge": judge,
             "release": frozen is not None,
             "imported": imported_lines(frozen) if frozen and frozen.imported else [],
             "rejects": _counted(_rows(connection, _REJECTS)),
@@ -95,7 +99,7 @@ def gather(workspace: Workspace | Release, settings: Settings, compared: Sequenc
     facts["agreement"] = _counted(agreement_figures(answering, patterns))
     facts["asked"] = asked(workspace)
     facts["type_agreement"] = dict(zip(("typed", "coarse", "fine"), type_agreement(workspace), strict=True))
-    facts["judges"] = _counted(asdict(agreed) if (agreed := judge_agreement(workspace)) else None)
+    facts["judges"] = _counted([asdict(agreement) for agreement in judge_agreement(workspace)])
     facts["people"] = _counted(judge_against_people(built, settings.review) if built else None)
     status = review_status(built, settings.review) if built else {}
     facts["review"] = _counted(review_progress(built, settings.review, status) if built else None)
@@ -261,8 +265,7 @@ def _statistics(workspace: Workspace) -> dict[str, Any] | None:
 
 def _usage(workspace: TableReader, settings: Settings) -> dict[str, Any]:
     """What language models were asked and what that cost at the profile's prices (None: no price is given)."""
-    models: list[ReaderSettings | JudgeSettings] = [*settings.readers, settings.judge]
-    prices = {model.name: model for model in models}
+    prices = {model.name: model for model in settings.replying_models}
     usage = totals(workspace.path)
     costs = []
     for name, used in usage.items():

@@ -8,9 +8,11 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from quit.engine.workspace import Workspace
 from quit.evaluate.agreement import kappa_of
+from quit.evaluate.significance import accuracy_interval
 from quit.review.store import ReviewStore
 from quit.settings import Review
 from quit.stages.labelling.verdicts import decide, live_reviews, of_kind
@@ -58,8 +60,9 @@ def judge_against_people(workspace: Workspace, settings: Review) -> dict[str, An
 
     Only answers that the judge had to decide (basis ``model``) count. ``both_yes``, ``only_judge``, ``only_people``,
     ``both_no``: answers; ``unread``: settled answers whose verdict could not be read; ``agreement``: share alike;
-    ``kappa``: Cohen's, None where it is not defined. ``kinds``: the same for blind pages and for the others, each a
-    dict with ``blind``.
+    ``low``, ``high``: its 95% interval, over draws of questions; ``kappa``: Cohen's, None where it is not defined.
+    ``kinds``: the same for blind pages and for the others, each a dict with ``blind``. ``others``: the same for each
+    other judge, each a dict with ``judge``.
     """
     store = ReviewStore(workspace)
     live = store.fitting(live_reviews(store.read()))
@@ -74,7 +77,13 @@ def judge_against_people(workspace: Workspace, settings: Review) -> dict[str, An
         for blind in (True, False)
         if (of_one := _compared(verdicts, settings, of_kind(live, blind)))
     ]
-    return {**compared, "kinds": kinds}
+    second = workspace.read_questions("second_verdicts", ids, ("judge", *columns))
+    others = [
+        {"judge": judge, **of_one}
+        for judge in second["judge"].unique().to_pylist()
+        if (of_one := _compared(second.filter(pc.equal(second["judge"], judge)), settings, live))
+    ]
+    return {**compared, "kinds": kinds, "others": others}
 
 
 def _compared(verdicts: pa.Table, settings: Review, live: pa.Table) -> dict[str, Any] | None:
@@ -83,12 +92,13 @@ def _compared(verdicts: pa.Table, settings: Review, live: pa.Table) -> dict[str,
         connection.register("decisions", decide(live, settings))
         rows = connection.execute(
             """
-            SELECT correct, decision, count(*) FROM verdicts v JOIN decisions d
+            SELECT correct, decision, v.question_id FROM verdicts v JOIN decisions d
                 ON v.question_id = d.question_id AND answer_key = key
-            WHERE v.basis = 'model' AND kind = 'answer' AND decision IS NOT NULL GROUP BY 1, 2
+            WHERE v.basis = 'model' AND kind = 'answer' AND decision IS NOT NULL ORDER BY v.question_id
             """
         ).fetchall()
-    pairs = Counter({(judge, people): count for judge, people, count in rows})
+    pairs = Counter((judge, people) for judge, people, _ in rows)
+    read = [(judge == people, question_id) for judge, people, question_id in rows if judge is not None]
     unread = pairs.pop((None, True), 0) + pairs.pop((None, False), 0)
     if not pairs:
         return None
@@ -100,5 +110,6 @@ def _compared(verdicts: pa.Table, settings: Review, live: pa.Table) -> dict[str,
         "both_no": pairs[False, False],
         "unread": unread,
         "agreement": (pairs[True, True] + pairs[False, False]) / pairs.total(),
+        **dict(zip(("low", "high"), accuracy_interval(*zip(*read, strict=True)), strict=True)),
         "kappa": kappa_of(pairs),
     }

@@ -11,12 +11,23 @@ from quit.evaluate.labels import SPLITS
 from quit.release.show import differences
 from quit.release.whatif import summary
 from quit.render import plots
-from quit.render.table import Plot, Table, controls_table, number, percent, plain_name, share, short_identity, table_1
+from quit.render.table import (
+    Plot,
+    Table,
+    controls_table,
+    interval,
+    number,
+    percent,
+    plain_name,
+    share,
+    short_identity,
+    table_1,
+)
 from quit.report.validity import roles
 from quit.review.audit import audit_pieces
 from quit.review.report import described
 from quit.status.asked import asked_tables
-from quit.status.summary import JudgeAgreement, type_sentence
+from quit.status.summary import JudgeAgreement, judges_compared, type_sentence
 from quit.text.words import counted
 
 Facts = dict[str, Any]
@@ -327,13 +338,13 @@ def _probe(facts: Facts) -> Table:
 
 
 def _verdicts(facts: Facts, most: int) -> Pieces:
-    """The judge against people, and against a second judge."""
-    people, judges = facts["people"], facts["judges"]
+    """The judge against people, and against other judges."""
+    people = facts["people"]
     if people:
         yield (
             f"The judge ({facts['judge']}) and people agree on {percent(people['agreement'])} of the "
-            f"{people['answers']:,} answers that it had to decide and people settled (Cohen's kappa "
-            f"{number(people['kappa'])})."
+            f"{people['answers']:,} answers that it had to decide and people settled (interval "
+            f"{interval(people)}, Cohen's kappa {number(people['kappa'])})."
         )
         for kind in people["kinds"]:
             tasks = "Blind tasks only" if kind["blind"] else "Only tasks on which the judge's verdicts were ticked"
@@ -351,8 +362,18 @@ def _verdicts(facts: Facts, most: int) -> Pieces:
         note = f"{people['unread']:,} more have no readable verdict." if people["unread"] else ""
         heads = ("answers", "people: correct", "people: wrong")
         yield Table("The judge against people", heads, rows, note=note)
-    if judges:
-        yield JudgeAgreement(**judges).sentence()
+        if people["others"]:
+            yield _others_against_people(people["others"])
+    yield from judges_compared([JudgeAgreement(**judges) for judges in facts["judges"]])
+
+
+def _others_against_people(others: Sequence[Mapping[str, Any]]) -> Table:
+    rows = [
+        (other["judge"], other["answers"], percent(other["agreement"]), interval(other), number(other["kappa"]),
+         other["unread"])
+        for other in others
+    ]  # fmt: skip
+    return Table("Other judges against people", ("judge", "answers", "alike", "interval", "kappa", "unread"), rows)
 
 
 def _review(facts: Facts, most: int) -> Pieces:

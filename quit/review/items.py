@@ -1,8 +1,8 @@
 """Which answers people review, and in what order: the questions of dev and test with every distinct generated answer.
 
-Order: the most informative first. An answer's passages are at stake as far as its verdict is uncertain: wholly where
-judges disagree or none could be read, less the farther its probability is from the threshold, and a little where it is
-certain.
+Order: questions with an unjudged answer, then the most informative. An answer's passages are at stake as far as its
+verdict is uncertain: wholly where judges disagree or none could be read, less the farther its probability is from the
+threshold, and a little where it is certain.
 """
 
 from __future__ import annotations
@@ -24,13 +24,15 @@ CERTAIN_WEIGHT = 0.05
 """Weight of the passages of a certain verdict; those of an uncertain one have 1."""
 Audit = Mapping[str, Set[str]]
 """Question id -> the answers that the audit needs, normalised."""
+_Second = dict[tuple[str, str], list[tuple[bool | None, float | None]]]
+"""Question id and normalised answer -> verdict and probability of each other judge."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewAnswer:
     """One distinct (normalised) answer. ``passages``: how many passages some reader gave it from; ``forms``: as
-    written, most frequent first; ``verdict``: the judge's (None: unreadable or never asked); ``second``: the second
-    judge's."""
+    written, most frequent first; ``verdict``: the judge's (None: unreadable, a tie, or never asked); ``second``: that
+    of another judge, if possible of one that disagrees."""
 
     key: str
     forms: tuple[str, ...]
@@ -58,11 +60,16 @@ class ReviewItem:
     blind: bool = False
     audited: bool = field(default=False, compare=False)
 
+    @property
+    def unjudged(self) -> bool:
+        """Whether an answer has no verdict."""
+        return any(answer.verdict is None for answer in self.answers)
+
 
 def review_items(
     workspace: Workspace, settings: Review, threshold: float, controls: Sequence[str] = (), audit: Audit | None = None
 ) -> list[ReviewItem]:
-    """Return what people are asked: first what the audit needs, then the most informative (ties by question id).
+    """Return what people are asked: first what the audit needs, then what is unjudged, then the most informative.
 
     ``threshold``: the judge's. ``controls``: questions of any split that are asked too. ``audit``: see
     :func:`quit.review.audit.draw_audit`; a question that is asked for it alone has only its gold answers and those that
@@ -123,7 +130,7 @@ def review_items(
             whole = item.split in settings.splits or item.question_id in controls
             needed = (each for each in item.answers if whole or each.gold or each.key in audit[item.question_id])
             items[place] = replace(item, answers=tuple(needed), audited=True)
-    return sorted(items, key=lambda item: (not item.audited, -item.stake, item.question_id))
+    return sorted(items, key=lambda item: (not item.audited, not item.unjudged, -item.stake, item.question_id))
 
 
 def with_blind(items: Sequence[ReviewItem], share: float, seed: str) -> list[ReviewItem]:
@@ -141,20 +148,24 @@ def with_blind(items: Sequence[ReviewItem], share: float, seed: str) -> list[Rev
     ]
 
 
-def _second_verdicts(workspace: Workspace) -> dict[tuple[str, str], tuple[bool | None, float | None]]:
-    """Return the second judge's verdicts, where the workspace has any."""
+def _second_verdicts(workspace: Workspace) -> _Second:
+    """Return the verdicts of other judges, where the workspace has any."""
     rows = workspace.read("second_verdicts")
     columns = (rows.column(name).to_pylist() for name in ("question_id", "answer_key", "correct", "probability"))
-    return {(identity, key): (correct, probability) for identity, key, correct, probability in zip(*columns)}
+    second: _Second = {}
+    for identity, key, *verdict in zip(*columns):
+        second.setdefault((identity, key), []).append(tuple(verdict))
+    return second
 
 
-def _item(question: dict, hints: list[str], rows: list[dict], second: dict, threshold: float) -> ReviewItem:
+def _item(question: dict, hints: list[str], rows: list[dict], second: _Second, threshold: float) -> ReviewItem:
     identity = question["question_id"]
     gold = {normalize_answer(form): form for form in reversed(question["answers"])}
     answers = []
     for row in rows:
         key = row["answer_key"]
-        other = second.get((identity, key), (None, None))
+        others = second.get((identity, key), [(None, None)])
+        other = next((verdict for verdict in others if verdict[0] not in (None, row["correct"])), others[0])
         # DuckDB's list() keeps duplicates of a form that several readers gave; the set of forms is what people see.
         forms = tuple(dict.fromkeys(row["forms"]))
         answers.append(

@@ -14,11 +14,16 @@ from pydantic import BaseModel, ValidationError
 
 from quit.errors import SettingsError, did_you_mean
 from quit.settings.card import Card
-from quit.settings.models import ReaderSettings, ServerSettings
+from quit.settings.models import JudgeSettings, ReaderSettings, ServerSettings
 from quit.settings.schedules import Schedule
 from quit.settings.settings import Settings
 
-LISTS: dict[str, type[BaseModel]] = {"readers": ReaderSettings, "servers": ServerSettings, "schedules": Schedule}
+LISTS: dict[str, type[BaseModel]] = {
+    "readers": ReaderSettings,
+    "jury": JudgeSettings,
+    "servers": ServerSettings,
+    "schedules": Schedule,
+}
 """The sections that are lists of tables, with what an entry is."""
 
 PROFILES = Path(__file__).parent / "profiles"

@@ -23,6 +23,7 @@ from quit.settings.construction import (
 )
 from quit.settings.corpora import Corpora, FirstStages, Graph
 from quit.settings.models import (
+    JURY,
     LANGUAGE_MODELS,
     JudgeSettings,
     LanguageModel,
@@ -95,6 +96,7 @@ class Settings(Section):
     split: Split = Split()
     labels: Labels = Labels()
     judge: JudgeSettings = JudgeSettings()
+    jury: tuple[JudgeSettings, ...] = ()
     models: ModelSettings = ModelSettings()
     readers: tuple[ReaderSettings, ...] = ()
     servers: tuple[ServerSettings, ...] = ()
@@ -119,10 +121,17 @@ class Settings(Section):
 
     @model_validator(mode="after")
     def _names_fit_together(self) -> Settings:
+        judge_names = [judge.name for judge in self.judges]
+        if self.jury:  # their votes stand in one table, beside the equivalence model's where it has none
+            judge_names += [
+                JURY,
+                *(["equivalence"] if all(judge.kind != "equivalence" for judge in self.judges) else []),
+            ]
         for what, names in (
             ("reader", [reader.name for reader in self.readers]),
             ("server", [server.name for server in self.servers]),
             ("schedule", [schedule.title for schedule in self.schedules]),
+            ("judge", judge_names),
         ):
             if len(set(names)) < len(names):
                 raise ValueError(f"{what}s: every {what} needs a different name, got {', '.join(names)}")
@@ -167,17 +176,29 @@ class Settings(Section):
         for section, key in (("labels", "least"), ("split", "train")):
             if values[section][key] == type(getattr(self, section)).model_fields[key].default:
                 del values[section][key]
+        if not self.jury:
+            del values["jury"]
         return values
 
     @property
+    def judges(self) -> tuple[JudgeSettings, ...]:
+        """The judges that have a vote: ``judge``, and those of ``jury``."""
+        return self.judge, *self.jury
+
+    @property
+    def judge_name(self) -> str:
+        """The name under which the verdicts that decide are stored."""
+        return JURY if self.jury else self.judge.name
+
+    @property
     def replying_models(self) -> list[ReaderSettings | JudgeSettings]:
-        """The readers and the judge whose replies are kept: language models, and classes of the user."""
-        specs: tuple[ReaderSettings | JudgeSettings, ...] = (*self.readers, self.judge)
+        """The readers and judges whose replies are kept: language models, and classes of the user."""
+        specs: tuple[ReaderSettings | JudgeSettings, ...] = (*self.readers, *self.judges)
         return [spec for spec in specs if spec.kind not in ("embedded", "equivalence")]
 
     @property
     def language_models(self) -> dict[str, ReaderSettings | JudgeSettings]:
-        """The readers and the judge that are language models, by name."""
+        """The readers and judges that are language models, by name."""
         return {spec.name: spec for spec in self.replying_models if spec.kind in LANGUAGE_MODELS}
 
     def batch_server(self, spec: LanguageModel) -> ServerSettings | None:

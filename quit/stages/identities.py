@@ -21,7 +21,7 @@ from quit.models.minilm.encoder import minilm_identity
 from quit.models.prompting import load_prompt
 from quit.models.readers import embedded_method
 from quit.models.readers.pool import FITTING_MINIMUM
-from quit.settings import ReaderSettings, Settings
+from quit.settings import JudgeSettings, ReaderSettings, Settings
 
 _WEIGHTS = Path(__file__).parents[1] / "models" / "weights"
 
@@ -51,10 +51,17 @@ def equivalence_identity(settings: Settings) -> str:
 
 def judge_identity(settings: Settings) -> str:
     """Return what the judge's verdicts depend on."""
-    second = f"equivalence/{settings.judge.threshold}+{equivalence_identity(settings)}"
-    if settings.judge.kind == "equivalence":
-        return second
-    return f"{language_judge(settings.judge).identity}, beside {second}"
+
+    def identity(spec: JudgeSettings) -> str:
+        name = f"{spec.name}: " if settings.jury else ""
+        return name + (equivalence(spec) if spec.kind == "equivalence" else language_judge(spec).identity)
+
+    def equivalence(spec: JudgeSettings) -> str:
+        return f"equivalence/{spec.threshold}+{equivalence_identity(settings)}"
+
+    judges = " | ".join(map(identity, settings.judges))
+    beside = all(spec.kind != "equivalence" for spec in settings.judges)
+    return f"{judges}, beside {equivalence(settings.judge)}" if beside else judges
 
 
 def _convergence_identity(settings: Settings) -> str:

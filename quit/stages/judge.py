@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
 from quit import contracts
-from quit.models.judges import rule
+from quit.models.judges import Jury, Ruling, rule, votes_of
 from quit.models.protocols import Judge, JudgeItem
 from quit.stages.labelling.answers import Answers, answers_of
 from quit.stages.selection.strategy import labelling_strategy
@@ -18,13 +20,18 @@ from quit.stages.stage import Context, RowsOf, Tables, stage
 @stage("judge", outputs=("verdicts", "second_verdicts"), sections=("judge.name",), models=("judge",))
 def judge_stage(context: Context, questions: pa.Table, answers: RowsOf, distinct_answers: RowsOf) -> Tables:
     """One verdict on each distinct answer."""
-    second, strategy = context.models.second_judge, labelling_strategy(context.settings)
+    strategy = labelling_strategy(context.settings)
     by_reader = [answers_of(name, answers, distinct_answers) for name in strategy.readers]
+    judge, second = context.models.judge, context.models.second_judge
+    judged = _Judged.of(questions, by_reader, strategy.in_turn)
+    rulings = rule(judged.items, judge)
+    others = [(voter, votes_of(rulings, voter)) for voter in judge.judges] if isinstance(judge, Jury) else []
+    others += [(second, rule(judged.items, second))] if second else []
+    rows = [row for other, of_other in others for row in judged.rows(of_other, other)]
+    rows.sort(key=lambda row: (row["question_id"], row["answer_key"]))
     return {
-        "verdicts": judge_answers(questions, by_reader, context.models.judge, strategy.in_turn),
-        "second_verdicts": judge_answers(questions, by_reader, second, strategy.in_turn)
-        if second
-        else contracts.table("second_verdicts").from_rows([]),
+        "verdicts": contracts.table("verdicts").from_rows(judged.rows(rulings, judge)),
+        "second_verdicts": contracts.table("second_verdicts").from_rows(rows),
     }
 
 
@@ -35,47 +42,61 @@ def judge_answers(questions: pa.Table, answers: Sequence[Answers], judge: Judge,
     alphabetical): of all readers, or of the first reader that gave the answer (``by_wave``), so that the verdict is the
     same whatever later readers say.
     """
-    forms: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-    passages: Counter[tuple[str, str]] = Counter()
-    for of_reader in answers:
-        fixed = frozenset(forms) if by_wave else frozenset()
-        columns = (of_reader.distinct.column(name).to_pylist() for name in ("question_id", "answer_key", "answer"))
-        for question_id, answer_key, answer, count in zip(*columns, of_reader.counts.tolist(), strict=True):
-            key = question_id, answer_key
-            passages[key] += count
-            if count and key not in fixed:
-                forms[key][answer] += count
-    row_of = {row["question_id"]: row for row in questions.to_pylist()}
-    keys = sorted(forms)
-    items = [
-        JudgeItem(
-            identity,
-            row_of[identity]["question"],
-            tuple(row_of[identity]["answers"]),
-            _most_frequent(forms[identity, key]),
-        )
-        for identity, key in keys
-    ]
-    rulings = rule(items, judge)
-    rows = []
-    for place, (identity, answer_key) in enumerate(keys):
-        item, ruling = items[place], rulings[place]
-        rows.append(
+    judged = _Judged.of(questions, answers, by_wave)
+    return contracts.table("verdicts").from_rows(judged.rows(rule(judged.items, judge), judge))
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """The distinct answers to judge, by question and normalised answer, and how many passages gave each."""
+
+    keys: list[str]
+    items: list[JudgeItem]
+    passages: list[int]
+
+    @classmethod
+    def of(cls, questions: pa.Table, answers: Sequence[Answers], by_wave: bool) -> _Judged:
+        forms: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+        passages: Counter[tuple[str, str]] = Counter()
+        for of_reader in answers:
+            fixed = frozenset(forms) if by_wave else frozenset()
+            columns = (of_reader.distinct.column(name).to_pylist() for name in ("question_id", "answer_key", "answer"))
+            for question_id, answer_key, answer, count in zip(*columns, of_reader.counts.tolist(), strict=True):
+                key = question_id, answer_key
+                passages[key] += count
+                if count and key not in fixed:
+                    forms[key][answer] += count
+        row_of = {row["question_id"]: row for row in questions.to_pylist()}
+        keys = sorted(forms)
+        items = [
+            JudgeItem(
+                identity,
+                row_of[identity]["question"],
+                tuple(row_of[identity]["answers"]),
+                _most_frequent(forms[identity, key]),
+            )
+            for identity, key in keys
+        ]
+        return cls([key for _, key in keys], items, [passages[key] for key in keys])
+
+    def rows(self, rulings: Sequence[Ruling], judge: Judge) -> list[dict[str, Any]]:
+        """Return the rows of ``verdicts`` that hold a judge's rulings."""
+        return [
             {
-                "question_id": identity,
+                "question_id": item.question_id,
                 "answer_key": answer_key,
                 "answer": item.candidate,
                 "correct": ruling.verdict.correct,
                 "probability": ruling.verdict.probability,
                 "basis": ruling.basis,
-                "passages": passages[identity, answer_key],
+                "passages": passages,
                 "judge": judge.name,
                 "producer": judge.identity,
                 "raw": ruling.verdict.raw,
                 "note": ruling.verdict.note,
             }
-        )
-    return contracts.table("verdicts").from_rows(rows)
+            for answer_key, item, passages, ruling in zip(self.keys, self.items, self.passages, rulings, strict=True)
+        ]
 
 
 def _most_frequent(counts: Mapping[str, int]) -> str:

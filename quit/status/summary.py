@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
@@ -121,10 +122,10 @@ def out_of_depth(workspace: TableReader) -> str | None:
 
 @dataclass(frozen=True)
 class JudgeAgreement:
-    """How often the judge and the second judge agree on answers that both had to decide.
+    """How often two judges agree on answers that both had to decide.
 
-    ``unread``: answers the judge gave no readable verdict on. ``kappa``: Cohen's, None where one of them always says
-    the same.
+    ``unread``: answers on which one of them gave no readable verdict. ``kappa``: Cohen's, None where one of them always
+    says the same.
     """
 
     judge: str
@@ -147,37 +148,55 @@ class JudgeAgreement:
         )
 
 
-def judge_agreement(workspace: TableReader) -> JudgeAgreement | None:
-    """Return the agreement of the two judges, or None where there is only one."""
-    [row] = workspace.rows(
+def judge_agreement(workspace: TableReader) -> list[JudgeAgreement]:
+    """Return the agreement of the judge, or the jury, with each other judge, then of those with one another."""
+    rows = workspace.rows(
         """
-        SELECT any_value(v.judge), any_value(s.judge), count(*) FILTER (v.correct IS NOT NULL),
+        WITH every AS (
+            SELECT *, false AS other FROM verdicts UNION ALL BY NAME SELECT *, true AS other FROM second_verdicts
+        )
+        SELECT v.judge, s.judge, count(*) FILTER (v.correct IS NOT NULL AND s.correct IS NOT NULL),
             count(*) FILTER (v.correct = s.correct), count(*) FILTER (v.correct AND NOT s.correct),
-            count(*) FILTER (NOT v.correct AND s.correct), count(*) FILTER (v.correct IS NULL),
+            count(*) FILTER (NOT v.correct AND s.correct), count(*) FILTER (v.correct IS NULL OR s.correct IS NULL),
             count(*) FILTER (v.correct AND s.correct)
-        FROM verdicts v JOIN second_verdicts s USING (question_id, answer_key) WHERE v.basis = 'model'
+        FROM every v JOIN every s USING (question_id, answer_key)
+        WHERE v.basis = 'model' AND s.other AND (NOT v.other OR v.judge < s.judge)
+        GROUP BY 1, 2, v.other ORDER BY v.other, 1, 2
         """,
         ["verdicts", "second_verdicts"],
     )
-    judge, second, answers, agree, first_only, second_only, unread, both = row
-    if judge is None:
-        return None
-    neither = answers - both - first_only - second_only
-    kappa = kappa_of({(1, 1): both, (1, 0): first_only, (0, 1): second_only, (0, 0): neither})
-    return JudgeAgreement(judge, second, answers, agree, first_only, second_only, unread, kappa)
+    agreements = []
+    for judge, second, answers, agree, first_only, second_only, unread, both in rows:
+        neither = answers - both - first_only - second_only
+        kappa = kappa_of({(1, 1): both, (1, 0): first_only, (0, 1): second_only, (0, 0): neither})
+        agreements.append(JudgeAgreement(judge, second, answers, agree, first_only, second_only, unread, kappa))
+    return agreements
+
+
+def judges_compared(agreements: Sequence[JudgeAgreement]) -> list[str | Table]:
+    """Return how far judges agree: a sentence for two of them, a table for more."""
+    if len(agreements) < 2:
+        return [agreement.sentence() for agreement in agreements]
+    rows = [
+        (f"{pair.judge}, {pair.second}", f"{pair.answers:,}", share(pair.agree, pair.answers),
+         "–" if pair.kappa is None else f"{pair.kappa:.2f}", pair.only_judge, pair.only_second, pair.unread)
+        for pair in agreements
+    ]  # fmt: skip
+    heads = ("judges", "answers", "alike", "kappa", "only the first accepts", "only the second", "unread by one")
+    return [Table("Judges with one another", heads, rows)]
 
 
 def disagreements(workspace: TableReader) -> list[dict[str, Any]]:
-    """Return the answers on which the judges disagree or the judge said nothing readable, most passages at stake
-    first."""
+    """Return the answers on which another judge disagrees with the judge, or the judge said nothing readable, most
+    passages at stake first; ``second``: that other judge's name."""
     with workspace.connect(tables=["verdicts", "second_verdicts", "questions"]) as connection:
         rows = connection.sql(
             """
             SELECT v.question_id, q.question, q.answers AS gold, v.answer, v.correct, v.raw,
-                s.correct AS second_correct, s.probability AS second_probability, v.passages
+                s.judge AS second, s.correct AS second_correct, s.probability AS second_probability, v.passages
             FROM verdicts v JOIN second_verdicts s USING (question_id, answer_key) JOIN questions q USING (question_id)
             WHERE v.basis = 'model' AND v.correct IS DISTINCT FROM s.correct
-            ORDER BY v.passages DESC, v.question_id, v.answer_key
+            ORDER BY v.passages DESC, v.question_id, v.answer_key, s.judge
             """
         )
         return rows.to_arrow_table().to_pylist()
@@ -224,7 +243,7 @@ def summary(workspace: Workspace) -> list[Table | str]:
         (hints, f"{passages:,}", f"{right:,}", share(right, passages))
         for hints, passages, right in labels_by_hints(workspace)
     ]
-    readers, agreement, types = readers_table(workspace), judge_agreement(workspace), type_agreement(workspace)
+    readers, types = readers_table(workspace), type_agreement(workspace)
     return [
         stages_table(workspace),
         Table("From sources to splits", ("questions", ""), [(name, f"{count:,}") for name, count in funnel(workspace)]),
@@ -233,15 +252,8 @@ def summary(workspace: Workspace) -> list[Table | str]:
         *cut_replies(readers),
         *asked_tables(asked(workspace)),
         *([usage] if (usage := usage_table(workspace)).rows else []),
-        *filter(
-            None,
-            (
-                small_pool(workspace),
-                leakage_losses(workspace),
-                out_of_depth(workspace),
-                agreement.sentence() if agreement else None,
-            ),
-        ),
+        *filter(None, (small_pool(workspace), leakage_losses(workspace), out_of_depth(workspace))),
+        *judges_compared(judge_agreement(workspace)),
         *([type_sentence(*types)] if types[0] else []),
     ]
 
@@ -269,7 +281,7 @@ def as_dict(workspace: Workspace, pipeline: Any = None) -> dict[str, Any]:
         "asked": asked(workspace),
         "language_models": totals(workspace.path),
         "origins": origins(workspace.path),
-        "judges": asdict(agreement) if (agreement := judge_agreement(workspace)) else None,
+        "judges": [*map(asdict, judge_agreement(workspace))],
     }
 
 

@@ -13,6 +13,7 @@ from quit.commands import console
 from quit.common.terminal import SafeConsole
 from quit.operations.plan import Line, Plan
 from quit.render import terminal
+from quit.status.summary import JudgeAgreement
 
 READERS = ["minilm-statement", "minilm-contrast", "a-reader-with-a-long-name-1", "minilm-evidence", "five", "six"]
 ANSWERS = dict.fromkeys(READERS[:4], "Constantinople") | dict.fromkeys(READERS[4:], "[b]")
@@ -116,13 +117,14 @@ def test_a_question_in_full(drawn: SimpleNamespace) -> None:
 
 
 def test_disagreements_of_judges(drawn: SimpleNamespace) -> None:
-    console.print_disagreements(None, [], 0)
-    row = {"passages": 1_200, "correct": True, "second_correct": None, "second_probability": None, "answer": "Pera"}
+    console.print_disagreements([], [], 0)
+    verdicts = {"correct": True, "second": "b", "second_correct": False, "second_probability": 0.25}
+    row = {"passages": 1_200, **verdicts, "answer": "Pera"}
     rows = [{**row, "gold": ["Istanbul", "Pera"], "question": "Which?"}] * 3
     for limit, count in ((1, 1), (0, 1 + 3)):  # of both calls together
-        console.print_disagreements(SimpleNamespace(sentence=lambda: "Judges."), rows, limit)
+        console.print_disagreements([JudgeAgreement("a", "b", 3, 0, 3, 0, 0, None)], rows, limit)
         lines = [" ".join(line.split()) for line in _lines(drawn)]
-        assert lines.count("1,200 correct unreadable 0.00 Pera Istanbul; Pera Which?") == count
+        assert lines.count("1,200 correct b: wrong 0.25 Pera Istanbul; Pera Which?") == count
         assert sum("2 more" in line for line in lines) == 1 and lines[0].startswith("There is one judge only")
 
 

@@ -45,11 +45,18 @@ def test_judges(tmp_path: Path) -> None:
     ]
     workspace = tiny.workspace(tmp_path / "W", rows).path
     output = call_quit("evaluate", "judges", "-w", workspace, "--json").json()
-    agreement = output["agreement"]
+    [agreement] = output["agreement"]
     assert (agreement["answers"], agreement["agree"], agreement["unread"]) == (2, 1, 1)
     assert [(row["question_id"], row["correct"]) for row in output["disagreements"]] == [("q2", False), ("q3", None)]
     shown = call_quit("evaluate", "judges", "-w", workspace, "--limit", 1)
     assert "Wrong" in shown.out
+    rows["second_verdicts"] += [{**row, "judge": "third", "correct": True} for row in rows["second_verdicts"]]
+    workspace = tiny.workspace(tmp_path / "V", rows).path
+    output = call_quit("evaluate", "judges", "-w", workspace, "--json").json()
+    columns = ("second", "answers", "agree", "only_judge", "only_second", "unread", "kappa")
+    pairs = {row.pop("judge"): tuple(row[name] for name in columns) for row in output["agreement"][1:]}
+    assert pairs == {"rules": ("third", 2, 0, 0, 2, 1, 0.0), "second": ("third", 3, 1, 0, 2, 0, 0.0)}
+    assert "second, third" in call_quit("evaluate", "judges", "-w", workspace).out
 
 
 def test_run(tmp_path: Path) -> None:

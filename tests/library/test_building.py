@@ -5,6 +5,8 @@ import asyncio
 import json
 import shutil
 import sys
+from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
@@ -17,7 +19,10 @@ import quit
 from quit.engine import location
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
+from quit.evaluate.labels import SPLITS
 from quit.library import building, progress
+from quit.review.items import review_items
+from quit.settings import Review
 from quit.store import open_store
 from tests.comparing import bytes_of
 from tests.paths import FEW
@@ -101,6 +106,35 @@ def test_an_object_reads_beside_the_readers_of_the_profile(few_source: Path, tmp
     assert rows and all(row["hint"].split()[0].strip(".,").lower() in row["answer"].lower() for row in rows)
     texts = Workspace.open(tmp_path / "W").build["overrides"]
     assert len({text.partition("=")[0] for text in texts}) == len(texts)
+
+
+class Says:
+    """A judge that is a function of the candidate."""
+
+    def __init__(self, name: str, verdict: Callable[[str], bool | None]) -> None:
+        self.settings, self.verdict = {"name": name}, verdict
+
+    def verdicts(self, items):
+        return [self.verdict(item.candidate) for item in items]
+
+
+def test_judges_vote_and_people_see_ties_first(few_source: Path, tmp_path: Path) -> None:
+    """One accepts all answers, one those of even length, one cannot be read: the odd answers are ties."""
+    says = {"all": lambda _: True, "even": lambda text: len(text) % 2 == 0, "mute": lambda _: None}
+    judges = {name: Says(name, verdict) for name, verdict in says.items()}
+    tables = quit.build(tmp_path / "W", few_source, str(FEW), models=judges, progress=False)
+    verdicts = tables.sql("SELECT * FROM verdicts WHERE basis = 'model'").to_pylist()
+    assert {row["correct"] for row in verdicts} == {True, None}
+    assert all((row["correct"], row["judge"]) == (len(row["answer"]) % 2 == 0 or None, "jury") for row in verdicts)
+    votes = tables.sql("SELECT * FROM second_verdicts WHERE basis = 'model'").to_pylist()
+    assert Counter(row["judge"] for row in votes) == dict.fromkeys([*judges, "equivalence"], len(verdicts))
+    assert all(row["correct"] == says[row["judge"]](row["answer"]) for row in votes if row["judge"] in says)
+    assert tables.sql("SELECT DISTINCT judge FROM second_verdicts WHERE basis = 'exact'").num_rows == 4
+    items = review_items(Workspace.open(tmp_path / "W"), Review(splits=SPLITS), 0.5)
+    ties = [any(answer.verdict is None for answer in item.answers) for item in items]
+    assert ties == sorted(ties, reverse=True) and {*ties} == {True, False}
+    texts = Workspace.open(tmp_path / "W").build["overrides"]
+    assert len({text.partition("=")[0] for text in texts}) == len(texts) == 9
 
 
 def test_a_wrong_record_is_one_error_of_the_call(tmp_path: Path) -> None:

@@ -1,11 +1,15 @@
-"""Convergence of a source against published values."""
+"""Convergence of a source against published values, and judges against people."""
 
+import json
 from pathlib import Path
+from types import SimpleNamespace
 
 from quit.models.factory import Models
+from quit.models.judges import Jury
 from quit.operations import instruments
 from quit.settings import Settings
 from quit.sources import parse_source
+from tests.models.test_judges import Voter
 from tests.rows import write_lines
 
 
@@ -21,3 +25,22 @@ def test_convergence_of_a_source_without_candidates_is_measured_with_drawn_ones(
     figures = instruments.convergence_agreement(parse_source(f"jsonl:{path}"), Models(Settings()), Settings())
     assert (figures["n"], figures["scored"], figures["exact_match"]) == (15, 0, None)
     assert figures["spearman"] > 0
+
+
+def test_each_judge_of_a_jury_is_held_against_people_and_the_others(tmp_path: Path) -> None:
+    """Judge a agrees with people on 3 of 4 (kappa: chance 0.5), b could read 2 and is right, c always says yes."""
+    candidates = [("YYY", True), ("N?Y", False), ("YYY", True), ("Y?Y", False)]
+    rows = [
+        {"question": "Which?", "answers": ["Rome"], "candidate": text, "label": label} for text, label in candidates
+    ]
+    jury = Jury([Voter(name, place, sample=0) for place, name in enumerate("abc")])
+    models = SimpleNamespace(judge=jury, second_judge=Voter("equivalence", 0, sample=0))
+    figures = instruments.judge(write_lines(tmp_path / "pairs.jsonl", rows), models)
+    assert (figures["readable"], figures["accuracy"]) == (0.75, 2 / 3)  # N?Y is a tie, and Y?Y a wrong yes
+    judges = {row["judge"]: row for row in figures["judges"]}
+    columns = ("readable", "accuracy", "kappa", "yes")
+    assert {name: tuple(row[column] for column in columns) for name, row in judges.items()} == {
+        "a": (1.0, 0.75, 0.5, 0.75), "b": (0.5, 1.0, None, 1.0), "c": (1.0, 0.5, 0.0, 1.0),
+    }  # fmt: skip
+    assert judges["a"]["with"] == {"b": None, "c": 0.0}
+    assert json.dumps(figures)

@@ -82,7 +82,7 @@ def test_people_among_themselves_and_against_the_judge(facts) -> None:
     assert of_kinds == [(True, 1, 1, 0), (False, 1, 0, 1)]
     assert people == {
         "answers": 2, "both_yes": 0, "only_judge": 0, "only_people": 1, "both_no": 1, "unread": 0, "agreement": 0.5,
-        "kappa": 0.0,
+        "low": 0.0, "high": 1.0, "kappa": 0.0, "others": [],
     }  # fmt: skip
     review = facts["review"]
     # Values yy yy yn nn: 5 yes and 3 no, observed disagreement 2, expected 2*5*3/7; alpha = 1 - 2 / (30/7).
@@ -208,7 +208,7 @@ def test_no_reviews_no_models_nothing_collected(tmp_path) -> None:
     noon = datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp()
     os.utime(workspace.path / "state.json", (noon, noon))
     facts = gather(workspace, tiny.settings())
-    assert (facts["review"], facts["people"], facts["judges"], facts["usage"]["costs"]) == (None, None, None, [])
+    assert (facts["review"], facts["people"], facts["judges"], facts["usage"]["costs"]) == (None, None, [], [])
     assert facts["date"] == "2026-03-01"  # of the last change of the current tables
     empty = Workspace.create(tmp_path / "E")
     assert last_changed(empty) is None

@@ -1,10 +1,12 @@
 """Verdicts: which answers are judged, and in which of their forms."""
 
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 
+from quit.models.judges import Jury
 from quit.models.protocols import Verdict
 from quit.settings import Settings
 from quit.stages.judge import judge_answers, judge_stage
@@ -64,20 +66,41 @@ def test_an_answer_is_judged_once_in_its_most_frequent_form_and_what_costs_nothi
     assert [row["note"] for row in rows] == [None, "noted", None, None, "noted"]
 
 
+def _of(name: str) -> Callable[..., pa.Table]:
+    return lambda columns, reader, question_ids: REPLIES[reader][name].select(columns)
+
+
 @pytest.mark.parametrize(("partial", "form"), [("off", "USA"), ("exact", "the usa")])
 def test_a_second_judge_rules_on_the_same_answers(partial: str, form: str) -> None:
-    def of(name: str):
-        return lambda columns, reader, question_ids: REPLIES[reader][name].select(columns)
-
     readers = [{"name": name, "role": "labeler"} for name in ("one", "two")]
     settings = Settings.model_validate({"readers": readers, "labels": {"partial": partial}})
     first, second = Judges("first", form), Judges("second")
     for judge in (second, None):
         context = SimpleNamespace(models=SimpleNamespace(judge=first, second_judge=judge), settings=settings)
-        tables = judge_stage.function(context, QUESTIONS, of("answers"), of("distinct_answers"))
+        tables = judge_stage.function(context, QUESTIONS, _of("answers"), _of("distinct_answers"))
         for name, expected in (
             ("verdicts", [("first", form, True)]),
             ("second_verdicts", [("second", form, False)] if judge else []),
         ):
             usa = [row for row in tables[name].to_pylist() if row["answer_key"] == "usa"]
             assert [(row["judge"], row["answer"], row["correct"]) for row in usa] == expected
+
+
+def test_each_vote_of_a_jury_is_a_row_and_asked_for_once() -> None:
+    """Of USA two of three say yes; nobody knows of Oslo."""
+    readers = [{"name": name, "role": "labeler"} for name in ("one", "two")]
+    judges = [Judges("b", "USA"), Judges("a", "USA"), Judges("c")]
+    models = SimpleNamespace(judge=Jury(judges), second_judge=Judges("equivalence"))
+    context = SimpleNamespace(models=models, settings=Settings.model_validate({"readers": readers}))
+    tables = judge_stage.function(context, QUESTIONS, _of("answers"), _of("distinct_answers"))
+    rows = {
+        name: [(row["answer_key"], row["judge"], row["producer"], row["correct"]) for row in table.to_pylist()]
+        for name, table in tables.items()
+    }
+    decided = {key: correct for key, _, _, correct in rows["verdicts"]}
+    assert decided == {"no answer": False, "oslo": None, "rome": True, "america": True, "usa": True}
+    usa, rome = ([row for row in rows["second_verdicts"] if row[0] == key] for key in ("usa", "rome"))
+    assert usa == [("usa", name, f"{name}/1", name in "ab") for name in ("b", "a", "c", "equivalence")]
+    assert [row[1:] for row in rome] == [(name, f"{name}/1", True) for name in ("b", "a", "c", "equivalence")]
+    assert len(rows["second_verdicts"]) == 4 * len(rows["verdicts"])
+    assert [len(judge.asked) for judge in judges] == [2, 2, 2]

@@ -117,7 +117,7 @@ def _share(part: float) -> float:
 def servings(settings: Settings) -> list[Serving]:
     """Return every (model, server) of a profile, in order of first use."""
     users: dict[tuple[str, str], list[ReaderSettings | JudgeSettings]] = {}
-    specifications: tuple[ReaderSettings | JudgeSettings, ...] = (*settings.readers, settings.judge)
+    specifications: tuple[ReaderSettings | JudgeSettings, ...] = (*settings.readers, *settings.judges)
     for spec in specifications:
         if spec.kind == "server":
             users.setdefault((spec.model or "", spec.server or ""), []).append(spec)
@@ -125,7 +125,7 @@ def servings(settings: Settings) -> list[Serving]:
     for (model, name), specs in users.items():
         server = settings.server(name)
         command = _command(model, specs[0].revision, server)
-        judges = any(spec is settings.judge for spec in specs)
+        judges = any(isinstance(spec, JudgeSettings) for spec in specs)
         listed.append(Serving(tuple(spec.name for spec in specs), model, server, command, judges))
     return listed
 

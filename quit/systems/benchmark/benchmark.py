@@ -268,7 +268,7 @@ def described_run(request: BenchmarkRequest, runner: Runner, task: Task) -> dict
         judged = ", ".join(labeler.name for labeler in settings.labelers)
         facts["other corpora"] = (
             f"{', '.join(corpus_name(path) for path in request.corpora)}; retrieved passages labelled by {judged} "
-            f"and the judge {settings.judge.name}; label 2 alone counts"
+            f"and the judge {settings.judge_name}; label 2 alone counts"
         )
     if runner.replies:
         facts["listwise replies"] = "; ".join(f"{label}: {said(counts)}" for label, counts in runner.replies.items())
