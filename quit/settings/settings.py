@@ -170,8 +170,8 @@ class Settings(Section):
         return self
 
     def recorded(self) -> dict[str, Any]:
-        """Return the settings as fingerprints and releases hold them, JSON-like: ``labels.least`` and ``split.train``,
-        which change the paper's rules, only where they do."""
+        """Return the settings as fingerprints and releases hold them, JSON-like: ``labels.least``, ``split.train`` and
+        ``jury``, which change the paper's rules, only where they do."""
         values = self.model_dump(mode="json")
         for section, key in (("labels", "least"), ("split", "train")):
             if values[section][key] == type(getattr(self, section)).model_fields[key].default:
