@@ -163,7 +163,3 @@ def run() -> None:
         if end.code is None or isinstance(end.code, int):
             end_with(end.code or 0)
         raise
-
-
-if __name__ == "__main__":
-    run()

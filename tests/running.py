@@ -18,7 +18,7 @@ from unittest.mock import patch
 from tests.paths import ROOT
 
 PLAIN = {"NO_COLOR": "1", "COLUMNS": "200"}
-QUIT = (sys.executable, "-m", "quit.cli")
+QUIT = (sys.executable, "-m", "quit")
 
 
 class Result(NamedTuple):

@@ -45,7 +45,7 @@ def test_the_base_opens_exports_and_scores_and_names_the_extra_of_the_rest(built
     facts = run("-c", LIBRARY, built).json()
     assert facts["labels"] and facts["scores"]
     assert facts["fault"].startswith("MissingDependency") and "'.[models]'" in facts["fault"]
-    shell = ("-m", "quit.cli")
+    shell = ("-m", "quit")
     count = run(*shell, "query", "-w", built, "--csv", "SELECT count(*) AS labels FROM labels").out
     assert count.split() == ['"labels"', str(facts["labels"])]
     run(*shell, "export", "-w", built, "--format", "csv,huggingface,release-json", "--out", "E")

@@ -51,7 +51,8 @@ def test_an_installed_wheel_checks_and_builds_from_any_folder(installed, tmp_pat
         return run_process(installed / "bin" / program, *arguments, cwd=tmp_path, env=environment)
 
     [top] = {name.split("/")[0] for name in record(installed) if ".dist-info/" not in name}
-    assert top == "quit"
+    assert top == "quit" and "quit/py.typed" in record(installed)
+    assert run("python", "-m", "quit", "--version").out == run("quit", "--version").out
     for name in ("annotation", "flows", "schemas"):  # a user's own
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("raise ImportError('not the program')")

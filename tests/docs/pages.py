@@ -105,7 +105,7 @@ class Reader:
         self._background: list[subprocess.Popen] = []
         tools = folder / ".bin"
         tools.mkdir()
-        for name, program in (("quit", "-m quit.cli"), ("python", "")):
+        for name, program in (("quit", "-m quit"), ("python", "")):
             (tools / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {program} "$@"\n')
             (tools / name).chmod(0o755)
         path = f"{tools}{os.pathsep}{os.environ['PATH']}"

@@ -137,7 +137,7 @@ def test_a_taken_port_is_named(workspace) -> None:
 @pytest.fixture
 def address(workspace: Workspace) -> Iterator[str]:
     """The address of a real server, started as a user does."""
-    command = [sys.executable, "-u", "-m", "quit.cli", "browse", "-w", str(workspace.path), "--port", "0"]
+    command = [sys.executable, "-u", "-m", "quit", "browse", "-w", str(workspace.path), "--port", "0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT)
     try:
         assert process.stdout
