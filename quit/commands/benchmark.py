@@ -27,7 +27,7 @@ RetrieverOption = Annotated[
     list[str] | None,
     typer.Option(
         "--retriever",
-        help="bm25, minilm, late, dense:MODEL, late:MODEL, nar:FIRST or a plugin. Repeat for several.",
+        help="bm25, minilm, late, dense:MODEL, late:MODEL, nar:FIRST, a plugin or MODULE:CLASS. Repeat for several.",
     ),
 ]
 RerankerOption = Annotated[

@@ -52,7 +52,7 @@ def register_models(
             section = f"readers.{row}"
             if row >= len(settings.readers):
                 texts.append(f"{section}.role={getattr(model, 'role', 'labeler')}")
-        text = _OBJECT + _identity(type(model), _settings_of(model))
+        text = _OBJECT + class_identity(type(model), _settings_of(model))
         _OBJECTS[text] = model
         texts += [f"{section}.name={json.dumps(name)}", f"{section}.kind=python", f"{section}.class={json.dumps(text)}"]
     return texts
@@ -67,7 +67,9 @@ def own_identity(spec: ReaderSettings | JudgeSettings) -> str:
     Raises :class:`SettingsError` where the class cannot be imported.
     """
     name = spec.class_ or ""
-    return f"python/{name.removeprefix(_OBJECT) if name.startswith(_OBJECT) else _identity(_class(spec), spec.extra)}"
+    if name.startswith(_OBJECT):
+        return f"python/{name.removeprefix(_OBJECT)}"
+    return f"python/{class_identity(imported_class(name, spec.name), spec.extra)}"
 
 
 def own_model(spec: ReaderSettings | JudgeSettings) -> Any:
@@ -83,7 +85,7 @@ def own_model(spec: ReaderSettings | JudgeSettings) -> Any:
                 f"threads. {_BY_NAME}"
             )
         return _OBJECTS[name]
-    cls, method = _class(spec), "answer" if isinstance(spec, ReaderSettings) else "verdicts"
+    cls, method = imported_class(name, spec.name), "answer" if isinstance(spec, ReaderSettings) else "verdicts"
     if not callable(getattr(cls, method, None)):
         raise SettingsError(f"{spec.name}: {name} has no method {method}.")
     try:
@@ -92,7 +94,8 @@ def own_model(spec: ReaderSettings | JudgeSettings) -> Any:
         raise SettingsError(f"{spec.name}: {name} does not accept its `extra`: {error}.") from error
 
 
-def _identity(cls: type, settings: Mapping[str, Any]) -> str:
+def class_identity(cls: type, settings: Mapping[str, Any]) -> str:
+    """Return what the results of a class depend on: its name, version, settings and the source of its module."""
     digest = hashlib.sha256(canonical(settings) + b"\0" + _source(cls).encode()).hexdigest()[:12]
     return f"{cls.__module__}:{cls.__qualname__}@{getattr(cls, 'version', '')}+{digest}"
 
@@ -120,20 +123,22 @@ def _source(cls: type) -> str:
         raise SettingsError(f"The source of {cls.__qualname__} cannot be read ({error}). {_BY_NAME}") from None
 
 
-def _class(spec: ReaderSettings | JudgeSettings) -> type:
-    """Return the class that a profile names, from the environment or the current folder."""
-    text = spec.class_ or ""
-    module, _, name = text.partition(":")
+def imported_class(text: str, name: str) -> type:
+    """Return the class ``package.module:Name``, from the environment or the current folder.
+
+    ``name``: what it is to be, for the error. Raises :class:`SettingsError` where there is none.
+    """
+    module, _, attribute = text.partition(":")
     sys.path.append(os.getcwd())
     try:
-        cls = getattr(importlib.import_module(module), name)
+        cls = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
         raise SettingsError(
-            f"{spec.name}: the class {text!r} cannot be imported ({error}). Write it as package.module:Name; the "
+            f"{name}: the class {text!r} cannot be imported ({error}). Write it as package.module:Name; the "
             "module is in this folder or installed."
         ) from error
     finally:
         sys.path.pop()
     if not isinstance(cls, type):
-        raise SettingsError(f"{spec.name}: {text!r} is not a class.")
+        raise SettingsError(f"{name}: {text!r} is not a class.")
     return cls

@@ -4,7 +4,8 @@ points alike.
 A package adds one by an entry point in ``quit.retrievers``, ``quit.rerankers`` or ``quit.readers`` that names a
 callable (a class will do). It is called with a :class:`PluginContext` and returns, respectively, a
 :class:`quit.retrieval.protocols.FirstStage`, a :class:`quit.retrieval.protocols.Scorer` or a
-:class:`quit.models.protocols.Reader`. On the command line it is ``NAME`` or ``NAME:ARGUMENT``.
+:class:`quit.models.protocols.Reader`. On the command line it is ``NAME`` or ``NAME:ARGUMENT``. A class without an entry
+point is ``package.module:Name``; without an ``identity`` of its own, it has one of its source.
 
 Making one must be cheap: ``identity`` is asked for before it is known whether there is anything to do.
 """
@@ -25,6 +26,7 @@ import pyarrow.compute as pc
 from quit.errors import InputError, SettingsError, did_you_mean
 from quit.models.factory import Models
 from quit.models.loading import usable_device
+from quit.models.own_classes import class_identity, imported_class
 from quit.models.protocols import NO_ANSWER, Reader
 from quit.retrieval.protocols import FirstStage, Ranking, Scorer
 from quit.settings import FirstStages, Settings
@@ -132,27 +134,40 @@ def collection_of(tables: Any) -> dict[str, pa.Table]:
 
 def check_name(group: str, text: str, more: Sequence[str] = ()) -> str:
     """Return what a group's plugins are called in messages. Raises ``SettingsError`` for a name that is neither a
-    plugin nor one of ``more``."""
+    plugin, nor one of ``more``, nor a class."""
     kind = group.removeprefix("quit.").rstrip("s")
     every = [*available(group), *more]
     if text not in more and split_name(text)[0] not in every:
-        raise SettingsError(f"There is no {kind} {text!r}.{did_you_mean(text, every)}")
+        unknown = f"There is no {kind} {text!r}.{did_you_mean(text, every)}"
+        if ":" not in text:
+            raise SettingsError(unknown)
+        try:
+            imported_class(text, kind)
+        except SettingsError as error:
+            raise SettingsError(f"{unknown} As a {error}") from error
     return kind
 
 
 def _make(group: str, text: str, context: PluginContext, protocol: Any) -> Any:
     kind, plugins = check_name(group, text), available(group)
     name, argument = split_name(text)
-    try:
-        factory = plugins[name].load()
-    except (ImportError, AttributeError) as error:
-        raise SettingsError(f"The {kind} {name!r} ({plugins[name].value}) cannot be loaded: {error}.") from error
-    plugin = factory(replace(context, argument=argument))
+    if name in plugins:
+        value = plugins[name].value
+        try:
+            factory = plugins[name].load()
+        except (ImportError, AttributeError) as error:
+            raise SettingsError(f"The {kind} {name!r} ({value}) cannot be loaded: {error}.") from error
+        plugin = factory(replace(context, argument=argument))
+    else:
+        value, own = text, imported_class(text, kind)
+        plugin = own(context)
+        if not hasattr(plugin, "identity"):
+            plugin.identity = class_identity(own, {})
     if not isinstance(plugin, protocol):
         members = ", ".join(
             sorted(member for member in dir(protocol) if not member.startswith("_")) + list(protocol.__annotations__)
         )
-        raise SettingsError(f"{plugins[name].value!r} makes no {kind}: it has to have {members}.")
+        raise SettingsError(f"{value!r} makes no {kind}: it has to have {members}.")
     return plugin
 
 

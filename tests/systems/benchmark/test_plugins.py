@@ -5,6 +5,7 @@ import json
 import sys
 from pathlib import Path
 
+import bm25s
 import numpy as np
 import pytest
 
@@ -138,8 +139,21 @@ def test_scores_that_cannot_be(scores: list[float]) -> None:
         checked_scores("mine", np.array(scores), 2)
 
 
-def test_the_class_in_the_docs_is_a_retriever(world, install) -> None:
+def test_the_class_in_the_docs_is_bm25_by_its_name(world, tmp_path: Path, monkeypatch) -> None:
     [code] = [block.text for block in blocks(ROOT / "docs" / "howto" / "benchmark.md") if block.kind == "python"]
-    install("[quit.retrievers]\nfirst-rows = {module}:FirstRows\n", code)
-    [values] = make_retriever("first-rows:2", world.context()).search(["q"], 10)
-    assert values.rows.tolist() == [0, 1]
+    (tmp_path / "mine.py").write_text(code)
+    monkeypatch.chdir(tmp_path)
+    context = world.context()
+    retriever = make_retriever("mine:Bm25", context)
+    [values] = retriever.search(["it is a river"], 5)
+    texts = context.passages.texts(range(len(context.passages)))
+    independent = bm25s.BM25(k1=0.9, b=0.4, method="lucene")
+    independent.index([text.lower().split() for text in texts], show_progress=False)
+    expected = independent.get_scores(["it", "is", "a", "river"])
+    assert values.scores == pytest.approx(np.sort(expected)[::-1][:5], rel=1e-5) and expected[values.rows[0]] > 0
+    assert values.scores == pytest.approx(expected[values.rows], rel=1e-5)
+    assert retriever.identity.startswith("mine:Bm25@+")
+    for name, message in (("dens:x", "Did you mean 'dense'"), ("mine:Nothing", "has no attribute 'Nothing'")):
+        with pytest.raises(SettingsError, match=message):
+            make_retriever(name, context)
+    monkeypatch.delitem(sys.modules, "mine")
