@@ -8,7 +8,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +121,8 @@ def python() -> str:
     for name in quit.__all__:
         offered = getattr(quit, name)
         lines += [f"## quit.{name}\n", *_documented(offered, f"quit.{name}")]
-        for member, value in vars(offered).items() if inspect.isclass(offered) else ():
+        has_members = inspect.isclass(offered) and not is_dataclass(offered)
+        for member, value in vars(offered).items() if has_members else ():
             if not member.startswith("_"):
                 lines += [f"### {name}.{member}\n", *_documented(value, member)]
     return "\n".join(lines)
@@ -129,7 +130,7 @@ def python() -> str:
 
 def _documented(value: Any, name: str) -> list[str]:
     shown = []
-    if inspect.isfunction(value):
+    if inspect.isfunction(value) or is_dataclass(value):
         signature = re.sub(r"(: |-> )'([^']+)'", r"\1\2", str(inspect.signature(value)))  # annotations are texts
         shown = [f"`{name}{re.sub(r'[(]self(, )?', '(', signature)}`\n"]
     return [*shown, _markdown(inspect.cleandoc(value.__doc__ or "")) + "\n"]

@@ -21,11 +21,18 @@ if TYPE_CHECKING:
     from quit.library.instruments import passages as passages
     from quit.library.tables import Tables as Tables
     from quit.library.tables import open_tables as open  # noqa: F401
+    from quit.models.protocols import JudgeItem as JudgeItem
+    from quit.models.protocols import Prompt as Prompt
+    from quit.models.protocols import Reply as Reply
+    from quit.models.protocols import Verdict as Verdict
+    from quit.stages.leaks.find import Finding as Finding
 
 _MODULES = {
-    "building": ("build", "check", "plan"),
-    "tables": ("Tables", "open"),
-    "instruments": ("convergence", "evaluate_run", "find_leaks", "judge", "labels", "passages"),
+    "library.building": ("build", "check", "plan"),
+    "library.tables": ("Tables", "open"),
+    "library.instruments": ("convergence", "evaluate_run", "find_leaks", "judge", "labels", "passages"),
+    "models.protocols": ("JudgeItem", "Prompt", "Reply", "Verdict"),
+    "stages.leaks.find": ("Finding",),
 }
 __all__ = sorted(["errors", *(name for names in _MODULES.values() for name in names)])
 
@@ -36,7 +43,7 @@ def __getattr__(name: str) -> Any:
 
     for module, names in _MODULES.items():
         if name in names:
-            return getattr(import_module(f"quit.library.{module}"), "open_tables" if name == "open" else name)
+            return getattr(import_module(f"quit.{module}"), "open_tables" if name == "open" else name)
     raise AttributeError(f"module 'quit' has no attribute {name!r}")
 
 

@@ -8,15 +8,30 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import pyarrow as pa
 
 from quit.errors import InputError
 from quit.settings import flatten
 
+if TYPE_CHECKING:
+    import datasets
+
 STARTER = Path(__file__).parents[1] / "starter" / "questions.jsonl"
 
+
+class DataFrame(Protocol):
+    """A data frame of pandas or polars, or an Arrow table."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+Records: TypeAlias = "Sequence[Mapping[str, Any]] | DataFrame | datasets.Dataset"
+Sources: TypeAlias = "str | Path | Sequence[str | Path] | Mapping[str, Any] | Records"
+"""``"starter"``, a file, ``"KIND:PATH"``, or a list of these; records."""
+Split = Literal["train", "dev", "test"]
+Runner = Literal["threads", "ray"]
 Overrides = Mapping[str, Any] | Sequence[str]
 """``{"judge.threshold": 0.6}``, ``{"judge": {"threshold": 0.6}}`` or ``["judge.threshold=0.6"]``."""
 Put = Callable[[str, bytes], Path]
@@ -31,7 +46,7 @@ def override_texts(settings: Overrides | None) -> list[str]:
     return [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in values]
 
 
-def source_texts(sources: Any, put: Put) -> list[str]:
+def source_texts(sources: Sources, put: Put) -> list[str]:
     """Return sources as ``KIND:PATH``. ``put`` writes records, under a name that follows from their content.
 
     ``sources``: one or a list of texts and paths, a list of records, or a table (pandas, polars, Arrow,
@@ -39,8 +54,9 @@ def source_texts(sources: Any, put: Put) -> list[str]:
     """
     if isinstance(sources, list | tuple) and not sources:
         raise InputError("The list of sources is empty. Give a source, or records.")
-    several = isinstance(sources, list | tuple) and not any(isinstance(source, Mapping) for source in sources)
-    return [_source_text(source, put) for source in (sources if several else [sources])]
+    if isinstance(sources, list | tuple) and not any(isinstance(source, Mapping) for source in sources):
+        return [_source_text(source, put) for source in sources]
+    return [_source_text(sources, put)]
 
 
 def named_source(source: str | Path) -> str:
@@ -51,12 +67,13 @@ def named_source(source: str | Path) -> str:
 def _source_text(source: Any, put: Put) -> str:
     if isinstance(source, str | Path):
         return named_source(source)
-    lines = [json.dumps(row, ensure_ascii=False, default=_plain) + "\n" for row in _rows(source)]
+    lines = [json.dumps(row, ensure_ascii=False, default=_plain) + "\n" for row in rows_of(source)]
     data = "".join(lines).encode()
     return f"jsonl:{put(f'records-{hashlib.sha256(data).hexdigest()[:16]}.jsonl', data)}"
 
 
-def _rows(source: Any) -> list[Any]:
+def rows_of(source: Any) -> list[Any]:
+    """Return records as a list. Raises ``InputError`` for what is neither a list nor a table."""
     if isinstance(source, list | tuple):
         return list(source)
     if isinstance(source, Mapping):
@@ -76,7 +93,7 @@ def _plain(value: Any) -> Any:
 
 
 @contextmanager
-def temporary_sources(sources: Any) -> Iterator[list[str]]:
+def temporary_sources(sources: Sources) -> Iterator[list[str]]:
     """Return what :func:`source_texts` does, with records in a folder that is removed afterwards."""
     with TemporaryDirectory(prefix="quit-") as folder:
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from quit.engine.workspace import Workspace
 from quit.errors import QuitError, SettingsError
-from quit.library.arguments import Overrides, override_texts, source_texts, temporary_sources
+from quit.library.arguments import Overrides, Runner, Sources, override_texts, source_texts, temporary_sources
 from quit.library.tables import Tables
 
 if TYPE_CHECKING:
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 def build(
     workspace: str | Path,
-    sources: Any = None,
+    sources: Sources | None = None,
     profile: str | None = None,
     settings: Overrides | None = None,
     *,
     models: Mapping[str, object] | None = None,
     questions: int | None = None,
     shards: int | None = None,
-    runner: str | None = None,
+    runner: Runner | None = None,
     add: bool = False,
     replace: bool = False,
     fresh_replies: bool = False,
@@ -43,9 +43,9 @@ def build(
             ``sources`` under a name that follows from their content. None: the sources of the last build.
         profile: Name of a profile, or the path of a TOML file; that of the last build, else ``embedded``.
         settings: Over the profile, as ``{"judge.threshold": 0.6}``; those of the last build if not given.
-        models: Objects by name: with ``answer(prompts)`` a reader, which returns a string per prompt (of ``question``
-            and ``hints``); with ``verdicts(items)`` the judge, which returns True or False per item (of ``question``,
-            ``gold_answers`` and ``candidate``). They work with the runner ``threads`` only.
+        models: Objects by name: with ``answer(prompts)`` a reader, which returns a string per :class:`quit.Prompt`;
+            with ``verdicts(items)`` the judge, or one of a jury, which returns True, False or None (unreadable) per
+            :class:`quit.JudgeItem`. They work with the runner ``threads`` only.
         questions: Only the first so many questions; 0 for all again.
         shards: Parts per table; the result is the same.
         runner: ``threads`` or ``ray``; the result is the same.
@@ -93,7 +93,7 @@ def build(
 
 def plan(
     workspace: str | Path,
-    sources: Any = None,
+    sources: Sources | None = None,
     profile: str | None = None,
     settings: Overrides | None = None,
     *,
@@ -157,7 +157,7 @@ def plan(
 
 
 def check(
-    sources: Any,
+    sources: Sources,
     profile: str = "embedded",
     settings: Overrides | None = None,
     *,

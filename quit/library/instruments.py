@@ -11,12 +11,14 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Any, Literal, TypeAlias, overload
 
 import pyarrow as pa
 
 from quit import contracts
 from quit.errors import InputError
 from quit.evaluate.metrics import Measure, mean, run_values
+from quit.library.arguments import DataFrame, rows_of
 from quit.models.factory import Models
 from quit.models.judges import Ruling, rule
 from quit.models.protocols import HintSet, JudgeItem
@@ -29,6 +31,9 @@ from quit.stages.labelling.passages import enumerate_passages, passage_texts, pe
 from quit.stages.leaks.find import Finding
 from quit.stages.leaks.find import find_leaks as find_leaks_in_hints
 from quit.text.words import counted
+
+Run: TypeAlias = Mapping[str, Sequence[str] | Mapping[str, float]] | DataFrame | str | Path
+Qrels: TypeAlias = Mapping[str, Mapping[str, int]] | DataFrame | str | Path
 
 
 def _models(profile: str) -> Models:
@@ -180,29 +185,44 @@ def labels(
     return label_passages(one, rows, by_labeler, verdicts, least)["labels"].drop_columns(["question_id"])
 
 
+@overload
 def evaluate_run(
-    run: Mapping[str, Sequence[str] | Mapping[str, float]] | str | Path,
-    qrels: Mapping[str, Mapping[str, int]] | str | Path,
-    metrics: Iterable[str] = ("Hit@1", "MRR@100", "nDCG@10"),
-) -> dict[str, float]:
+    run: Run, qrels: Qrels, metrics: Iterable[str] = ..., *, per_question: Literal[False] = False
+) -> dict[str, float]: ...
+
+
+@overload
+def evaluate_run(
+    run: Run, qrels: Qrels, metrics: Iterable[str] = ..., *, per_question: Literal[True]
+) -> dict[str, dict[str, float | None]]: ...
+
+
+def evaluate_run(
+    run: Run, qrels: Qrels, metrics: Iterable[str] = ("Hit@1", "MRR@100", "nDCG@10"), *, per_question: bool = False
+) -> dict[str, Any]:
     """Score a run against qrels.
 
     Args:
-        run: Question -> passage ids, best first (or id -> score), or a TREC run file.
-        qrels: Question -> passage id -> label, or a TREC qrels file.
+        run: Question -> passage ids, best first (or id -> score); a data frame (pandas, polars, Arrow) or
+            ``datasets.Dataset`` whose first three columns are question, passage and score; or a TREC run file.
+        qrels: Question -> passage id -> label, a data frame of question, passage and label, or a TREC qrels file.
         metrics: ``Hit@k``, ``Recall@k``, ``MRR@k``, ``nDCG@k`` (gain: the label), ``nDCG(exp)@k`` (gain: 2^label - 1,
             as in the QUIT paper), with a lowest label as in ``Hit(rel=2)@1``.
+        per_question: Return the value of each question, not their mean.
 
     Returns:
-        Metric -> mean over the questions of ``qrels``.
+        Metric -> mean over the questions of ``qrels``; or metric -> question -> value, None where no passage of the
+        question is relevant (such a question is left out of the mean).
 
     Raises:
         InputError: A file or a line cannot be read, or no question of the run has qrels (a warning where some have
             none).
         SettingsError: A metric is unknown.
     """
-    relevance = read_qrels(Path(qrels)) if isinstance(qrels, str | Path) else qrels
-    scores = read_run(Path(run))[1] if isinstance(run, str | Path) else run
+    relevance: Mapping[str, Mapping[str, int]] = (
+        read_qrels(Path(qrels)) if isinstance(qrels, str | Path) else _by_question(qrels)
+    )
+    scores = read_run(Path(run))[1] if isinstance(run, str | Path) else _by_question(run)
     rankings = {
         query: sorted(ranked, key=lambda document: -ranked[document]) if isinstance(ranked, Mapping) else list(ranked)
         for query, ranked in scores.items()
@@ -215,4 +235,16 @@ def evaluate_run(
         if len(unknown) == len(rankings):
             raise InputError(f"{fault}. Ids of the qrels are like {next(iter(relevance), 'none')!r}.")
         warnings.warn(f"{fault}: not scored.", stacklevel=2)
-    return {text: mean(list(run_values(rankings, relevance, Measure.parse(text)).values())) for text in metrics}
+    values = {text: run_values(rankings, relevance, Measure.parse(text)) for text in metrics}
+    return values if per_question else {text: mean(list(of_metric.values())) for text, of_metric in values.items()}
+
+
+def _by_question(rows: Any) -> Mapping[str, Any]:
+    """Return rows of question, passage and value as question -> passage -> value; a mapping as it is."""
+    if isinstance(rows, Mapping):
+        return rows
+    values: dict[str, dict[str, Any]] = {}
+    for row in rows_of(rows):
+        question, passage, value = [*row.values()][:3]
+        values.setdefault(str(question), {})[str(passage)] = value
+    return values

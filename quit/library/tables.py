@@ -17,7 +17,7 @@ from quit.dataset.files import current_files
 from quit.dataset.release import Release, open_release, releases_of
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, MissingDependency, SettingsError, did_you_mean
-from quit.library.arguments import Overrides, override_texts
+from quit.library.arguments import Overrides, Split, override_texts
 from quit.release.view import open_to_read
 from quit.text.words import counted
 
@@ -122,7 +122,7 @@ class Tables:
 
         return datasets.Dataset(self.arrow(name))
 
-    def passages(self, split: str | None = None) -> pa.RecordBatchReader:
+    def passages(self, split: Split | None = None) -> pa.RecordBatchReader:
         """Return the labelled passages with their texts, batch by batch: ``question_id``, ``permutation``,
         ``question``, ``text``, ``label``, ``answers`` (valid ones) and ``split``.
 
@@ -346,6 +346,61 @@ class Tables:
 
         return settings_of(self._opened, only("pages", override_texts(settings)))
 
+    def review_push(
+        self,
+        url: str | None = None,
+        *,
+        project: int | None = None,
+        new_project: bool = False,
+        repair: bool = False,
+        settings: Overrides | None = None,
+        progress: bool = True,
+    ) -> dict[str, Any]:
+        """Make or update the project in Label Studio where people review. Of a workspace only.
+
+        Args:
+            url: The server, with its token in ``LABEL_STUDIO_API_KEY``; the workspace's own, which
+                ``quit review serve`` runs, if not given.
+            project: Number of the project, where several belong to this workspace.
+            new_project: Make a new project and leave the last one.
+            repair: Put back a labelling page that someone edited.
+            settings: Of the section ``review``, remembered from now on.
+            progress: Show how far it is.
+
+        Returns:
+            ``url`` of the server, number of the ``project``, ``created``; tasks that are ``new``, ``changed``,
+            ``unchanged`` and ``blind``.
+
+        Raises:
+            InputError: There is nothing to review.
+            ServerError: Label Studio does not answer.
+            SettingsError: The token is refused, or a setting is of another section.
+        """
+        options: dict[str, Any] = {"project": project, "new_project": new_project, "repair": repair}
+        return self._review("push", progress, url=url, settings=override_texts(settings), **options)
+
+    def review_pull(
+        self, url: str | None = None, *, project: int | None = None, full: bool = False, progress: bool = True
+    ) -> dict[str, Any]:
+        """Import what people did so far into the table ``reviews``.
+
+        Args:
+            url, project, progress: As of :meth:`review_push`, whose errors it has.
+            full: Read every task, not only those changed since the last pull.
+
+        Returns:
+            ``versions`` of annotations that are new or changed, the ``rows`` and ``verdicts`` in them, ``withdrawn``
+            annotations; of the project's ``tasks`` those that are ``done``.
+        """
+        return self._review("pull", progress, url=url, project=project, full=full)
+
+    def review_status(self) -> dict[str, Any]:
+        """Return how far the review is, as ``quit review status --json`` prints it. Asks no server."""
+        from quit.review.report import review_status
+        from quit.status.stages import settings_of
+
+        return review_status(self._workspace, settings_of(self._workspace).review)
+
     def review_apply(
         self, *, withdraw: bool = False, settings: Overrides | None = None, progress: bool = True
     ) -> dict[str, Any]:
@@ -365,12 +420,14 @@ class Tables:
             SettingsError: A setting is of another section.
             WorkspaceError: Another run holds the workspace.
         """
+        return self._review("update", progress, withdraw=withdraw, settings=override_texts(settings))
+
+    def _review(self, job: str, progress: bool, **options: Any) -> dict[str, Any]:
         from quit.library import jobs
         from quit.library.progress import working
 
-        options: dict[str, Any] = {"withdraw": withdraw, "settings": override_texts(settings)}
-        with working("labels", not progress):
-            return jobs.review(self._workspace, steps=("update",), **options).result["update"]
+        with working("labels" if job == "update" else job, not progress):
+            return jobs.review(self._workspace, steps=(job,), **options).result[job]
 
 
 def open_tables(place: str | Path) -> Tables:

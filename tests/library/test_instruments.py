@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
+from datasets import Dataset
 
 import quit
 from quit.errors import InputError
@@ -46,6 +48,12 @@ def test_a_run_is_scored_alike_from_files_and_dictionaries_and_foreign_questions
     ours = quit.evaluate_run(tmp_path / "run", tmp_path / "qrels", ["MRR@10", "Recall@10"])
     assert ours == quit.evaluate_run(run, qrels, ["MRR@10", "Recall@10"])
     assert ours == {"MRR@10": 0.5, "Recall@10": pytest.approx((2 / 3 + 1) / 2)}  # by hand: both first at rank 2
+    frames = [pd.DataFrame([(q, d, v) for q, hits in rows.items() for d, v in hits.items()]) for rows in (run, qrels)]
+    assert ours == quit.evaluate_run(
+        frames[0], Dataset.from_pandas(frames[1].rename(columns=str)), ["MRR@10", "Recall@10"]
+    )
+    by_question = quit.evaluate_run(frames[0], frames[1], ["MRR@10"], per_question=True)
+    assert by_question == {"MRR@10": {"q1": 0.5, "q2": 0.5}}
     with pytest.warns(UserWarning, match="^1 of the run's 2 questions are not in the qrels, such as 'Q9': not scored"):
         assert quit.evaluate_run({"q1": ["d1"], "Q9": ["d1"]}, {"q1": {"d1": 2}}, ["Hit@1"]) == {"Hit@1": 1.0}
     with pytest.raises(InputError, match=r"^4 of the run's 4 questions .* 'a', 'b', 'c'\. Ids of the qrels are .*'q1'"):
