@@ -12,6 +12,7 @@ import pytest
 
 from tests.commands.conftest import commands
 from tests.docs.pages import blocks
+from tests.frozen.values import PERMUTATIONS, read
 from tests.paths import ROOT
 from tests.running import run_process
 
@@ -113,6 +114,19 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
         links = re.findall(r"\]\((?!https?:)([^)#\s]+)", page.read_text(encoding="utf-8"))
         waiting += [(page.parent / link).resolve() for link in links]
     assert set(PAGES) <= reached, set(PAGES) - reached
+
+
+def test_the_readmes_labels_by_hints_are_the_frozen_ones() -> None:
+    shown = re.findall(
+        r"^\| (\d) \| ([\d,]+) \| ([\d,]+) \| ([\d.]+%) \|$", (ROOT / "README.md").read_text("utf-8"), re.M
+    )
+    labels = list(read("starter")["build: table labels"]["questions"].values())
+    assert len(shown) == 3
+    for hints, passages, label_2, share in shown:
+        places = [place for place, name in enumerate(PERMUTATIONS) if len(name) == int(hints)]
+        right = sum(codes[place] != "0" for codes in labels for place in places)
+        total = len(labels) * len(places)
+        assert (passages, label_2, share) == (f"{total:,}", f"{right:,}", f"{right / total:.1%}")
 
 
 def test_every_picture_is_shown_somewhere() -> None:
