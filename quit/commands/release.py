@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from quit.commands.export import CardOption
 from quit.commands.options import (
     JsonOption,
     NamedProfileOption,
@@ -166,30 +167,45 @@ def check(
     workspace: WorkspaceOption = Path("workspace"),
     waive: WaiveOption = None,
     set_: SetOption = None,
+    venue: Annotated[
+        str, typer.Option("--for", metavar="VENUE", help="Also the metadata that a venue requires: neurips.")
+    ] = "",
+    card: CardOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Say which quality gates a workspace (or a release) passes; exits with 8 when one fails.
 
-    Example: `quit release check --waive unjudged-answer='two replies of the judge could not be read'`
+    With --for: also which required metadata an export would have, and which a person must write where; exits with 8
+    when some is missing.
+
+    Examples: `quit release check --waive unjudged-answer='two replies of the judge could not be read'`, `quit release
+    check workspace/releases/v1 --for neurips --card card.toml`
     """
     from quit.dataset.release import verify as verify_release
+    from quit.dataset.workspace import provenance_of
     from quit.engine.planning import last_build
+    from quit.export.card_facts import Origin
+    from quit.export.venues import required
     from quit.library.progress import working
     from quit.release.create import subject_of, subject_of_release
     from quit.release.gates import check as check_gates
     from quit.release.gates import parse_waivers, with_release_settings
+    from quit.settings import load_card
 
     waivers = parse_waivers(waive or ())
     if path is not None:
         release = verify_release(path)
+        origin, about = Origin(release.provenance), release.card
         earlier = {gate["gate"]: gate["waiver"] for gate in release.facts["gates"] if gate["waiver"]}
         with working("check"):
             results = check_gates(subject_of_release(release, set_ or ()), {**earlier, **waivers})
     else:
         pipeline = last_build(open_workspace(workspace))
+        origin, about = Origin(provenance_of(pipeline)), pipeline.settings.card
         with working("check"):
             results = check_gates(subject_of(pipeline, with_release_settings(pipeline.settings, set_ or ())), waivers)
-    lines = []
+    metadata = required(venue, origin, load_card(card) if card else about) if venue else []
+    lines: list[Any] = []
     for result in results:
         lines.append(f"{result.state:7} {result.gate}")
         if result.state != "passed":
@@ -199,8 +215,12 @@ def check(
                 else f"{counted(result.violations, 'violation')}. {result.why}"
             )
             lines += [f"          {line}" for line in (reason, *result.examples)]
-    show([result.to_dict() for result in results], as_json, lines)
-    if any(result.state == "failed" for result in results):
+    if venue:
+        rows = [(row["field"], "there" if row["there"] else "missing", row["source"]) for row in metadata]
+        lines = ["\n".join(lines), Table(f"Metadata that {venue} requires", ("field", "state", "source"), rows, (1, 2))]
+    gates = [result.to_dict() for result in results]
+    show({"gates": gates, "required": metadata} if venue else gates, as_json, lines)
+    if any(result.state == "failed" for result in results) or not all(row["there"] for row in metadata):
         raise typer.Exit(GateError.exit_code)
 
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from html import unescape
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 import yaml
-from jinja2 import ChainableUndefined, Environment
+from jinja2 import ChainableUndefined, Environment, Template
 
 from quit.dataset.dataset import FULLY, SPLITS, Dataset
 from quit.evaluate.controls import control_figures
@@ -39,6 +40,7 @@ LISTED = 6
 SYSTEMS = 8
 """Systems at most of the baselines."""
 _SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"), (10**7, "1M<n<10M"))
+_ITEM = re.compile(r"^(?:-|\d+\.) |\n\n", re.MULTILINE)
 _BINS = ("easy", "medium", "hard")
 _TEMPLATES = Environment(trim_blocks=True, lstrip_blocks=True, undefined=ChainableUndefined)
 _TEMPLATES.filters |= {
@@ -55,10 +57,31 @@ _TEMPLATES.filters |= {
 
 def card(facts: CardFacts) -> str:
     """Return README.md."""
+    return f"---\n{header(facts)}---\n\n{filled('card.md', **_values(facts))}"
+
+
+def responsible(facts: CardFacts) -> dict[str, list[str]]:
+    """Return the blocks of ``card.md`` and ``responsible.md``, without Markdown: name (of a field of Croissant's
+    vocabulary on responsible AI, or ``steps`` and ``people``) -> its paragraphs or the items of its list."""
+    texts: dict[str, list[str]] = {}
+    for template in map(_template, ("card.md", "responsible.md")):
+        context = template.new_context(_values(facts))
+        for name, block in template.blocks.items():
+            texts.setdefault(name, []).extend(
+                _plain(item) for item in _ITEM.split("".join(block(context))) if item.strip()
+            )
+    return texts
+
+
+def _plain(text: str) -> str:
+    without_links = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text)
+    return unescape(" ".join(re.sub(r"`|\*\*|\\(?=[^\w\s])", "", without_links).split()))
+
+
+def _values(facts: CardFacts) -> dict[str, Any]:
     dataset, provenance = facts.dataset, facts.dataset.provenance
     rounds = [] if dataset.selection_rounds is None else dataset.selection_rounds.to_pylist()
-    text = filled(
-        "card.md",
+    return dict(
         facts=facts,
         title=title(dataset, facts.card),
         dataset=dataset,
@@ -90,7 +113,6 @@ def card(facts: CardFacts) -> str:
         audit=audit_pieces,
         **{"METRICS": METRICS, "SPLITS": SPLITS, "PAPER": PAPER, "LISTED": LISTED, "SYSTEMS": SYSTEMS},
     )
-    return f"---\n{header(facts)}---\n\n{text}"
 
 
 def _controls(tables: Dataset) -> str:
@@ -105,8 +127,11 @@ def _controls(tables: Dataset) -> str:
 
 def filled(name: str, **values: Any) -> str:
     """Return a Markdown template of this package filled with values; no more than one blank line in a row."""
-    template = _TEMPLATES.from_string((Path(__file__).parent / name).read_text(encoding="utf-8"))
-    return re.sub(r"\n{3,}", "\n\n", template.render(values)).strip() + "\n"
+    return re.sub(r"\n{3,}", "\n\n", _template(name).render(values)).strip() + "\n"
+
+
+def _template(name: str) -> Template:
+    return _TEMPLATES.from_string((Path(__file__).parent / name).read_text(encoding="utf-8"))
 
 
 def _producers(identities: list[str]) -> str:

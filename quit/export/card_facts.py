@@ -30,13 +30,15 @@ CITATION = """@inproceedings{mozafari2026inferential,
   year      = {2026},
   doi       = {10.1145/3774904.3792653}
 }"""
-_LICENCES = (
-    "mit apache-2.0 cc0-1.0 cc-by-2.0 cc-by-2.5 cc-by-3.0 cc-by-4.0 cc-by-sa-3.0 cc-by-sa-4.0 cc-by-nc-3.0 "
-    "cc-by-nc-4.0 cc-by-nd-4.0 cc-by-nc-nd-3.0 cc-by-nc-nd-4.0 cc-by-nc-sa-2.0 cc-by-nc-sa-3.0 cc-by-nc-sa-4.0 "
-    "odc-by odbl pddl bsd-2-clause bsd-3-clause gpl-2.0 gpl-3.0 lgpl-3.0 agpl-3.0 cdla-permissive-1.0 "
-    "cdla-permissive-2.0 cdla-sharing-1.0 gfdl unlicense unknown"
+_SPDX = (
+    "MIT Apache-2.0 CC0-1.0 CC-BY-2.0 CC-BY-2.5 CC-BY-3.0 CC-BY-4.0 CC-BY-SA-3.0 CC-BY-SA-4.0 CC-BY-NC-3.0 "
+    "CC-BY-NC-4.0 CC-BY-ND-4.0 CC-BY-NC-ND-3.0 CC-BY-NC-ND-4.0 CC-BY-NC-SA-2.0 CC-BY-NC-SA-3.0 CC-BY-NC-SA-4.0 "
+    "BSD-2-Clause BSD-3-Clause GPL-2.0 GPL-3.0 LGPL-3.0 AGPL-3.0 CDLA-Permissive-1.0 CDLA-Permissive-2.0 "
+    "CDLA-Sharing-1.0 Unlicense"
 ).split()
-"""Identifiers of the Hugging Face Hub."""
+_LICENCES = {name.lower(): name for name in _SPDX} | {"odc-by": "ODC-By-1.0", "odbl": "ODbL-1.0", "unknown": ""}
+_LICENCES |= {"pddl": "PDDL-1.0", "gfdl": "GFDL-1.3-or-later"}
+"""Identifier of the Hugging Face Hub -> of SPDX (https://spdx.org/licenses/)."""
 PAPER = "[Inferential Question Answering](https://doi.org/10.1145/3774904.3792653) (Mozafari et al., WWW 2026)"
 TEXT = 300
 """Characters at most of a text in the example."""
@@ -87,6 +89,13 @@ def _rows(results: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
             system += f" + {row['reader']} ({context})"
         rows.setdefault(system, {})[row["metric"]] = float(row["value"])
     return rows
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where labels come from, without the labels. ``provenance``: as of ``quit.dataset.dataset.Dataset``."""
+
+    provenance: Mapping[str, Any]
 
 
 class Shard(NamedTuple):
@@ -157,7 +166,16 @@ def hub_licence(licence: str) -> str:
     return {"": "unknown", "cc0": "cc0-1.0", **{known: known for known in _LICENCES}}.get(folded, "other")
 
 
-def licence_header(dataset: Dataset, card: Card) -> dict[str, Any]:
+def licence_urls(origin: Dataset | Origin, card: Card) -> list[str]:
+    """Return the addresses of the licences' texts; none where one of them is not known."""
+    names = licence_header(origin, card)["license"]
+    known = [_LICENCES.get(name) for name in ([names] if isinstance(names, str) else names)]
+    if card.licence_link or not all(known):
+        return [card.licence_link] if card.licence_link else []
+    return [f"https://spdx.org/licenses/{name}.html" for name in known]
+
+
+def licence_header(dataset: Dataset | Origin, card: Card) -> dict[str, Any]:
     """Return the card's fields on licences: that of the settings, else those of the sources."""
     if not card.licence:
         licences = sorted({hub_licence(str(source.get("licence") or "")) for source in source_list(dataset)})
@@ -171,12 +189,12 @@ def licence_header(dataset: Dataset, card: Card) -> dict[str, Any]:
     )
 
 
-def source_list(dataset: Dataset) -> list[Mapping[str, Any]]:
+def source_list(dataset: Dataset | Origin) -> list[Mapping[str, Any]]:
     """Return what is known of the sources: mappings as in ``Dataset.provenance``."""
     return list(dataset.provenance.get("sources") or [])
 
 
-def title(dataset: Dataset, card: Card) -> str:
+def title(dataset: Dataset | Origin, card: Card) -> str:
     """Return the dataset's name; where the publisher gives none, one with the files of its sources."""
     files = list(dict.fromkeys(str(source["file"]) for source in source_list(dataset) if source.get("file")))
     some = ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")

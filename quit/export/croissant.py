@@ -1,24 +1,25 @@
-"""Croissant 1.0 metadata (JSON-LD; https://docs.mlcommons.org/croissant/docs/croissant-spec.html) of a Hugging Face
-export: what search engines and loaders of datasets read."""
+"""Croissant 1.1 metadata (JSON-LD; https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html) of a Hugging Face
+export, with the responsible-AI fields (https://docs.mlcommons.org/croissant/docs/croissant-rai-spec.html): what search
+engines and loaders of datasets read, and what NeurIPS asks for."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from quit.export.card_facts import CITATION, CardFacts, licence_header, title
+from quit.dataset.dataset import SPLITS, Dataset
+from quit.export.card import responsible
+from quit.export.card_facts import CITATION, CardFacts, Origin, licence_urls, source_list, title
 from quit.export.files import FileEntry
+from quit.settings.card import Card
 
 _CONTEXT: dict[str, Any] = {
-    "@language": "en",
-    "@vocab": "https://schema.org/",
-    "sc": "https://schema.org/",
-    "cr": "http://mlcommons.org/croissant/",
-    "rai": "http://mlcommons.org/croissant/RAI/",
-    "dct": "http://purl.org/dc/terms/",
-    "conformsTo": "dct:conformsTo",
+    **{"@language": "en", "@vocab": "https://schema.org/", "sc": "https://schema.org/"},
+    **{"cr": "http://mlcommons.org/croissant/", "rai": "http://mlcommons.org/croissant/RAI/"},
+    **{"prov": "http://www.w3.org/ns/prov#", "dct": "http://purl.org/dc/terms/", "conformsTo": "dct:conformsTo"},
     **{
         name: f"cr:{name}"
         for name in (
@@ -27,6 +28,7 @@ _CONTEXT: dict[str, Any] = {
             "repeated replace samplingRate separator source subField transform"
         ).split()
     },
+    **{name: {"@container": "@language"} for name in ("name", "description")},
     "data": {"@id": "cr:data", "@type": "@json"},
     "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
     "examples": {"@id": "cr:examples", "@type": "@json"},
@@ -35,79 +37,134 @@ _TYPES = {"string": "sc:Text", "bool": "sc:Boolean", "double": "sc:Float"}
 """Of Arrow's types; all others here are integers."""
 
 
+_PARQUET = "application/x-parquet"
+_SPLITS = {"train": "cr:TrainingSplit", "dev": "cr:ValidationSplit", "test": "cr:TestSplit"}
+_REFERENCES = {"question_id": "questions/id", "query-id": "questions/id", "split": "splits/name"}
+_REFERENCES |= {"passage_id": "passages/id", "corpus-id": "passages/id"}
+
+
 def croissant(facts: CardFacts, files: Sequence[FileEntry]) -> dict[str, Any]:
     """Return the metadata: a file object for each of ``files`` (the Parquet shards), a file set and a record set for
-    each config.
+    each config, a record set of the splits.
 
-    Addresses are relative, since the files lie beside the metadata. The field ``split`` of a record set is taken from
-    the files' names.
+    Files are in the hub's repository if the card names one, as the hub's own metadata has it; else beside the metadata.
+    The field ``split`` of a record set is taken from the files' names.
     """
-    card = facts.card
-    about = {
-        "description": card.description
-        or "Questions whose answers must be inferred from hints, with labelled passages.",
-        "license": card.licence_link or card.licence or licence_header(facts.dataset, card)["license"],
-        "url": card.homepage or (card.repository and f"https://huggingface.co/datasets/{card.repository}"),
-        "creator": [{"@type": "sc:Person", "name": name} for name in card.authors],
-        "datePublished": card.published,
-        "inLanguage": list(card.languages),
-        "version": facts.dataset.provenance.get("release"),
-        "citeAs": card.citation.strip() or CITATION,
-    }
+    inside = {"containedIn": {"@id": "repo"}} if facts.card.repository else {}
     return {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
-        "conformsTo": "http://mlcommons.org/croissant/1.0",
-        "name": title(facts.dataset, facts.card),
-        **{name: value for name, value in about.items() if value},
-        "distribution": [*map(_file, files), *(_file_set(config, files) for config in facts.schemas)],
-        "recordSet": [_record_set(config, schema) for config, schema in facts.schemas.items()],
+        "conformsTo": ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"],
+        **described(facts.dataset, facts.card),
+        **_responsible(facts),
+        "distribution": [
+            *([_repository(facts.card)] if inside else []),
+            *(_file(entry, **inside) for entry in files),
+            *(
+                _node("FileSet", f"files/{config}", encodingFormat=_PARQUET, includes=f"{config}/*.parquet", **inside)
+                for config in facts.schemas
+            ),
+        ],
+        "recordSet": [
+            _split_set([split for split in SPLITS if facts.of("questions", split)]),
+            *(_record_set(config, schema) for config, schema in facts.schemas.items()),
+        ],
     }
 
 
-def _file(entry: FileEntry) -> dict[str, Any]:
+def hub_page(card: Card) -> str:
+    """Return the dataset's address on the hub; empty where the card names no repository."""
+    return f"https://huggingface.co/datasets/{card.repository}" if card.repository else ""
+
+
+def described(origin: Dataset | Origin, card: Card) -> dict[str, Any]:
+    """Return the fields that say what the dataset is and where it is from, without those that are not known."""
+    about = {
+        "name": title(origin, card),
+        "description": card.description
+        or "Questions whose answers must be inferred from hints, with labelled passages.",
+        "license": licence_urls(origin, card) or card.licence,
+        "url": card.homepage or hub_page(card),
+        "creator": [{"@type": "sc:Person", "name": name} for name in card.authors],
+        "datePublished": card.published,
+        "inLanguage": list(card.languages),
+        "version": semantic_version(origin.provenance.get("release") or ""),
+        "citeAs": card.citation.strip() or CITATION,
+        "prov:wasDerivedFrom": [_source(source) for source in source_list(origin)],
+        "rai:personalSensitiveInformation": card.personal_information,
+        "rai:dataSocialImpact": card.social_impact,
+    }
+    return {name: value for name, value in about.items() if value}
+
+
+def semantic_version(release: str) -> str | None:
+    """Return the version of a release by its name: one to three numbers, after a ``v`` or not; None for other names.
+
+    >>> semantic_version("v1"), semantic_version("2.1"), semantic_version("spring")
+    ('1.0.0', '2.1.0', None)
+    """
+    numbers = re.fullmatch(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?", release)
+    return ".".join(str(int(number or 0)) for number in numbers.groups()) if numbers else None
+
+
+def _source(source: Mapping[str, Any]) -> dict[str, Any]:
+    names = {"url": "url", "licence": "license", "checksum": "sha256", "citation": "citation"}
+    label = " ".join(str(source[name]) for name in ("name", "file") if source.get(name))
+    given = {field: source[name] for name, field in names.items() if source.get(name)}
+    return {"@type": "prov:Entity", "prov:label": label, **given}
+
+
+def _responsible(facts: CardFacts) -> dict[str, Any]:
+    """Return how the data was collected and labelled, by whom, and its limits, mostly in the card's words."""
+    texts, given = responsible(facts), facts.dataset.provenance
+    about, people = texts.pop("steps"), texts.pop("people")
+    steps = {"Labels": about[0]} if given.get("imported") else {text.partition(":")[0]: text for text in about[1:]}
+    activities = {**steps, **({"Verification": people[0]} if given.get("verification") else {})}
+    texts["dataPreprocessingProtocol"] = [text for name, text in steps.items() if name != "Labels"]
+    texts["dataAnnotationProtocol"] = [steps["Labels"]]
     return {
-        "@type": "cr:FileObject",
-        "@id": entry.path,
-        "name": entry.path,
-        "contentUrl": entry.path,
-        "contentSize": f"{entry.bytes} B",
-        "encodingFormat": "application/x-parquet",
-        "sha256": entry.sha256,
+        **{f"rai:{name}": items if len(items) > 1 else items[0] for name, items in sorted(texts.items()) if items},
+        "rai:hasSyntheticData": True,  # labels, answers and the texts of passages are made by programs
+        "prov:wasGeneratedBy": [
+            {"@type": "prov:Activity", "prov:label": name, "description": text} for name, text in activities.items()
+        ],
     }
 
 
-def _file_set(config: str, files: Sequence[FileEntry]) -> dict[str, Any]:
-    return {
-        "@type": "cr:FileSet",
-        "@id": f"files/{config}",
-        "name": f"files/{config}",
-        "containedIn": [{"@id": entry.path} for entry in files if entry.path.startswith(f"{config}/")],
-        "encodingFormat": "application/x-parquet",
-        "includes": f"{config}/*.parquet",
-    }
+def _node(kind: str, identifier: str, **more: Any) -> dict[str, Any]:
+    return {"@type": f"cr:{kind}", "@id": identifier, "name": identifier, **more}
+
+
+def _repository(card: Card) -> dict[str, Any]:
+    none = "https://github.com/mlcommons/croissant/issues/80"  # what the hub writes, since a repository has no checksum
+    return _node("FileObject", "repo", contentUrl=hub_page(card), encodingFormat="git+https", sha256=none)
+
+
+def _file(entry: FileEntry, **more: Any) -> dict[str, Any]:
+    size, path = f"{entry.bytes} B", entry.path
+    more |= {"contentUrl": path, "contentSize": size, "encodingFormat": _PARQUET, "sha256": entry.sha256}
+    return _node("FileObject", path, **more)
+
+
+def _split_set(splits: Sequence[str]) -> dict[str, Any]:
+    names = [_node("Field", f"splits/{name}", dataType=kind) for name, kind in (("name", "sc:Text"), ("url", "sc:URL"))]
+    data = [{"splits/name": split, "splits/url": _SPLITS[split]} for split in splits]
+    return _node("RecordSet", "splits", dataType="cr:Split", key={"@id": "splits/name"}, field=names, data=data)
 
 
 def _record_set(config: str, schema: pa.Schema) -> dict[str, Any]:
     source = {"fileSet": {"@id": f"files/{config}"}}
-    of_name = {"extract": {"fileProperty": "fullpath"}, "transform": {"regex": ".*(train|dev|test)-[0-9]+-of-.*"}}
-    split = {"@type": "cr:Field", "@id": f"{config}/split", "name": "split", "dataType": "sc:Text"}
-    return {
-        "@type": "cr:RecordSet",
-        "@id": config,
-        "name": config,
-        "field": [{**split, "source": {**source, **of_name}}, *(_field(config, field, source) for field in schema)],
-    }
+    name = {"extract": {"fileProperty": "fullpath"}, "transform": {"regex": "(?:.*/)?(train|dev|test)(?:-.*)?$"}}
+    fields = [_field(config, pa.field("split", pa.string()), {**source, **name})]
+    fields += [_field(config, field, {**source, "extract": {"column": field.name}}) for field in schema]
+    key = {"key": {"@id": f"{config}/id"}} if "id" in schema.names else {}
+    return _node("RecordSet", config, **key, field=fields)
 
 
 def _field(config: str, field: pa.Field, source: dict[str, Any]) -> dict[str, Any]:
     several = pa.types.is_list(field.type)
-    kind = str(field.type.value_type if several else field.type)
-    return {
-        "@type": "cr:Field",
-        "@id": f"{config}/{field.name}",
-        "name": field.name,
-        "dataType": _TYPES.get(kind, "sc:Integer"),
-        **({"repeated": True} if several else {}),
-        "source": {**source, "extract": {"column": field.name}},
-    }
+    more: dict[str, Any] = {"isArray": True, "arrayShape": "-1"} if several else {}
+    if reference := _REFERENCES.get(field.name):
+        more["references"] = {"field": {"@id": reference}}
+    kind = _TYPES.get(str(field.type.value_type if several else field.type), "sc:Integer")
+    return _node("Field", f"{config}/{field.name}", name=field.name, dataType=kind, source=source, **more)

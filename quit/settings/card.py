@@ -32,6 +32,11 @@ class Card(Section):
     languages: tuple[str, ...] = Field(("en",), min_length=1, description="Languages, as ISO 639 codes.")
     citation: str = Field("", description="How to cite the dataset, best as BibTeX.")
     published: str = Field("", description="Date of publication: `2026-11-22`.")
+    biases: str = Field(
+        "", description="Whom and what the questions over- and under-represent, and what they should not be used for."
+    )
+    personal_information: str = Field("", description="Personal or sensitive information in the data, or that none is.")
+    social_impact: str = Field("", description="What good and what harm use of the dataset may do, and to whom.")
 
     @field_validator("repository")
     @classmethod

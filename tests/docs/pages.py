@@ -136,7 +136,8 @@ class Reader:
             lines = commands if block.kind == "sh" else [block.text]
             lines = [line for line in lines if word != "not run" or rest not in line]
             for line in lines:
-                result = self._run(line, block.kind, code=int(word == "exits with 1" and line == lines[-1]))
+                code = int(word.removeprefix("exits with ")) if word.startswith("exits") and line == lines[-1] else 0
+                result = self._run(line, block.kind, code)
                 text = result.out + result.err
                 assert "Traceback" not in text and "\x1b" not in text, text
                 self.printed += result.out

@@ -1,0 +1,47 @@
+"""What a venue requires of a dataset's metadata, and which of it an export has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quit.errors import SettingsError, did_you_mean
+from quit.export.card_facts import Origin, licence_urls
+from quit.export.croissant import described
+from quit.settings.card import Card
+
+_PROGRAM = "the program"
+VENUES = {
+    "neurips": {
+        # Required by Croissant 1.1 (https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html)
+        **{"name": "name", "description": "description", "license": "licence", "url": "repository"},
+        **{"distribution": "repository", "creator": "authors", "datePublished": "published"},
+        "version": "the name of a release, such as v1, 1.2 or 1.2.3",
+        # Minimal responsible-AI fields (https://neurips.cc/Conferences/2026/EvaluationsDatasetsHosting)
+        **{"rai:dataLimitations": _PROGRAM, "rai:dataBiases": "biases", "rai:dataUseCases": _PROGRAM},
+        **{"rai:personalSensitiveInformation": "personal_information", "rai:dataSocialImpact": "social_impact"},
+        **{"rai:hasSyntheticData": _PROGRAM, "prov:wasGeneratedBy": _PROGRAM},
+        "prov:wasDerivedFrom": "the sources of the build",
+    }
+}
+"""Venue -> field of ``croissant.json`` -> setting of ``[card]`` that a person writes, or in words where it is from."""
+
+
+def required(venue: str, origin: Origin, card: Card) -> list[dict[str, Any]]:
+    """Return a row for each field that a venue requires.
+
+    Keys: ``field``; ``there``: whether the export has it; ``source``: where it is from, or where a person has to write
+    what. Raises ``SettingsError`` for an unknown venue.
+    """
+    if venue not in VENUES:
+        raise SettingsError(f"No requirements of {venue!r} are known.{did_you_mean(venue, list(VENUES))}")
+    given = described(origin, card)
+    derived = {name: given.get(name) for name in ("url", "version", "prov:wasDerivedFrom")}
+    derived["license"] = licence_urls(origin, card)
+    rows = []
+    for field, source in VENUES[venue].items():
+        there = bool(derived.get(field, getattr(card, source, True)))
+        if setting := Card.model_fields.get(source):
+            what = str(setting.description).partition(". ")[0].removesuffix(".")
+            source = f"card.{source}" if there else f"[card] {source}: {what}"
+        rows.append({"field": field, "there": there, "source": source})
+    return rows

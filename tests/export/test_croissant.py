@@ -1,0 +1,109 @@
+"""``croissant.json``: read by mlcroissant, compared with figures worked out by hand, and with what a venue requires."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from quit.common.environments import ensure_environment
+from quit.dataset.workspace import dataset_of
+from quit.engine.planning import last_build
+from quit.errors import MissingDependency
+from quit.export import export
+from quit.export.croissant import semantic_version
+from quit.review.report import verification
+from quit.settings import Review, load_card
+from quit.settings.card import Card
+from tests.paths import ROOT
+from tests.release import small
+from tests.review.test_report import _live
+from tests.rows import write_lines
+from tests.running import call_quit, run_process
+
+PLAIN = Card()
+CARD = Path(__file__).with_name("card.toml")
+READING = """
+import json, sys, mlcroissant
+dataset = mlcroissant.Dataset(f"{sys.argv[1]}/croissant.json", mapping=json.loads(sys.argv[2]))
+sets = {each.id: list(dataset.records(each.id)) for each in dataset.metadata.record_sets}
+labels = {row["passages/id"]: row["passages/label"] for row in sets["passages"]}
+assert {row["hints/question_id"] for row in sets["hints"]} == {row["questions/id"] for row in sets["questions"]}
+assert {row["qrels/corpus-id"]: row["qrels/score"] for row in sets["qrels"]} == labels
+assert {each["splits/name"].encode() for each in sets.pop("splits")} == {row["hints/split"] for row in sets["hints"]}
+issues = dataset.metadata.ctx.issues
+print(json.dumps({"issues": [*issues.warnings, *issues.errors], "rows": {name: len(sets[name]) for name in sets}}))
+"""
+
+
+def metadata_of(tables, out, card=PLAIN, **facts):
+    export(replace(tables, provenance={**tables.provenance, **facts}), ["huggingface"], out, card=card, overwrite=True)
+    return json.loads((out / "huggingface" / "croissant.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.slow
+def test_mlcroissant_reads_the_starter_and_files_of_a_repository_and_warns_of_nothing(workspace, tables, tmp_path):
+    packages, versions = ["mlcroissant==1.1.1", "pandas", "pyarrow"], ["--constraint", str(ROOT / "constraints.txt")]
+    try:
+        python = ensure_environment("croissant", packages, options=versions) / "python"
+    except MissingDependency as error:
+        pytest.skip(str(error))
+    folder = tmp_path / "huggingface"
+    for repository, dataset in (("", dataset_of(last_build(workspace))), ("org/rivers", tables)):
+        card = load_card(CARD).model_copy(update={"repository": repository})
+        metadata_of(dataset, tmp_path, card, release="v1")
+        mapping = json.dumps({"repo": str(folder)} if repository else {})
+        reading = run_process(python, "-W", "ignore", "-c", READING, folder, mapping)
+        assert "WARNING" not in reading.err, reading.err
+        rows = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["facts"]["rows"]
+        assert reading.json() == {"issues": [], "rows": {name: sum(counts.values()) for name, counts in rows.items()}}
+
+
+def test_who_labelled_is_what_the_reviews_say(tables, tmp_path):
+    """The figures of ``_live`` are worked out in tests/review/test_report.py."""
+    people = write_lines(tmp_path / "people.jsonl", [{"annotator": "ada", "gender": "Female", "age": 19}])
+    metadata = metadata_of(tables, tmp_path, verification=verification(_live(), Review(people=str(people))))
+    assert metadata["rai:annotationsPerItem"] == (
+        "Blind pages: 3 annotations of 2 questions, 1 of these by two or more people. "
+        "Pages that are not blind: 2 annotations of 2 questions, 0 of these by two or more people."
+    )
+    assert metadata["rai:dataAnnotationAnalysis"][1:] == [
+        "Blind pages: 50.0% of pairs of verdicts on the same answer agree; Krippendorff's alpha 0.00.",
+        "Pages that are not blind: no answer was judged by two people.",
+    ]
+    assert metadata["rai:annotatorDemographics"] == "evaluator 1, gender Female, age 19"
+    models = metadata["rai:machineAnnotationTools"]
+    assert models[::3] == ["labeler labeler-x: labeler-x@1", "reader reader-x: reader-x@1", "judge rules"]
+    assert metadata["rai:dataCollection"] == "Questions and hints of TriviaHG t.json, WikiHint w.json."
+    steps = ["Leakage", "Hints", "Types and difficulty", "Splits", "Passages", "Labels", "Verification"]
+    assert [each["prov:label"] for each in metadata["prov:wasGeneratedBy"]] == steps
+    plain = metadata_of(tables, tmp_path)
+    lacking = {"rai:dataAnnotationPlatform", "rai:annotationsPerItem", "rai:annotatorDemographics"}
+    assert metadata.keys() - plain.keys() == lacking
+    assert plain["license"] == [f"https://spdx.org/licenses/{name}.html" for name in ("CC-BY-4.0", "MIT")]
+
+
+def test_a_version_has_three_numbers():
+    versions = {"v1": "1.0.0", "2.1": "2.1.0", "2026.11.02": "2026.11.2", "v1-draft": None, "spring": None, "": None}
+    assert {name: semantic_version(name) for name in versions} == versions
+
+
+def test_what_neurips_requires_is_named_with_its_setting_until_it_is_written(tables, tmp_path):
+    release = small.freeze(tmp_path / "v1", small.rows())
+    check = ("release", "check", release.path, "--for", "neurips")
+    assert "[card] biases: Whom and what" in call_quit(*check, code=8).out
+    required = {}
+    for code, options, about in ((8, (), PLAIN), (0, ("--card", CARD), load_card(CARD))):
+        answer = call_quit(*check, *options, "--json", code=code).json()
+        required[code] = {row["field"]: row["there"] for row in answer["required"]}
+        exported = metadata_of(tables, tmp_path, about, release="v1")
+        assert {field for field, there in required[code].items() if there} <= exported.keys()
+        assert {gate["state"] for gate in answer["gates"]} == {"passed"}
+    assert {field for field, there in required[8].items() if not there} == {
+        *("name", "description", "license", "url", "distribution", "creator", "datePublished"),
+        *("rai:dataBiases", "rai:personalSensitiveInformation", "rai:dataSocialImpact"),
+    }
+    assert all(required[0].values()) and len(required[0]) == 16
+    assert "\n- Biases of the questions: Mostly &lt;Europe&gt;. " in (tmp_path / "huggingface/README.md").read_text()
+    assert exported["rai:dataBiases"].startswith("Biases of the questions: Mostly <Europe>. Biases of the selection: ")
+    call_quit("release", "check", release.path, "--for", "icml", code=4)
