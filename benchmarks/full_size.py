@@ -72,7 +72,7 @@ def measure(folder: Path, count: int, formats: Sequence[str]) -> list[dict[str, 
         print(json.dumps(rows[-1]), flush=True)
 
     def quit_(*arguments: str) -> list[str]:
-        return [sys.executable, "-m", "quit.cli", *arguments]
+        return [sys.executable, "-m", "quit", *arguments]
 
     inner = [sys.executable, "-m", "benchmarks.full_size", "--workspace", str(workspace), "--stage"]
     w = ["-w", str(workspace)]

@@ -46,7 +46,7 @@ def measure(runner: str, source: Path, folder: Path, shards: int, cache: Path) -
     ]
     wall, figures = time.time(), dict[str, float]()
     with timed(figures, "whole"):
-        subprocess.run([sys.executable, "-m", "quit.cli", *command], check=True, env=environment, cwd=ROOT)
+        subprocess.run([sys.executable, "-m", "quit", *command], check=True, env=environment, cwd=ROOT)
     first = min(path.stat().st_mtime for path in (workspace / "tables" / "01_collect").rglob("part-*"))
     moments = sorted(path.stat().st_mtime for path in (workspace / "tables" / "07_enumerate").rglob("part-*"))
     each = (moments[-1] - moments[0]) / max(1, len(moments) - 1)

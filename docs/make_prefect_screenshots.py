@@ -70,7 +70,7 @@ def until(ready: Callable[[], Any], seconds: float = 600) -> Any:
 @contextmanager
 def serving(folder: Path, url: str, sources: list[Path]) -> Iterator[None]:
     """Run ``quit serve`` for ``folder/quit-starter``."""
-    command = [sys.executable, "-m", "quit.cli", "serve", "-w", "quit-starter", "-p", "nightly.toml", "--api-url", url]
+    command = [sys.executable, "-m", "quit", "serve", "-w", "quit-starter", "-p", "nightly.toml", "--api-url", url]
     for source in sources:
         command += ["-s", f"jsonl:{source}"]
     with (folder / "serve.log").open("ab") as log:

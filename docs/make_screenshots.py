@@ -28,7 +28,7 @@ IMAGES = ROOT / "docs" / "images"
 @contextmanager
 def browsing(workspace: Path) -> Iterator[str]:
     """Start ``quit browse`` and give its address."""
-    command = [sys.executable, "-u", "-m", "quit.cli", "browse", "-w", str(workspace), "--port", "0"]
+    command = [sys.executable, "-u", "-m", "quit", "browse", "-w", str(workspace), "--port", "0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     try:
         assert process.stdout
