@@ -114,6 +114,12 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
         split_shards, count = _write_split(dataset, split, folder, patterns)
         shards += split_shards
         unjudged += count
+    schemas, about_tasks = _schemas(dataset), {}
+    if options.evaluation:
+        from quit.export import evaluation
+
+        more, about_tasks["evaluation"] = evaluation.write(dataset, folder, options)
+        shards, schemas = shards + more, {**schemas, evaluation.CONFIG: evaluation.SCHEMA}
     everyone, labelers = _agreements(dataset, patterns)
     facts = CardFacts(
         dataset=dataset,
@@ -124,7 +130,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
         labelers=labelers,
         shared=shared_answers(dataset.splits, dataset.questions),
         example=_example(dataset),
-        schemas=_schemas(dataset),
+        schemas=schemas,
         shards=shards,
         unjudged=unjudged,
         baselines=baselines,
@@ -138,7 +144,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
     content = json_bytes(croissant(facts, [entry for entry in folder.entries() if entry.path.endswith(".parquet")]))
     folder.path("croissant.json").write_bytes(content)
     folder.done("croissant.json", content.count(b"\n"))
-    return _manifest_facts(dataset, facts)
+    return _manifest_facts(dataset, facts) | about_tasks
 
 
 def _schemas(dataset: Dataset) -> dict[str, pa.Schema]:
