@@ -114,12 +114,12 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
         split_shards, count = _write_split(dataset, split, folder, patterns)
         shards += split_shards
         unjudged += count
-    schemas, about_tasks = _schemas(dataset), {}
+    schemas, more = _schemas(dataset), {}
     if options.evaluation:
         from quit.export import evaluation
 
-        more, about_tasks["evaluation"] = evaluation.write(dataset, folder, options)
-        shards, schemas = shards + more, {**schemas, evaluation.CONFIG: evaluation.SCHEMA}
+        tables, more["evaluation"] = evaluation.write(dataset, folder, options)
+        shards, schemas[evaluation.CONFIG] = shards + tables, evaluation.SCHEMA
     everyone, labelers = _agreements(dataset, patterns)
     facts = CardFacts(
         dataset=dataset,
@@ -144,7 +144,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
     content = json_bytes(croissant(facts, [entry for entry in folder.entries() if entry.path.endswith(".parquet")]))
     folder.path("croissant.json").write_bytes(content)
     folder.done("croissant.json", content.count(b"\n"))
-    return _manifest_facts(dataset, facts) | about_tasks
+    return _manifest_facts(dataset, facts) | more
 
 
 def _schemas(dataset: Dataset) -> dict[str, pa.Schema]:
