@@ -46,7 +46,8 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> tuple[lis
     shards: list[Shard] = []
     left_out: dict[str, int] = {}
     for split in SPLITS:
-        positions = dataset.positions(split)
+        if not len(positions := dataset.positions(split)):
+            continue
         rows = pa.Table.from_pylist(list(_rows(dataset, selection, positions)), SCHEMA)
         left_out[split] = len(positions) - len(rows)
         if len(rows):
