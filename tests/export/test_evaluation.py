@@ -21,11 +21,9 @@ from tests.running import run_process
 from tests.servers.rude import RudeServer
 
 PROMPTS = {"no_hints": "probe", "all_hints": "reader", "passage": "reader"}
+# Of a model to each question: 0 and 1 are its first gold answer to every tool, 2 is another valid answer, and only
+# lm-evaluation-harness leaves out the label of 3.
 REPLIES = ['Gold "0"', "THE gold 1!\n", "Oro 2", "Answer: gold 3", "NO ANSWER", "", "gold 66", "It is Gold 7."]
-"""Of a model to each question: 0 and 1 are its first gold answer to every tool, 2 is another valid answer, and only
-lm-evaluation-harness leaves out the label of 3."""
-SAME = {"The U.S.A.": "usa", "an  “Eiffel  tower”!": "Eiffel Tower", "rock-n-roll": "rocknroll", "x_y": "XY"}
-DIFFERENT = {"a b": "a c", "Theatre": "atre", "Édouard": "Edouard", "10": "1 0"}
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +39,7 @@ def exported(tmp_path_factory):
 
 
 def test_questions_have_their_hints_a_passage_of_label_2_and_their_answers(exported):
-    truth, folder = exported
-    rows = pq.read_table(folder / "evaluation").to_pylist()
+    truth, rows = exported[0], pq.read_table(exported[1] / "evaluation").to_pylist()
     assert [(row["id"], row["question"]) for row in rows] == list(truth.questions.items())[:8]
     for number, row in enumerate(rows):
         assert truth.labels[row["passage_id"]] == 2 and truth.texts[row["passage_id"]] == row["passage"]
@@ -51,53 +48,48 @@ def test_questions_have_their_hints_a_passage_of_label_2_and_their_answers(expor
 
 
 @pytest.mark.parametrize("task", PROMPTS)
-def test_the_prompts_are_the_readers(exported, task):
+def test_the_prompts_are_the_readers_and_lm_eval_normalises_as_the_judge(exported, task):
     config, tasks = (yaml.safe_load((exported[1] / n).read_text()) for n in (f"lm_eval/quit_{task}.yaml", "eval.yaml"))
     system, *turns = (text.replace("{context}", f"{{{task}}}") for _, text in load_prompt(PROMPTS[task]).turns)
-    samples = config.get("fewshot_config", {"samples": ()})["samples"]
-    last = re.sub("{(.*?)}", "{{\\1}}", turns[-1])
-    assert (config["description"].strip(), config["doc_to_text"]) == (system, last)
-    assert [text for shot in samples for text in shot.values()] == turns[:-1]
-    [solvers] = [one["solvers"] for one in tasks["tasks"] if one["id"] == task]
+    shots = [text for shot in config.get("fewshot_config", {"samples": ()})["samples"] for text in shot.values()]
+    given = (config["description"].strip(), *shots, config["doc_to_text"])
+    assert given == (system, *turns[:-1], re.sub("{(.*?)}", "{{\\1}}", turns[-1]))
     text = "".join(turn + "\n" * (1 + number % 2) for number, turn in enumerate(turns)).strip()
-    given = [solver["args"].get("template") for solver in solvers]
-    assert given == [system, text.replace("{question}", "{prompt}"), None]
-
-
-def test_lm_eval_normalises_as_the_judge_does(exported):
-    metric = yaml.safe_load((exported[1] / "lm_eval/quit_passage.yaml").read_text())["metric_list"][0]
-    for pair in (SAME | DIFFERENT).items():
-        forms = (reduce(lambda text, form: re.sub(form, "", text), metric["regexes_to_ignore"], text) for text in pair)
-        assert [len({form.lower() for form in forms}), len({*map(normalize_answer, pair)})] == 2 * [
-            2 - (pair[0] in SAME)
-        ]
+    solvers = {one["id"]: [solver["args"].get("template") for solver in one["solvers"]] for one in tasks["tasks"]}
+    assert solvers[task] == [system, text.replace("{question}", "{prompt}"), None]
+    for text in ("The U.S.A.", "an  “Eiffel  tower”!", "rock-n-roll", "x_y", "Theatre", " Édouard", "10", "a 1 the 0"):
+        patterns = config["metric_list"][0]["regexes_to_ignore"]
+        assert reduce(lambda text, pattern: re.sub(pattern, "", text), patterns, text).lower() == normalize_answer(text)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tool", ["lm_eval", "inspect_ai"])
 def test_right_replies_are_counted(exported, tmp_path, tool):
     pytest.importorskip(tool, reason=f"{tool} is not installed")
-    last = "“(.)”[^“]*$"  # the number in the text of a question
-    with (
-        RudeServer(reply=lambda sent: REPLIES[int(*re.findall(last, str(sent["messages"])))]) as model,
-        hub() as server,
-    ):
+
+    def reply(sent):
+        return REPLIES[int(re.findall("“(.)”", sent["messages"][-1]["content"])[-1])]
+
+    with RudeServer(reply=reply) as model, hub() as server:
         server.repositories["org/data"] = {"private": False, "files": files_of(exported[1])}
-        variables = dict.fromkeys(("HF_HOME", "HF_DATASETS_CACHE", "XDG_CACHE_HOME"), str(tmp_path))
-        variables |= dict.fromkeys(("OWN_API_KEY", "OPENAI_API_KEY", "HF_TOKEN"), TOKEN) | {"HF_HUB_OFFLINE": "0"}
-        words = "eval hf/org/data --model openai-api/own/m --display none --log-format json --log-dir out"
+        variables = {"HF_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "HF_ENDPOINT": server.address}
+        variables |= {
+            "HF_HUB_OFFLINE": "0",
+            "HF_TOKEN": TOKEN,
+            "OPENAI_BASE_URL": model.base_url,
+            "OPENAI_API_KEY": "x",
+        }
+        words = "eval hf/org/data --model openai-api/openai/m --display none --log-format json --log-dir out"
         if tool == "lm_eval":
             words = (
-                "run --include_path huggingface/lm_eval --tasks quit quit_first_answer --model local-chat-completions "
+                "run --include_path huggingface/lm_eval --tasks quit quit_first_answer --model local-chat-completions"
             )
-            words += f"--model_args base_url={model.base_url}/chat/completions --apply_chat_template --output_path out"
-        variables |= {"HF_ENDPOINT": server.address, "OWN_BASE_URL": model.base_url}
+            words += f" --model_args base_url={model.base_url}/chat/completions --apply_chat_template --output_path out"
         run_process(sys.executable, "-m", tool, *words.split(), cwd=exported[1].parent, **variables)
     logs = [json.loads(path.read_text()) for path in exported[1].with_name("out").rglob("*.json")]
     if tool == "lm_eval":
         scores = {name: row["exact_match,first_line"] for name, row in logs[0]["results"].items()}
-        assert scores == {
-            f"quit{kind}_{task}": n / 8 for kind, n in (("", 4), ("_first_answer", 3)) for task in PROMPTS
-        }
+        groups = {"quit": 4 / 8, "quit_first_answer": 3 / 8}
+        assert scores == {f"{group}_{task}": score for group, score in groups.items() for task in PROMPTS}
     else:
         assert [log["results"]["scores"][0]["metrics"]["mean"]["value"] for log in logs] == 3 * [2 / 8]

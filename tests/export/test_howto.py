@@ -33,8 +33,6 @@ def test_the_lines_load_what_was_exported(block, exports, monkeypatch):
     exec(compile(block, str(PAGE), "exec"), names)
     if "labels" in names:
         assert len(names["corpus"]) == 7 * 325 and set(names["labels"]["score"]) == {1, 2}
-    if "task" in names:
-        assert [len(names["data"][name]) for name in ("corpus", "queries", "relevant_docs")] == [7 * 325, 2, 2]
     if "train" in names:
         assert len(names["train"]) == 3 and len(names["train"][0]["positive_passages"]) == 10
     if "triples" in names:
