@@ -7,7 +7,7 @@ readers and of the probe (:mod:`quit.models.prompting`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,6 @@ from quit.errors import InputError
 from quit.export.card import filled
 from quit.export.card_facts import Shard, title
 from quit.export.files import ExportFolder, Options
-from quit.export.huggingface import ParquetShard
 from quit.export.training import Selection
 from quit.models.prompting import load_prompt
 
@@ -35,8 +34,11 @@ MAX_TOKENS = 32
 """Tokens of a reply at most, as of the readers."""
 
 
-def write(dataset: Dataset, folder: ExportFolder, options: Options) -> tuple[list[Shard], dict[str, Any]]:
-    """Write the config and the tasks' files; return its shards and the manifest's facts.
+def write(
+    dataset: Dataset, folder: ExportFolder, options: Options, shard: Callable[..., Any]
+) -> tuple[list[Shard], dict[str, Any]]:
+    """Write the config and the tasks' files; return its shards and the manifest's facts. ``shard``: opens a Parquet
+    file (:class:`quit.export.huggingface.ParquetShard`).
 
     A question's passage is, of those of label 2 that the labelers were asked about, the first in the order of a keyed
     hash. Questions without one are left out of all tasks, and counted. The tasks take the last of train, dev and test
@@ -52,7 +54,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> tuple[lis
         left_out[split] = len(positions) - len(rows)
         if len(rows):
             name = f"{CONFIG}/{split}-00000-of-00001.parquet"
-            with ParquetShard(folder, name, SCHEMA, SCHEMA.names) as writer:
+            with shard(folder, name, SCHEMA, _TEXTS) as writer:
                 writer.write(rows)
             shards.append(Shard(CONFIG, split, name, writer.rows, folder.path(name).stat().st_size, writer.bytes))
     if not shards:

@@ -31,6 +31,7 @@ from quit.evaluate.labels import (
     reader_agreement,
     shared_answers,
 )
+from quit.export import evaluation
 from quit.export.card import card
 from quit.export.card_facts import CardFacts, Example, Shard, read_baselines
 from quit.export.croissant import croissant
@@ -116,9 +117,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
         unjudged += count
     schemas, more = _schemas(dataset), {}
     if options.evaluation:
-        from quit.export import evaluation
-
-        tables, more["evaluation"] = evaluation.write(dataset, folder, options)
+        tables, more["evaluation"] = evaluation.write(dataset, folder, options, ParquetShard)
         shards, schemas[evaluation.CONFIG] = shards + tables, evaluation.SCHEMA
     everyone, labelers = _agreements(dataset, patterns)
     facts = CardFacts(

@@ -73,19 +73,13 @@ def test_right_replies_are_counted(exported, tmp_path, tool):
     with RudeServer(reply=reply) as model, hub() as server:
         server.repositories["org/data"] = {"private": False, "files": files_of(exported[1])}
         variables = {"HF_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "HF_ENDPOINT": server.address}
-        variables |= {
-            "HF_HUB_OFFLINE": "0",
-            "HF_TOKEN": TOKEN,
-            "OPENAI_BASE_URL": model.base_url,
-            "OPENAI_API_KEY": "x",
-        }
+        variables |= {"HF_HUB_OFFLINE": "0", "HF_TOKEN": TOKEN, "OPENAI_BASE_URL": model.base_url}
         words = "eval hf/org/data --model openai-api/openai/m --display none --log-format json --log-dir out"
         if tool == "lm_eval":
-            words = (
-                "run --include_path huggingface/lm_eval --tasks quit quit_first_answer --model local-chat-completions"
-            )
-            words += f" --model_args base_url={model.base_url}/chat/completions --apply_chat_template --output_path out"
-        run_process(sys.executable, "-m", tool, *words.split(), cwd=exported[1].parent, **variables)
+            words = "run --include_path huggingface/lm_eval --tasks quit quit_first_answer --apply_chat_template"
+            words += f" --model local-chat-completions --model_args base_url={model.base_url}/chat/completions"
+            words += " --output_path out"
+        run_process(sys.executable, "-m", tool, *words.split(), cwd=exported[1].parent, OPENAI_API_KEY="x", **variables)
     logs = [json.loads(path.read_text()) for path in exported[1].with_name("out").rglob("*.json")]
     if tool == "lm_eval":
         scores = {name: row["exact_match,first_line"] for name, row in logs[0]["results"].items()}
