@@ -40,6 +40,12 @@ BenchmarkOption = Annotated[
     Path | None,
     typer.Option("--benchmark", help="huggingface: folder of `quit benchmark run`, for baselines in the card."),
 ]
+EvalOption = Annotated[
+    bool,
+    typer.Option(
+        "--eval", help="huggingface: write tasks for Inspect, lm-evaluation-harness and MTEB beside the data."
+    ),
+]
 PushOption = Annotated[
     str | None,
     typer.Option(
@@ -65,7 +71,9 @@ NegativeKindOption = Annotated[
     ),
 ]
 MinerOption = Annotated[str, typer.Option("--miner", help="What finds hard negatives: bm25 or encoder.")]
-SeedOption = Annotated[str, typer.Option("--seed", help="Key of the choice of positives and negatives.")]
+SeedOption = Annotated[
+    str, typer.Option("--seed", help="Key of the choice of positives and negatives, and of the passages of --eval.")
+]
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier export.")]
 
 
@@ -76,6 +84,7 @@ def export(
     out: OutOption = Path("exports"),
     card: CardOption = None,
     benchmark: BenchmarkOption = None,
+    evaluation: EvalOption = False,
     push: PushOption = None,
     public: PublicOption = False,
     dry_run: DryRunOption = False,
@@ -105,6 +114,7 @@ def export(
         card=card,
         benchmark=benchmark,
         paper_keys=paper_keys,
+        evaluation=evaluation,
         push=push,
         public=public,
         dry_run=dry_run,

@@ -42,7 +42,8 @@ class Options:
 
     ``paper_keys``: release-json only; ``encoder``: similarity in the card, hard negatives; ``fine_tuning``: which
     passages tevatron, colbert and monot5 take; ``card``: what the publisher says, for cards; ``benchmark``: folder of
-    ``quit benchmark run``, whose figures the card of huggingface has.
+    ``quit benchmark run``, whose figures the card of huggingface has; ``evaluation``: whether huggingface has tasks for
+    Inspect, lm-evaluation-harness and MTEB.
     """
 
     paper_keys: bool = False
@@ -50,6 +51,7 @@ class Options:
     fine_tuning: FineTuning = field(default_factory=FineTuning)
     card: Card = field(default_factory=Card)
     benchmark: Path | None = None
+    evaluation: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from quit.evaluate.labels import (
     reader_agreement,
     shared_answers,
 )
+from quit.export import evaluation
 from quit.export.card import card
 from quit.export.card_facts import CardFacts, Example, Shard, read_baselines
 from quit.export.croissant import croissant
@@ -114,6 +115,10 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
         split_shards, count = _write_split(dataset, split, folder, patterns)
         shards += split_shards
         unjudged += count
+    schemas, more = _schemas(dataset), {}
+    if options.evaluation:
+        tables, more["evaluation"] = evaluation.write(dataset, folder, options, ParquetShard)
+        shards, schemas[evaluation.CONFIG] = shards + tables, evaluation.SCHEMA
     everyone, labelers = _agreements(dataset, patterns)
     facts = CardFacts(
         dataset=dataset,
@@ -124,7 +129,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
         labelers=labelers,
         shared=shared_answers(dataset.splits, dataset.questions),
         example=_example(dataset),
-        schemas=_schemas(dataset),
+        schemas=schemas,
         shards=shards,
         unjudged=unjudged,
         baselines=baselines,
@@ -138,7 +143,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
     content = json_bytes(croissant(facts, [entry for entry in folder.entries() if entry.path.endswith(".parquet")]))
     folder.path("croissant.json").write_bytes(content)
     folder.done("croissant.json", content.count(b"\n"))
-    return _manifest_facts(dataset, facts)
+    return _manifest_facts(dataset, facts) | more
 
 
 def _schemas(dataset: Dataset) -> dict[str, pa.Schema]:

@@ -134,9 +134,9 @@ class Selection:
         fully = np.concatenate(labels or [np.zeros((0, size), np.int8)]) == FULLY
         pool = passages_of(fully if wanted.kind == "other" else np.ones_like(fully), positions)
         for position, right in zip(positions.tolist(), fully, strict=True):
-            ours = self._ordered("positive", position, np.flatnonzero(right))[: wanted.positives]
+            ours = self.ordered("positive", position, np.flatnonzero(right))[: wanted.positives]
             if wanted.kind == "partial":
-                rows = self._ordered("partial", position, np.flatnonzero(~right))
+                rows = self.ordered("partial", position, np.flatnonzero(~right))
                 negatives = (position * size + rows[: wanted.negatives]).tolist()
             elif rankings is not None:
                 negatives = self._hard(position, next(rankings))
@@ -148,7 +148,8 @@ class Selection:
                 negatives = self._drawn(position, pool)
             yield Example(position, (position * size + ours).tolist(), negatives)
 
-    def _ordered(self, purpose: str, position: int, rows: np.ndarray) -> np.ndarray:
+    def ordered(self, purpose: str, position: int, rows: np.ndarray) -> np.ndarray:
+        """Return passages of a question (rows of its permutations, int64) in the order of a keyed hash."""
         drawn = keyed_draws(self._key(purpose, position), len(self.dataset.permutations))
         return rows[np.argsort(drawn[rows], kind="stable")]
 
@@ -181,7 +182,7 @@ class Selection:
         """Return the rows of a question's other passages, in the order in which they become hard negatives."""
         if position not in self._orders:
             rows = np.delete(np.arange(len(self.dataset.permutations)), self.full_row)
-            self._orders[position] = self._ordered("hard", position, rows).astype(np.int32)
+            self._orders[position] = self.ordered("hard", position, rows).astype(np.int32)
         return self._orders[position]
 
     def _rankings(self, positions: np.ndarray) -> Iterator[np.ndarray]:

@@ -179,6 +179,7 @@ class Tables:
         card: str | Path | None = None,
         benchmark: str | Path | None = None,
         paper_keys: bool = False,
+        evaluation: bool = False,
         push: str | None = None,
         public: bool = False,
         dry_run: bool = False,
@@ -194,6 +195,7 @@ class Tables:
             card: TOML file with a block ``[card]``; that of the build's profile or of the release if not given.
             benchmark: Folder of ``quit benchmark run``, for baselines in the card.
             paper_keys: Put answers under the paper's six names (release-json, paper-index).
+            evaluation: Write tasks for Inspect, lm-evaluation-harness and MTEB beside the data (huggingface).
             push: ``ORG/NAME``: publish huggingface on the hub, with the token in ``HF_TOKEN``; private.
             public: Let everyone see what is pushed.
             dry_run: List what would be pushed; needs no token.
@@ -223,6 +225,8 @@ class Tables:
             raise SettingsError(f"{'public' if public else 'dry-run'} goes with push: name ORG/NAME.")
         if push is not None and "huggingface" not in formats:
             raise SettingsError("push publishes the format huggingface: name that format too.")
+        if evaluation and "huggingface" not in formats:
+            raise SettingsError("eval writes tasks beside the format huggingface: name that format too.")
         target = Target(push, public) if push is not None else None
         if target and not dry_run:
             token()
@@ -240,6 +244,7 @@ class Tables:
                 fine_tuning=choices,
                 card=about.model_copy(update={"repository": target.repository}) if target else about,
                 benchmark=Path(benchmark) if benchmark else None,
+                evaluation=evaluation,
             )
         formats_written = [{"format": each.format, **_size(Path(out, each.format))} for each in manifests]
         facts = {"out": str(out), "formats": formats_written}

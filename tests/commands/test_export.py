@@ -20,7 +20,7 @@ def release(tmp_path: Path) -> Path:
 
 def test_a_dry_run_lists_files_with_sizes_and_needs_no_token(release, monkeypatch) -> None:
     monkeypatch.delenv("HF_TOKEN", raising=False)
-    result = call_quit("export", "--release", release, "--out", "E", "--push", "org/rivers", "--dry-run")
+    result = call_quit("export", "--release", release, "--out", "E", "--eval", "--push", "org/rivers", "--dry-run")
     folder = Path("E/huggingface")
     sizes = {path.relative_to(folder).as_posix(): path.stat().st_size for path in folder.rglob("*") if path.is_file()}
     lines = [line.split() for line in result.out.splitlines() if line.startswith(" ")]
@@ -30,6 +30,7 @@ def test_a_dry_run_lists_files_with_sizes_and_needs_no_token(release, monkeypatc
     assert {name: int(size.replace(",", "")) for size, name in files} == sizes
     assert " ".join(total) == f"{sum(sizes.values()):,} bytes in {len(sizes)} files would go to org/rivers (private)"
     assert 'load_dataset("org/rivers", "passages"' in (folder / "README.md").read_text()
+    assert '\ndataset_path: "org/rivers"\n' in (folder / "lm_eval" / "quit_passage.yaml").read_text()
 
 
 def test_it_is_published_and_told(release, monkeypatch) -> None:
@@ -58,6 +59,7 @@ def test_it_is_published_and_told(release, monkeypatch) -> None:
         (["--push", "org/x"], "HF_TOKEN is not set"),
         (["--push", "x"], "Repository 'x': write ORG/NAME"),
         (["--push", "org/x", "-f", "beir"], "push publishes the format huggingface"),
+        (["--eval", "-f", "beir"], "eval writes tasks beside the format huggingface: name that format too"),
         (["--public"], "public goes with push"),
         (["--dry-run"], "dry-run goes with push"),
         (["--card", "none.toml"], "The profile none.toml does not exist"),

@@ -36,15 +36,17 @@ class Hub:
         if repository.startswith("closed/"):
             return 403, {"error": "Forbidden"}
         files = self.repositories[repository]["files"]
-        if "/resolve/main/" in path:
-            return 200, files[path.partition("/resolve/main/")[2]]
+        if "/resolve/" in path:
+            name = path.partition("/resolve/")[2].partition("/")[2]
+            return (200, files[name]) if name in files else (404, {"error": "Entry not found"})
         action = path.removeprefix(f"/api/datasets/{repository}").strip("/")
         if method == "GET" and action.startswith("tree"):
             entry = {"type": "file", "oid": "0" * 40}
             return 200, [{**entry, "path": name, "size": len(data)} for name, data in files.items()]
         if method == "GET":
             siblings = [{"rfilename": name} for name in files]
-            return 200, {"id": repository, "private": self.repositories[repository]["private"], "siblings": siblings}
+            about = {"id": repository, "sha": "1" * 40, "private": self.repositories[repository]["private"]}
+            return 200, {**about, "siblings": siblings}
         if action.startswith("preupload"):
             mode = {"uploadMode": "regular", "shouldIgnore": False}
             return 200, {"files": [{**mode, "path": file["path"]} for file in json.loads(body)["files"]]}
@@ -80,7 +82,7 @@ def hub() -> Iterator[Hub]:
         content = value if isinstance(value, bytes) else json.dumps(value).encode()
         digest = hashlib.sha1(content).hexdigest()
         kind = {"Content-Type": "application/json", "ETag": f'"{digest}"', "X-Repo-Commit": "1" * 40}
-        return status, content, kind
+        return status, content, kind | ({"X-Error-Code": "EntryNotFound"} if status == 404 else {})
 
     with serving(answer) as served.address:
         yield served

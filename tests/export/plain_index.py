@@ -11,10 +11,9 @@ READERS = ("llama-32-1b", "gemma-3-4b", "qwen-3-8b")
 
 def plain_index(release_json: Path, out: Path) -> None:
     """Write the seven files from ``{train,dev,test}.json``, everything in memory, as those scripts do."""
-    index_lines: dict[str, list[str]] = {}
+    corpus: list[str] = []
     for split in ("train", "dev", "test"):
-        with (release_json / f"{split}.json").open(encoding="utf-8") as file:
-            questions = json.load(file)
+        questions = json.loads((release_json / f"{split}.json").read_text(encoding="utf-8"))
         records, index = [], []
         for question in questions:
             contexts = []
@@ -33,10 +32,9 @@ def plain_index(release_json: Path, out: Path) -> None:
             with (folder / name).open("w", encoding="utf-8") as file:
                 for row in rows:
                     file.write(json.dumps(row) + "\n")
-    for split in ("train", "dev", "test"):
+    for split in ("train", "test", "dev"):
         with (out / split / "index.jsonl").open(encoding="utf-8") as file:
-            index_lines[split] = file.readlines()
-    corpus = index_lines["train"] + index_lines["test"] + index_lines["dev"]
+            corpus += file.readlines()
     random.seed(42)
     random.shuffle(corpus)
     with (out / "corpus.jsonl").open("w", encoding="utf-8") as file:

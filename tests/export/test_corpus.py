@@ -26,11 +26,8 @@ def test_all_formats_hold_the_same(corpus, tmp_path: Path) -> None:
     beir = jsonl(folders["beir"] / "corpus.jsonl")
     texts = [("Nile", "A river."), ('Say "x"', "tab here"), ("", "No title.")]
     assert [(row["_id"], (row["title"], row["text"])) for row in beir] == list(zip(ids, texts, strict=True))
-    assert [row["contents"] for row in jsonl(folders["pyserini"] / "corpus" / "docs.jsonl")] == [
-        "Nile\nA river.",
-        'Say "x"\ntab here',
-        "No title.",
-    ]
+    pyserini = [row["contents"] for row in jsonl(folders["pyserini"] / "corpus" / "docs.jsonl")]
+    assert pyserini == ["Nile\nA river.", 'Say "x"\ntab here', "No title."]
     trec = [line.split("\t") for line in (folders["trec"] / "collection.tsv").read_text().splitlines()]
     assert trec == [[one, text] for one, text in zip(ids, corpus.texts(range(3)), strict=True)]
     expected = {(row["query_id"], row["doc_id"], row["relevance"]) for row in corpus.qrels.to_pylist()}

@@ -24,16 +24,14 @@ def test_our_reader_gets_the_dataset_back(written):
     questions = {record.question.record_id: record.question for record in records}
     files = {one: question.file for one, question in questions.items()}
     assert files == {one: f"hinteval.json#{split}" for one, split in SPLIT.items()}
-    ranked = sorted(tables.ranked_hints.to_pylist(), key=lambda row: row["rank"])
+    ranked = [row for row in sorted(tables.ranked_hints.to_pylist(), key=lambda row: row["rank"]) if row["selected"]]
     for row in tables.questions.to_pylist():
         question = questions[row["question_id"]]
         assert question.question.split() == row["question"].replace("“", '"').replace("”", '"').split()
         assert list(question.answers) == row["answers"] and (question.coarse, question.fine) == (row["coarse"], "x:y")
-        assert [(hint.convergence, hint.text.split()) for hint in question.hints] == [
-            (one["convergence"], one["hint"].split())
-            for one in ranked
-            if one["selected"] and one["question_id"] == row["question_id"]
-        ]
+        hints = [one for one in ranked if one["question_id"] == row["question_id"]]
+        assert [hint.convergence for hint in question.hints] == [one["convergence"] for one in hints]
+        assert [hint.text.split() for hint in question.hints] == [one["hint"].split() for one in hints]
     assert {question.difficulty for question in questions.values()} == {"easy", "hard"}
 
 

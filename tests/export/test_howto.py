@@ -16,7 +16,7 @@ BLOCKS = [block.text for block in blocks(PAGE) if block.kind == "python"]
 @pytest.fixture(scope="module")
 def exports(tables, tmp_path_factory):
     out = tmp_path_factory.mktemp("howto")
-    export(tables, list(FORMATS), out / "exports")
+    export(tables, list(FORMATS), out / "exports", evaluation=True)
     return out
 
 

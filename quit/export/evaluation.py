@@ -1,0 +1,95 @@
+"""Tasks over a Hugging Face export (``--eval``): ``eval.yaml`` for Inspect and the hub's benchmarks, ``lm_eval/`` for
+lm-evaluation-harness, ``mteb_task.py`` for MTEB, and the config ``evaluation`` with the texts that the first two need.
+
+A task asks each question without hints, with all hints, or with one passage of label 2. The prompts are those of the
+readers and of the probe (:mod:`quit.models.prompting`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from quit.common.ids import passage_id
+from quit.common.safe import json_text
+from quit.dataset.dataset import FULLY, SPLITS, Dataset
+from quit.errors import InputError
+from quit.export.card import filled
+from quit.export.card_facts import Shard, title
+from quit.export.files import ExportFolder, Options
+from quit.export.training import Selection
+from quit.models.prompting import load_prompt
+
+CONFIG = "evaluation"
+_TEXTS = ("id", "question", "all_hints", "passage", "passage_id", "answer")  # answer: the first gold answer
+SCHEMA = pa.schema([*((name, pa.string()) for name in _TEXTS), ("answers", pa.list_(pa.string()))])  # all valid ones
+TASKS = {"no_hints": "probe", "all_hints": "reader", "passage": "reader"}
+"""Task -> the program's prompt that it uses; its context is the column of its name."""
+TARGETS = {"quit": "answers", "quit_first_answer": "answer"}
+"""Group of tasks of lm-evaluation-harness -> the column with what counts; the second counts what Inspect does."""
+MAX_TOKENS = 32
+"""Tokens of a reply at most, as of the readers."""
+
+
+def write(
+    dataset: Dataset, folder: ExportFolder, options: Options, shard: Callable[..., Any]
+) -> tuple[list[Shard], dict[str, Any]]:
+    """Write the config and the tasks' files; return its shards and the manifest's facts. ``shard``: opens a Parquet
+    file (:class:`quit.export.huggingface.ParquetShard`).
+
+    A question's passage is, of those of label 2 that the labelers were asked about, the first in the order of a keyed
+    hash. Questions without one are left out of all tasks, and counted. The tasks take the last of train, dev and test
+    that has questions. Raises ``InputError`` where none has.
+    """
+    selection = Selection(dataset, options.fine_tuning)
+    shards: list[Shard] = []
+    left_out: dict[str, int] = {}
+    for split in SPLITS:
+        if not len(positions := dataset.positions(split)):
+            continue
+        rows = pa.Table.from_pylist(list(_rows(dataset, selection, positions)), SCHEMA)
+        left_out[split] = len(positions) - len(rows)
+        if len(rows):
+            name = f"{CONFIG}/{split}-00000-of-00001.parquet"
+            with shard(folder, name, SCHEMA, _TEXTS) as writer:
+                writer.write(rows)
+            shards.append(Shard(CONFIG, split, name, writer.rows, folder.path(name).stat().st_size, writer.bytes))
+    if not shards:
+        raise InputError(f"No question has a passage of label {FULLY} that labelers were asked about: omit --eval.")
+    prompts = {name: _prompt(prompt) for name, prompt in TASKS.items()}
+    facts = {"title": title(dataset, options.card), "card": options.card, "split": shards[-1].split}
+    files: dict[str, tuple[str, dict[str, str]]] = {"eval.yaml": ("eval", {}), "mteb_task.py": ("mteb_task", {})}
+    for group, target in TARGETS.items():
+        for name in TASKS:
+            files[f"lm_eval/{group}_{name}.yaml"] = "lm_eval", {"group": group, "target": target, "task": name}
+    for path, (template, own) in files.items():
+        values = {**facts, **own, "prompts": prompts, "json": json_text, "max_tokens": MAX_TOKENS}
+        text = filled(f"{template}.jinja", **values)
+        folder.path(path).write_text(text, encoding="utf-8")
+        folder.done(path, text.count("\n"))
+    return shards, {"left_out": left_out, "seed": options.fine_tuning.seed}
+
+
+def _rows(dataset: Dataset, selection: Selection, positions: np.ndarray) -> Iterator[dict[str, Any]]:
+    golds = dataset.aligned("questions")["answers"]
+    fully = dataset.labels_of(positions) == FULLY
+    if (predicted := dataset.predictions(positions)) is not None:
+        fully &= np.isnan(predicted)
+    for position, right, hints in zip(positions.tolist(), fully, dataset.hint_lists(positions), strict=True):
+        if right.any():
+            row = int(selection.ordered("positive", position, np.flatnonzero(right))[0])
+            permutation = dataset.permutations.permutation[row].as_py()
+            name, passage = dataset.ids[position], " ".join(hints[int(place)] for place in permutation)
+            texts = (name, dataset.question_of[position], " ".join(hints), passage, passage_id(name, permutation))
+            gold, valid = golds[position][0].as_py(), dataset.valid_answers_of[position]
+            yield dict(zip(SCHEMA.names, (*texts, gold, valid), strict=True))
+
+
+def _prompt(name: str) -> dict[str, Any]:
+    """Return a prompt's system turn, its ``examples`` (user, assistant) and its ``last`` turn."""
+    (_, system), *turns, (_, last) = load_prompt(name).turns
+    texts = [text for _, text in turns]
+    return {"system": system, "examples": list(zip(texts[::2], texts[1::2], strict=True)), "last": last}
