@@ -18,6 +18,7 @@ from quit.commands.options import (
     release_place,
 )
 from quit.common.terminal import echo
+from quit.errors import SettingsError
 
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", help="Override a setting of what is shown: pages.examples=5.")
@@ -93,6 +94,8 @@ def browse(
 
     Examples: `quit browse --port 8095`, `quit browse -w workspace/releases/v1 --bundle site`
     """
+    if not bundle and (questions or overwrite):
+        raise SettingsError("--questions and --overwrite go with --bundle: name the folder to write.")
     from quit.release.view import open_to_read
     from quit.report.browse import serve
     from quit.settings import only

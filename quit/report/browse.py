@@ -144,7 +144,7 @@ class Pages:
         if row is None:
             raise HTTPException(404, f"There is no question {identity!r} in this workspace.")
         before, after = self.lookup.neighbours(identity, **search)
-        query = "?" + request.url.query if request.url.query else ""
+        query = f"?{request.url.query}" if request.url.query else ""
         around = {"row": row, "query": query, "before": before, "after": after}
         return _answer(self.life(story(self._workspace, identity), self.lookup.releases([identity]), **around))
 
@@ -152,14 +152,10 @@ class Pages:
         """Return the page of one question. ``story``: of :func:`quit.status.story.story`; ``releases``: of
         :class:`Lookup`; ``around``: its ``row`` of the results, the search's ``query``, the ids ``before`` and
         ``after``."""
-        return self.html(
-            "question.html",
-            story=story,
-            nodes=tree(story, self._labelers, [reader.name for reader in self.readers]),
-            probe=Counter((answer["reader"], answer["answer"], answer["correct"]) for answer in story["probe"]),
-            releases=releases.get(story["question_id"]),
-            **around,
-        )
+        nodes = tree(story, self._labelers, [reader.name for reader in self.readers])
+        probe = Counter((answer["reader"], answer["answer"], answer["correct"]) for answer in story["probe"])
+        frozen = releases.get(story["question_id"])
+        return self.html("question.html", story=story, nodes=nodes, probe=probe, releases=frozen, **around)
 
     def report(self, request: Request) -> Response:
         with self._drawing:  # one at a time: at full size it takes a while

@@ -10,7 +10,6 @@ import json
 import sys
 import zlib
 from base64 import b64encode
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +46,7 @@ def write_bundle(
     return publication.write([target.name], lambda _, folder: _write(workspace, pages, folder), {target.name: 1})[0]
 
 
-def _write(workspace: Workspace | Release, pages: Pages, folder: ExportFolder) -> Mapping[str, Any]:
+def _write(workspace: Workspace | Release, pages: Pages, folder: ExportFolder) -> dict[str, int]:
     def save(name: str, text: str) -> None:
         folder.path(name).write_text(text, encoding="utf-8", newline="\n")
         folder.done(name, 1)

@@ -157,8 +157,8 @@ def test_a_bundle_has_the_servers_pages_without_names(client, workspace, tmp_pat
 @pytest.mark.slow
 def test_a_bundle_is_not_replaced_unasked_and_has_the_same_bytes_again(workspace, tmp_path) -> None:
     command = ("browse", "-w", workspace.path, "--bundle", tmp_path / "site")
-    assert "13 files" in call_quit(*command).out
-    assert "holds this export already" in call_quit(*command).err
+    assert "13 files" in call_quit(*command).out and "holds this export already" in call_quit(*command).err
+    assert "go with --bundle" in call_quit(*command[:3], "--questions", 2, code=4).err
     assert "--overwrite" in call_quit(*command, "--questions", 2, code=4).err
     small.freeze(tmp_path / "v1", small.rows())
     call_quit("browse", "-w", tmp_path / "v1", *command[3:], "--questions", 2, "--overwrite")
