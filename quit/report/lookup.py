@@ -187,14 +187,11 @@ class Lookup:
         rows: dict[str, list[dict[str, Any]]] = {}
         with duckdb.cursor() as connection:
             for release in shown_releases(self.workspace):
-                found = connection.sql(
-                    f"""SELECT question_id, any_value(split) AS split, count(*) AS passages,
+                sql = f"""SELECT question_id, any_value(split) AS split, count(*) AS passages,
                             count(*) FILTER (label = 2) AS fully
                         FROM {release.files.sql("splits")} s JOIN {release.files.sql("labels")} l USING (question_id)
-                        WHERE question_id IN (SELECT unnest($ids)) GROUP BY 1""",
-                    params={"ids": list(question_ids)},
-                )
-                for row in found.to_arrow_table().to_pylist():
+                        WHERE question_id IN (SELECT unnest($ids)) GROUP BY 1"""
+                for row in connection.sql(sql, params={"ids": list(question_ids)}).to_arrow_table().to_pylist():
                     rows.setdefault(row["question_id"], []).append({"release": release.name, **row})
         return rows
 
