@@ -101,5 +101,6 @@ form?.addEventListener("formdata", ({ formData }) => {
   for (const [name, value] of [...formData]) if (!value || `${name}=${value}` === "order=id") formData.delete(name);
 });
 if (!form || location.search) {
+  document.querySelector("tbody")?.replaceChildren(); // the results of no search, until those of this one are there
   load("index").then((text) => (form ? results : question)(JSON.parse(text), new URLSearchParams(location.search)));
 }
