@@ -182,7 +182,7 @@ class Lookup:
         }
 
     def releases(self, question_ids: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
-        """Return question id -> ``release, split, passages, fully`` of the workspace's releases that hold it, by
+        """Return question id -> ``release, question_id, split, passages, fully`` of the releases that hold it, by
         name."""
         rows: dict[str, list[dict[str, Any]]] = {}
         with duckdb.cursor() as connection:
