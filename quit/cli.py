@@ -134,6 +134,7 @@ def main(arguments: list[str] | None = None) -> None:
     debug = "--debug" in arguments
     words = tuple(word for word in arguments if not word.startswith("-"))
     lasting = any(words[: len(name)] == name for name in _LASTING) or "--cron" in arguments
+    lasting = lasting and not any(argument.startswith("--bundle") for argument in arguments)
     try:
         with nullcontext() if lasting else taking_interrupts(quiet_after=not debug):
             try:

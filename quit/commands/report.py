@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
+from quit.commands.export import OverwriteOption
 from quit.commands.options import (
     JsonOption,
+    QuestionLimitOption,
     QuietOption,
     WorkspaceOption,
     local_folder,
@@ -16,6 +18,7 @@ from quit.commands.options import (
     release_place,
 )
 from quit.common.terminal import echo
+from quit.errors import SettingsError
 
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", help="Override a setting of what is shown: pages.examples=5.")
@@ -73,16 +76,26 @@ def browse(
     port: Annotated[
         int | None, typer.Option("--port", min=0, max=65535, help="Port on this machine; 0 takes a free one.")
     ] = None,
+    bundle: Annotated[
+        Path | None,
+        typer.Option("--bundle", **local_folder, help="Write the pages into this folder instead: no server is needed."),
+    ] = None,
+    questions: QuestionLimitOption = None,
+    overwrite: OverwriteOption = False,
     set_: SetOption = None,
 ) -> None:
     """Search the questions of a workspace, or of a release (`-w RELEASE`), in a web browser, narrow them to what needs
     a look (leaks, no label 2, disagreement, cut replies), and open one: hints, passages, answers, verdicts, reviews,
     history.
 
-    Only this machine can reach the page, and nothing can be changed there. Ctrl-C ends it.
+    Only this machine can reach the page, and nothing can be changed there. Ctrl-C ends it. `--bundle` writes the same
+    pages as files to open from a folder or put on any server; people are numbered there, not named. `--questions`
+    and `--overwrite` go with it.
 
-    Example: `quit browse --port 8095`
+    Examples: `quit browse --port 8095`, `quit browse -w workspace/releases/v1 --bundle site`
     """
+    if not bundle and (questions or overwrite):
+        raise SettingsError("--questions and --overwrite go with --bundle: name the folder to write.")
     from quit.release.view import open_to_read
     from quit.report.browse import serve
     from quit.settings import only
@@ -90,6 +103,14 @@ def browse(
 
     opened = open_to_read(workspace)
     settings = settings_of(opened, only("pages", set_ or ()))
+    if bundle:
+        from quit.library.progress import working
+        from quit.report.bundle import write_bundle
+
+        with working("bundle"):
+            files = write_bundle(opened, settings, bundle, questions, overwrite).files
+        echo(f"{bundle / 'index.html'}: {len(files) + 1:,} files, {sum(file.bytes for file in files) / 1e6:,.1f} MB")
+        return
     serve(
         opened,
         settings,

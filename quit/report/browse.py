@@ -18,6 +18,7 @@ from urllib.parse import urlencode
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -51,14 +52,16 @@ _ONLY_OURS = (
 _RESULTS = 50  # questions on one page of search results
 _DEFAULTS = (("order", "id"), ("page", "1"))
 """What an address need not say."""
+_LINKS = {"home": "/", "question": "/question/", "report": "/report", "style": "/style.css", "script": ""}
+"""Addresses of the pages; a question's id follows that of ``question``."""
 
 
 def application(workspace: Workspace | Release, settings: Settings) -> Starlette:
     """Return the application: ``/`` searches, ``/question/<id>`` shows one, ``/report`` is the report with links."""
     return Starlette(
-        routes=_Pages(workspace, settings).routes(),
+        routes=Pages(workspace, settings).routes(),
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"])],
-        exception_handlers={QuitError: _refused, HTTPException: _missing},
+        exception_handlers={QuitError: _said, HTTPException: _said},
     )
 
 
@@ -80,15 +83,19 @@ def serve(workspace: Workspace | Release, settings: Settings, port: int, started
             server.run(sockets=[listening])
 
 
-class _Pages:
-    """The pages of one workspace. Starlette calls them in threads of its own."""
+class Pages:
+    """The pages of one workspace. Starlette calls them in threads of its own.
 
-    def __init__(self, workspace: Workspace | Release, settings: Settings) -> None:
-        self._workspace = workspace
-        self._settings = settings
-        self._readers = shown_readers(workspace, settings)
-        self._labelers = [reader.name for reader in self._readers if reader.role == "labeler"]
-        self._lookup = Lookup(workspace, len(self._labelers))
+    ``links``: addresses, as :data:`_LINKS` has them; ``first``: only so many questions.
+    """
+
+    def __init__(
+        self, opened: Workspace | Release, settings: Settings, links: dict[str, str] = _LINKS, first: int | None = None
+    ) -> None:
+        self._workspace, self._settings, self._links = opened, settings, links
+        self.readers = shown_readers(opened, settings)
+        self._labelers = [reader.name for reader in self.readers if reader.role == "labeler"]
+        self.lookup = Lookup(opened, len(self._labelers), first)
         self._report: tuple[Any, str] | None = None
         self._drawing = threading.Lock()
 
@@ -104,15 +111,19 @@ class _Pages:
         """Return results. What narrows them is in the address, and nothing else is, so that it can be passed on."""
         parameters = request.query_params
         pairs = [(name, value) for name, value in parameters.multi_items() if value and (name, value) not in _DEFAULTS]
-        search = _search(request)
         if len(pairs) < len(parameters.multi_items()):  # a form sends its empty fields too
             return RedirectResponse("/?" + urlencode(pairs) if pairs else "/", 303, _headers("'self'"))
+        return _answer(self.results(parameters))
+
+    def results(self, parameters: QueryParams) -> str:
+        """Return a page of results. Raises as :meth:`Lookup.search` does, ``HTTPException`` for another parameter."""
+        search, home = _search(parameters), self._links["home"] + "?"
         page, size = int(parameters.get("page", "1")[:9]), _RESULTS
-        results = self._lookup.search(page=page, size=size, **search)
+        results = self.lookup.search(page=page, size=size, **search)
         pages = max(1, -(-results.total // size))
         page = min(max(page, 1), pages)
-        search_pairs = [(name, value) for name, value in pairs if name != "page"]
-        return self._html(
+        search_pairs = [(name, value) for name, value in parameters.multi_items() if name != "page"]
+        return self.html(
             "search.html",
             date=last_changed(self._workspace),
             results=results,
@@ -123,50 +134,52 @@ class _Pages:
             pages=pages,
             first=(page - 1) * size,
             to=lambda **changed: (
-                "/?" + urlencode([*(pair for pair in search_pairs if pair[0] not in changed), *changed.items()])
+                home + urlencode([*(pair for pair in search_pairs if pair[0] not in changed), *changed.items()])
             ),
         )
 
     def question(self, request: Request) -> Response:
-        identity, search = request.path_params["question_id"], _search(request)
-        row = self._lookup.row(identity)
+        identity, search = request.path_params["question_id"], _search(request.query_params)
+        row = self.lookup.row(identity)
         if row is None:
             raise HTTPException(404, f"There is no question {identity!r} in this workspace.")
-        question = story(self._workspace, identity)
-        before, after = self._lookup.neighbours(identity, **search)
-        return self._html(
-            "question.html",
-            story=question,
-            row=row,
-            before=before,
-            after=after,
-            query="?" + request.url.query if request.url.query else "",
-            nodes=tree(question, self._labelers, [reader.name for reader in self._readers]),
-            probe=Counter((answer["reader"], answer["answer"], answer["correct"]) for answer in question["probe"]),
-            releases=self._lookup.releases(identity),
-        )
+        before, after = self.lookup.neighbours(identity, **search)
+        query = f"?{request.url.query}" if request.url.query else ""
+        around = {"row": row, "query": query, "before": before, "after": after}
+        return _answer(self.life(story(self._workspace, identity), self.lookup.releases([identity]), **around))
+
+    def life(self, story: Mapping[str, Any], releases: Mapping[str, Any], **around: Any) -> str:
+        """Return the page of one question. ``story``: of :func:`quit.status.story.story`; ``releases``: of
+        :class:`Lookup`; ``around``: its ``row`` of the results, the search's ``query``, the ids ``before`` and
+        ``after``."""
+        nodes = tree(story, self._labelers, [reader.name for reader in self.readers])
+        probe = Counter((answer["reader"], answer["answer"], answer["correct"]) for answer in story["probe"])
+        frozen = releases.get(story["question_id"])
+        return self.html("question.html", story=story, nodes=nodes, probe=probe, releases=frozen, **around)
 
     def report(self, request: Request) -> Response:
         with self._drawing:  # one at a time: at full size it takes a while
-            version = self._lookup.version()
+            version = self.lookup.version()
             if self._report is None or self._report[0] != version:
-                facts = gather(self._workspace, self._settings)
-                self._report = version, render(facts, self._settings.pages.rows, links="/question/")
+                self._report = version, self.summary()
         # Plots carry their styles in attributes, which only 'unsafe-inline' allows; scripts stay forbidden.
-        return HTMLResponse(self._report[1], headers=_headers("'unsafe-inline'"))
+        return _answer(self._report[1], "'unsafe-inline'")
+
+    def summary(self) -> str:
+        """Return the report with links."""
+        return render(gather(self._workspace, self._settings), self._settings.pages.rows, self._links)
 
     def style(self, request: Request) -> Response:
         return Response(style(), media_type="text/css", headers=_headers("'self'"))
 
-    def _html(self, template: str, **values: Any) -> Response:
+    def html(self, template: str, **values: Any) -> str:
+        """Return a page of a template."""
         name = self._settings.card.name or self._workspace.name
-        text = environment().get_template(template).render(workspace=name, **values)
-        return HTMLResponse(text.lstrip(), headers=_headers("'self'"))
+        return environment().get_template(template).render(workspace=name, links=self._links, **values).lstrip()
 
 
-def _search(request: Request) -> dict[str, Any]:
+def _search(parameters: QueryParams) -> dict[str, Any]:
     """Return the arguments of ``Lookup.search`` in an address. Raises ``HTTPException`` (400) for another parameter."""
-    parameters = request.query_params
     names = ("q", *FILTERS, "order", "check", "page")
     if unknown := [name for name in parameters if name not in names]:
         raise HTTPException(400, f"There is no parameter {unknown[0]!r}. Known: {', '.join(names)}.")
@@ -184,18 +197,14 @@ def _headers(styles: str) -> dict[str, str]:
     return {**_SAFE, "Content-Security-Policy": _ONLY_OURS.format(styles)}
 
 
-def _said(status: int, text: str) -> Response:
-    html = environment().get_template("said.html").render(status=status, text=text)
-    return HTMLResponse(html.lstrip(), status_code=status, headers=_headers("'self'"))
+def _answer(html: str, styles: str = "'self'", status: int = 200) -> Response:
+    return HTMLResponse(html, status, _headers(styles))
 
 
-def _refused(request: Request, error: Exception) -> Response:
-    return _said(400 if isinstance(error, InputError) else 500, str(error))
-
-
-def _missing(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    return _said(error.status_code, error.detail)
+def _said(request: Request, error: Exception) -> Response:
+    status = getattr(error, "status_code", 400 if isinstance(error, InputError) else 500)
+    values = {"status": status, "text": getattr(error, "detail", str(error)), "links": _LINKS}
+    return _answer(environment().get_template("said.html").render(values).lstrip(), status=status)
 
 
 @dataclass

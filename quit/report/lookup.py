@@ -69,6 +69,7 @@ _OVERVIEW = """
         SELECT question_id, count(DISTINCT annotator) AS reviewers FROM live WHERE kind = 'annotation' GROUP BY 1
     )
     SELECT q.question_id, q.question, q.answers, q.source, d.coarse, d.difficulty, d.difficulty_bin,
+           row_number() OVER (ORDER BY q.question_id) - 1 AS place,
            coalesce(s.split, g.reason, 'not split yet') AS state, l.passages, l.fully, l.fully / l.passages AS share,
            CASE WHEN $labelers > 1 AND NOT EXISTS (SELECT 1 FROM answers WHERE NOT asked) THEN l.disagreement END
                AS disagreement, coalesce(k.leaks, 0) AS leaks,
@@ -83,7 +84,7 @@ _OVERVIEW = """
     LEFT JOIN leaking k USING (question_id) LEFT JOIN shortened c USING (question_id)
     LEFT JOIN question_roles o USING (question_id)
     LEFT JOIN altered a USING (question_id) LEFT JOIN reviewed r USING (question_id)
-    ORDER BY q.question_id
+    ORDER BY q.question_id LIMIT $first
 """
 
 
@@ -102,11 +103,12 @@ class Results:
 
 class Lookup:
     """The search table of one workspace; ``labelers``: how many there are (below two none can
-    disagree, nor where not all were asked about every passage). Safe to use from several threads."""
+    disagree, nor where not all were asked about every passage); ``first``: only so many questions. Safe to use from
+    several threads."""
 
-    def __init__(self, workspace: Workspace | Release, labelers: int = 0) -> None:
+    def __init__(self, workspace: Workspace | Release, labelers: int = 0, first: int | None = None) -> None:
         self.workspace = workspace
-        self._labelers = labelers
+        self._values = {"labelers": labelers, "first": first}
         self._lock = threading.Lock()
         self._version: Any = None
         self._connection: duckdb.DuckDBPyConnection | None = None
@@ -133,11 +135,9 @@ class Lookup:
         page = min(max(page, 1), max(1, -(-total // size)))
         query = f"SELECT * EXCLUDE (haystack) {matching} ORDER BY {ORDERS[order]} LIMIT ? OFFSET ?"
         rows = cursor.sql(query, params=[*values, size, (page - 1) * size]).to_arrow_table().to_pylist()
-        conditions = [*CHECKS.values(), *(f"{column} > 0" for column in COLUMNS)]
-        counts = ", ".join(f"count(*) FILTER ({condition})" for condition in conditions)
-        [totals] = cursor.execute(f"SELECT {counts} FROM overview").fetchall()
-        columns = [column for column, count in zip(COLUMNS, totals[len(CHECKS) :], strict=True) if count]
-        return Results(rows, total, choices, dict(zip(CHECKS, totals, strict=False)), columns)
+        counts = _cells(cursor, "count(*) FILTER ({})", CHECKS)
+        figures = _cells(cursor, "count(*) FILTER ({} > 0)", {column: column for column in COLUMNS})
+        return Results(rows, total, choices, counts, [column for column, count in figures.items() if count])
 
     def neighbours(
         self, question_id: str, text: str, filters: Mapping[str, str], order: str, checks: Sequence[str]
@@ -168,19 +168,31 @@ class Lookup:
         rows = self._cursor().sql(query, params=[question_id]).to_arrow_table().to_pylist()
         return rows[0] if rows else None
 
-    def releases(self, question_id: str) -> list[dict[str, Any]]:
-        """Return ``release, split, passages, fully`` of the workspace's releases that hold the question, by name."""
-        rows = []
+    def index(self) -> dict[str, Any]:
+        """Return the answers to every search: ``words`` (what each question is found by, questions by id); ``filters``:
+        name of :data:`FILTERS` -> value of each question; ``checks``, ``orders``: name of :data:`CHECKS`,
+        :data:`ORDERS` -> places, from 0, of the questions that it holds for (None: none), or all of them in that
+        order."""
+        cursor, by_id = self._cursor(), "list({} ORDER BY question_id)"
+        return {
+            **_cells(cursor, by_id, {"words": "haystack"}),
+            "filters": _cells(cursor, by_id, FILTERS),
+            "checks": _cells(cursor, "list(place) FILTER ({})", CHECKS),
+            "orders": _cells(cursor, "list(place ORDER BY {})", ORDERS),
+        }
+
+    def releases(self, question_ids: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+        """Return question id -> ``release, question_id, split, passages, fully`` of the releases that hold it, by
+        name."""
+        rows: dict[str, list[dict[str, Any]]] = {}
         with duckdb.cursor() as connection:
             for release in shown_releases(self.workspace):
-                row = connection.execute(
-                    f"""SELECT any_value(s.split), count(*), count(*) FILTER (l.label = 2)
+                sql = f"""SELECT question_id, any_value(split) AS split, count(*) AS passages,
+                            count(*) FILTER (label = 2) AS fully
                         FROM {release.files.sql("splits")} s JOIN {release.files.sql("labels")} l USING (question_id)
-                        WHERE s.question_id = $id AND l.question_id = $id""",
-                    {"id": question_id},
-                ).fetchall()[0]
-                if row[1]:
-                    rows.append({"release": release.name, "split": row[0], "passages": row[1], "fully": row[2]})
+                        WHERE question_id IN (SELECT unnest($ids)) GROUP BY 1"""
+                for row in connection.sql(sql, params={"ids": list(question_ids)}).to_arrow_table().to_pylist():
+                    rows.setdefault(row["question_id"], []).append({"release": release.name, **row})
         return rows
 
     def version(self) -> Any:
@@ -198,9 +210,15 @@ class Lookup:
             if self._connection is None or version != self._version:
                 connection = self.workspace.connect()
                 connection.register("live", live_reviews(self.workspace.read("reviews")))
-                connection.execute(_OVERVIEW, {"labelers": self._labelers})
+                connection.execute(_OVERVIEW, self._values)
                 self._connection, self._version = connection, version
             return self._connection.cursor()
+
+
+def _cells(cursor: duckdb.DuckDBPyConnection, aggregate: str, columns: Mapping[str, str]) -> dict[str, Any]:
+    """Return name -> an aggregate of a column, or of a condition, over all questions."""
+    cells = ", ".join(map(aggregate.format, columns.values()))
+    return dict(zip(columns, cursor.execute(f"SELECT {cells} FROM overview").fetchall()[0], strict=True))
 
 
 def _matching(

@@ -13,11 +13,11 @@ from quit.render.html import environment, style
 from quit.report.sections import sections
 
 
-def render(facts: dict[str, Any], rows: int, links: str = "") -> str:
+def render(facts: dict[str, Any], rows: int, links: dict[str, str] | None = None) -> str:
     """Return the page; the same for the same ``facts`` (of :func:`quit.report.data.gather`).
 
-    ``rows``: of a list at most. ``links``: where questions can be opened, before their ids; empty: nowhere. Raises
-    ``MissingDependency`` without matplotlib.
+    ``rows``: of a list at most. ``links``: addresses of ``home`` (the search) and ``question`` (before an id); None: no
+    questions can be opened. Raises ``MissingDependency`` without matplotlib.
     """
     coverage = facts["asked"] or {}
     rows_asked = [SplitLabels(**row) for row in coverage.get("labels", [])]

@@ -12,7 +12,7 @@ from quit.review.overrides import listed
 from quit.sources.fields import shown_file, unit
 from quit.status.stages import settings_of
 
-_MINE = "WHERE question_id = $1"
+_MINE = "WHERE question_id IN $ids"
 _QUERIES = {
     "question": f"SELECT * FROM questions {_MINE}",
     "origins": f"SELECT source, file, position, record_id FROM origins {_MINE} ORDER BY file, position",
@@ -20,9 +20,9 @@ _QUERIES = {
     "candidates": f"SELECT candidate FROM candidates {_MINE} ORDER BY position",
     "drawn_candidates": f"""SELECT candidate, fine, similarity, producer FROM drawn_candidates {_MINE}
         ORDER BY position""",
-    "hints": """SELECT h.hint_id, h.hint, h.source, h.file, r.rank, r.convergence, r.producer,
+    "hints": f"""SELECT h.hint_id, h.hint, h.source, h.file, r.rank, r.convergence, r.producer,
             coalesce(r.selected, false) AS selected
-        FROM hints h LEFT JOIN ranked_hints r USING (hint_id) WHERE h.question_id = $1
+        FROM hints h LEFT JOIN ranked_hints r USING (question_id, hint_id) {_MINE}
         ORDER BY r.rank NULLS LAST, h.position""",
     "leak_findings": f"SELECT * EXCLUDE (question_id) FROM leak_findings {_MINE} ORDER BY hint_id",
     "description": f"SELECT * EXCLUDE (question_id) FROM descriptions {_MINE}",
@@ -40,11 +40,12 @@ _QUERIES = {
         ORDER BY annotator, annotation, version, kind, answer""",
     "roles": f"SELECT * EXCLUDE (question_id) FROM question_roles {_MINE}",
     "sets": f"""SELECT subset, count(*) AS orders, count(*) FILTER (label = 2) AS label_2
-        FROM passages JOIN labels USING (question_id, permutation) {_MINE} GROUP BY 1 ORDER BY len(subset), 1""",
-    "hint_roles": """SELECT w.rank AS digit, hint, shapley, smallest_set, harmed
-        FROM hint_roles w JOIN ranked_hints USING (hint_id) WHERE w.question_id = $1 ORDER BY 1""",
+        FROM passages JOIN labels USING (question_id, permutation) {_MINE} GROUP BY question_id, subset
+        ORDER BY len(subset), subset""",
+    "hint_roles": f"""SELECT w.rank AS digit, hint, shapley, smallest_set, harmed
+        FROM hint_roles w JOIN ranked_hints USING (question_id, hint_id) {_MINE} ORDER BY digit""",
     "changes": f"""SELECT change, before, after, answer, any_value(reviews) AS reviews, reason, count(*) AS passages
-        FROM changes {_MINE} GROUP BY change, before, after, answer, reason ORDER BY ALL""",
+        FROM changes {_MINE} GROUP BY ALL ORDER BY ALL""",
 }
 _ONE_ROW = ("question", "description", "split", "roles")
 
@@ -65,13 +66,19 @@ def story(workspace: TableReader, wanted: str) -> dict[str, Any]:
 
 def stories(workspace: TableReader, question_ids: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Yield the story of each of these questions, as :func:`story` returns it."""
+    ids = f"({', '.join('?' * len(question_ids)) or 'NULL'})"
+    owned: dict[str, dict[str, list[dict[str, Any]]]] = {name: {} for name in _QUERIES}
     with workspace.connect(question_ids) as connection:
-        for identity in question_ids:
-            yield _story(workspace, _asker(connection), identity)
+        for name, query in _QUERIES.items():
+            sql = query.replace("SELECT", "SELECT question_id AS owner,", 1).replace("$ids", ids)
+            for row in _asker(connection)(sql, *question_ids):
+                owned[name].setdefault(row.pop("owner"), []).append(row)
+    labelers = _labelers(workspace)
+    for identity in question_ids:
+        yield _story(workspace, {name: owned[name].get(identity, []) for name in _QUERIES}, identity, labelers)
 
 
-def _story(workspace: TableReader, ask: Callable[..., list[dict[str, Any]]], identity: str) -> dict[str, Any]:
-    rows: dict[str, Any] = {name: ask(query, identity) for name, query in _QUERIES.items()}
+def _story(workspace: TableReader, rows: dict[str, Any], identity: str, labelers: list[str]) -> dict[str, Any]:
     answers_of: dict[str, dict[str, str]] = {}
     order = {run.removeprefix("read:"): position for position, run in enumerate(workspace.state)}
     for row in sorted(rows.pop("answers"), key=lambda row: order[row["reader"]]):
@@ -95,7 +102,7 @@ def _story(workspace: TableReader, ask: Callable[..., list[dict[str, Any]]], ide
     candidates = [row["candidate"] for row in rows["candidates"]]
     return {
         "question_id": identity,
-        "labelers": _labelers(workspace),
+        "labelers": labelers,
         **rows,
         **first,
         "candidates": candidates,

@@ -5,8 +5,11 @@ import json
 import re
 import subprocess
 import sys
+import zlib
+from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 from starlette.testclient import TestClient
@@ -14,17 +17,22 @@ from starlette.testclient import TestClient
 from quit.engine.workspace import Workspace
 from quit.errors import SettingsError
 from quit.report.browse import HOST, Node, application, serve, tree
+from quit.report.bundle import write_bundle
+from quit.report.lookup import CHECKS, ORDERS, Lookup
 from quit.stages.labelling.passages import permutation_table
 from tests.annotation.browser import CHROMIUM, DRIVER, annotator
 from tests.paths import ROOT
+from tests.release import small
 from tests.report import tiny
 from tests.report.test_page import Parsed
+from tests.running import call_quit
 from tests.servers.ports import taken_port
 
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory) -> Workspace:
-    return tiny.workspace(tmp_path_factory.mktemp("browse") / "W", shards=2)
+    rows = json.loads(json.dumps(tiny.rows(), default=str).replace("It is Rome.", "It is Rome, ΟΔΌΣ İzmir."))
+    return tiny.workspace(tmp_path_factory.mktemp("browse") / "W", rows, shards=2)
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +53,9 @@ def test_a_search_leads_to_its_questions_and_has_an_address_without_what_it_does
     assert page.attributes.count(("checked", "")) == 2 and ("href", "/") in page.attributes
     # The next page keeps what narrows the search.
     first = client.get("/?order=hardest").text
-    assert 'rel="next" href="/?order=hardest&amp;page=2"' in first and 'rel="prev"' not in first
+    assert 'rel="next" href="/?order=hardest&amp;page=2"' in first and '<li hidden><a rel="prev"' in first
     last = client.get("/?page=2").text
-    assert "/question/q4" in last and 'rel="prev"' in last
+    assert "/question/q4" in last and '<li><a rel="prev"' in last
     for number in ("9" * 5000, "9" * 20):  # a number of any length is a page
         assert "/question/q4" in client.get(f"/?page={number}").text
 
@@ -80,7 +88,7 @@ def test_questions_of_a_search_follow_one_another(client) -> None:
     for name, address in (("prev", "/question/q2"), ("next", "/question/q1")):
         assert {("rel", name), ("href", f"{address}?order=fewest")} <= set(page.attributes)
     left_out = Parsed(client.get("/question/q0").text)
-    assert "Left out by collect: too few hints" in left_out.text and ("rel", "prev") not in left_out.attributes
+    assert "Left out by collect: too few hints" in left_out.text and left_out.attributes.count(("hidden", "")) == 1
 
 
 def test_a_question_with_a_slash_in_its_id_opens(tmp_path: Path) -> None:
@@ -127,6 +135,70 @@ def test_it_only_reads_and_only_for_this_machine(client, workspace) -> None:
     assert "There is no question &#39;&lt;b&gt;&#39;" in client.get("/question/%3Cb%3E").text
     elsewhere = TestClient(application(workspace, tiny.settings()), base_url="http://evil.example")
     assert elsewhere.get("/").status_code == 400
+
+
+def _unpacked(site: Path, name: object) -> str:
+    return zlib.decompress(b64decode((site / "data" / f"{name}.js").read_text().split('"')[1])).decode()
+
+
+def test_a_bundle_has_the_servers_pages_without_names(client, workspace, tmp_path) -> None:
+    write_bundle(workspace, tiny.settings(), tmp_path / "site")
+    for place in range(5):
+        page, live = _unpacked(tmp_path / "site", place), client.get(f"/question/q{place}").text
+        live = live.replace("ada@x.org", "annotator 1").replace("bob@x.org", "annotator 2")
+        assert page.partition("<h1>")[2] == live.partition("<h1>")[2] != ""
+        assert Parsed(page).tags.count("script") == 1  # our own: hints that are markup stay text
+    home = Parsed((tmp_path / "site" / "index.html").read_text().partition("<h1>")[2])
+    assert home.text == Parsed(client.get("/").text.partition("<h1>")[2]).text != ""
+    assert "question.html?id=q2" in (tmp_path / "site" / "report.html").read_text()
+
+
+@pytest.mark.slow
+def test_a_bundle_is_not_replaced_unasked_and_has_the_same_bytes_again(workspace, tmp_path) -> None:
+    command = ("browse", "-w", workspace.path, "--bundle", tmp_path / "site")
+    assert "13 files" in call_quit(*command).out and "holds this export already" in call_quit(*command).err
+    assert "go with --bundle" in call_quit(*command[:3], "--questions", 2, code=4).err
+    assert "--overwrite" in call_quit(*command, "--questions", 2, code=4).err
+    small.freeze(tmp_path / "v1", small.rows())
+    call_quit("browse", "-w", tmp_path / "v1", *command[3:], "--questions", 2, "--overwrite")
+    index, page = _unpacked(tmp_path / "site", "index"), _unpacked(tmp_path / "site", 0)
+    assert json.loads(index)["ids"] == ["q1", "q2"] and "<li>v1: train, " in page
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="no chromium with chromedriver on this machine")
+def test_opened_from_its_folder_a_bundle_finds_what_the_server_finds(client, workspace, tmp_path) -> None:
+    write_bundle(workspace, tiny.settings(), tmp_path / "site")
+    choices = {name: dict(values) for name, values in Lookup(workspace, 1).search().choices.items()}
+    choices |= {"order": ORDERS, "check": CHECKS, "q": dict.fromkeys("river Málaga οδοσ ΟΔΌΣ izmir nothing".split())}
+    asked = [urlencode({name: value}) for name, values in choices.items() for value in values]
+    script = """const [asked, done] = arguments; load("index").then(JSON.parse).then(async (index) =>
+        done((await search(index, new URLSearchParams(asked))).map((place) => index.ids[place])))"""
+    home = (tmp_path / "site" / "index.html").as_uri()
+    with annotator("", tmp_path / "profile") as page:
+        page.driver.get(home)
+        found = {}
+        for search in (*asked, "q=q1+nile&order=hardest", "check=disagreement&check=changed"):
+            found[search] = page.driver.execute_async_script(script, search)
+            live = [client.get(f"/?{search}&page={number}").text for number in (1, 2)]
+            assert found[search] == list(dict.fromkeys(re.findall("<code>(.*?)</code>", "".join(live)))), search
+        assert found[urlencode({"q": "οδοσ"})] == ["q4"] and len({*map(tuple, found.values())}) > 8
+        page.resize(390, 900)
+        code = (tmp_path / "site" / "bundle.js").read_text()
+        (tmp_path / "site" / "bundle.js").write_text(code.replace("SIZE = 50", "SIZE = 3"))
+        page.driver.get(f"{home}?order=fewest")
+        page.until(lambda: page.text("tbody code") == found["order=fewest"][0] != "q0")
+        assert page.text("#total") == "5 questions, 1 to 3" and page._css("[rel=next]").click() is None
+        page.until(lambda: page.text("tbody code") == found["order=fewest"][3] and page._css("tbody a").click() is None)
+        for rel, place in (("next", 3), ("prev", 4), ("up", 3)):
+            page.until(lambda place=place: page.text("main h1 + p code") == found["order=fewest"][place])
+            page._css(f"[rel={rel}]").click()
+        page.until(lambda: page.driver.current_url == f"{home}?order=fewest")
+        page.driver.get(home.replace("index.html", "question.html?id=q1"))
+        page.until(lambda: tiny.MARKUP in page.text("main"))
+        assert page.driver.execute_script("return !document.querySelector('main script, main img')")
+        assert page.driver.execute_script("return document.documentElement.scrollWidth") <= 390
+        assert page.driver.get_log("browser") == []
 
 
 def test_a_taken_port_is_named(workspace) -> None:
