@@ -127,7 +127,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
         labelers=labelers,
         shared=shared_answers(dataset.splits, dataset.questions),
         example=_example(dataset),
-        schemas=_schemas(dataset),
+        schemas={name: schema for name, schema in _schemas(dataset).items() if name in {one.config for one in shards}},
         shards=shards,
         unjudged=unjudged,
         baselines=baselines,
@@ -238,9 +238,9 @@ def _write_split(dataset: Dataset, split: str, folder: ExportFolder, patterns: P
             writers["questions"].write(_questions(dataset, some, fully))
             writers["hints"].write(_hints(dataset, some))
         for config, name in names.items():
-            writer = writers[config]
-            size = folder.path(name).stat().st_size
-            shards.append(Shard(config, split, name, writer.rows, size, writer.bytes))
+            if (writer := writers[config]).rows:
+                size = folder.path(name).stat().st_size
+                shards.append(Shard(config, split, name, writer.rows, size, writer.bytes))
     return shards, unjudged
 
 
@@ -272,8 +272,8 @@ def _patterns(block: Block) -> Patterns:
 
 
 class ParquetShard:
-    """A Parquet file of one config; columns that ``schema`` does not name are left out. ``distinct``: columns whose
-    texts begin like the text before, which is how they are encoded; the others have dictionary pages.
+    """A Parquet file of one config, if it gets rows; columns that ``schema`` does not name are left out. ``distinct``:
+    columns whose texts begin like the text before, which is how they are encoded; the others have dictionary pages.
 
     The page index lets the hub's viewer read a page without its row group. Dictionary columns are written as plain
     strings that happen to be dictionary pages.
@@ -290,8 +290,10 @@ class ParquetShard:
         return self
 
     def write(self, columns: Mapping[str, pa.Array]) -> None:
-        """Write one row group."""
+        """Write one row group; none for no rows, since ``datasets`` loads no split without any."""
         table = pa.table({name: columns[name] for name in self.schema.names})
+        if not len(table):
+            return
         table = table.cast(_as_given(self.schema, table.schema))
         if self.writer is None:
             self.writer = pq.ParquetWriter(
@@ -305,14 +307,14 @@ class ParquetShard:
                 dictionary_pagesize_limit=8 * 2**20,
                 write_page_index=True,
             )
-        self.writer.write_table(table, row_group_size=max(len(table), 1))
+        self.writer.write_table(table, row_group_size=len(table))
         self.rows += len(table)
         self.bytes += sum(_plain_size(chunk) for column in table.columns for chunk in column.chunks)
 
     def __exit__(self, kind: object, *error: object) -> None:
         if self.writer is not None:
             self.writer.close()
-        if kind is None:
+        if kind is None and self.rows:
             self.folder.done(self.name, self.rows)
 
 

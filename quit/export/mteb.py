@@ -42,8 +42,9 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
         with ParquetShard(folder, name, CONFIGS[config], ("_id", "text", "corpus-id")) as writer:
             for columns in groups:
                 writer.write(columns)
-        files[config].setdefault(split, []).append(name)
-        rows[config][split] = rows[config].get(split, 0) + writer.rows
+        if writer.rows:
+            files[config].setdefault(split, []).append(name)
+            rows[config][split] = rows[config].get(split, 0) + writer.rows
 
     shards = lines.shards()
     for number, shard in enumerate(shards):
@@ -89,10 +90,12 @@ def _card(dataset: Dataset, files: dict[str, dict[str, list[str]]], card: Card) 
                 "data_files": [{"split": split, "path": paths} for split, paths in by_split.items()],
             }
             for config, by_split in files.items()
+            if by_split
         ],
         "dataset_info": [
             {"config_name": config, "features": [{"name": field.name, "dtype": str(field.type)} for field in schema]}
             for config, schema in CONFIGS.items()
+            if files[config]
         ],
     }
     return f"---\n{yaml.safe_dump(header, sort_keys=False, allow_unicode=True, width=10**6)}---\n\n" + filled(

@@ -12,9 +12,9 @@ import yaml
 from quit.common.ids import passage_id
 from quit.export import export, huggingface
 from quit.export.card_facts import hub_licence
-from quit.export.files import ExportFolder
 from quit.text.normalize import normalize_answer
 from tests.answers import with_texts
+from tests.export import conftest
 from tests.export.conftest import SPLITS, as_dictionaries, make_tables, truth_of
 from tests.rows import table_of
 
@@ -144,15 +144,21 @@ def test_label_2_alone_is_a_config(loaded):
     assert 0 < len(fully["test"]) < len(loaded["qrels"]["test"])
 
 
-def test_a_group_without_label_2_is_written_and_a_split_of_such_loads(tmp_path):
-    rows = {"query-id": ["q"], "corpus-id": ["q_1_1"], "score": [1]}
-    none = huggingface.fully_relevant({name: pa.array(values) for name, values in rows.items()})
-    with ExportFolder(tmp_path) as folder, huggingface.ParquetShard(folder, "x.parquet", huggingface.QRELS, ()) as file:
-        file.write(none)
-        file.write(none)
-    path = str(tmp_path / "x.parquet")
-    loaded = datasets.load_dataset("parquet", data_files=path, cache_dir=str(tmp_path / "cache"), split="train")
-    assert len(loaded) == 0 and loaded.column_names == huggingface.QRELS.names
+@pytest.mark.parametrize("right", [0, 1])
+def test_splits_without_label_2_are_not_in_its_config_and_all_loads(right, tmp_path, monkeypatch):
+    """Of two questions the first one's readers are right, or none's."""
+    answer_of = conftest.answer_of
+    monkeypatch.setattr(conftest, "answer_of", lambda one, *at: answer_of(one, *at) if one < right else "no")
+    formats = {"huggingface": "qrels_fully", "mteb": "fully-qrels"}
+    export(make_tables({"q1": "train", "q2": "test"}), list(formats), tmp_path)
+    for name, fully in formats.items():
+        folder = str(tmp_path / name)
+        configs = datasets.get_dataset_config_names(folder)
+        assert (fully in configs) == bool(right)
+        loaded = {one: datasets.load_dataset(folder, one, cache_dir=str(tmp_path / "cache")) for one in configs}
+        assert {one: list(splits) for one, splits in loaded.items() if one == fully} == (
+            {fully: ["train"]} if right else {}
+        )
 
 
 def test_parquet_has_a_page_index_and_row_groups_that_a_new_question_does_not_move(tables, tmp_path, monkeypatch):
