@@ -132,13 +132,14 @@ def export(
 def _lines(out: Path, facts: dict[str, Any], public: bool) -> list[str]:
     lines = [f"{out / row['format']}: {row['files']} files, {row['bytes'] / 1e6:,.1f} MB" for row in facts["formats"]]
     if push := facts.get("published"):
-        files, to = push["files"], f"{push['repository']} ({push['visibility']})"
+        files, tag = push["files"], f", tag {push['tag']}" if push["tag"] else ""
+        to = f"{push['repository']} ({push['visibility']}){tag}"
         if push["dry_run"]:
             lines += [f"{file['bytes']:>13,}  {file['path']}" for file in files]
             total = sum(file["bytes"] for file in files)
             lines.append(f"{total:>13,}  bytes in {len(files)} files would go to {to}")
         else:
-            lines.append(f"{push['url']} ({push['visibility']}): {len(files)} files")
+            lines.append(f"{push['url']} ({push['visibility']}): {len(files)} files{tag}")
             if public and push["visibility"] == "private":
                 lines.append(
                     "It existed and stays private. To make it public: Settings, Change dataset visibility there."

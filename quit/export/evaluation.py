@@ -24,6 +24,7 @@ from quit.export.training import Selection
 from quit.models.prompting import load_prompt
 
 CONFIG = "evaluation"
+FILES = (f"{CONFIG}/*.parquet", "eval.yaml", "lm_eval/*.yaml", "mteb_task.py")
 _TEXTS = ("id", "question", "all_hints", "passage", "passage_id", "answer")  # answer: the first gold answer
 SCHEMA = pa.schema([*((name, pa.string()) for name in _TEXTS), ("answers", pa.list_(pa.string()))])  # all valid ones
 TASKS = {"no_hints": "probe", "all_hints": "reader", "passage": "reader"}

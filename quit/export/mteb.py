@@ -1,12 +1,14 @@
 """MTEB's retrieval layout, the hub's convention: configs ``corpus``, ``queries`` and ``default``, as Parquet.
 
-``corpus`` (_id, title, text) and ``queries`` (_id, text) have one split each, named like the config; ``default``
-(query-id, corpus-id, score) has train, dev and test, without those that hold no question. Titles are empty, as in
-``beir``; ids are as they are, since Parquet needs no escapes.
+``corpus`` (_id, title, text) and ``queries`` (_id, text) have one split each; ``default`` (query-id, corpus-id, score)
+has train, dev and test, without those that hold no question. MTEB's metrics count every label above 0 as relevant, so
+its subset ``fully`` (configs ``fully-corpus``, ``fully-queries``: the same files; ``fully-qrels``) has label 2 alone.
+Titles are empty, as in ``beir``; ids are as they are, since Parquet needs no escapes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,49 +19,43 @@ from quit.dataset.dataset import SPLITS, Dataset
 from quit.export.card import filled
 from quit.export.card_facts import CITATION, licence_header, source_list, title
 from quit.export.files import ExportFolder, Options
-from quit.export.huggingface import ParquetShard
+from quit.export.huggingface import QRELS, ParquetShard, fully_relevant, row_groups
 from quit.export.lines import Lines
 from quit.settings.card import Card
 
+_CORPUS = pa.schema({"_id": pa.string(), "title": pa.string(), "text": pa.string()})
+_QUERIES = pa.schema({"_id": pa.string(), "text": pa.string()})
 CONFIGS: dict[str, pa.Schema] = {
-    "corpus": pa.schema({"_id": pa.string(), "title": pa.string(), "text": pa.string()}),
-    "queries": pa.schema({"_id": pa.string(), "text": pa.string()}),
-    "default": pa.schema({"query-id": pa.string(), "corpus-id": pa.string(), "score": pa.int32()}),
+    **{"corpus": _CORPUS, "queries": _QUERIES, "default": QRELS},
+    **{"fully-corpus": _CORPUS, "fully-queries": _QUERIES, "fully-qrels": QRELS},
 }
 
 
 def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
-    """Write the three configs and the card; return rows by config and split."""
+    """Write the files of the configs and the card; return rows by config and split."""
     lines = Lines(dataset, escaped=False)
-    files: dict[str, dict[str, list[str]]] = {"corpus": {"corpus": []}, "queries": {}, "default": {}}
-    rows: dict[str, dict[str, int]] = {"corpus": {"corpus": 0}, "queries": {}, "default": {}}
+    files: dict[str, dict[str, list[str]]] = {config: {} for config in CONFIGS}
+    rows: dict[str, dict[str, int]] = {config: {} for config in CONFIGS}
+
+    def add(config: str, split: str, groups: Iterable[Mapping[str, pa.Array]], number: int = 0, count: int = 1) -> None:
+        name = f"{config}/{split}-{number:05d}-of-{count:05d}.parquet"
+        with ParquetShard(folder, name, CONFIGS[config], ("_id", "text", "corpus-id")) as writer:
+            for columns in groups:
+                writer.write(columns)
+        if writer.rows:
+            files[config].setdefault(split, []).append(name)
+            rows[config][split] = rows[config].get(split, 0) + writer.rows
 
     shards = lines.shards()
     for number, shard in enumerate(shards):
-        name = f"corpus/corpus-{number:05d}-of-{len(shards):05d}.parquet"
-        with _shard(folder, name, "corpus") as writer:
-            for some in lines.ranges(shard):
-                ids = lines.passage_ids(some)
-                titles = pa.array([""]).take(pa.array(np.zeros(len(ids), np.int8)))
-                writer.write({"_id": ids, "title": titles, "text": lines.texts(some, str)})
-        files["corpus"]["corpus"].append(name)
-        rows["corpus"]["corpus"] += writer.rows
-
-    name = "queries/queries-00000-of-00001.parquet"
-    with _shard(folder, name, "queries") as writer:
-        writer.write({"_id": pa.array(dataset.ids), "text": pa.array(dataset.question_of)})
-    files["queries"]["queries"], rows["queries"]["queries"] = [name], writer.rows
-
+        add("corpus", "corpus", (_passages(lines, some) for some in row_groups(dataset, shard)), number, len(shards))
+    add("queries", "queries", [{"_id": pa.array(dataset.ids), "text": pa.array(dataset.question_of)}])
+    for name in ("corpus", "queries"):
+        files[f"fully-{name}"], rows[f"fully-{name}"] = files[name], rows[name]
     for split in SPLITS:
-        if not len(positions := dataset.positions(split)):
-            continue
-        name = f"default/{split}-00000-of-00001.parquet"
-        with _shard(folder, name, "default") as writer:
-            for some in lines.ranges(positions):
-                labels = pa.array(dataset.labels_of(some).ravel().astype(np.int32))
-                columns = (lines.question_ids(some), lines.passage_ids(some), labels)
-                writer.write(dict(zip(CONFIGS["default"].names, columns, strict=True)))
-        files["default"][split], rows["default"][split] = [name], writer.rows
+        if len(positions := dataset.positions(split)):
+            add("default", split, (_qrels(lines, some) for some in row_groups(dataset, positions)))
+            add("fully-qrels", split, (fully_relevant(_qrels(lines, some)) for some in row_groups(dataset, positions)))
 
     text = _card(dataset, files, options.card)
     folder.path("README.md").write_text(text, encoding="utf-8")
@@ -67,8 +63,16 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
     return {"rows": rows, "empty_splits": [split for split in SPLITS if split not in rows["default"]]}
 
 
-def _shard(folder: ExportFolder, name: str, config: str) -> ParquetShard:
-    return ParquetShard(folder, name, CONFIGS[config], ("_id", "text", "corpus-id"))
+def _passages(lines: Lines, positions: np.ndarray) -> dict[str, pa.Array]:
+    ids = lines.passage_ids(positions)
+    return {"_id": ids, "title": pa.array([""]).take(pa.array(np.zeros(len(ids), np.int8))),
+            "text": lines.texts(positions, str)}  # fmt: skip
+
+
+def _qrels(lines: Lines, positions: np.ndarray) -> dict[str, pa.Array]:
+    labels = pa.array(lines.dataset.labels_of(positions).ravel().astype(np.int32))
+    columns = (lines.question_ids(positions), lines.passage_ids(positions), labels)
+    return dict(zip(QRELS.names, columns, strict=True))
 
 
 def _card(dataset: Dataset, files: dict[str, dict[str, list[str]]], card: Card) -> str:
@@ -86,10 +90,12 @@ def _card(dataset: Dataset, files: dict[str, dict[str, list[str]]], card: Card) 
                 "data_files": [{"split": split, "path": paths} for split, paths in by_split.items()],
             }
             for config, by_split in files.items()
+            if by_split
         ],
         "dataset_info": [
             {"config_name": config, "features": [{"name": field.name, "dtype": str(field.type)} for field in schema]}
             for config, schema in CONFIGS.items()
+            if files[config]
         ],
     }
     return f"---\n{yaml.safe_dump(header, sort_keys=False, allow_unicode=True, width=10**6)}---\n\n" + filled(

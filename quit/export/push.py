@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from quit.errors import QuitError, ServerError, SettingsError
-from quit.export.files import MADE_BY, MANIFEST, read_manifest, verify
+from quit.export import evaluation
+from quit.export.files import MADE_BY, MANIFEST, Manifest, read_manifest, verify
 from quit.export.huggingface import CONFIGS
 from quit.settings.card import Card
 from quit.text.secrets import sends, shown
@@ -41,13 +42,15 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where to publish: ``repository`` is ``ORG/NAME``; ``public``: whether everyone may see it.
+    """Where to publish: ``repository`` is ``ORG/NAME``; ``public``: whether everyone may see it; ``tag``: name of the
+    release, which becomes a tag there ("": none).
 
     Raises ``SettingsError`` for a repository without owner and name.
     """
 
     repository: str
     public: bool = False
+    tag: str = ""
 
     def __post_init__(self) -> None:
         try:
@@ -81,15 +84,16 @@ def published_files(folder: Path) -> list[tuple[str, int]]:
 
 def push(folder: Path, target: Target) -> Published:
     """Upload an export in one commit. The repository is made where there is none, private unless the target is public;
-    one that exists stays as visible as it is. Shards of an earlier upload that this one lacks are deleted.
+    one that exists stays as visible as it is. Files of an earlier upload that this one lacks are deleted. The commit
+    gets the target's tag; a tag of the same data stays where it is.
 
     Raises ``SettingsError`` for a token that is missing or refused, for a repository that is public although the
-    target is not, and for one with files but no manifest of ours; ``ServerError`` where the server does not answer or
-    has a fault; ``InputError`` as :func:`published_files`.
+    target is not, for one with files but no manifest of ours, and for a tag of other data; ``ServerError`` where the
+    server does not answer or has a fault; ``InputError`` as :func:`published_files`.
     """
     from huggingface_hub import HfApi
 
-    files = [name for name, _ in published_files(folder)]
+    manifest = verify(folder)
     api = HfApi(endpoint=os.environ.get("HF_ENDPOINT") or None, token=token())
     with _refusals(api.endpoint, target):
         url = api.create_repo(target.repository, repo_type="dataset", private=not target.public, exist_ok=True)
@@ -98,32 +102,56 @@ def push(folder: Path, target: Target) -> Published:
             raise SettingsError(
                 f"{target.repository} exists and is public: pass public (--public) to publish there, or name another."
             )
-        _refuse_others(api, target.repository)
-        api.upload_folder(
+        _manifest_there(api, target.repository)
+        tagged = not target.tag or _is_tagged(api, target, manifest)
+        commit = api.upload_folder(
             repo_id=target.repository,
             repo_type="dataset",
             folder_path=folder,
-            allow_patterns=files,
-            delete_patterns=[f"{config}/*.parquet" for config in CONFIGS],
-            commit_message="Dataset by QUIT builder",
+            allow_patterns=[MANIFEST, *(entry.path for entry in manifest.files)],
+            delete_patterns=[*(f"{config}/*.parquet" for config in CONFIGS), *evaluation.FILES],
+            commit_message=f"Dataset by QUIT builder{target.tag and f', release {target.tag}'}",
         )
+        if not tagged:
+            api.create_tag(target.repository, tag=target.tag, revision=commit.oid, repo_type="dataset")
     return Published(str(url), public)
 
 
-def _refuse_others(api: HfApi, repository: str) -> None:
-    """Raise ``SettingsError`` for a repository that has files and no manifest of an export of ours."""
-    entries = {entry.path: entry for entry in api.list_repo_tree(repository, repo_type="dataset")}
+def _manifest_there(api: HfApi, repository: str, revision: str = "main") -> Manifest | None:
+    """Return the manifest of a repository, None for one without files. Raises ``SettingsError`` for one that has files
+    and no manifest of an export of ours."""
+    tree = api.list_repo_tree(repository, revision=revision, repo_type="dataset")
+    entries = {entry.path: entry for entry in tree}
     if not entries.keys() - {".gitattributes"}:
-        return
+        return None
     if MANIFEST in entries and getattr(entries[MANIFEST], "size", _LARGEST) < _LARGEST:
         with tempfile.TemporaryDirectory() as folder:
-            api.hf_hub_download(repository, MANIFEST, repo_type="dataset", local_dir=folder)
-            if read_manifest(Path(folder)) is not None:
-                return
+            api.hf_hub_download(repository, MANIFEST, revision=revision, repo_type="dataset", local_dir=folder)
+            if (manifest := read_manifest(Path(folder))) is not None:
+                return manifest
     raise SettingsError(
         f"{repository} exists and has files, but no {MANIFEST} of {MADE_BY}: they would be overwritten or deleted. "
         "Choose another name, or delete the files there."
     )
+
+
+def _is_tagged(api: HfApi, target: Target, ours: Manifest) -> bool:
+    """Whether the tag is there, with our Parquet files (the card may differ). Raises ``SettingsError`` where it has
+    others."""
+    if target.tag not in {ref.name for ref in api.list_repo_refs(target.repository, repo_type="dataset").tags}:
+        return False
+    theirs = _manifest_there(api, target.repository, target.tag)
+    if theirs is None or _data(theirs) != _data(ours):
+        raise SettingsError(
+            f"{target.repository} has a tag {target.tag} of other data, so nothing was published. Create the release "
+            "under another name, or delete the tag: "
+            f"hf repos tag delete {target.repository} {target.tag} --repo-type dataset"
+        )
+    return True
+
+
+def _data(manifest: Manifest) -> set[tuple[str, str]]:
+    return {(entry.path, entry.sha256) for entry in manifest.files if entry.path.endswith(".parquet")}
 
 
 @contextmanager

@@ -196,7 +196,8 @@ class Tables:
             benchmark: Folder of ``quit benchmark run``, for baselines in the card.
             paper_keys: Put answers under the paper's six names (release-json, paper-index).
             evaluation: Write tasks for Inspect, lm-evaluation-harness and MTEB beside the data (huggingface).
-            push: ``ORG/NAME``: publish huggingface on the hub, with the token in ``HF_TOKEN``; private.
+            push: ``ORG/NAME``: publish huggingface on the hub, with the token in ``HF_TOKEN``; private. The name
+                of a release becomes a tag there.
             public: Let everyone see what is pushed.
             dry_run: List what would be pushed; needs no token.
             overwrite: Replace an earlier export.
@@ -206,7 +207,8 @@ class Tables:
 
         Returns:
             ``out``; ``formats``: ``format``, ``files`` and ``bytes`` of each; with ``push`` also ``published``:
-            ``repository``, ``visibility``, ``dry_run``, ``files`` (``path``, ``bytes``) and, if pushed, ``url``.
+            ``repository``, ``visibility``, ``tag`` (a release's name), ``dry_run``, ``files`` (``path``, ``bytes``)
+            and, if pushed, ``url``.
 
         Raises:
             InputError: A format needs answers or labels that are missing.
@@ -227,7 +229,8 @@ class Tables:
             raise SettingsError("push publishes the format huggingface: name that format too.")
         if evaluation and "huggingface" not in formats:
             raise SettingsError("eval writes tasks beside the format huggingface: name that format too.")
-        target = Target(push, public) if push is not None else None
+        tag = self._opened.name if isinstance(self._opened, Release) else ""
+        target = Target(push, public, tag) if push is not None else None
         if target and not dry_run:
             token()
         mining = (choices.kind, choices.miner) == ("hard", "encoder")
@@ -475,7 +478,8 @@ def _published(folder: Path, target: Any, dry_run: bool) -> dict[str, Any]:
 
     files = [{"path": name, "bytes": size} for name, size in published_files(folder)]
     visibility = "public" if target.public else "private"
-    facts = {"repository": target.repository, "visibility": visibility, "dry_run": dry_run, "files": files}
+    facts = {"repository": target.repository, "visibility": visibility, "tag": target.tag or None, "dry_run": dry_run}
+    facts["files"] = files
     if not dry_run:
         published = push(folder, target)
         facts |= {"url": published.url, "visibility": "public" if published.public else "private"}

@@ -28,7 +28,10 @@ def test_a_dry_run_lists_files_with_sizes_and_needs_no_token(release, monkeypatc
     assert "The licence is unknown: set licence in a [card] block" in result.out
     *files, total = lines
     assert {name: int(size.replace(",", "")) for size, name in files} == sizes
-    assert " ".join(total) == f"{sum(sizes.values()):,} bytes in {len(sizes)} files would go to org/rivers (private)"
+    assert (
+        " ".join(total)
+        == f"{sum(sizes.values()):,} bytes in {len(sizes)} files would go to org/rivers (private), tag v1"
+    )
     assert 'load_dataset("org/rivers", "passages"' in (folder / "README.md").read_text()
     assert '\ndataset_path: "org/rivers"\n' in (folder / "lm_eval" / "quit_passage.yaml").read_text()
 
@@ -47,7 +50,8 @@ def test_it_is_published_and_told(release, monkeypatch) -> None:
     assert (published["url"], published["visibility"]) == (f"{server.address}/datasets/org/rivers", "public")
     sizes = {name: len(data) for name, data in server.repositories["org/rivers"]["files"].items()}
     assert {file["path"]: file["bytes"] for file in published["files"]} == sizes
-    assert f"{server.address}/datasets/org/rivers (public): {len(published['files'])} files" in again.out
+    assert f"{server.address}/datasets/org/rivers (public): {len(published['files'])} files, tag v1" in again.out
+    assert server.repositories["org/rivers"]["tags"]["v1"].keys() == sizes.keys() and published["tag"] == "v1"
     # The export is made again: its card names the repository. What was private stays so, and that is said.
     assert f"{server.address}/datasets/org/mine (private): " in private.out, private.err
     assert "It existed and stays private." in private.out and server.repositories["org/mine"]["private"]

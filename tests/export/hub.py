@@ -13,7 +13,8 @@ TOKEN = "hf_right0123456789abcdef"
 
 
 class Hub:
-    """Repositories by name: ``private`` and ``files`` (path -> bytes). ``asked``: method and path of every request."""
+    """Repositories by name: ``private``, ``files`` (path -> bytes) and ``tags`` (name -> files of its commit).
+    ``asked``: method and path of every request."""
 
     def __init__(self) -> None:
         self.repositories: dict[str, dict[str, Any]] = {}
@@ -35,12 +36,21 @@ class Hub:
         repository = "/".join(path.removeprefix("/api").removeprefix("/datasets/").split("/")[:2])
         if repository.startswith("closed/"):
             return 403, {"error": "Forbidden"}
-        files = self.repositories[repository]["files"]
+        files, tags = self.repositories[repository]["files"], self.repositories[repository].setdefault("tags", {})
         if "/resolve/" in path:
-            name = path.partition("/resolve/")[2].partition("/")[2]
+            revision, _, name = path.partition("/resolve/")[2].partition("/")
+            files = tags.get(revision, files)
             return (200, files[name]) if name in files else (404, {"error": "Entry not found"})
         action = path.removeprefix(f"/api/datasets/{repository}").strip("/")
+        if action == "refs":
+            refs = [{"name": tag, "ref": f"refs/tags/{tag}", "targetCommit": "1" * 40} for tag in tags]
+            return 200, {"branches": [], "converts": [], "tags": refs}
+        if action.startswith("tag/"):
+            assert action == "tag/" + "1" * 40, "the commit, not what may be main by now"
+            tags[json.loads(body)["tag"]] = dict(files)
+            return 200, {}
         if method == "GET" and action.startswith("tree"):
+            files = tags.get(action.removeprefix("tree/"), files)
             entry = {"type": "file", "oid": "0" * 40}
             return 200, [{**entry, "path": name, "size": len(data)} for name, data in files.items()]
         if method == "GET":

@@ -33,6 +33,12 @@ def test_the_lines_load_what_was_exported(block, exports, monkeypatch):
     exec(compile(block, str(PAGE), "exec"), names)
     if "labels" in names:
         assert len(names["corpus"]) == 7 * 325 and set(names["labels"]["score"]) == {1, 2}
+    if "dataset" in names and "ir_datasets" in names:
+        assert {one.relevance for one in names["dataset"].qrels_iter()} == {1, 2}
+        assert (len([*names["dataset"].docs_iter()]), len([*names["dataset"].queries_iter()])) == (7 * 325, 2)
+    if "fully" in names:
+        assert len(names["fully"]["corpus"]) == 7 * 325 and len(names["fully"]["queries"]) == 2
+        assert {label for one in names["fully"]["relevant_docs"].values() for label in one.values()} == {2}
     if "train" in names:
         assert len(names["train"]) == 3 and len(names["train"][0]["positive_passages"]) == 10
     if "triples" in names:

@@ -1,6 +1,8 @@
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -12,6 +14,7 @@ from quit.export import export, huggingface
 from quit.export.card_facts import hub_licence
 from quit.text.normalize import normalize_answer
 from tests.answers import with_texts
+from tests.export import conftest
 from tests.export.conftest import SPLITS, as_dictionaries, make_tables, truth_of
 from tests.rows import table_of
 
@@ -133,6 +136,46 @@ def test_several_shards_load_as_one(folder, tables, loaded, tmp_path, monkeypatc
         ours, whole = ({name: rows.to_list() for name, rows in each.items()} for each in (again, loaded[config]))
         assert ours == whole
     assert {entry.path: entry.rows for entry in manifest.files}[f"passages/{parts[1]}"] == 325
+
+
+def test_label_2_alone_is_a_config(loaded):
+    fully = {name: [row for row in rows if row["score"] == 2] for name, rows in loaded["qrels"].items()}
+    assert {name: list(rows) for name, rows in loaded["qrels_fully"].items()} == fully
+    assert 0 < len(fully["test"]) < len(loaded["qrels"]["test"])
+
+
+@pytest.mark.parametrize("right", [0, 1])
+def test_splits_without_label_2_are_not_in_its_config_and_all_loads(right, tmp_path, monkeypatch):
+    """Of two questions the first one's readers are right, or none's."""
+    answer_of = conftest.answer_of
+    monkeypatch.setattr(conftest, "answer_of", lambda one, *at: answer_of(one, *at) if one < right else "no")
+    formats = {"huggingface": "qrels_fully", "mteb": "fully-qrels"}
+    export(make_tables({"q1": "train", "q2": "test"}), list(formats), tmp_path)
+    for name, fully in formats.items():
+        folder = str(tmp_path / name)
+        configs = datasets.get_dataset_config_names(folder)
+        assert (fully in configs) == bool(right)
+        loaded = {one: datasets.load_dataset(folder, one, cache_dir=str(tmp_path / "cache")) for one in configs}
+        assert {one: list(splits) for one, splits in loaded.items() if one == fully} == (
+            {fully: ["train"]} if right else {}
+        )
+
+
+def test_parquet_has_a_page_index_and_row_groups_that_a_new_question_does_not_move(tables, tmp_path, monkeypatch):
+    monkeypatch.setattr(huggingface, "QUESTIONS_A_GROUP", 4)
+    ids = [f"q{number:03d}" for number in range(200)]
+    groups = {}
+    for left_out in (None, "q100"):
+        some = SimpleNamespace(ids=[one for one in ids if one != left_out])
+        positions = np.arange(len(some.ids))
+        groups[left_out] = [tuple(some.ids[place] for place in one) for one in huggingface.row_groups(some, positions)]
+        assert sum(groups[left_out], ()) == tuple(some.ids) and max(map(len, groups[left_out])) <= 8
+    changed = {*groups[None]} - {*groups["q100"]}
+    assert len(changed) <= 2 and len(groups[None]) > 30 and any("q100" in one for one in changed)
+    export(tables, ["huggingface"], tmp_path)
+    for path in (tmp_path / "huggingface").rglob("*.parquet"):
+        group = pq.ParquetFile(path).metadata.row_group(0)
+        assert all(group.column(place).has_offset_index for place in range(group.num_columns)), path
 
 
 def test_a_split_without_questions_is_left_out_and_named(tmp_path):

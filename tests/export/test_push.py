@@ -5,8 +5,11 @@ import shutil
 import pytest
 
 from quit.errors import InputError, ServerError, SettingsError
+from quit.export import export
 from quit.export.push import Published, Target, published_files, push
+from quit.settings.card import Card
 from tests.comparing import files_of
+from tests.export.conftest import make_tables
 from tests.export.hub import TOKEN, hub
 
 FORMAT = "huggingface"
@@ -26,7 +29,7 @@ def test_the_export_and_no_more_is_published_privately_and_replaces_its_own_file
     copy = shutil.copytree(folder, tmp_path / "huggingface")
     (copy / "notes.txt").write_text("not ours")
     assert push(copy, Target("org/data")) == Published(f"{server.address}/datasets/org/data", public=False)
-    assert server.repositories == {"org/data": {"private": True, "files": files_of(folder)}}
+    assert server.repositories == {"org/data": {"private": True, "files": files_of(folder), "tags": {}}}
     assert dict(published_files(folder)) == {name: len(data) for name, data in files_of(folder).items()}
     old = {"passages/train-00001-of-00002.parquet": b"old", "passages/notes.txt": b"theirs"}
     server.repositories["org/data"]["files"] |= old
@@ -41,7 +44,26 @@ def test_nothing_goes_to_a_public_repository_unless_that_is_asked_for(folder, se
     assert server.repositories["org/data"]["files"] == {}
     for name in ("org/data", "org/new"):
         push(folder, Target(name, public=True))
-        assert server.repositories[name] == {"private": False, "files": files_of(folder)}
+        assert server.repositories[name] == {"private": False, "files": files_of(folder), "tags": {}}
+
+
+def test_a_release_is_a_tag_that_never_moves(folder, tables, server, tmp_path):
+    export(tables, [FORMAT], tmp_path, card=Card(name="Another card"))
+    first, other = files_of(folder), files_of(tmp_path / FORMAT)
+    assert first["README.md"] != other["README.md"]
+    there = server.repositories
+    for one, tag, tags in (
+        (folder, "v1", {"v1": first}),
+        (tmp_path / FORMAT, "v1", {"v1": first}),  # the same data under another card
+        (tmp_path / FORMAT, "v2", {"v1": first, "v2": other}),
+        (folder, "", {"v1": first, "v2": other}),  # no release
+    ):
+        push(one, Target("org/data", tag=tag))
+        assert there["org/data"]["tags"] == tags and there["org/data"]["files"] == files_of(one)
+    export(make_tables({"q1": "train", "q2": "test"}), [FORMAT], tmp_path / "new")
+    with pytest.raises(SettingsError, match="tag v1 of other data, so nothing was .*hf repos tag delete org/data v1"):
+        push(tmp_path / "new" / FORMAT, Target("org/data", tag="v1"))
+    assert there["org/data"]["files"] == first and there["org/data"]["tags"]["v1"] == first
 
 
 @pytest.mark.parametrize("manifest", [None, b"{}", b'{"made_by": "another program", "files": []}'])

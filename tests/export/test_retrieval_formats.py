@@ -84,15 +84,20 @@ def colbert(folder: Path) -> tuple[Pairs, Pairs, dict[str, Pairs]]:
 def mteb_layout(folder: Path) -> tuple[Pairs, Pairs, dict[str, Pairs]]:
     loaded = {config: _loaded(folder, config) for config in mteb.CONFIGS}
     for config, entries in loaded.items():
-        assert list(entries) == (list(SPLITS) if config == "default" else [config])
+        assert list(entries) == (list(SPLITS) if config in QRELS else [config.removeprefix("fully-")])
         assert all(split.features.arrow_schema.remove_metadata() == mteb.CONFIGS[config] for split in entries.values())
     corpus = loaded["corpus"]["corpus"].to_list()
     assert {row["title"] for row in corpus} == {""}
     texts = [(row["_id"], row["text"]) for row in corpus]
     questions = [(row["_id"], row["text"]) for row in loaded["queries"]["queries"]]
-    labels = {}
-    for split, rows in loaded["default"].items():
-        labels[split] = [((row["query-id"], row["corpus-id"]), row["score"]) for row in rows]
+    labels, fully = (
+        {
+            split: [((row["query-id"], row["corpus-id"]), row["score"]) for row in rows]
+            for split, rows in loaded[config].items()
+        }
+        for config in QRELS
+    )
+    assert fully == {split: [row for row in rows if row[1] == 2] for split, rows in labels.items()}
     return texts, questions, labels
 
 
@@ -121,6 +126,7 @@ def huggingface(folder: Path) -> tuple[Pairs, Pairs, dict[str, Pairs]]:
 
 READ = {"beir": beir, "trec": trec, "pyserini": pyserini, "colbert": colbert, "mteb": mteb_layout, "squad": squad,
         "huggingface": huggingface}  # fmt: skip
+QRELS = ("default", "fully-qrels")
 ONE_LINE = ("trec", "colbert")
 """Formats of one line a text."""
 
