@@ -143,7 +143,8 @@ class ReaderSettings(LanguageModel):
         (),
         max_length=4,
         description='Strings before the first of which a reply ends, such as ["\\n"], for a model that goes on after '
-        "its answer. Part of the reader's identity where there are any: all its replies are asked for again.",
+        "its answer. A model that may think (`thinking` = `drop`) is not sent them; its answer is cut there. Part of "
+        "the reader's identity where there are any: all its replies are asked for again.",
     )
 
 

@@ -88,7 +88,8 @@ def checkpoint(
     """Return the folder of a checkpoint with these arguments, made once and kept under the cache's ``tests`` folder:
     weights (float32), tokenizer with chat template, configurations. Same arguments, same bytes.
 
-    ``lessons``: (messages, reply) pairs to answer as told, without thinking; a reply becomes one token.
+    ``lessons``: (messages, reply) pairs to answer as told, without thinking unless the reply begins with ``<think>``; a
+    reply without its thoughts becomes one token.
     """
     import transformers
 
@@ -115,7 +116,7 @@ def _make(folder: Path, seed: int, style: str, shape: Shape, lessons: Sequence[L
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # sums in the same order everywhere
     try:
-        tokenizer = _tokenizer(style, shape, sorted({reply for _, reply in lessons}))
+        tokenizer = _tokenizer(style, shape, sorted({reply.rpartition("</think>\n\n")[2] for _, reply in lessons}))
         model = _model(style, shape, len(tokenizer), tokenizer, seed)
         if lessons:
             _teach(model, tokenizer, lessons)
@@ -226,8 +227,9 @@ def _teach(model, tokenizer, lessons: Sequence[Lesson]) -> None:
     end = tokenizer.eos_token_id
     sequences = []
     for messages, reply in lessons:
+        thinks = reply.startswith("<think>")
         prompt = tokenizer.apply_chat_template(
-            [*map(dict, messages)], add_generation_prompt=True, return_dict=False, enable_thinking=False
+            [*map(dict, messages)], add_generation_prompt=True, return_dict=False, enable_thinking=thinks
         )
         sequences.append((prompt, [*tokenizer(reply, add_special_tokens=False)["input_ids"], end]))
     first, last = min(prompt[:-1] for prompt, _ in sequences), max(prompt[:-1] for prompt, _ in sequences)

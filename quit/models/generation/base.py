@@ -153,6 +153,13 @@ class ModelOptions:
         """The options of the chat template of a model in this process."""
         return {**self.template_options, **({"reasoning_effort": self.effort} if self.effort else {})}
 
+    def sampling(self, request: ChatRequest) -> dict[str, Any]:
+        """Return the request's :attr:`ChatRequest.sampling`, without stop strings for a model that may think.
+
+        Its first thought with one would end the reply. Who asks cuts the answer there (:func:`before_stop`).
+        """
+        return {name: value for name, value in request.sampling.items() if name != "stop" or self.thinking == "refuse"}
+
     @cached_property
     def identity(self) -> str:
         """Kind, model, revision and a hash of the options that are not the default."""
@@ -209,10 +216,9 @@ def answer_of(name: str, options: ModelOptions, text: str, ended: str, reasoning
     """
     if options.thinking == "drop":
         _, closed, answer = text.rpartition("</think>")
-        if closed:
-            return answer.lstrip()
-        opened = text.lstrip().startswith("<think>")
-        return "" if opened or (ended == "length" and options.thinking_tokens and reasoning is None) else text
+        answer = answer.lstrip()  # vLLM leaves the line ends after the thoughts
+        cut = answer.startswith("<think>") or (ended == "length" and options.thinking_tokens and reasoning is None)
+        return "" if cut and not closed else answer
     if "<think>" in text or "</think>" in text or reasoning:
         raise SettingsError(
             f"{name} sent its thinking with its answer. Switch it off in the profile (template_options = "

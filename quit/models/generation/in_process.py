@@ -57,7 +57,7 @@ class VllmGenerator:
     def _sampling(self, request: ChatRequest) -> Any:
         from vllm import SamplingParams
 
-        options = request.sampling | {
+        options = self._options.sampling(request) | {
             "temperature": request.temperature,
             "max_tokens": request.max_tokens + self._options.thinking_tokens,
             "seed": request.sample,

@@ -260,7 +260,7 @@ class TransformersGenerator:
         reply.new.append(token)
         reply.text.ids.append(token)
         whole = tokenizer.decode(reply.new, skip_special_tokens=True)
-        text = before_stop(whole, request.stop)
+        text = before_stop(whole, self._options.sampling(request).get("stop", ()))
         ended = text != whole or token in _ends(model, tokenizer)
         if ended or len(reply.new) == request.max_tokens + self._options.thinking_tokens:
             reason = "stop" if ended else "length"

@@ -378,7 +378,7 @@ class Replica:
             "top_p": 1,
             "seed": request.sample,
             "stream": False,
-            **request.sampling,
+            **self._options.sampling(request),
         }
         if self._server.flavour == "vllm":
             # The server would apply the model's generation_config.json otherwise.

@@ -128,12 +128,13 @@ def test_a_prompt_that_is_too_long_names_its_question() -> None:
         _generate(_llama(), [request])
 
 
-def test_thinking_that_comes_back_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    generator = _llama()
-    # A tiny checkpoint cannot be made to think aloud.
-    monkeypatch.setattr(type(generator._loaded[1]), "decode", lambda *_, **__: "<think>Well")
+def test_thoughts_are_refused_or_dropped_and_stop_strings_in_them_do_not_end_a_reply() -> None:
+    request = replace(_requests()[0], max_tokens=4, stop=("\n",))
+    model = str(checkpoint("qwen3", 3, lessons=[(request.messages(), "<think>\nIt has a tower.\n</think>\n\nParis")]))
     with pytest.raises(SettingsError, match="enable_thinking"):
-        _generate(generator, _requests()[:1])
+        _generate(TransformersGenerator("t", ModelOptions(model)), [replace(request, stop=())])
+    [reply] = _generate(TransformersGenerator("t", ModelOptions(model, thinking="drop", thinking_tokens=30)), [request])
+    assert (reply.text, reply.finish_reason) == ("Paris", "stop")
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,9 @@ from quit.models.protocols import JudgeItem
 from quit.settings import ReaderSettings, ServerSettings
 from quit.settings.loading import starting_profile
 from tests.paths import ROOT
+from tests.servers.checkpoints import checkpoint
 from tests.servers.rude import Fault, RudeServer, failure
+from tests.servers.vllm import VllmServer
 
 PAGE = (ROOT / "docs" / "howto" / "language-models.md").read_text(encoding="utf-8")
 ROWS = re.findall(
@@ -124,6 +126,7 @@ def test_a_refusal_names_the_setting_that_cures_it(message: str, options: dict[s
     ("text", "ended", "reasoning", "answer"),
     [
         ("Paris", "stop", "It is in France.", "Paris"),
+        ("\n\nParis", "stop", "It is in France.", "Paris"),  # vLLM's
         ("<think>France</think>\n\nParis", "stop", None, "Paris"),
         ("in France</think> Paris", "stop", None, "Paris"),  # the template opened the thoughts
         ("<think>It may be", "length", None, ""),
@@ -153,6 +156,51 @@ def test_a_reply_cut_inside_its_thoughts_is_kept_and_said_so(
             assert (reply.text, reply.finish_reason) == ("", "length")
             assert "r: 1 reply was cut before the answer began. Raise thinking_tokens" in capsys.readouterr().err
     assert len(server.requests) == 1
+
+
+@pytest.mark.slow
+def test_a_judge_thinks_at_vllm(capsys: pytest.CaptureFixture[str]) -> None:
+    import transformers
+
+    prompt = load_prompt("judge")
+    items = [JudgeItem("q", "Where was it?", ("Lesotho",), candidate) for candidate in ("in Lesotho", "in Chad")]
+    thoughts = "<think>\nIs it the same as Lesotho?\n</think>"
+    lessons = []
+    for item, verdict in zip(items, ("Yes", "No"), strict=True):
+        fields = {"question": item.question, "answer": item.gold_answers[0], "candidate": item.candidate}
+        request = ChatRequest(prompt, fields, 8, stop=("\n",))
+        lessons += [(request.messages(), f"{thoughts}\n\n{verdict}"), (request.messages(), verdict)]
+    model = checkpoint("qwen3", 3, lessons=lessons)
+    inside = len(transformers.AutoTokenizer.from_pretrained(model).tokenize(thoughts)) - 2
+    meter = Meter()
+
+    def asked(name: str, **options: Any) -> CachedGenerator:
+        settings = ServerSettings(name="s", base_urls=(server.base_url,))
+        return CachedGenerator(ServerGenerator(name, ModelOptions("thinker", **options), settings), None, meter)
+
+    def judged(name: str, constrained: bool = False, **options: Any) -> tuple[list[tuple[bool | None, str]], int]:
+        verdicts = GptEvalJudge(name, asked(name, **options), prompt, constrained=constrained).verdicts(items)
+        return [(verdict.correct, verdict.raw) for verdict in verdicts], meter.snapshot()[name]["thought_tokens"]
+
+    more = ("--reasoning-parser", "qwen3")
+    with VllmServer(model, "thinker", cache_tokens=4096, max_len=512, max_seqs=4, more=more) as server:
+        right = [(True, "Yes"), (False, "No")]
+        assert judged("thinks", thinking="drop", thinking_tokens=60) == (right, 2 * inside)
+        assert judged("off", template_options={"enable_thinking": False}) == (right, 0)
+        chosen, counted = judged("constrained", constrained=True, thinking="drop", thinking_tokens=60)
+        assert {raw for _, raw in chosen} <= {"Yes", "No"} and counted == 2 * inside
+        with pytest.raises(SettingsError, match='sent its thinking .* thinking = "drop" with thinking_tokens'):
+            judged("refused")
+        [stopped] = asked("stop", thinking="drop", thinking_tokens=60).complete([request])
+        assert (stopped.text, stopped.finish_reason) == ("No", "stop")  # thoughts have line ends, too
+        [cut] = asked("cut", thinking="drop", thinking_tokens=inside - 8).complete([request])
+    assert (cut.text, cut.finish_reason, cut.completion_tokens, cut.thought_tokens) == (
+        "",
+        "length",
+        inside,
+        inside - 1,
+    )
+    assert "cut: 1 reply was cut before the answer began. Raise thinking_tokens" in capsys.readouterr().err
 
 
 def test_identities_without_these_settings_are_as_ever() -> None:
