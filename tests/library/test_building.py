@@ -135,6 +135,9 @@ def test_judges_vote_and_people_see_ties_first(few_source: Path, tmp_path: Path)
     assert ties == sorted(ties, reverse=True) and {*ties} == {True, False}
     texts = Workspace.open(tmp_path / "W").build["overrides"]
     assert len({text.partition("=")[0] for text in texts}) == len(texts) == 9
+    tables.export("huggingface", tmp_path / "exports", progress=False)
+    card = (tmp_path / "exports" / "huggingface" / "README.md").read_text(encoding="utf-8")
+    assert "the judge (`jury`, a majority of `all`, `even`, `mute`) accepts it" in card
 
 
 def test_a_wrong_record_is_one_error_of_the_call(tmp_path: Path) -> None:
