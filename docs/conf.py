@@ -31,7 +31,6 @@ nb_execution_mode = "off"
 smartquotes = False  # they make a dash of an option's two hyphens
 html_theme = "furo"
 html_show_copyright = False  # the pages name licence and citation
-html_theme_options = {"top_of_page_buttons": []}
 html_sourcelink_suffix = ""  # llms.txt leads to the pages' own Markdown, in which links lead to Markdown too
 llms_txt_uri_template = "_sources/{docname}{suffix}{sourcelink_suffix}"
 
@@ -42,12 +41,8 @@ def _add_navigation(app: Sphinx, page: str, source: list[str]) -> None:
             source[0] += "\n".join(["\n```{toctree}", ":hidden:", ":glob:", f":caption: {title}", "", *pages, "```\n"])
 
 
-def _add_index(app: Sphinx, error: Exception | None) -> None:
-    if not error:
-        shutil.copy(app.outdir / "README.html", app.outdir / "index.html")
-
-
 def setup(app: Sphinx) -> None:
+    site = app.outdir
     app.add_lexer("csv", TextLexer)  # Pygments has none
     app.connect("source-read", _add_navigation)
-    app.connect("build-finished", _add_index)
+    app.connect("build-finished", lambda _, error: error or shutil.copy(site / "README.html", site / "index.html"))
