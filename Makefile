@@ -8,7 +8,7 @@ PYTEST = $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile -rfEs
 export DO_NOT_TRACK := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 
-.PHONY: run test test-fast lint setup servers clean help
+.PHONY: run test test-fast lint setup servers docs clean help
 
 help:  ## Say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -41,5 +41,10 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-clean:  ## Remove the environment and caches (not workspaces)
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis *.egg-info build
+docs: setup  ## Build the site of the documentation: site/index.html
+	rm -rf site build/site
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --fresh-env --doctree-dir build/doctrees --conf-dir docs . build/site
+	mv build/site site
+
+clean:  ## Remove the environment, the site and caches (not workspaces)
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis *.egg-info build site

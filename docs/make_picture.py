@@ -28,7 +28,7 @@ MODELS = {
 HIDDEN = {"encoder", "labelers", "candidates"}
 """What stands behind other models, or is a name only."""
 
-WIDTH, LEFT, BOX, ROW, GAP = 1130, 345, 470, 38, 8
+WIDTH, LEFT, BOX, ROW, GAP = 1150, 365, 470, 38, 8
 STYLE = """
     text { font: 13px system-ui, sans-serif; fill: #1f2328 }
     .head { font-weight: 600 } .small { font-size: 11.5px; fill: #57606a }
@@ -70,7 +70,7 @@ def draw() -> str:
         people = stage.name == "update"
         made.append(box(LEFT, y, BOX, ROW, "people" if people else "stage"))
         made.append(text(LEFT + 12, y + 24, f"{stage.number}  {stage.name}", "head"))
-        made.append(text(LEFT + 112, y + 24, stage.doc.rstrip("."), "small"))
+        made.append(text(LEFT + 112, y + 24, stage.doc.partition(" (")[0].rstrip("."), "small"))
         asked = [MODELS[name] for name in stage.models if name not in HIDDEN]
         if stage.name == "collect":
             asked = list(SOURCES)
