@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -17,6 +17,9 @@ from quit.commands.options import (
     show,
     split_names,
 )
+
+if TYPE_CHECKING:
+    from quit.library.arguments import Format
 
 ReleaseOption = Annotated[
     Path | None,
@@ -109,7 +112,7 @@ def export(
     from quit.library.tables import open_tables
 
     facts = open_tables(release_ or workspace).export(
-        split_names(format_),
+        cast("list[Format]", split_names(format_)),  # checked there
         out,
         card=card,
         benchmark=benchmark,

@@ -17,7 +17,7 @@ from quit.dataset.files import current_files
 from quit.dataset.release import Release, open_release, releases_of
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, MissingDependency, SettingsError, did_you_mean
-from quit.library.arguments import Overrides, Split, override_texts
+from quit.library.arguments import Format, Overrides, Split, override_texts
 from quit.release.view import open_to_read
 from quit.text.words import counted
 
@@ -173,7 +173,7 @@ class Tables:
 
     def export(
         self,
-        formats: str | Sequence[str] = ("huggingface", "release-json"),
+        formats: Format | Sequence[Format] = ("huggingface", "release-json"),
         out: str | Path = "exports",
         *,
         card: str | Path | None = None,

@@ -2,12 +2,15 @@
 
 import csv
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 import quit
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError, WorkspaceError
+from quit.export import FORMATS
+from quit.library.arguments import Format
 from tests.release import small
 from tests.running import call_quit
 
@@ -34,6 +37,7 @@ def test_the_interface_is_all_that_is_listed() -> None:
     names = {"build", "check", "plan", "open", "Tables", "find_leaks", "convergence", "passages", "judge", "labels"}
     types = {"Finding", "JudgeItem", "Prompt", "Reply", "Verdict"}
     assert {*dir(quit)} == {*quit.__all__, "__version__"} == names | types | {"errors", "evaluate_run", "__version__"}
+    assert get_args(Format) == tuple(FORMATS)
     assert all(getattr(quit, name).__doc__ for name in quit.__all__)
 
 
