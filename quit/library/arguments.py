@@ -33,8 +33,8 @@ Sources: TypeAlias = "str | Path | Sequence[str | Path] | Mapping[str, Any] | Re
 Split = Literal["train", "dev", "test"]
 Runner = Literal["threads", "ray"]
 Format = Literal[
-    "huggingface", "release-json", "paper-index", "csv", "squad", "beir", "trec", "pyserini", "mteb", "tevatron", "colbert",
-    "monot5", "hinteval",
+    "huggingface", "release-json", "paper-index", "csv", "squad", "beir", "trec", "pyserini", "mteb", "tevatron",
+    "colbert", "monot5", "hinteval",
 ]  # fmt: skip
 Overrides = Mapping[str, Any] | Sequence[str]
 """``{"judge.threshold": 0.6}``, ``{"judge": {"threshold": 0.6}}`` or ``["judge.threshold=0.6"]``."""
