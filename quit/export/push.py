@@ -151,7 +151,9 @@ def _is_tagged(api: HfApi, target: Target, ours: Manifest) -> bool:
 
 
 def _data(manifest: Manifest) -> set[tuple[str, str]]:
-    return {(entry.path, entry.sha256) for entry in manifest.files if entry.path.endswith(".parquet")}
+    """Return the data files with their checksums; ``--eval`` selects from them, and may come later."""
+    entries = [entry for entry in manifest.files if not entry.path.startswith(f"{evaluation.CONFIG}/")]
+    return {(entry.path, entry.sha256) for entry in entries if entry.path.endswith(".parquet")}
 
 
 @contextmanager

@@ -71,24 +71,32 @@ def named_source(source: str | Path) -> str:
 def _source_text(source: Any, put: Put) -> str:
     if isinstance(source, str | Path):
         return named_source(source)
-    lines = [json.dumps(row, ensure_ascii=False, default=_plain) + "\n" for row in rows_of(source)]
+    lines = [json.dumps(row, ensure_ascii=False, default=_plain) + "\n" for row in _rows(source)]
     data = "".join(lines).encode()
     return f"jsonl:{put(f'records-{hashlib.sha256(data).hexdigest()[:16]}.jsonl', data)}"
 
 
-def rows_of(source: Any) -> list[Any]:
-    """Return records as a list. Raises ``InputError`` for what is neither a list nor a table."""
+def _rows(source: Any) -> list[Any]:
     if isinstance(source, list | tuple):
         return list(source)
     if isinstance(source, Mapping):
         return [source]
+    return as_table(
+        source, "Name 'starter', a file or KIND:PATH, or give records: a list of dictionaries, "
+    ).to_pylist()
+
+
+def as_table(frame: Any, else_: str = "Give ") -> pa.Table:
+    """Return a data frame or ``datasets.Dataset`` as Arrow. ``else_``: what else may be given, for the error.
+
+    Raises ``InputError`` for anything else.
+    """
     try:
         # A dataset's own table ignores which of its rows are selected.
-        return pa.table(source.with_format("arrow")[:] if hasattr(source, "with_format") else source).to_pylist()
-    except (TypeError, ValueError, pa.ArrowException) as error:
+        return pa.table(frame.with_format("arrow")[:] if hasattr(frame, "with_format") else frame)
+    except (TypeError, ValueError, AttributeError, pa.ArrowException) as error:
         raise InputError(
-            f"A value of type {type(source).__name__} is no source ({error}). Name 'starter', a file or KIND:PATH, or "
-            "give records: a list of dictionaries, a data frame or a datasets.Dataset."
+            f"A value of type {type(frame).__name__} is no source ({error}). {else_}a data frame or a datasets.Dataset."
         ) from None
 
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from quit import contracts
 from quit.errors import InputError
 from quit.evaluate.metrics import Measure, mean, run_values
-from quit.library.arguments import DataFrame, rows_of
+from quit.library.arguments import DataFrame, as_table
 from quit.models.factory import Models
 from quit.models.judges import Ruling, rule
 from quit.models.protocols import HintSet, JudgeItem
@@ -204,7 +204,8 @@ def evaluate_run(
 
     Args:
         run: Question -> passage ids, best first (or id -> score); a data frame (pandas, polars, Arrow) or
-            ``datasets.Dataset`` whose first three columns are question, passage and score; or a TREC run file.
+            ``datasets.Dataset`` with the columns question, passage and score (or the first three in this order); or a
+            TREC run file.
         qrels: Question -> passage id -> label, a data frame of question, passage and label, or a TREC qrels file.
         metrics: ``Hit@k``, ``Recall@k``, ``MRR@k``, ``nDCG@k`` (gain: the label), ``nDCG(exp)@k`` (gain: 2^label - 1,
             as in the QUIT paper), with a lowest label as in ``Hit(rel=2)@1``.
@@ -220,9 +221,9 @@ def evaluate_run(
         SettingsError: A metric is unknown.
     """
     relevance: Mapping[str, Mapping[str, int]] = (
-        read_qrels(Path(qrels)) if isinstance(qrels, str | Path) else _by_question(qrels)
+        read_qrels(Path(qrels)) if isinstance(qrels, str | Path) else _by_question(qrels, "qrels")
     )
-    scores = read_run(Path(run))[1] if isinstance(run, str | Path) else _by_question(run)
+    scores = read_run(Path(run))[1] if isinstance(run, str | Path) else _by_question(run, "run")
     rankings = {
         query: sorted(ranked, key=lambda document: -ranked[document]) if isinstance(ranked, Mapping) else list(ranked)
         for query, ranked in scores.items()
@@ -239,12 +240,34 @@ def evaluate_run(
     return values if per_question else {text: mean(list(of_metric.values())) for text, of_metric in values.items()}
 
 
-def _by_question(rows: Any) -> Mapping[str, Any]:
-    """Return rows of question, passage and value as question -> passage -> value; a mapping as it is."""
+_COLUMNS = (
+    ("question", "question_id", "query-id", "query_id", "qid"),
+    ("passage", "passage_id", "corpus-id", "doc_id", "docid"),
+    ("score", "label", "relevance", "rel"),
+)
+"""Names of the columns of a run or of qrels, of which the first that a data frame has counts."""
+
+
+def _by_question(rows: Any, what: str) -> Mapping[str, Any]:
+    """Return rows of question, passage and value as question -> passage -> value, ids as texts.
+
+    Raises ``InputError`` for a data frame without three columns, an id that is missing, or a value that is no number.
+    """
     if isinstance(rows, Mapping):
-        return rows
-    values: dict[str, dict[str, Any]] = {}
-    for row in rows_of(rows):
-        question, passage, value = [*row.values()][:3]
-        values.setdefault(str(question), {})[str(passage)] = value
-    return values
+        return {str(question): of_question for question, of_question in rows.items()}
+    table = as_table(rows)
+    names = [next((name for name in known if name in table.column_names), None) for known in _COLUMNS]
+    if None in names:
+        names = table.column_names[:3]
+    if len(names) < 3:
+        raise InputError(f"The {what} has the columns {', '.join(names) or 'none'}; expected question, passage, value.")
+    question_ids, passage_ids, values = (table.column(name).to_pylist() for name in names)
+    by_question: dict[str, dict[str, Any]] = {}
+    for row, (question, passage, value) in enumerate(zip(question_ids, passage_ids, values, strict=True)):
+        if question is None or passage is None or not isinstance(value, int | float) or value != value:
+            raise InputError(
+                f"The {what}, row {row}: {names[0]} {question!r}, {names[1]} {passage!r}, {names[2]} {value!r}. "
+                "Expected two ids and a number."
+            )
+        by_question.setdefault(str(question), {})[str(passage)] = value
+    return by_question

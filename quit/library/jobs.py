@@ -297,7 +297,9 @@ def benchmark(
     check(request, settings)
     frozen, folder = _release_of(release), Path(out)
     values = settings.recorded()
-    used = {name: values.get(name) for name in ("benchmark", "models", "readers", "judge", "jury", "labels")}
+    used = {
+        name: values[name] for name in ("benchmark", "models", "readers", "judge", "jury", "labels") if name in values
+    }
     key = content_hash(__version__, frozen.content_id, split, systems, bounds, used, size=16)
     facts: dict[str, Any] = {"page": str(folder / "leaderboard.html"), "release": frozen.name}
     complete = all((folder / name).is_file() for name in ("run.json", "results.json", "leaderboard.html"))

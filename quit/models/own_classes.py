@@ -8,6 +8,7 @@ import inspect
 import json
 import os
 import sys
+import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -35,7 +36,7 @@ def register_models(
     if models and settings.run.runner != "threads":
         raise SettingsError(f"Models that are objects work with run.runner=threads only. {_BY_NAME}")
     rows = {reader.name: row for row, reader in enumerate(settings.readers)}
-    texts, judges = [], 0
+    texts, judges = [], []
     for name, model in models.items():
         if isinstance(model, type):
             raise SettingsError(f"The model {name!r} is a class. Give an object: {model.__name__}().")
@@ -45,16 +46,21 @@ def register_models(
                 f"The model {name!r} ({type(model).__name__}) needs one of the methods answer(prompts), as a reader, "
                 "and verdicts(items), as a judge."
             )
-        section = f"jury.{judges - 1}" if judges else "judge"
-        judges += methods == ["verdicts"]
+        text = _OBJECT + class_identity(type(model), _settings_of(model))
+        _OBJECTS[text] = model
+        keys = {"name": name, "kind": "python", "class": text}
+        section = "judge"
         if methods == ["answer"]:
             row = rows.setdefault(name, len(rows))
             section = f"readers.{row}"
             if row >= len(settings.readers):
                 texts.append(f"{section}.role={getattr(model, 'role', 'labeler')}")
-        text = _OBJECT + class_identity(type(model), _settings_of(model))
-        _OBJECTS[text] = model
-        texts += [f"{section}.name={json.dumps(name)}", f"{section}.kind=python", f"{section}.class={json.dumps(text)}"]
+        else:
+            judges.append(", ".join(f"{key}={json.dumps(value)}" for key, value in keys.items()))
+        if section != "judge" or len(judges) == 1:
+            texts += [f"{section}.{key}={json.dumps(value)}" for key, value in keys.items()]
+    if len(judges) > 1 or (judges and settings.jury):
+        texts.append(f"jury=[{', '.join(f'{{{judge}}}' for judge in judges[1:])}]")
     return texts
 
 
@@ -132,10 +138,14 @@ def imported_class(text: str, name: str) -> type:
     sys.path.append(os.getcwd())
     try:
         cls = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
+    except Exception as error:  # whatever the module does when it is imported
+        fault = str(error)
+        if not isinstance(error, ImportError | AttributeError):
+            at = traceback.extract_tb(error.__traceback__)[-1]
+            fault = f"{type(error).__name__}: {fault}, {at.filename}, line {at.lineno}"
         raise SettingsError(
-            f"{name}: the class {text!r} cannot be imported ({error}). Write it as package.module:Name; the "
-            "module is in this folder or installed."
+            f"{name}: the class {text!r} cannot be imported ({fault}). Write it as package.module:Name; the module is "
+            "in this folder or installed."
         ) from error
     finally:
         sys.path.pop()

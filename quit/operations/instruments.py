@@ -39,7 +39,7 @@ def judge(path: Path, models: Models) -> Figures:
     questions, readable (share of replies that are a verdict), yes (share of these that accept), accuracy, its
     interval (95%, over draws of questions), kappa, precision, recall and f1 over the readable ones, accuracy_of_all
     (an unread reply is an error), equivalence_accuracy on the readable ones, agreement of the two judges there, and
-    unreadable: up to ten replies that are no verdict. Of a jury also judges: n, readable, yes, accuracy, interval,
+    unreadable: up to ten replies that are no verdict. Of a jury also judges: readable, yes, accuracy, interval,
     kappa, precision, recall and f1 of each, and with: its kappa with each other one.
     """
     items, labels = zip(*judged_pairs(path), strict=True)

@@ -125,7 +125,8 @@ def opened(place: str | Path, judge: str | None = None) -> Answered:
     """Open a release or a finished workspace. Raises as ``verify``, ``last_build`` and :class:`Answered` do."""
     if is_release(place):
         release = verify(place)
-        return Answered(subject_of_release(release).labelled(content_id=release.content_id), judge)
+        dataset = subject_of_release(release).labelled(content_id=release.content_id)
+        return Answered(dataset, judge, release.read("second_verdicts"))
     workspace = Workspace.open(place)
     return Answered(subject_of(last_build(workspace)).labelled(), judge, workspace.read("second_verdicts"))
 
@@ -134,11 +135,15 @@ def _verdicts_of(judge: str, verdicts: pa.Table, second: pa.Table | None) -> pa.
     """Return the verdicts of people, then all of a judge: the first one on an answer counts."""
     of_people = pc.fill_null(pc.equal(verdicts["basis"], "review"), False)
     kept = [verdicts.filter(pc.invert(of_people)), *([] if second is None else [second])]
-    judges = {name: table for table in reversed(kept) for name in table["judge"].unique().to_pylist() if name}
+    judges = {
+        name: table.filter(pc.equal(table["judge"], name))
+        for table in reversed(kept)
+        for name in table["judge"].unique().to_pylist()
+        if name
+    }
     if judge not in judges:
         names = ", ".join(sorted(judges)) or "none"
-        where = "" if second is not None else " A release holds the verdicts in force only; name its workspace."
-        raise SettingsError(f"No verdicts of the judge {judge!r} are kept here. Kept: {names}.{where}")
+        raise SettingsError(f"No verdicts of the judge {judge!r} are kept here. Kept: {names}.")
     return pa.concat_tables(
         table.select(["question_id", "answer_key", "correct"]) for table in (verdicts.filter(of_people), judges[judge])
     )

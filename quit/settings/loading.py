@@ -127,9 +127,9 @@ def load_card(path: Path) -> Card:
 
 
 def without(overrides: Iterable[str], others: Iterable[str]) -> list[str]:
-    """Return the overrides (``key=value``) whose key none of ``others`` names."""
-    keys = {text.partition("=")[0].strip() for text in others}
-    return [text for text in overrides if text.partition("=")[0].strip() not in keys]
+    """Return the overrides (``key=value``) whose key, and the sections above it, none of ``others`` names."""
+    keys = {f"{text.partition('=')[0].strip()}." for text in others}
+    return [text for text in overrides if not f"{text.partition('=')[0].strip()}.".startswith(tuple(keys))]
 
 
 def only(section: str, overrides: Sequence[str]) -> Sequence[str]:

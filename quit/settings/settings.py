@@ -122,6 +122,7 @@ class Settings(Section):
     @model_validator(mode="after")
     def _names_fit_together(self) -> Settings:
         judge_names = [judge.name for judge in self.judges]
+        model_names = [spec.name for spec in self.replying_models]  # of replies, costs and checks of servers
         if self.jury:  # their votes stand in one table, beside the equivalence model's where it has none
             judge_names += [
                 JURY,
@@ -132,6 +133,7 @@ class Settings(Section):
             ("server", [server.name for server in self.servers]),
             ("schedule", [schedule.title for schedule in self.schedules]),
             ("judge", judge_names),
+            ("model", model_names),
         ):
             if len(set(names)) < len(names):
                 raise ValueError(f"{what}s: every {what} needs a different name, got {', '.join(names)}")

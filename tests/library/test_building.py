@@ -134,7 +134,7 @@ def test_judges_vote_and_people_see_ties_first(few_source: Path, tmp_path: Path)
     ties = [any(answer.verdict is None for answer in item.answers) for item in items]
     assert ties == sorted(ties, reverse=True) and {*ties} == {True, False}
     texts = Workspace.open(tmp_path / "W").build["overrides"]
-    assert len({text.partition("=")[0] for text in texts}) == len(texts) == 9
+    assert len({text.partition("=")[0] for text in texts}) == len(texts) == 4
     tables.export("huggingface", tmp_path / "exports", progress=False)
     card = (tmp_path / "exports" / "huggingface" / "README.md").read_text(encoding="utf-8")
     assert "the judge (`jury`, a majority of `all`, `even`, `mute`) accepts it" in card

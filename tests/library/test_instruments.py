@@ -52,6 +52,15 @@ def test_a_run_is_scored_alike_from_files_and_dictionaries_and_foreign_questions
     assert ours == quit.evaluate_run(
         frames[0], Dataset.from_pandas(frames[1].rename(columns=str)), ["MRR@10", "Recall@10"]
     )
+    mixed = pd.DataFrame({"relevance": [2, 1], "doc_id": ["d2", "d4"], "query_id": [1, 2]})
+    assert quit.evaluate_run({1: ["d2"], "2": ["d9", "d4"]}, mixed, ["MRR@10"]) == {"MRR@10": 0.75}
+    for wrong, message in (
+        (mixed[["doc_id", "query_id"]], "qrels has the columns doc_id, query_id; expected"),
+        (mixed.assign(relevance=["high", "low"]), "qrels, row 0: .* relevance 'high'. Expected two ids and a number"),
+        (3, "type int is no source"),
+    ):
+        with pytest.raises(InputError, match=message):
+            quit.evaluate_run(run, wrong)
     by_question = quit.evaluate_run(frames[0], frames[1], ["MRR@10"], per_question=True)
     assert by_question == {"MRR@10": {"q1": 0.5, "q2": 0.5}}
     with pytest.warns(UserWarning, match="^1 of the run's 2 questions are not in the qrels, such as 'Q9': not scored"):

@@ -18,7 +18,7 @@ from quit.models.generation.ledger import Ledger
 from quit.models.own import AT_ONCE
 from quit.models.own_classes import register_models
 from quit.models.protocols import JudgeItem, Prompt, Reply, Verdict
-from quit.settings import Settings, load
+from quit.settings import Settings, load, without
 from tests.comparing import bytes_of
 from tests.paths import FEW
 from tests.running import call_quit
@@ -190,6 +190,16 @@ def test_an_object_takes_the_place_of_a_reader_or_is_one_more() -> None:
     assert len(settings.readers) == 7
     by_name = {reader.name: (reader.kind, reader.role) for reader in settings.readers}
     assert (by_name["minilm-late"], by_name["b"]) == (("python", "labeler"), ("python", "reader"))
+
+
+def test_objects_that_judge_replace_the_judges_of_the_last_build() -> None:
+    judges = {name: ScriptedJudge(lambda item: True, name) for name in "abc"}
+    remembered = register_models(judges)
+    assert [judge.name for judge in load("embedded", remembered).settings.judges] == ["a", "b", "c"]
+    for names in ("a", "ca"):
+        own = register_models({name: judges[name] for name in names}, "embedded", remembered)
+        settings = load("embedded", [*without(remembered, own), *own]).settings
+        assert [judge.name for judge in settings.judges] == [*names]
 
 
 @pytest.mark.slow

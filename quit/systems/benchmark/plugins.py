@@ -160,9 +160,12 @@ def _make(group: str, text: str, context: PluginContext, protocol: Any) -> Any:
         plugin = factory(replace(context, argument=argument))
     else:
         value, own = text, imported_class(text, kind)
-        plugin = own(context)
-        if not hasattr(plugin, "identity"):
-            plugin.identity = class_identity(own, {})
+        try:
+            plugin = own(context)
+            if not hasattr(plugin, "identity"):
+                plugin.identity = class_identity(own, {})
+        except (TypeError, AttributeError) as error:
+            raise SettingsError(f"The {kind} {text!r} cannot be made of a PluginContext: {error}.") from error
     if not isinstance(plugin, protocol):
         members = ", ".join(
             sorted(member for member in dir(protocol) if not member.startswith("_")) + list(protocol.__annotations__)

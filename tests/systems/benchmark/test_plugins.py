@@ -153,7 +153,13 @@ def test_the_class_in_the_docs_is_bm25_by_its_name(world, tmp_path: Path, monkey
     assert values.scores == pytest.approx(np.sort(expected)[::-1][:5], rel=1e-5) and expected[values.rows[0]] > 0
     assert values.scores == pytest.approx(expected[values.rows], rel=1e-5)
     assert retriever.identity.startswith("mine:Bm25@+")
-    for name, message in (("dens:x", "Did you mean 'dense'"), ("mine:Nothing", "has no attribute 'Nothing'")):
+    (tmp_path / "broken.py").write_text("1 / 0")
+    for name, message in (
+        ("dens:x", "Did you mean 'dense'"),
+        ("mine:Nothing", "has no attribute 'Nothing'"),
+        ("broken:Bm25", r"ZeroDivisionError: .*broken\.py, line 1"),
+        ("mine:Counter", "cannot be made of a PluginContext"),
+    ):
         with pytest.raises(SettingsError, match=message):
             make_retriever(name, context)
     monkeypatch.delitem(sys.modules, "mine")
