@@ -256,9 +256,8 @@ def _by_question(rows: Any, what: str) -> Mapping[str, Any]:
     if isinstance(rows, Mapping):
         return {str(question): of_question for question, of_question in rows.items()}
     table = as_table(rows)
-    names = [next((name for name in known if name in table.column_names), None) for known in _COLUMNS]
-    if None in names:
-        names = table.column_names[:3]
+    firsts = [[name for name in known if name in table.column_names][:1] for known in _COLUMNS]
+    names = [name for first in firsts for name in first] if all(firsts) else table.column_names[:3]
     if len(names) < 3:
         raise InputError(f"The {what} has the columns {', '.join(names) or 'none'}; expected question, passage, value.")
     question_ids, passage_ids, values = (table.column(name).to_pylist() for name in names)
