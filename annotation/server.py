@@ -13,6 +13,7 @@ import secrets
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -27,6 +28,8 @@ REQUIREMENTS = Path(__file__).with_name("server-requirements.txt")
 EMAIL = "owner@quit.local"
 START_SECONDS = 240.0
 """How long Label Studio may take to start."""
+HELD_SECONDS = 900
+"""How long an opened task is kept for whom has opened it; Label Studio itself keeps it for a day."""
 
 
 def _version() -> str:
@@ -42,12 +45,19 @@ def label_studio_programs(say: Callable[[str], None] = lambda _: None) -> Path:
     ask at once.
     """
     try:
-        return ensure_environment("label-studio", REQUIREMENTS, log=say)
+        programs = ensure_environment("label-studio", REQUIREMENTS, log=say)
     except MissingDependency as error:
         raise MissingDependency(
             f"Label Studio {_version()} could not be installed: {error}\nCheck the connection to a package index and "
             "run the command again, or use a server you have: quit review push --url URL."
         ) from error
+    # Label Studio takes pages from here before its own, which ours extends.
+    [templates] = programs.parent.glob("lib/python*/site-packages/label_studio/templates")
+    page, own = templates / "users/new-ui/user_base.html", Path(__file__).with_name("sign_up.html").read_bytes()
+    if not page.exists() or page.read_bytes() != own:
+        with writing(page), replacing(page) as temporary:
+            temporary.write_bytes(own)
+    return programs
 
 
 @dataclass(frozen=True)
@@ -165,14 +175,16 @@ class LocalServer:
             "LABEL_STUDIO_USER_TOKEN": account.token,
             "LABEL_STUDIO_ENABLE_LEGACY_API_TOKEN": "true",
             "LABEL_STUDIO_DISABLE_SIGNUP_WITHOUT_LINK": "true",
+            "LABEL_STUDIO_TASK_LOCK_TTL": str(HELD_SECONDS),
             "fflag_fix_all_optic_79_task_count_is_wrong_short": "true",  # the page says "3 of 10"
             "OMP_NUM_THREADS": "1",
         }
 
-    def wait(self) -> None:
-        """Return when the server ends."""
-        if self._process is not None:
-            self._process.wait()
+    def ended(self, seconds: float) -> bool:
+        """Whether the server ends within ``seconds``, or does not run here at all."""
+        with suppress(subprocess.TimeoutExpired):
+            return self._process is None or self._process.wait(seconds) is not None
+        return False
 
     def stop(self) -> None:
         """Ask the server to end, and wait for it."""

@@ -63,17 +63,20 @@ def serve(
     try:
         with working("Label Studio"):
             account = server.start(note)
-            invite = connect(opened.path, review).ask(lambda studio: studio.organizations.invites.get_invite_link())
-        project = ReviewStore(opened).project
-        start, last = "", f"  next             quit review push -w {workspace}"
-        if project.get("url") == account.url:  # a new annotator comes to the first task
-            start = f"&next=%2Fprojects%2F{project['id']}%2Fdata%3Flabeling%3D1"
-            last = f"  project          {account.url}/projects/{project['id']}/data"
+            studio = connect(opened.path, review)
         echo(f"Label Studio {account.version} is ready: {account.url}")
         echo(f"  your account     {account.email}, password {account.password}")
-        echo(f"  for annotators   {account.url}{invite.invite_url}{start}")
-        echo(last)
-        server.wait()
+        shown: int | None = -1
+        while True:
+            known = ReviewStore(opened).project
+            project = known["id"] if known.get("tasks") and known["url"] == account.url else None
+            if project not in (None, shown) or shown == -1:  # at the start, and when a push has made it
+                page = f"{account.url}/projects/{project}/data"
+                echo(f"  for annotators   {studio.invitation(project)}")
+                echo(f"  project          {page}" if project else f"  next             quit review push -w {workspace}")
+                shown = project
+            if server.ended(1.0):
+                break
     finally:
         server.stop()
 
@@ -98,18 +101,22 @@ def push(
 
     Example: `quit review push --set review.overlap=2`
     """
+    from quit.annotation.client import connect
     from quit.flows.calling import run_job
     from quit.library.progress import working
+    from quit.status.stages import settings_of
 
     options: dict[str, Any] = {"new_project": new_project, "repair": repair_config, "settings": set_}
+    opened = open_workspace(workspace)
     with working("push"):
-        reports = run_job("review", workspace=str(workspace), url=url, steps=["push"], project=project, **options)
-    report = reports["push"]
+        report = run_job("review", workspace=opened, url=url, steps=["push"], project=project, **options)["push"]
+        link = connect(opened.path, settings_of(opened).review, url).invitation(report["project"])
     verb = "Made" if report["created"] else "Updated"
     lines = [
         f"{verb} project {report['project']}: {report['url']}/projects/{report['project']}/data",
         f"  {counted(report['new'], 'new task')}, {report['changed']} changed, {report['unchanged']} unchanged"
         + (f"; {report['blind']} are blind" if report["blind"] else ""),
+        *([f"  for annotators: {link}"] if link else []),
     ]
     _print_report(report, as_json, lines)
 

@@ -25,16 +25,21 @@ class Annotator:
         self.driver = driver
         self.url = url
 
-    def log_in(self, email: str, password: str) -> None:
-        self.driver.get(f"{self.url}/user/login")
+    def log_in(self, email: str, password: str, link: str = "/user/login") -> None:
+        """Fill in the form of a page, to log in or to sign up."""
+        self.driver.get(f"{self.url}{link}")
         self._css('input[name="email"]').send_keys(email)
         self._css('input[name="password"]').send_keys(password)
         self._css('button[type="submit"]').click()
-        self.until(lambda: "/user/login" not in self.driver.current_url)
+        self.until(lambda: "/user/" not in self.driver.current_url)
 
     def open(self, project: int) -> None:
         """Open the stream of tasks (what "Label All Tasks" does), with the instructions before it."""
         self.driver.get(f"{self.url}/projects/{project}/data?labeling=1")
+        self.arrive()
+
+    def arrive(self) -> None:
+        """Wait for the first task, with the instructions before it."""
         self.until(self.candidates)
         self.until(self._instructions)
 

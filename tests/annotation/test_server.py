@@ -1,17 +1,25 @@
 """The local server: one command, secrets that stay secret, and clear words when it cannot run."""
 
 import json
+import os
+import shutil
+import signal
 import stat
+import subprocess
+import time
 from dataclasses import replace
 
 import httpx
 import pytest
 
 from quit.annotation.server import LocalServer, _store, label_studio_programs, stored_account
+from quit.common.starting import healthy
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, MissingDependency, WorkspaceError
 from quit.review.store import ReviewStore
-from tests.running import call_quit
+from tests.label_studio import first_server
+from tests.paths import ROOT
+from tests.running import PLAIN, QUIT, call_quit, until
 from tests.servers.ports import taken_port
 
 pytestmark = pytest.mark.slow
@@ -22,7 +30,7 @@ def test_serve_says_how_to_get_in_and_where_the_project_is(live) -> None:
     store = ReviewStore(Workspace.open(live.folder))
     account = stored_account(live.folder)
     assert account == live.account and account.password not in repr(account)
-    facts = {"key": "k", "url": account.url, "id": 7}
+    facts = {"key": "k", "url": account.url, "id": 7, "tasks": ["q"]}
     ends = f"next quit review push -w {live.folder}", f"project {account.url}/projects/7/data"
     for project, end in zip(({}, facts), ends, strict=True):
         store.set_project(project)
@@ -39,6 +47,25 @@ def test_serve_says_how_to_get_in_and_where_the_project_is(live) -> None:
     assert httpx.get(f"{account.url}/user/signup", follow_redirects=True).status_code in (200, 403)
     log = (path.parent / "server.log").read_text(errors="replace")
     assert account.token not in log and account.password not in log
+
+
+def test_a_running_serve_says_where_the_tasks_are_once_they_are_pushed(live, tmp_path) -> None:
+    workspace = Workspace.create(tmp_path / "W")
+    shutil.copytree(first_server(), workspace.path / "reviews" / "server")
+    output, command = tmp_path / "output", [*QUIT, "review", "serve", "-w", workspace.path, "--port", "0"]
+    with output.open("w") as out, subprocess.Popen(command, cwd=ROOT, stdout=out, env={**os.environ, **PLAIN}) as serve:
+        until(lambda: "next" in output.read_text(), serve, every=0.2)
+        account = stored_account(workspace.path)
+        half, whole = {"key": "k", "url": account.url, "id": 8, "tasks": []}, {"id": 7, "tasks": ["q"]}
+        ReviewStore(workspace).set_project(half)
+        time.sleep(1.5)
+        ReviewStore(workspace).set_project({**half, **whole})
+        until(lambda: "project" in output.read_text(), serve, every=0.2)
+        serve.send_signal(signal.SIGINT)
+    invited, _, again, project = output.read_text().splitlines()[2:]
+    assert again == f"{invited}&next=%2Fprojects%2F7%2Fdata%3Flabeling%3D1"
+    assert project.split() == ["project", f"{account.url}/projects/7/data"]
+    assert not healthy(account.url)
 
 
 def test_a_taken_port_and_newer_data_are_said(live, tmp_path) -> None:
