@@ -13,7 +13,6 @@ import secrets
 import subprocess
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -33,9 +32,7 @@ HELD_SECONDS = 900
 
 
 def _version() -> str:
-    match = re.search(r"^label-studio==(\S+)", REQUIREMENTS.read_text(encoding="utf-8"), re.MULTILINE)
-    assert match
-    return match.group(1)
+    return re.findall(r"(?m)^label-studio==(\S+)", REQUIREMENTS.read_text(encoding="utf-8"))[0]
 
 
 def label_studio_programs(say: Callable[[str], None] = lambda _: None) -> Path:
@@ -104,7 +101,7 @@ def _store(workspace: Path, account: Account) -> None:
 
 
 class LocalServer:
-    """A Label Studio server whose data live in ``W/reviews/server``. Use as a context manager, or start and stop it."""
+    """A Label Studio server whose data live in ``W/reviews/server``."""
 
     def __init__(self, workspace: Path, port: int = 8080) -> None:
         self.workspace = workspace
@@ -182,9 +179,7 @@ class LocalServer:
 
     def ended(self, seconds: float) -> bool:
         """Whether the server ends within ``seconds``, or does not run here at all."""
-        with suppress(subprocess.TimeoutExpired):
-            return self._process is None or self._process.wait(seconds) is not None
-        return False
+        return self._process is None or self._process.ended(seconds) is not None
 
     def stop(self) -> None:
         """Ask the server to end, and wait for it."""
@@ -205,12 +200,6 @@ class LocalServer:
         while not is_free(self._port) and time.monotonic() < deadline:
             time.sleep(0.02)  # what was killed with it may take a moment longer to let go of the port
 
-    def __enter__(self) -> Account:
-        return self.start()
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
 
 def _number(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".") if part.isdigit())
@@ -219,8 +208,6 @@ def _number(version: str) -> tuple[int, ...]:
 def _alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
+    except OSError as error:
+        return isinstance(error, PermissionError)
     return True

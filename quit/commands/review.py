@@ -102,15 +102,12 @@ def push(
     Example: `quit review push --set review.overlap=2`
     """
     from quit.annotation.client import connect
-    from quit.flows.calling import run_job
-    from quit.library.progress import working
     from quit.status.stages import settings_of
 
     options: dict[str, Any] = {"new_project": new_project, "repair": repair_config, "settings": set_}
+    report = _step("push", workspace, url=url, project=project, **options)
     opened = open_workspace(workspace)
-    with working("push"):
-        report = run_job("review", workspace=opened, url=url, steps=["push"], project=project, **options)["push"]
-        link = connect(opened.path, settings_of(opened).review, url).invitation(report["project"])
+    link = connect(opened.path, settings_of(opened).review, url).invitation(report["project"])
     verb = "Made" if report["created"] else "Updated"
     lines = [
         f"{verb} project {report['project']}: {report['url']}/projects/{report['project']}/data",
@@ -137,12 +134,7 @@ def pull(
 
     Example: `quit review pull`
     """
-    from quit.flows.calling import run_job
-    from quit.library.progress import working
-
-    with working("pull"):
-        reports = run_job("review", workspace=str(workspace), url=url, steps=["pull"], project=project, full=full)
-    report = reports["pull"]
+    report = _step("pull", workspace, url=url, project=project, full=full)
     line = (
         f"{counted(report['versions'], 'new or changed annotation')} ({report['skipped']} skipped), "
         f"{report['withdrawn']} withdrawn: {counted(report['rows'], 'row')}, {report['verdicts']} of them verdicts on "
@@ -166,12 +158,7 @@ def apply(
 
     Example: `quit review apply`
     """
-    from quit.flows.calling import run_job
-    from quit.library.progress import working
-
-    options: dict[str, Any] = {"withdraw": withdraw, "settings": set_}
-    with working("labels", quiet):
-        report = run_job("review", workspace=str(workspace), steps=["update"], **options)["update"]
+    report = _step("update", workspace, quiet, withdraw=withdraw, settings=set_)
     removed = ", ".join(f"{count} {reason}" for reason, count in report["questions_removed"].items()) or "none"
     names = ("labels from 1 to 2", "labels from 2 to 1", "valid answers added", "valid answers removed")
     what = (*names, "questions removed")
@@ -249,6 +236,15 @@ def run(
         with working("review"):
             run_job("review", workspace=opened, url=url)
         show(None, False, pieces(review_status(opened, settings_of(opened).review)))
+
+
+def _step(step: str, workspace: Path, quiet: bool = False, **options: Any) -> dict[str, Any]:
+    """Carry out a step of the review and return what it did."""
+    from quit.flows.calling import run_job
+    from quit.library.progress import working
+
+    with working(step, quiet):
+        return run_job("review", workspace=str(workspace), steps=[step], **options)[step]
 
 
 def _print_report(report: dict[str, Any], as_json: bool, lines: list[str]) -> None:

@@ -14,7 +14,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from textwrap import shorten
 
@@ -93,7 +92,7 @@ def _build(name: str, folder: Path, lines: list[str], options: Sequence[str], lo
             # A pip that outlived us would write into what the next process is making there.
             with Child(step, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=clean) as running:
                 try:
-                    while (code := _ended(running)) is None:
+                    while (code := running.ended(LIFE_SECONDS)) is None:
                         doing = shorten("".join(_end(report, 1)) or "making the folder", 100, placeholder=" ...")
                         log(f"  {time.monotonic() - begin:.0f} s: {doing}")
                 except BaseException:
@@ -105,13 +104,6 @@ def _build(name: str, folder: Path, lines: list[str], options: Sequence[str], lo
                     f"could not make the {name} environment: {' '.join(step[:4])} ... failed with {code}."
                     f" The end of {report}:\n{quoted}"
                 )
-
-
-def _ended(running: Child) -> int | None:
-    """Return the exit code of a process, None where it still runs after ``LIFE_SECONDS``."""
-    with suppress(subprocess.TimeoutExpired):
-        return running.wait(LIFE_SECONDS)
-    return None
 
 
 def _end(report: Path, count: int) -> list[str]:
