@@ -28,7 +28,7 @@ EMAIL = "owner@quit.local"
 START_SECONDS = 240.0
 """How long Label Studio may take to start."""
 HELD_SECONDS = 900
-"""How long an opened task is kept for whom has opened it; Label Studio itself keeps it for a day."""
+"""How long an opened task is kept for the person who opened it; Label Studio's own value is a day."""
 
 
 def _version() -> str:

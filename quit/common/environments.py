@@ -30,7 +30,7 @@ LOG_LINES = 15
 """Lines at the end of pip's log that an error quotes."""
 
 LIFE_SECONDS = 20.0
-"""Seconds after which pip's last line is said again and again."""
+"""Seconds between two lines that say what pip is doing."""
 
 
 def environment_folder(name: str, requirements: Path | Sequence[str]) -> Path:
@@ -55,6 +55,8 @@ def ensure_environment(
     """Return the folder of programs (``bin``) of a virtual environment with these requirements, making it if need be.
 
     ``requirements``: a requirements file or its lines. ``options``: more options of pip install.
+
+    ``log``: hears that it is made and, every 20 seconds, pip's last line.
 
     Two processes that ask at once make it once: the second waits for the lock. A kill leaves nothing that is used
     later. With QUIT_ENVIRONMENTS=existing nothing is installed. Raises MissingDependency: no environment and none may
@@ -93,7 +95,7 @@ def _build(name: str, folder: Path, lines: list[str], options: Sequence[str], lo
             with Child(step, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=clean) as running:
                 try:
                     while (code := running.ended(LIFE_SECONDS)) is None:
-                        doing = shorten("".join(_end(report, 1)) or "making the folder", 100, placeholder=" ...")
+                        doing = shorten("".join(_end(report, 1)) or "making the folder", 70, placeholder=" ...")
                         log(f"  {time.monotonic() - begin:.0f} s: {doing}")
                 except BaseException:
                     running.kill()

@@ -44,9 +44,7 @@ class Annotator:
         self.until(self._instructions)
 
     def _instructions(self):
-        from selenium.webdriver.common.by import By
-
-        elements = self.driver.find_elements(By.CSS_SELECTOR, ".lsf-modal-ls__content")
+        elements = self.driver.find_elements("css selector", ".lsf-modal-ls__content")
         return [element for element in elements if element.is_displayed()]
 
     def dismiss_instructions(self) -> None:
@@ -118,10 +116,8 @@ class Annotator:
         self.driver.save_screenshot(str(path))
 
     def _css(self, selector: str):
-        from selenium.webdriver.common.by import By
-
         return self.until(
-            lambda: next((e for e in self.driver.find_elements(By.CSS_SELECTOR, selector) if e.is_displayed()), None)
+            lambda: next((e for e in self.driver.find_elements("css selector", selector) if e.is_displayed()), None)
         )
 
     def until(self, look: Callable[[], Any]) -> Any:

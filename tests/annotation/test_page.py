@@ -133,11 +133,11 @@ def test_one_link_leads_a_phone_from_sign_up_to_a_task_that_nobody_else_gets_for
         phone.resize(390, 844)
         for dark in (False, True):
             phone.driver.get(f"{page.url}{link}")
-            phone.driver.execute_script(f"localStorage['preferred-color-scheme'] = '{'Dark' if dark else 'Light'}'")
+            phone.driver.execute_script("localStorage['preferred-color-scheme'] = arguments[0]", "Dark" * dark)
             phone.driver.refresh()
             assert phone.driver.execute_script("return document.documentElement.scrollWidth") == 390
-            boxes = phone.boxes(".login_page_new_ui input, .login_page_new_ui button, .login_page_new_ui a")
-            assert len(boxes) == 4 and all(0 <= left < right <= 390 for left, _, right, _ in boxes)
+            sides = [box[::2] for box in phone.boxes(".right input, .right button, .right a")]
+            assert len(sides) == 4 and all(0 <= left < right <= 390 for left, right in sides)
             seen = phone.colours(".login_page_new_ui")
             assert {_luminance(ground) < 0.1 for text, _, ground in seen if text == "Email Address"} == {dark}
             assert [text for text, *pair in seen if _contrast(*pair) < 4.5] == []
@@ -145,11 +145,9 @@ def test_one_link_leads_a_phone_from_sign_up_to_a_task_that_nobody_else_gets_for
         phone.arrive()
         assert phone.text(".lsf-current-task__task-count") == "1 of 2"
     database = live.folder / "reviews" / "server" / "data" / "label_studio.sqlite3"
+    newest = "SELECT task_id, 86400 * (julianday(expire_at) - julianday()) FROM tasks_tasklock ORDER BY id DESC"
     with closing(sqlite3.connect(database, timeout=60, isolation_level=None)) as tables:
-        held = "FROM tasks_tasklock JOIN task ON task.id = task_id WHERE project_id = ?"
-        [(task, seconds)] = tables.execute(
-            f"SELECT task_id, 86400 * (julianday(expire_at) - julianday()) {held}", [project]
-        )
+        task, seconds = tables.execute(newest).fetchone()
         assert 600 < seconds <= 900
         assert tables.execute("SELECT allow_newsletters FROM htx_user WHERE email LIKE 'eve@%'").fetchall() == [(0,)]
         page.open(project)

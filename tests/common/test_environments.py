@@ -1,7 +1,6 @@
 """Environments of their own: made once, never half-made, with pip's words when they cannot be made."""
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -58,10 +57,8 @@ def test_two_processes_make_it_once_and_it_is_made_again_when_a_kill_left_it_unf
     (programs.parent / "rubbish").touch()
     monkeypatch.setattr(environments, "LIFE_SECONDS", 0.2)
     assert ensure_environment("probe", **make) == programs
-    assert lines[0].startswith("making the probe environment")
-    assert all(re.match(r"  \d+ s: \S", line) for line in lines[1:])
-    said, log = {line.partition(": ")[2] for line in lines[1:]}, Path(f"{programs.parent}.log").read_text()
-    assert len(said & {line.strip() for line in log.splitlines()}) > 1, "pip's own words"
+    said, log = {line.partition(" s: ")[2] for line in lines[1:]}, Path(f"{programs.parent}.log").read_text()
+    assert "making the probe" in lines[0] and len(said & {*map(str.strip, log.splitlines())}) > 1, "pip's own words"
     assert not (programs.parent / "rubbish").exists() and value(programs) == "41"
 
 
