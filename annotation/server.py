@@ -27,12 +27,12 @@ REQUIREMENTS = Path(__file__).with_name("server-requirements.txt")
 EMAIL = "owner@quit.local"
 START_SECONDS = 240.0
 """How long Label Studio may take to start."""
+HELD_SECONDS = 900
+"""How long an opened task is kept for the person who opened it; Label Studio's own value is a day."""
 
 
 def _version() -> str:
-    match = re.search(r"^label-studio==(\S+)", REQUIREMENTS.read_text(encoding="utf-8"), re.MULTILINE)
-    assert match
-    return match.group(1)
+    return re.findall(r"(?m)^label-studio==(\S+)", REQUIREMENTS.read_text(encoding="utf-8"))[0]
 
 
 def label_studio_programs(say: Callable[[str], None] = lambda _: None) -> Path:
@@ -42,12 +42,19 @@ def label_studio_programs(say: Callable[[str], None] = lambda _: None) -> Path:
     ask at once.
     """
     try:
-        return ensure_environment("label-studio", REQUIREMENTS, log=say)
+        programs = ensure_environment("label-studio", REQUIREMENTS, log=say)
     except MissingDependency as error:
         raise MissingDependency(
             f"Label Studio {_version()} could not be installed: {error}\nCheck the connection to a package index and "
             "run the command again, or use a server you have: quit review push --url URL."
         ) from error
+    # Label Studio takes pages from here before its own, which ours extends.
+    [templates] = programs.parent.glob("lib/python*/site-packages/label_studio/templates")
+    page, own = templates / "users/new-ui/user_base.html", Path(__file__).with_name("sign_up.html").read_bytes()
+    if not page.exists() or page.read_bytes() != own:
+        with writing(page), replacing(page) as temporary:
+            temporary.write_bytes(own)
+    return programs
 
 
 @dataclass(frozen=True)
@@ -94,7 +101,7 @@ def _store(workspace: Path, account: Account) -> None:
 
 
 class LocalServer:
-    """A Label Studio server whose data live in ``W/reviews/server``. Use as a context manager, or start and stop it."""
+    """A Label Studio server whose data live in ``W/reviews/server``."""
 
     def __init__(self, workspace: Path, port: int = 8080) -> None:
         self.workspace = workspace
@@ -165,14 +172,14 @@ class LocalServer:
             "LABEL_STUDIO_USER_TOKEN": account.token,
             "LABEL_STUDIO_ENABLE_LEGACY_API_TOKEN": "true",
             "LABEL_STUDIO_DISABLE_SIGNUP_WITHOUT_LINK": "true",
+            "LABEL_STUDIO_TASK_LOCK_TTL": str(HELD_SECONDS),
             "fflag_fix_all_optic_79_task_count_is_wrong_short": "true",  # the page says "3 of 10"
             "OMP_NUM_THREADS": "1",
         }
 
-    def wait(self) -> None:
-        """Return when the server ends."""
-        if self._process is not None:
-            self._process.wait()
+    def ended(self, seconds: float) -> bool:
+        """Whether the server ends within ``seconds``, or does not run here at all."""
+        return self._process is None or self._process.ended(seconds) is not None
 
     def stop(self) -> None:
         """Ask the server to end, and wait for it."""
@@ -193,12 +200,6 @@ class LocalServer:
         while not is_free(self._port) and time.monotonic() < deadline:
             time.sleep(0.02)  # what was killed with it may take a moment longer to let go of the port
 
-    def __enter__(self) -> Account:
-        return self.start()
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
 
 def _number(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".") if part.isdigit())
@@ -207,8 +208,6 @@ def _number(version: str) -> tuple[int, ...]:
 def _alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
+    except OSError as error:
+        return isinstance(error, PermissionError)
     return True

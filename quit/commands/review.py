@@ -63,17 +63,20 @@ def serve(
     try:
         with working("Label Studio"):
             account = server.start(note)
-            invite = connect(opened.path, review).ask(lambda studio: studio.organizations.invites.get_invite_link())
-        project = ReviewStore(opened).project
-        start, last = "", f"  next             quit review push -w {workspace}"
-        if project.get("url") == account.url:  # a new annotator comes to the first task
-            start = f"&next=%2Fprojects%2F{project['id']}%2Fdata%3Flabeling%3D1"
-            last = f"  project          {account.url}/projects/{project['id']}/data"
+            studio = connect(opened.path, review)
         echo(f"Label Studio {account.version} is ready: {account.url}")
         echo(f"  your account     {account.email}, password {account.password}")
-        echo(f"  for annotators   {account.url}{invite.invite_url}{start}")
-        echo(last)
-        server.wait()
+        shown: int | None = -1
+        while True:
+            known = ReviewStore(opened).project
+            project = known["id"] if known.get("tasks") and known["url"] == account.url else None
+            if project not in (None, shown) or shown == -1:  # at the start, and when a push has made it
+                page = f"{account.url}/projects/{project}/data"
+                echo(f"  for annotators   {studio.invitation(project)}")
+                echo(f"  project          {page}" if project else f"  next             quit review push -w {workspace}")
+                shown = project
+            if server.ended(1.0):
+                break
     finally:
         server.stop()
 
@@ -98,18 +101,19 @@ def push(
 
     Example: `quit review push --set review.overlap=2`
     """
-    from quit.flows.calling import run_job
-    from quit.library.progress import working
+    from quit.annotation.client import connect
+    from quit.status.stages import settings_of
 
     options: dict[str, Any] = {"new_project": new_project, "repair": repair_config, "settings": set_}
-    with working("push"):
-        reports = run_job("review", workspace=str(workspace), url=url, steps=["push"], project=project, **options)
-    report = reports["push"]
+    report = _step("push", workspace, url=url, project=project, **options)
+    opened = open_workspace(workspace)
+    link = connect(opened.path, settings_of(opened).review, url).invitation(report["project"])
     verb = "Made" if report["created"] else "Updated"
     lines = [
         f"{verb} project {report['project']}: {report['url']}/projects/{report['project']}/data",
         f"  {counted(report['new'], 'new task')}, {report['changed']} changed, {report['unchanged']} unchanged"
         + (f"; {report['blind']} are blind" if report["blind"] else ""),
+        *([f"  for annotators: {link}"] if link else []),
     ]
     _print_report(report, as_json, lines)
 
@@ -130,12 +134,7 @@ def pull(
 
     Example: `quit review pull`
     """
-    from quit.flows.calling import run_job
-    from quit.library.progress import working
-
-    with working("pull"):
-        reports = run_job("review", workspace=str(workspace), url=url, steps=["pull"], project=project, full=full)
-    report = reports["pull"]
+    report = _step("pull", workspace, url=url, project=project, full=full)
     line = (
         f"{counted(report['versions'], 'new or changed annotation')} ({report['skipped']} skipped), "
         f"{report['withdrawn']} withdrawn: {counted(report['rows'], 'row')}, {report['verdicts']} of them verdicts on "
@@ -159,12 +158,7 @@ def apply(
 
     Example: `quit review apply`
     """
-    from quit.flows.calling import run_job
-    from quit.library.progress import working
-
-    options: dict[str, Any] = {"withdraw": withdraw, "settings": set_}
-    with working("labels", quiet):
-        report = run_job("review", workspace=str(workspace), steps=["update"], **options)["update"]
+    report = _step("update", workspace, quiet, withdraw=withdraw, settings=set_)
     removed = ", ".join(f"{count} {reason}" for reason, count in report["questions_removed"].items()) or "none"
     names = ("labels from 1 to 2", "labels from 2 to 1", "valid answers added", "valid answers removed")
     what = (*names, "questions removed")
@@ -242,6 +236,15 @@ def run(
         with working("review"):
             run_job("review", workspace=opened, url=url)
         show(None, False, pieces(review_status(opened, settings_of(opened).review)))
+
+
+def _step(step: str, workspace: Path, quiet: bool = False, **options: Any) -> dict[str, Any]:
+    """Carry out a step of the review and return what it did."""
+    from quit.flows.calling import run_job
+    from quit.library.progress import working
+
+    with working(step, quiet):
+        return run_job("review", workspace=str(workspace), steps=[step], **options)[step]
 
 
 def _print_report(report: dict[str, Any], as_json: bool, lines: list[str]) -> None:

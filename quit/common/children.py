@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 ORPHAN_SECONDS = 10.0
@@ -38,6 +39,12 @@ class Child(subprocess.Popen[bytes]):
             raise
         finally:
             os.close(reading)
+
+    def ended(self, seconds: float) -> int | None:
+        """Return the exit code, None of a child that still runs after ``seconds``."""
+        with suppress(subprocess.TimeoutExpired):
+            return self.wait(seconds)
+        return None
 
     def kill(self) -> None:
         """Kill the child and all that it has started in its session."""

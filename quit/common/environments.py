@@ -12,8 +12,10 @@ import platform
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from textwrap import shorten
 
 from filelock import FileLock
 
@@ -26,6 +28,9 @@ READY = ".ready"
 
 LOG_LINES = 15
 """Lines at the end of pip's log that an error quotes."""
+
+LIFE_SECONDS = 20.0
+"""Seconds between two lines that say what pip is doing."""
 
 
 def environment_folder(name: str, requirements: Path | Sequence[str]) -> Path:
@@ -51,6 +56,8 @@ def ensure_environment(
 
     ``requirements``: a requirements file or its lines. ``options``: more options of pip install.
 
+    ``log``: hears that it is made and, every 20 seconds, pip's last line.
+
     Two processes that ask at once make it once: the second waits for the lock. A kill leaves nothing that is used
     later. With QUIT_ENVIRONMENTS=existing nothing is installed. Raises MissingDependency: no environment and none may
     be made, or pip failed (with the end of its log, which stays beside the environment as ``<name>-<hash>.log``).
@@ -69,13 +76,13 @@ def ensure_environment(
             log(f"making the {name} environment (once; {folder})")
             # Scripts hold the environment's path in their first line, so it cannot be built elsewhere and moved here.
             shutil.rmtree(folder, ignore_errors=True)
-            _build(name, folder, _lines(requirements), options)
+            _build(name, folder, _lines(requirements), options, log)
             (folder / READY).touch()
     return folder / "bin"
 
 
-def _build(name: str, folder: Path, lines: list[str], options: Sequence[str]) -> None:
-    report = Path(f"{folder}.log")
+def _build(name: str, folder: Path, lines: list[str], options: Sequence[str], log: Callable[[str], None]) -> None:
+    begin, report = time.monotonic(), Path(f"{folder}.log")
     listed = Path(f"{folder}.txt")
     listed.write_text("\n".join(lines) + "\n", encoding="utf-8")
     pip = [str(folder / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--no-input"]
@@ -87,17 +94,22 @@ def _build(name: str, folder: Path, lines: list[str], options: Sequence[str]) ->
             # A pip that outlived us would write into what the next process is making there.
             with Child(step, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=clean) as running:
                 try:
-                    code = running.wait()
+                    while (code := running.ended(LIFE_SECONDS)) is None:
+                        doing = shorten("".join(_end(report, 1)) or "making the folder", 70, placeholder=" ...")
+                        log(f"  {time.monotonic() - begin:.0f} s: {doing}")
                 except BaseException:
                     running.kill()
                     raise
             if code:
-                tail = report.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_LINES:]
-                quoted = "\n".join(f"  {line}" for line in tail)
+                quoted = "\n".join(f"  {line}" for line in _end(report, LOG_LINES))
                 raise MissingDependency(
                     f"could not make the {name} environment: {' '.join(step[:4])} ... failed with {code}."
                     f" The end of {report}:\n{quoted}"
                 )
+
+
+def _end(report: Path, count: int) -> list[str]:
+    return report.read_text(encoding="utf-8", errors="replace").splitlines()[-count:]
 
 
 def _lines(requirements: Path | Sequence[str]) -> list[str]:

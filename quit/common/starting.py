@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import subprocess
 import time
 import urllib.request
 from pathlib import Path
@@ -58,8 +57,6 @@ def wait_until_healthy(process: Child, name: str, url: str, seconds: float, log:
 def end(process: Child, seconds: float = 20.0) -> None:
     """Ask a server to end; kill it when it still runs after ``seconds``."""
     process.terminate()
-    try:
-        process.wait(seconds)
-    except subprocess.TimeoutExpired:
+    if process.ended(seconds) is None:
         process.kill()
         process.wait()

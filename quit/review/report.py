@@ -270,7 +270,7 @@ def described(status: dict[str, Any], most: int = 0) -> list[Table | str]:
             people,
             note=f"Kappa: Cohen's, with all others. {controls}",
         ),
-        Table("Pairs of annotators", ("pair", "answers", "alike", "Cohen's kappa"), pairs),
+        Table("Pairs of annotators", ("pair", "answers", "alike", "Cohen's kappa"), pairs, text=(0,)),
         Table("Flags", ("flag", "questions", "share", "agreed"), flagged, note=of_flags),
     )
     return [

@@ -25,23 +25,26 @@ class Annotator:
         self.driver = driver
         self.url = url
 
-    def log_in(self, email: str, password: str) -> None:
-        self.driver.get(f"{self.url}/user/login")
+    def log_in(self, email: str, password: str, link: str = "/user/login") -> None:
+        """Fill in the form of a page, to log in or to sign up."""
+        self.driver.get(f"{self.url}{link}")
         self._css('input[name="email"]').send_keys(email)
         self._css('input[name="password"]').send_keys(password)
         self._css('button[type="submit"]').click()
-        self.until(lambda: "/user/login" not in self.driver.current_url)
+        self.until(lambda: "/user/" not in self.driver.current_url)
 
     def open(self, project: int) -> None:
         """Open the stream of tasks (what "Label All Tasks" does), with the instructions before it."""
         self.driver.get(f"{self.url}/projects/{project}/data?labeling=1")
+        self.arrive()
+
+    def arrive(self) -> None:
+        """Wait for the first task, with the instructions before it."""
         self.until(self.candidates)
         self.until(self._instructions)
 
     def _instructions(self):
-        from selenium.webdriver.common.by import By
-
-        elements = self.driver.find_elements(By.CSS_SELECTOR, ".lsf-modal-ls__content")
+        elements = self.driver.find_elements("css selector", ".lsf-modal-ls__content")
         return [element for element in elements if element.is_displayed()]
 
     def dismiss_instructions(self) -> None:
@@ -113,10 +116,8 @@ class Annotator:
         self.driver.save_screenshot(str(path))
 
     def _css(self, selector: str):
-        from selenium.webdriver.common.by import By
-
         return self.until(
-            lambda: next((e for e in self.driver.find_elements(By.CSS_SELECTOR, selector) if e.is_displayed()), None)
+            lambda: next((e for e in self.driver.find_elements("css selector", selector) if e.is_displayed()), None)
         )
 
     def until(self, look: Callable[[], Any]) -> Any:

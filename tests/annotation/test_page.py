@@ -2,17 +2,20 @@
 the pictures in the docs."""
 
 import os
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from itertools import combinations, pairwise
 
 import pytest
 from selenium.webdriver.common.keys import Keys
 
+from quit.annotation.client import connect
 from quit.annotation.project import push
 from quit.annotation.sync import pull
 from quit.review.items import ReviewAnswer, ReviewItem
-from tests.annotation.browser import CHROMIUM, DRIVER
+from tests.annotation.browser import CHROMIUM, DRIVER, annotator
 from tests.paths import ROOT
 
 pytestmark = [
@@ -119,6 +122,41 @@ def test_the_page_fits_every_width_and_can_be_read_in_both_colours(store, server
     assert len(keys) == len(ends) == 5
     gaps = [key[0] - end[2] for key, end in zip(keys, ends, strict=True)]
     assert min(gaps) >= 6, "a key is glued to the words before it"
+
+
+def test_one_link_leads_a_phone_from_sign_up_to_a_task_that_nobody_else_gets_for_a_quarter_of_an_hour(
+    store, server, settings, page, live, tmp_path
+) -> None:
+    project = push(store, server, settings, [_year(number) for number in range(2)]).project
+    link = connect(live.folder, settings.review).invitation(project).removeprefix(page.url)
+    with annotator(page.url, tmp_path / "browser") as phone:
+        phone.resize(390, 844)
+        for dark in (False, True):
+            phone.driver.get(f"{page.url}{link}")
+            phone.driver.execute_script("localStorage['preferred-color-scheme'] = arguments[0]", "Dark" * dark)
+            phone.driver.refresh()
+            assert phone.driver.execute_script("return document.documentElement.scrollWidth") == 390
+            sides = [box[::2] for box in phone.boxes(".right input, .right button, .right a")]
+            assert len(sides) == 4 and all(0 <= left < right <= 390 for left, right in sides)
+            seen = phone.colours(".login_page_new_ui")
+            assert {_luminance(ground) < 0.1 for text, _, ground in seen if text == "Email Address"} == {dark}
+            assert [text for text, *pair in seen if _contrast(*pair) < 4.5] == []
+        phone.log_in("eve@example.org", "quit-test-1", link)
+        phone.arrive()
+        assert phone.text(".lsf-current-task__task-count") == "1 of 2"
+    database = live.folder / "reviews" / "server" / "data" / "label_studio.sqlite3"
+    newest = "SELECT task_id, 86400 * (julianday(expire_at) - julianday()) FROM tasks_tasklock ORDER BY id DESC"
+    with closing(sqlite3.connect(database, timeout=60, isolation_level=None)) as tables:
+        task, seconds = tables.execute(newest).fetchone()
+        assert 600 < seconds <= 900
+        assert tables.execute("SELECT allow_newsletters FROM htx_user WHERE email LIKE 'eve@%'").fetchall() == [(0,)]
+        page.open(project)
+        page.dismiss_instructions()
+        page.press(Keys.CONTROL, Keys.ENTER)
+        page.until(lambda: "No More Tasks" in page.driver.page_source)
+        tables.execute("UPDATE tasks_tasklock SET expire_at = datetime('now', '-1 second') WHERE task_id = ?", [task])
+    page.open(project)
+    assert page.text(".lsf-current-task__task-count") == "1 of 1"
 
 
 def test_the_list_of_tasks_shows_the_question_its_gold_answers_and_its_state(store, server, settings, page) -> None:

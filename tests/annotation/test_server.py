@@ -1,42 +1,53 @@
 """The local server: one command, secrets that stay secret, and clear words when it cannot run."""
 
 import json
+import os
+import shutil
+import signal
 import stat
+import subprocess
+import time
 from dataclasses import replace
 
 import httpx
 import pytest
 
 from quit.annotation.server import LocalServer, _store, label_studio_programs, stored_account
+from quit.common.starting import healthy
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, MissingDependency, WorkspaceError
 from quit.review.store import ReviewStore
-from tests.running import call_quit
+from tests.label_studio import first_server
+from tests.paths import ROOT
+from tests.running import PLAIN, QUIT, call_quit, until
 from tests.servers.ports import taken_port
 
 pytestmark = pytest.mark.slow
 
 
-def test_serve_says_how_to_get_in_and_where_the_project_is(live) -> None:
-    """The server runs already, so the command uses it and ends at once."""
-    store = ReviewStore(Workspace.open(live.folder))
-    account = stored_account(live.folder)
-    assert account == live.account and account.password not in repr(account)
-    facts = {"key": "k", "url": account.url, "id": 7}
-    ends = f"next quit review push -w {live.folder}", f"project {account.url}/projects/7/data"
-    for project, end in zip(({}, facts), ends, strict=True):
-        store.set_project(project)
-        served = call_quit("review", "serve", "-w", live.folder)
-        ready, owner, invited, last = served.out.splitlines()
-        assert ready.endswith(f"is ready: {account.url}") and f"owner@quit.local, password {account.password}" in owner
-        link = invited.split()[-1]
-        assert link.startswith(f"{account.url}/user/signup/?token=") and account.token not in served.out
-        assert last.split() == end.split()
-        sign_up = httpx.get(link, follow_redirects=True).text
-        assert ("/projects/7/data%3Flabeling%3D1" in sign_up) is bool(project)
-    path = live.folder / "reviews" / "server" / "account.json"
+def test_serve_says_how_to_get_in_and_where_the_tasks_are_once_they_are_pushed(live, tmp_path) -> None:
+    workspace = Workspace.create(tmp_path / "W")
+    shutil.copytree(first_server(), workspace.path / "reviews" / "server")
+    output, command = tmp_path / "output", [*QUIT, "review", "serve", "-w", workspace.path, "--port", "0"]
+    with output.open("w") as out, subprocess.Popen(command, cwd=ROOT, stdout=out, env={**os.environ, **PLAIN}) as serve:
+        until(lambda: "next" in output.read_text(), serve, every=0.2)
+        account = stored_account(workspace.path)
+        ReviewStore(workspace).set_project({"key": "k", "url": account.url, "id": 8, "tasks": []})
+        time.sleep(1.5)
+        ReviewStore(workspace).set_project({"key": "k", "url": account.url, "id": 7, "tasks": ["q"]})
+        until(lambda: "project" in output.read_text(), serve, every=0.2)
+        again = call_quit("review", "serve", "-w", workspace.path).out  # it runs: the command uses it and ends at once
+        serve.send_signal(signal.SIGINT)
+    ready, owner, invited, following, link, project = output.read_text().splitlines()
+    assert again.splitlines() == [ready, owner, link, project] and not healthy(account.url)
+    assert ready.endswith(f"is ready: {account.url}") and f"owner@quit.local, password {account.password}" in owner
+    assert invited.split()[-1].startswith(f"{account.url}/user/signup/?token=") and account.token not in again
+    assert following.split() == f"next quit review push -w {workspace.path}".split()
+    assert link == f"{invited}&next=%2Fprojects%2F7%2Fdata%3Flabeling%3D1"
+    assert project.split() == ["project", f"{account.url}/projects/7/data"] and account.password not in repr(account)
+    path = workspace.path / "reviews" / "server" / "account.json"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600 and (path.parent / ".gitignore").read_text() == "*\n"
-    assert httpx.get(f"{account.url}/user/signup", follow_redirects=True).status_code in (200, 403)
+    assert httpx.get(f"{live.account.url}/user/signup", follow_redirects=True).status_code in (200, 403)
     log = (path.parent / "server.log").read_text(errors="replace")
     assert account.token not in log and account.password not in log
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from quit.common import environments
 from quit.common.cache import cache_folder
 from quit.common.environments import READY, ensure_environment, environment_folder
 from quit.errors import MissingDependency
@@ -39,7 +40,9 @@ def value(programs: Path) -> str:
 
 
 @pytest.mark.slow
-def test_two_processes_make_it_once_and_it_is_made_again_when_a_kill_left_it_unfinished(package: str) -> None:
+def test_two_processes_make_it_once_and_it_is_made_again_when_a_kill_left_it_unfinished(
+    package: str, monkeypatch
+) -> None:
     code = f"from quit.common.environments import *; ensure_environment('probe', [{package!r}])"
     builders = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]
     output = "".join(builder.communicate()[0] for builder in builders)
@@ -52,8 +55,10 @@ def test_two_processes_make_it_once_and_it_is_made_again_when_a_kill_left_it_unf
     assert not (Path(sys.prefix) / "lib").samefile(programs.parent / "lib")
     (programs.parent / READY).unlink()  # as if killed just before the end
     (programs.parent / "rubbish").touch()
+    monkeypatch.setattr(environments, "LIFE_SECONDS", 0.2)
     assert ensure_environment("probe", **make) == programs
-    assert len(lines) == 1
+    said, log = {line.partition(" s: ")[2] for line in lines[1:]}, Path(f"{programs.parent}.log").read_text()
+    assert "making the probe" in lines[0] and len(said & {*map(str.strip, log.splitlines())}) > 1, "pip's own words"
     assert not (programs.parent / "rubbish").exists() and value(programs) == "41"
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from quit import contracts
+from quit.common.terminal import SafeConsole
 from quit.errors import InputError
 from quit.render.table import Table
 from quit.render.terminal import show
@@ -74,7 +75,8 @@ def test_flags_are_counted_by_question_and_by_the_rule() -> None:
 
 
 def test_what_status_shows_fits_a_terminal() -> None:
-    name, count = "ada.lovelace@example.org", 1_200
+    name, count = "ada.lovelace@university.example", 1_200
+    pair = {"first": name, "second": name.replace("ada", "bob"), "items": count, "agreement": 1.0, "kappa": -0.5}
     kind = dict.fromkeys(("annotators", "annotations", "questions", "twice", "seconds"), count)
     kind |= {"blind": True, "alike": 1.0, "alpha": -0.5, "controls": 999, "controls_right": 998}
     changes = ("labels_up", "labels_down", "answers_added", "answers_removed", "waiting")
@@ -84,14 +86,14 @@ def test_what_status_shows_fits_a_terminal() -> None:
         "controls": [{"annotator": name, "right": 998, "asked": 999}],
         "kinds": [kind],
         "flags": [{"flag": "gold_wrong", "questions": count, "agreed": count, "share": 1.0}],
-        "agreement": {"items": 0, "annotators": [], "pairs": []},
+        "agreement": {"items": 0, "annotators": [], "pairs": [pair]},
         "applied": {**dict.fromkeys(changes, 0), "questions_removed": {}},
         **{"decided": count, "open": count},
     }
     with redirect_stdout(StringIO()) as printed:
         tables = [piece for piece in described(status) if isinstance(piece, Table)]
-        show([replace(table, note="") for table in tables])
-    assert len(tables) == 3 and max(map(len, printed.getvalue().splitlines())) <= 80, printed.getvalue()
+        show([replace(table, note="") for table in tables], SafeConsole(width=80))
+    assert len(tables) == 4 and max(map(len, printed.getvalue().splitlines())) <= 80, printed.getvalue()
 
 
 def test_people_are_listed_as_in_table_9_without_names(tmp_path: Path) -> None:

@@ -92,20 +92,21 @@ class Meter:
             self.add(name, **{**count, "seconds": count["seconds"] / processes})
 
     def line(self) -> str:
-        """Return one line for a progress bar: rate, share from the cache, time left of what was handed in."""
+        """Return one line for a progress bar: replies of those asked for so far, rate, share from the cache, time
+        left."""
         counts = [count for count in self.snapshot().values() if count["expected"]]
-        requests = sum(count["requests"] for count in counts)
-        cached = sum(count["cached"] for count in counts)
-        seconds = sum(count["seconds"] for count in counts)
-        if not requests + cached:
+        requests, cached, expected, seconds = (
+            sum(count[name] for count in counts) for name in ("requests", "cached", "expected", "seconds")
+        )
+        done = requests + cached
+        if not done:
             return ""
         rate = requests / seconds if seconds else 0.0
         parts = [
-            f"{requests + cached:,} replies",
-            f"{rate:.1f}/s",
-            f"{cached / (requests + cached):.0%} from the cache",
+            f"{done:,} of {max(done, expected):,} replies",
+            f"{rate:.1f}/s" if rate >= 1 else f"{60 * rate:.1f}/min",
+            f"{cached / done:.0%} from the cache",
         ]
-        open_requests = sum(count["expected"] for count in counts) - requests - cached
-        if rate and open_requests > 0:
-            parts.append(f"{open_requests / rate / 60:.1f} min for the {open_requests:,} handed in")
+        if rate and expected > done:
+            parts.append(f"{(expected - done) / rate / 60:.1f} min left")
         return ", ".join(parts)
