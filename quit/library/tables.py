@@ -298,7 +298,7 @@ class Tables:
         from quit.library.progress import working
 
         waivers = [f"{gate}={why}" for gate, why in waive.items()] if isinstance(waive, Mapping) else list(waive)
-        texts, folder = override_texts(settings), str(out) if out else None
+        texts, folder = override_texts(settings), str(out) if out else ""
         with working("release", not progress):
             created = jobs.release(self._workspace, name, waivers, folder=folder, settings=texts).result
         inside = {release.name: release for release in ([] if out else releases_of(self._workspace))}
