@@ -3,56 +3,45 @@ reads it from there."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, model_validator
 
-from quit.settings import Limits
+from quit.export import FORMATS
+from quit.release.gates import GATES, parse_waivers
+from quit.settings import Limits, profile_names
+
+
+def _one_of(names: Iterable[str], title: str | None = None) -> Any:
+    """Return the facts of a text that is one of these: a form shows the list."""
+    return Field(title=title, pattern=f"^({'|'.join(names)})$", json_schema_extra={"enum": [*names]})
+
 
 Profile = (
-    Annotated[Literal["cpu", "embedded", "paper", "server", "smollm"], Field(title="Profile")]
-    | Annotated[str, Field(title="TOML file")]
+    Annotated[str, Field(title="Name or TOML file")] | Annotated[str, _one_of(profile_names(), "List of profiles")]
 )
+"""The text is first: a form shows a value by the first type of its kind, and a path is not in the list."""
 Source = Annotated[str, Field(pattern=r"^[a-z0-9]+:.+")]
-Format = Literal[
-    "huggingface",
-    "release-json",
-    "paper-index",
-    "csv",
-    "squad",
-    "beir",
-    "trec",
-    "pyserini",
-    "mteb",
-    "tevatron",
-    "colbert",
-    "monot5",
-    "hinteval",
-]
-Gate = Literal[
-    "schema",
-    "missing-passage",
-    "answer-in-passage",
-    "question-on-two-sides",
-    "unjudged-answer",
-    "label-mismatch",
-    "predicted-label",
-    "human-coverage",
-]
+Format = Annotated[str, _one_of(FORMATS)]
 Step = Literal["push", "pull", "update"]
 Split = Literal["train", "dev", "test", "all"]
 
 
 class Waiver(BaseModel):
-    """A gate that may fail, and why; the text ``GATE=REASON`` is one too."""
+    """A gate that may fail, and why; the text ``GATE=REASON`` is one too. The release checks both."""
 
-    gate: Gate
-    reason: str = Field(min_length=1, description="Published with the data.")
+    gate: str = Field(json_schema_extra={"enum": [*GATES]})
+    reason: str = Field(description="Published with the data.")
 
     @model_validator(mode="before")
     @classmethod
     def _of_text(cls, value: Any) -> Any:
-        return dict(zip(("gate", "reason"), value.split("=", 1), strict=False)) if isinstance(value, str) else value
+        return (
+            dict(zip(cls.model_fields, *parse_waivers([value]).items(), strict=True))
+            if isinstance(value, str)
+            else value
+        )
 
 
 NO_LIMITS = Limits()

@@ -97,7 +97,7 @@ def plan(
             raise InputError(f"{folder} has not been built yet: name what to build it from, --source KIND:PATH.")
         for schedule in schedules:
             parameters = _parameters(schedule, folder, source_texts, profile, overrides, settings.failure_hook)
-            name = "-".join(filter(None, (schedule.flow, label, schedule.name)))
+            name = "-".join(filter(None, (schedule.flow, schedule.name, label)))
             deployments.append(Planned(name, folder.address, folder.name, schedule, parameters))
     return deployments
 

@@ -70,7 +70,7 @@ def test_forms_offer_choices_where_there_are_some() -> None:
     schema = FLOWS["release"].parameters
     assert set(schema.properties["formats"]["items"]["enum"]) == set(FORMATS)
     assert schema.definitions["Waiver"]["properties"]["gate"]["enum"] == list(GATES)
-    profiles, file = FLOWS["build"].parameters.properties["profile"]["anyOf"]
+    file, profiles = FLOWS["build"].parameters.properties["profile"]["anyOf"]
     assert profiles["enum"] == profile_names() and file["type"] == "string"
     assert not any("null" in json.dumps(flow.parameters.model_dump()) for flow in FLOWS.values())
 
@@ -94,7 +94,7 @@ def test_a_plan_offers_every_flow_with_the_profiles_schedules_and_limits(tmp_pat
     )
     planned = plan([tmp_path / "W"], settings, "embedded", ["run.shards=2"], [f"jsonl:{tmp_path / 'x.jsonl'}"])
     assert [f"{one.schedule.flow}/{one.name}" for one in planned] == [
-        "build/build-W", "release/release-W-weekly", "review-sync/review-sync-W", "label-update/label-update-W",
+        "build/build-W", "release/release-weekly-W", "review-sync/review-sync-W", "label-update/label-update-W",
         "benchmark/benchmark-W",
     ]  # fmt: skip
     build, release = planned[0].parameters, planned[1].parameters

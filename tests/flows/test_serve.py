@@ -230,7 +230,7 @@ def test_a_run_out_of_time_stops_and_the_next_one_goes_on(server, serving, place
         profile = write_profile(place / "slow.toml", models, ("slow", slow.base_url), concurrency=1, more=more)
         common = {"workspace": str(place / "T"), "sources": [f"jsonl:{place / 'mine.jsonl'}"], "profile": str(profile)}
         common["settings"] = ["run.shards=2"]
-        [run] = server.ended(server.start("build/build-W-short", **common))
+        [run] = server.ended(server.start("build/build-short-W", **common))
         assert (run["state_type"], run["state_name"]) == ("FAILED", "TimedOut")
         assert "timed out after 15" in run["state"]["message"]
         done = {path: path.stat().st_mtime_ns for path in (place / "T" / "tables").rglob("part-*.parquet")}
