@@ -20,7 +20,7 @@ ORPHAN_SECONDS = 10.0
 """Seconds that a child has to end after SIGTERM, once its parent is gone: a database is closed, a file is finished."""
 
 
-class Child(subprocess.Popen[bytes]):
+class SupervisedProcess(subprocess.Popen[bytes]):
     """``subprocess.Popen`` of a process that does not outlive this one. Signals reach it; its exit code is ours (128 +
     N for signal N).
 

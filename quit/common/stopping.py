@@ -57,7 +57,7 @@ def _end_without_freeing() -> None:
 
 
 @contextmanager
-def taking_interrupts(quiet_after: bool = True) -> Iterator[None]:
+def handling_interrupts(quiet_after: bool = True) -> Iterator[None]:
     """Take the signals in this block; ``quiet_after``: nothing more goes to stderr after the line (else tracebacks of
     what was cut off do).
 

@@ -49,18 +49,18 @@ def build(
 ) -> JobResult:
     """Run every stage of a build that is not up to date. The result is the workspace.
 
-    Arguments and errors: as of :func:`quit.engine.planning.held_build`. ``fresh_replies``: the kept replies of the
+    Arguments and errors: as of :func:`quit.engine.planning.locked_build`. ``fresh_replies``: the kept replies of the
     build's language models are deleted first. ``carry_out``: instead of :func:`quit.engine.execution.execute`.
     """
     from quit.engine.execution import execute
-    from quit.engine.planning import held_build
+    from quit.engine.planning import locked_build
     from quit.engine.usage import capped
     from quit.errors import CapReached, require
     from quit.operations.plan import plan
-    from quit.operations.replies import forget_replies, look_ahead
+    from quit.operations.replies import check_servers, forget_replies
 
     require("torch", "A build")
-    with held_build(workspace, sources, profile, settings, add=add, replace=replace) as pipeline:
+    with locked_build(workspace, sources, profile, settings, add=add, replace=replace) as pipeline:
         if fresh_replies:
             forget_replies(pipeline)
         if pipeline.up_to_date:
@@ -68,7 +68,7 @@ def build(
             note(f"{pipeline.workspace} is up to date: nothing to run.")
             text = f"Nothing new: sources, settings and models of {pipeline.workspace} are those of its tables."
             return JobResult(pipeline.workspace, text)
-        look_ahead(pipeline)
+        check_servers(pipeline)
         pipeline.begin()
         try:
             with capped(pipeline.workspace.path, pipeline.settings, pipeline.models.ledger):
@@ -112,10 +112,10 @@ def review(
         ServerError: Label Studio does not answer.
         WorkspaceError: Another run holds the workspace.
     """
-    from quit.engine.planning import held_last_build
+    from quit.engine.planning import locked_last_build
 
     reports: dict[str, dict[str, Any]] = {}
-    with held_last_build(workspace, settings) as pipeline:
+    with locked_last_build(workspace, settings) as pipeline:
         if "push" in steps:  # questions of dev and test, the most informative first (3.2.3)
             reports["push"] = step("push", _push, pipeline, url, project, new_project, repair)
         if "pull" in steps:  # annotations -> reviews
@@ -172,7 +172,7 @@ def _update(pipeline: Pipeline, withdraw: bool) -> dict[str, Any]:
     before = change_counts(workspace) if "update" in workspace.current() else asdict(ApplyReport())
     updated = plan_update(pipeline, withdraw)
     with Execution(updated, runner="threads") as carry_out:
-        for stage in dict.fromkeys(run.stage for run in updated.after_reviews):
+        for stage in dict.fromkeys(run.stage for run in updated.review_dependent_runs):
             carry_out(stage)
     updated.begin()  # only now: until the update is done, the tables are those of before
     after = asdict(report(updated, ran=updated.fingerprints != state))
@@ -210,7 +210,7 @@ def release(
         WorkspaceError: The build is not finished, or the name is taken by other content.
     """
     from quit.dataset.release import FOLDER
-    from quit.engine.planning import held_last_build
+    from quit.engine.planning import locked_last_build
     from quit.export.files import exported
     from quit.models.factory import Models
     from quit.release.create import Created, create
@@ -219,7 +219,7 @@ def release(
     now = datetime.now()
     dated, target = now.strftime(name), Path(now.strftime(folder)) if folder else None
     waivers = parse_waivers(waive)
-    with held_last_build(workspace) as pipeline:
+    with locked_last_build(workspace) as pipeline:
         encoder = Models(pipeline.settings).encoder
         frozen = _newest(pipeline, target) if dated != name else None
         current = pipeline.up_to_date and frozen and frozen.content.get("fingerprints") == pipeline.workspace.state

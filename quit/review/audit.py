@@ -26,7 +26,7 @@ from quit.review.store import ReviewStore
 from quit.settings import Review, Settings
 from quit.stages.labelling.answers import answers_of, matching_rows
 from quit.stages.labelling.verdicts import decide, live_reviews
-from quit.stages.stage import RowsOf
+from quit.stages.stage import LazyTable
 from quit.store.state_files import read_state
 from quit.text.words import counted
 
@@ -47,7 +47,7 @@ def _passages(workspace: Workspace, labelers: Sequence[str], decisions: pa.Table
     numbers are by split, label, number of hints and state.
     """
 
-    def rows_of(name: str) -> RowsOf:
+    def rows_of(name: str) -> LazyTable:
         return lambda columns, reader=None, _=None: workspace.read(name, runs=[f"read:{reader}"], columns=columns)
 
     rows = workspace.read("labels", runs=["label"], columns=["question_id", "permutation", "label"])

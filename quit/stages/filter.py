@@ -15,7 +15,7 @@ from quit.common.cache import ContentStore, leak_store
 from quit.models.protocols import Encoder, Equivalence
 from quit.settings import Leakage
 from quit.stages.leaks.find import Finding, LeakItem, overrides_by_hint
-from quit.stages.leaks.kept import kept_leaks_of
+from quit.stages.leaks.kept import cached_leaks_of
 from quit.stages.stage import Context, Tables, stage
 
 
@@ -73,7 +73,7 @@ def filter_leaks(
         applying = [overrides_of.get(hint_id, []) for hint_id in hint_ids]
         texts = [hint["hint"] for hint in mine]
         items.append(LeakItem(question["question"], question["answers"], texts, applying, hint_ids))
-    findings = chain.from_iterable(kept_leaks_of(items, equivalence, encoder, settings, store))
+    findings = chain.from_iterable(cached_leaks_of(items, equivalence, encoder, settings, store))
     leaks_of = dict(zip((hint_id for item in items for hint_id in item.hint_ids), findings, strict=True))
     for question in rows:
         mine = by_question.get(question["question_id"], [])

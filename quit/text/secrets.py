@@ -22,13 +22,13 @@ _SHOWN = 300  # characters of others' texts in a message
 _SENT: dict[str, str] = {}
 
 
-def sends(value: str, name: str) -> None:
+def register_secret(value: str, name: str) -> None:
     """Note that this process sends a key: texts have ``(name)`` for it from then on, and for pieces of 8 characters."""
     if len(value) >= _SHORTEST:
         _SENT[value] = name
 
 
-def repeats_a_key(text: str) -> bool:
+def contains_secret(text: str) -> bool:
     """Whether a text holds a whole key that this process sends, in one piece or with white space in it."""
     joined = "".join(text.split())
     return any(value in text or value in joined for value in _SENT)

@@ -49,7 +49,7 @@ def decomposed(
     first_stage: FirstStage,
     settings: Settings,
     generator: CachedGenerator | None,
-) -> tuple[list[arms.Decomposed], dict[str, int]]:
+) -> tuple[list[arms.Decomposition], dict[str, int]]:
     """Return the arms of each question, an entry per decomposition: sub-questions of the source, these in two levels, a
     language model's, or those of the file ``kind``; and what a language model's replies came to
     (:attr:`LLMDecomposition.counts`), empty for other kinds.

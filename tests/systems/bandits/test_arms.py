@@ -82,7 +82,7 @@ def test_policies_can_observe_scores_or_a_judge(collection: SmallCollection) -> 
 def test_a_second_level_is_made_of_titles_and_no_labels(collection: SmallCollection) -> None:
     collection._qrels = {}
 
-    def levels(settings: Bandits) -> arms.Decomposed:
+    def levels(settings: Bandits) -> arms.Decomposition:
         parts = arms.sub_questions(questions(collection))
         [arms_of] = arms.two_level(parts, collection, WordOverlap(collection), settings)
         return arms_of
@@ -99,7 +99,7 @@ def test_a_second_level_is_made_of_titles_and_no_labels(collection: SmallCollect
 
 
 def test_a_question_that_matches_nothing_has_empty_lists(collection: SmallCollection) -> None:
-    part = arms.Decomposed(questions(collection)[1], ("xyzzy", "plugh"), (-1, -1))
+    part = arms.Decomposition(questions(collection)[1], ("xyzzy", "plugh"), (-1, -1))
     [arms_of] = _requests(collection, [part], vectors=lambda rows: np.eye(5)[rows])
     assert (
         arms_of.size == 0
@@ -175,7 +175,7 @@ def test_a_model_that_rambles_is_asked_again_and_then_the_request_stands_alone()
 
 
 def test_written_arms_become_requests(collection: SmallCollection) -> None:
-    def written(reply) -> list[arms.Decomposed]:
+    def written(reply) -> list[arms.Decomposition]:
         return arms.written(questions(collection), collection, WordOverlap(collection), decomposition(reply), SETTINGS)
 
     arms_of = written(lambda request: '["king of Lesotho", "flour"]')
