@@ -1,7 +1,7 @@
 """Processes that end with the one that started them, whatever ends it: servers and pip.
 
-What is killed (SIGKILL) can tell nobody. But its pipes close: this file is run as a small process between us and each
-child (8 MB), holds the reading end of a pipe whose writing end is ours alone, and ends the child when that pipe closes.
+A process that is killed by SIGKILL cannot clean up, but its pipes close. So this file runs as a guard (8 MB) between us
+and each child: it holds the reading end of a pipe whose writing end is ours, and ends the child when the pipe closes.
 Standard library only: it is run by path, without the packages of either side.
 """
 

@@ -185,7 +185,7 @@ class Pipeline(BuildPlan):
                 time.sleep(pause)
 
     def _release_previous_reader(self, run: StageRun) -> None:
-        """Release the readers of the run before, where a run begins in this process: no more than one is loaded."""
+        """Unload the previous run's reader when another run starts, so that one reader is loaded at a time."""
         with self._turn:
             if run.key != self._at_work and not self.settings.run.parallel_readers:
                 self.models.release_readers(but=run.reader)

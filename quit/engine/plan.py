@@ -66,8 +66,8 @@ class BuildPlan:
         return [StageRun(stage, reader) for stage in stages for reader in (readers if stage.per_reader else [None])]
 
     def runs_of(self, stage: Stage) -> list[list[StageRun]]:
-        """Return the runs of a stage in groups that run side by side: one by one, or all readers
-        (``run.parallel_readers``), of which one that needs another's answers waits for it."""
+        """Return the runs of a stage in groups that may run in parallel: one run each; with ``run.parallel_readers``
+        all readers are a group, except those that need another's answers."""
         groups: list[list[StageRun]] = []
         for run in self.runs:
             if run.stage is stage:

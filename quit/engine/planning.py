@@ -15,7 +15,7 @@ from quit.engine.pipeline import Pipeline
 from quit.engine.plan import check_labelers
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError
-from quit.settings import Settings, load, only, without
+from quit.settings import Settings, load, overrides_of_section, without
 from quit.sources import SOURCES, SourceRef, parse_source
 from quit.stages.split import read_pins
 
@@ -74,7 +74,7 @@ def _other_arithmetics(workspace: Workspace) -> list[str]:
 
 
 def _sources_of_build(workspace: Workspace, sources: Sequence[str], add: bool) -> Sequence[str]:
-    """Return the sources of a build: as named, after those of the last build with ``add``, or the latter alone."""
+    """Return the named sources, with ``add`` after those of the last build; where none is named, the last build's."""
     last = (workspace.build or {}).get("sources", []) if workspace.exists else []
     if not sources or not add:
         return sources or last
@@ -95,7 +95,10 @@ def locked_last_build(workspace: str | Path | Workspace, review: Sequence[str] =
     with target.lock(settings.run.lock_seconds, note):
         build = target.build
         if build is not None and review:
-            build = {**build, "overrides": [*without(build["overrides"], review), *only("review", review)]}
+            build = {
+                **build,
+                "overrides": [*without(build["overrides"], review), *overrides_of_section("review", review)],
+            }
         pipeline = last_build(target, build)
         if build is not None:
             target.set_build(build)

@@ -238,8 +238,8 @@ class RunSettings(Section):
     workers: int = Field(2, ge=1, description="Shards worked on at a time, of each reader.")
     parallel_readers: bool = Field(
         False,
-        description="Let all readers work side by side, each with its server; else no more than one is needed at a "
-        "time, in the probe as when passages are read.",
+        description="Run all readers in parallel, each with its own server. Otherwise one reader runs at a time, in "
+        "the probe as when passages are read.",
     )
     runner: str = Field(
         "threads",

@@ -128,7 +128,7 @@ def _titles(arm: str, ranking: Ranking, collection: BuiltCorpus) -> list[str]:
     return [title for key, title in reversed(titles.items()) if key and f" {key} " not in words]
 
 
-def written(
+def llm_decompositions(
     questions: Sequence[Question],
     collection: BuiltCorpus,
     first_stage: FirstStage,

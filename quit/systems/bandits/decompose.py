@@ -58,7 +58,7 @@ class LLMDecomposition:
         replies = [self._written(asks, prompt, count, sample) for prompt in self._prompts]
         lists = []
         for ask, broad, narrow in zip(asks, *replies, strict=True):
-            queries = together(broad, narrow, count)
+            queries = merge_queries(broad, narrow, count)
             self.counts.update(decompositions=1, without_sub_queries=int(not queries))
             lists.append(queries or [ask.text])
         return lists
@@ -126,7 +126,7 @@ def _closed(text: str) -> str:
     return text[: end + 1] + "]"
 
 
-def together(broad: Sequence[str], narrow: Sequence[str], count: int) -> list[str]:
+def merge_queries(broad: Sequence[str], narrow: Sequence[str], count: int) -> list[str]:
     """Return half of ``count`` from each list, more from one where the other has fewer; equal queries count once."""
     keys: set[str] = set()
 

@@ -35,7 +35,7 @@ def measure(
     lists. ``documents``, ``relevant_documents``: distinct ones observed. ``distinct_recall``: the latter / all distinct
     relevant documents in the lists.
     ``alpha_ndcg``: at the budget. ``labels``: relevance labels that the policy read, those in its ``window`` past an
-    arm's last observed rank included. What would be divided by zero is 0.
+    arm's last observed rank included. 0 where the denominator is 0.
     """
     runs = len(order)
     at = np.asarray(budgets, dtype=np.int64)
