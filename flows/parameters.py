@@ -3,7 +3,6 @@ reads it from there."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, model_validator
@@ -12,18 +11,13 @@ from quit.export import FORMATS
 from quit.release.gates import GATES, parse_waivers
 from quit.settings import Limits, profile_names
 
-
-def _one_of(names: Iterable[str], title: str | None = None) -> Any:
-    """Return the facts of a text that is one of these: a form shows the list."""
-    return Field(title=title, pattern=f"^({'|'.join(names)})$", json_schema_extra={"enum": [*names]})
-
-
 Profile = (
-    Annotated[str, Field(title="Name or TOML file")] | Annotated[str, _one_of(profile_names(), "List of profiles")]
+    Annotated[str, Field(title="Name or TOML file")]
+    | Annotated[str, Field(title="List of profiles", json_schema_extra={"enum": [*profile_names()]})]
 )
 """The text is first: a form shows a value by the first type of its kind, and a path is not in the list."""
 Source = Annotated[str, Field(pattern=r"^[a-z0-9]+:.+")]
-Format = Annotated[str, _one_of(FORMATS)]
+Format = Annotated[str, Field(pattern=f"^({'|'.join(FORMATS)})$", json_schema_extra={"enum": [*FORMATS]})]
 Step = Literal["push", "pull", "update"]
 Split = Literal["train", "dev", "test", "all"]
 

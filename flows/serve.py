@@ -115,8 +115,7 @@ def _parameters(
     overrides: Sequence[str],
     hook: Notice,
 ) -> dict[str, Any]:
-    own = [name for name in Limits.model_fields if name in schedule.model_fields_set]
-    limits = {**hook.model_dump(), **{name: getattr(schedule, name) for name in own}}
+    limits = {**hook.model_dump(), **schedule.model_dump(include={*Limits.model_fields} & schedule.model_fields_set)}
     profile = str(Path(profile).resolve()) if profile.endswith(".toml") else profile
     run = {"profile": profile, "settings": list(overrides)}
     # A workspace at a URL has no folder for outputs, so they go to the current folder.
@@ -144,14 +143,13 @@ def _parameters(
 def deployment(planned: Planned) -> RunnerDeployment:
     """Return it as Prefect knows it."""
     schedule, flow = planned.schedule, FLOWS[planned.schedule.flow]
-    strategy = {"enqueue": ConcurrencyLimitStrategy.ENQUEUE, "cancel_new": ConcurrencyLimitStrategy.CANCEL_NEW}
     return flow.to_deployment(  # type: ignore[return-value]  # no coroutine where there is no event loop
         planned.name,
         schedules=[PrefectSchedule(cron=schedule.cron, timezone=schedule.timezone, active=schedule.enabled)]
         if schedule.cron
         else [],
         concurrency_limit=ConcurrencyLimitConfig(
-            limit=schedule.at_once, collision_strategy=strategy[schedule.collision]
+            limit=schedule.at_once, collision_strategy=ConcurrencyLimitStrategy(schedule.collision.upper())
         ),
         parameters=planned.parameters,
         description=(inspect.getdoc(flow.fn) or "").partition("\n\nArgs:")[0],

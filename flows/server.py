@@ -23,13 +23,13 @@ _SECONDS = 180  # how long it may take to start on a busy machine
 
 
 @contextmanager
-def prefect_server(wanted: bool, settings: ServeSettings) -> Iterator[str | None]:
-    """Run a server while the context lasts and give its API's address (None where none is wanted).
+def prefect_server(enabled: bool, settings: ServeSettings) -> Iterator[str | None]:
+    """Run a server while the context lasts and give its API's address (None unless ``enabled``).
 
     It keeps its records where Prefect does (``PREFECT_HOME``), so the next start knows earlier runs. Raises
     :class:`ServerError` where the port is taken or the server does not come up in three minutes.
     """
-    if not wanted:
+    if not enabled:
         yield None
         return
     port = settings.server_port or free_port()

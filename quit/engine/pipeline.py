@@ -170,7 +170,7 @@ class Pipeline(BuildPlan):
         for attempt in range(settings.retries + 1):
             try:
                 self._release_previous_reader(run)
-                if not self.workspace.held:  # in a worker elsewhere: the earlier stages are finished by now
+                if not self.workspace.is_locked:  # in a worker elsewhere: the earlier stages are finished by now
                     self.workspace.refresh()
                 optional = [name for name in stage.optional if self.producers_of(run, name)]
                 inputs = {name: self._input(run, name, shard) for name in (*stage.inputs, *optional)}

@@ -15,7 +15,7 @@ from quit.engine.pipeline import Pipeline
 from quit.engine.plan import check_labelers
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError
-from quit.settings import Settings, load, overrides_of_section, without
+from quit.settings import Settings, load, of_section, without
 from quit.sources import SOURCES, SourceRef, parse_source
 from quit.stages.split import read_pins
 
@@ -95,10 +95,8 @@ def locked_last_build(workspace: str | Path | Workspace, review: Sequence[str] =
     with target.lock(settings.run.lock_seconds, note):
         build = target.build
         if build is not None and review:
-            build = {
-                **build,
-                "overrides": [*without(build["overrides"], review), *overrides_of_section("review", review)],
-            }
+            review = of_section("review", review)
+            build = {**build, "overrides": [*without(build["overrides"], review), *review]}
         pipeline = last_build(target, build)
         if build is not None:
             target.set_build(build)

@@ -349,10 +349,10 @@ class Tables:
         return gather(self._opened, self._page_settings(settings), [Path(release) for release in releases])
 
     def _page_settings(self, settings: Overrides | None) -> Settings:
-        from quit.settings import overrides_of_section
+        from quit.settings import of_section
         from quit.status.stages import settings_of
 
-        return settings_of(self._opened, overrides_of_section("pages", override_texts(settings)))
+        return settings_of(self._opened, of_section("pages", override_texts(settings)))
 
     def review_push(
         self,

@@ -199,13 +199,13 @@ def label_of(value: Any, path: Path, number: int) -> bool:
     raise InputError(f"{path}, line {number}: the label must be true or false (or 1 or 0), found {value!r}.")
 
 
-def rates(flagged: np.ndarray, wanted: np.ndarray) -> Figures:
-    """Return accuracy, precision, recall and f1 of ``flagged`` (bool, shape (n,)) where ``wanted`` is the truth."""
-    hits = int((flagged & wanted).sum())
+def rates(flagged: np.ndarray, truth: np.ndarray) -> Figures:
+    """Return accuracy, precision, recall and f1 of ``flagged`` (bool, shape (n,)) where ``truth`` is what is right."""
+    hits = int((flagged & truth).sum())
     precision = hits / flagged.sum() if flagged.sum() else 1.0
-    recall = hits / wanted.sum() if wanted.sum() else 1.0
+    recall = hits / truth.sum() if truth.sum() else 1.0
     return {
-        "accuracy": float((flagged == wanted).mean()),
+        "accuracy": float((flagged == truth).mean()),
         "precision": float(precision),
         "recall": float(recall),
         "f1": float(2 * precision * recall / (precision + recall)) if precision + recall else 0.0,

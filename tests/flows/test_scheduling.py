@@ -13,14 +13,12 @@ from prefect.states import Crashed, Failed
 
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, ServerError, SettingsError, Waiting, WorkspaceError
-from quit.export import FORMATS
 from quit.flows import scheduling
 from quit.flows.notices import as_text, notice
 from quit.flows.scheduling import RunTimeout, helps_to_retry
 from quit.flows.serve import FLOWS, deployment, plan
 from quit.library.jobs import JobResult
-from quit.release.gates import GATES
-from quit.settings import Limits, load, profile_names
+from quit.settings import Limits, load
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -68,17 +66,15 @@ def test_forms_offer_choices_where_there_are_some() -> None:
     """And no field has the type null, of which a form would show `Property is type "None"`."""
     assert FLOWS["benchmark"].parameters.properties["split"]["enum"] == ["train", "dev", "test", "all"]
     schema = FLOWS["release"].parameters
-    assert set(schema.properties["formats"]["items"]["enum"]) == set(FORMATS)
-    assert schema.definitions["Waiver"]["properties"]["gate"]["enum"] == list(GATES)
-    file, profiles = FLOWS["build"].parameters.properties["profile"]["anyOf"]
-    assert profiles["enum"] == profile_names() and file["type"] == "string"
+    assert {"beir", "huggingface"} < {*schema.properties["formats"]["items"]["enum"]}
+    assert "human-coverage" in schema.definitions["Waiver"]["properties"]["gate"]["enum"]
+    assert "embedded" in FLOWS["build"].parameters.properties["profile"]["anyOf"][1]["enum"]
     assert not any("null" in json.dumps(flow.parameters.model_dump()) for flow in FLOWS.values())
 
 
 def test_a_waiver_of_a_schedule_may_be_the_text_of_the_command_line(tmp_path: Path) -> None:
-    text = "human-coverage=a pilot, with = in its reason"
-    release = plan([tmp_path / "W"], _settings(f"{{flow='release', parameters={{waive=['{text}']}}}}"), "embedded", [],
-                   ["jsonl:x.jsonl"])[0]  # fmt: skip
+    settings = _settings("{flow='release', parameters={waive=['human-coverage=a pilot, with = in its reason']}}")
+    release = plan([tmp_path / "W"], settings, "embedded", [], ["jsonl:x.jsonl"])[0]
     assert release.parameters["waive"] == [{"gate": "human-coverage", "reason": "a pilot, with = in its reason"}]
 
 

@@ -110,9 +110,8 @@ class VllmServer:
         }
         with self.log.open("ab") as output:
             command = [str(programs / "vllm"), *self._command]
-            self._process = SupervisedProcess(
-                command, stdout=output, stderr=output, stdin=subprocess.DEVNULL, env=environment
-            )
+            streams = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": output}
+            self._process = SupervisedProcess(command, env=environment, **streams)
         try:
             wait_until_healthy(self._process, "vLLM", self.base_url.removesuffix("/v1"), 300, self.log)
         except ServerError as error:

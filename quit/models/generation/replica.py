@@ -224,7 +224,7 @@ class Replica:
             self._failed = 0
             if self._origin is None:
                 self._origin = asyncio.ensure_future(self.ask_origin(batch.session))
-            text = chosen(completion.text) if request.choices else completion.text
+            text = choice_of(completion.text) if request.choices else completion.text
             completion = replace(completion, text=text, origin=await asyncio.shield(self._origin))
             self._limiter.succeeded()
             if completion.prompt_tokens:
@@ -410,7 +410,7 @@ def _quoted(content: bytes | bytearray) -> str:
     return shown(text)
 
 
-def chosen(text: str) -> str:
+def choice_of(text: str) -> str:
     """Return the choice in a reply that follows the JSON schema; the reply as it is where it does not."""
     with suppress(ValueError, KeyError, TypeError):
         return str(json.loads(text)[_CHOICE])

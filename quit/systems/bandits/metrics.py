@@ -91,8 +91,8 @@ def alpha_ndcg(positions: np.ndarray, nuggets: np.ndarray, cutoffs: Sequence[int
     before = (positions[:, None, :] < positions[:, :, None]).astype(np.float64)  # (R, of document, earlier one)
     holds = nuggets.astype(np.float64)
     gain = np.einsum("gm,rgm->rg", holds, (1.0 - alpha) ** (before @ holds))
-    seen = positions < np.iinfo(np.int64).max
-    discounted = np.where(seen, gain / log2(np.where(seen, positions, 0) + 2.0), 0.0)
+    is_observed = positions < np.iinfo(np.int64).max
+    discounted = np.where(is_observed, gain / log2(np.where(is_observed, positions, 0) + 2.0), 0.0)
     reached = (discounted[:, :, None] * (positions[:, :, None] < depths)).sum(axis=1)
     ideal = ideal_gains(nuggets, alpha)
     best = np.concatenate([[0.0], np.cumsum(ideal / log2(np.arange(len(ideal)) + 2.0))])

@@ -65,9 +65,8 @@ def decomposed(
             for name in (settings.bandits.definitional_prompt, settings.bandits.specialised_prompt)
         ]
         writer = decompose.LLMDecomposition(generator, prompts[0], prompts[1], settings.bandits)
-        return arms.llm_decompositions(questions, collection, first_stage, writer, settings.bandits), dict(
-            writer.counts
-        )
+        entries = arms.llm_decompositions(questions, collection, first_stage, writer, settings.bandits)
+        return entries, dict(writer.counts)
     parts = arms.sub_questions(questions)
     if len(parts) < len(questions):
         _log.warning(
