@@ -48,10 +48,10 @@ class SupervisedProcess(subprocess.Popen[bytes]):
 def _guard(pipe: int, grace: float, command: list[str]) -> int:
     """Run a command until it ends by itself or ``pipe`` closes; returns its exit code."""
     child: subprocess.Popen[bytes] | None = None
-    asked: list[int] = []
+    signals: list[int] = []
 
     def pass_on(number: int, _: object) -> None:
-        asked.append(number)
+        signals.append(number)
         if child is not None:
             child.send_signal(number)
 
@@ -62,7 +62,7 @@ def _guard(pipe: int, grace: float, command: list[str]) -> int:
     except OSError as error:
         print(f"{command[0]} cannot be started: {error.strerror}", file=sys.stderr)
         return 127
-    for early in asked:  # before there was a child
+    for early in signals:  # before there was a child
         child.send_signal(early)
     orphaned = threading.Event()
     threading.Thread(target=_end_with_parent, args=(pipe, grace, orphaned), daemon=True).start()

@@ -261,5 +261,5 @@ def nearest_questions(
     elif encoder is None:
         raise SettingsError("Mining with the encoder needs an encoder: use the miner bm25.")
     else:
-        asked, vectors = encoder.encode(questions), encoder.encode(documents)
-        yield from (rows for rows, _ in nearest(asked, lambda: [vectors], len(documents)))
+        question_vectors, vectors = encoder.encode(questions), encoder.encode(documents)
+        yield from (rows for rows, _ in nearest(question_vectors, lambda: [vectors], len(documents)))

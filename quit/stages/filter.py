@@ -86,20 +86,20 @@ def filter_leaks(
             (hint, next((leak for leak in leaks_of[hint["hint_id"]] if not leak.overridden), None)) for hint in mine
         ]
         leaking = [(hint, leak) for hint, leak in standing if leak]
-        kept = [hint for hint, leak in standing if not leak]
+        clean_hints = [hint for hint, leak in standing if not leak]
         identity = {"stage": "filter", "question_id": question["question_id"], "source": question["source"]}
         if settings.mode == "hint":
             rejects += [
                 {**identity, "kind": "hint", "reason": "answer_leak", "detail": _says(leak), "hint_id": hint["hint_id"]}
                 for hint, leak in leaking
             ]
-        if leaking and (settings.mode == "question" or len(kept) < keep):
+        if leaking and (settings.mode == "question" or len(clean_hints) < keep):
             hint, leak = leaking[0]
             detail = f"{len(leaking)} of {len(mine)} hints leak; {hint['hint_id']}: {_says(leak)}"
             reason = "answer_leak" if settings.mode == "question" else "too_few_hints_left"
             rejects.append({**identity, "kind": "question", "reason": reason, "detail": detail})
         else:
-            usable += [{"hint_id": hint["hint_id"], "question_id": hint["question_id"]} for hint in kept]
+            usable += [{"hint_id": hint["hint_id"], "question_id": hint["question_id"]} for hint in clean_hints]
     return {
         "leak_findings": contracts.table("leak_findings").from_rows(finding_rows),
         "usable_hints": contracts.table("usable_hints").from_rows(usable),

@@ -54,8 +54,8 @@ def normalize_answer(text: str) -> str:
     normalises to itself.
     """
     folded = _folded(text)
-    kept = _folded(folded.translate(_WITHOUT_PUNCTUATION))
-    return " ".join(ARTICLES.sub(" ", kept).split()) or " ".join(folded.split())
+    without_punctuation = _folded(folded.translate(_WITHOUT_PUNCTUATION))
+    return " ".join(ARTICLES.sub(" ", without_punctuation).split()) or " ".join(folded.split())
 
 
 def _folded(text: str) -> str:

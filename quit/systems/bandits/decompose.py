@@ -68,8 +68,8 @@ class LLMDecomposition:
     ) -> list[list[str]]:
         lists: list[list[str]] = [[] for _ in asks]
         for attempt in range(self._settings.attempts):
-            left = [position for position, queries in enumerate(lists) if not queries]
-            if not left:
+            empty_positions = [position for position, queries in enumerate(lists) if not queries]
+            if not empty_positions:
                 break
             requests = [
                 ChatRequest(
@@ -85,9 +85,9 @@ class LLMDecomposition:
                     sample=sample * self._settings.attempts + attempt,
                     group=asks[position].request_id,
                 )
-                for position in left
+                for position in empty_positions
             ]
-            for position, reply in zip(left, self._generator.complete(requests), strict=True):
+            for position, reply in zip(empty_positions, self._generator.complete(requests), strict=True):
                 cut = reply.finish_reason == "length"
                 lists[position] = parse_queries(reply.text, cut)
                 self.counts.update(replies=1, unread=int(not lists[position]), cut=int(cut))

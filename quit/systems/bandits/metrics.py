@@ -102,15 +102,15 @@ def alpha_ndcg(positions: np.ndarray, nuggets: np.ndarray, cutoffs: Sequence[int
 
 def ideal_gains(nuggets: np.ndarray, alpha: float) -> np.ndarray:
     """Return the gains of the greedy ideal order; ties go to the earlier document."""
-    left = nuggets.astype(np.float64)
+    weights = nuggets.astype(np.float64)
     worth = np.ones(nuggets.shape[1])
     gains: list[float] = []
-    while len(left):
-        gain = left @ worth
+    while len(weights):
+        gain = weights @ worth
         best = int(gain.argmax())
         gains.append(float(gain[best]))
-        worth *= (1.0 - alpha) ** left[best]
-        left = np.delete(left, best, axis=0)
+        worth *= (1.0 - alpha) ** weights[best]
+        weights = np.delete(weights, best, axis=0)
     return np.array(gains)
 
 
