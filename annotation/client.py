@@ -18,7 +18,7 @@ import httpx
 from quit.annotation.server import stored_account
 from quit.errors import InputError, ServerError, SettingsError, importing
 from quit.settings import Review
-from quit.text.secrets import sends, shown
+from quit.text.secrets import register_secret, shown
 
 with importing("Review"):
     from label_studio_sdk import LabelStudio
@@ -35,7 +35,7 @@ class Server:
     """One Label Studio server. Use :func:`connect`, which also checks that it is there and takes the token."""
 
     def __init__(self, url: str, token: str, settings: Review, start: str = "") -> None:
-        sends(token, TOKEN)
+        register_secret(token, TOKEN)
         self.url = url.rstrip("/")
         self._start = start  # what starts it, for messages
         self._settings = settings

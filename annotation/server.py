@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from quit.common.children import Child
+from quit.common.children import SupervisedProcess
 from quit.common.environments import ensure_environment
 from quit.common.files import replacing, writing
 from quit.common.starting import HOST, end, free_port, healthy, is_free, wait_until_healthy
@@ -107,7 +107,7 @@ class LocalServer:
         self.workspace = workspace
         self.folder = workspace / "reviews" / "server"
         self._port = port
-        self._process: Child | None = None
+        self._process: SupervisedProcess | None = None
 
     def start(self, say: Callable[[str], None] = lambda _: None) -> Account:
         """Start the server and wait until it answers; returns the account. A server that already runs is used as it is.
@@ -138,7 +138,7 @@ class LocalServer:
         _store(self.workspace, account)
         log = self.folder / "server.log"
         with log.open("ab") as out:
-            self._process = Child(
+            self._process = SupervisedProcess(
                 [
                     str(programs / "label-studio"),
                     *("start", "--no-browser", "--internal-host", HOST, "--port", str(port)),

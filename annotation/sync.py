@@ -20,7 +20,7 @@ from quit.annotation.tasks import Reading, read_result
 from quit.common.ids import content_hash
 from quit.review.store import ReviewStore
 from quit.settings import Settings
-from quit.stages.labelling.verdicts import ask_back
+from quit.stages.labelling.verdicts import unclear_annotations
 from quit.text.normalize import normalize_answer
 
 _LIGHT = ("id", "annotations_ids")
@@ -81,7 +81,7 @@ def pull(
         report.part = store.append(rows.new)
         report.rows = len(rows.new)
         report.verdicts = sum(row.get("correct") is not None for row in rows.new)
-        questions = ask_back(store.read())
+        questions = unclear_annotations(store.read())
         report.ask_back = len(questions)
         report.problems += _questions(questions, f"{server.url}/projects/{number}/data")
         report.tasks = counts.task_number

@@ -27,7 +27,7 @@ from benchmarks.economy_figures import effects
 from benchmarks.economy_tables import markdown, picture
 from benchmarks.measuring import peak_mib, timed
 from quit.stages.labelling.passages import permutation_table
-from quit.stages.selection import LOOKS, Promise, Reason, select
+from quit.stages.selection import INTERIM_LOOKS, ErrorGuarantee, Reason, select
 from quit.stages.selection.predictor import predict
 from quit.stages.selection.rounds import Answered, drawn, look, predictions
 
@@ -50,12 +50,12 @@ Point = tuple[np.ndarray, np.ndarray]
 
 def _looks(collection: Collection) -> Iterator[Point]:
     answered = Answered(collection.ask, collection.label_2.shape)
-    return predictions(answered, collection.hints, LOOKS, collection.prompt_tokens)
+    return predictions(answered, collection.hints, INTERIM_LOOKS, collection.prompt_tokens)
 
 
 def _random(collection: Collection, rng: np.random.Generator) -> Iterator[Point]:
     draw = rng.random(collection.label_2.shape)
-    for share in LOOKS:
+    for share in INTERIM_LOOKS:
         asked = drawn(draw, round(share * draw.size))
         yield asked, majority(collection.label_2, asked, collection.hints)
 
@@ -69,7 +69,7 @@ def _random_model(collection: Collection, rng: np.random.Generator) -> Iterator[
 
 def _fixed(collection: Collection, rng: np.random.Generator) -> Iterator[Point]:
     rank = rng.random(collection.label_2.shape).argsort(axis=1).argsort(axis=1)
-    for share in LOOKS:
+    for share in INTERIM_LOOKS:
         asked = rank < round(share * rank.shape[1])
         yield asked, majority(collection.label_2, asked, collection.hints)
 
@@ -119,7 +119,7 @@ def ours(collection: Collection, errors: Sequence[float], repetitions: int) -> I
         draw = rng.random(sample.label_2.shape)
         for error in errors:
             key = ("questions" if resample else "audits", error)
-            outcomes.setdefault(key, []).append(_outcome(sample, looks, Promise(error=error), draw))
+            outcomes.setdefault(key, []).append(_outcome(sample, looks, ErrorGuarantee(error=error), draw))
     for (drawn_again, error), rows in outcomes.items():
         yield {"kind": "promise", "drawn": drawn_again, "promised": error, "repetitions": repetitions, **summary(rows)}
     for look_rows in zip(*points, strict=True):
@@ -138,7 +138,7 @@ def at_size(collection: Collection, questions: int, errors: Sequence[float]) -> 
                 [f"{row:06d}" for row in range(questions)],
                 sample.hints,
                 sample.ask,
-                Promise(error=error),
+                ErrorGuarantee(error=error),
                 draw=draw,
                 prompt_tokens=sample.prompt_tokens,
             )
@@ -165,7 +165,7 @@ def _resampled(collection: Collection, rng: np.random.Generator) -> Collection:
     return collection.of_questions(np.sort(rng.integers(0, questions, questions)))
 
 
-def _outcome(collection: Collection, looks: Sequence[Point], options: Promise, draw: np.ndarray) -> dict:
+def _outcome(collection: Collection, looks: Sequence[Point], options: ErrorGuarantee, draw: np.ndarray) -> dict:
     """Return what :func:`quit.stages.selection.select` comes to with these draws. Its evidence does not depend on the
     audit, so it is worked out once for all of them."""
     audit, truth = drawn(draw, options.audit_of(draw.size)), collection.label_2

@@ -13,7 +13,7 @@ from quit.evaluate.metrics import Measure, exact_match, mean, run_values
 from quit.retrieval.lexical import Bm25
 from quit.stages.labelling.passages import passage_texts, permutation_table
 from quit.stages.read import selected_hints
-from quit.stages.selection import Promise, select
+from quit.stages.selection import ErrorGuarantee, select
 
 FIGURES = ("nDCG(exp)@10", "Hit(rel=2)@1", "MRR(rel=2)@10")
 
@@ -94,7 +94,7 @@ def effects(collection: Collection, tables: Tables, errors: Sequence[float], rep
                 list(benchmark.runs["all"]),
                 collection.hints,
                 collection.ask,
-                Promise(error=error),
+                ErrorGuarantee(error=error),
                 draw=np.random.default_rng(seed).random(shape),
                 prompt_tokens=collection.prompt_tokens,
             )

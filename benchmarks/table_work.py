@@ -59,7 +59,7 @@ def measured(folder: Path) -> dict[str, Any]:
     with timed(seconds, "label"):
         carry_out(pipeline, label)
     store.set_applied(store.parts)
-    original = update.kept_leaks_of
+    original = update.cached_leaks_of
     for leak_check in ("leak_check", "leak_check_remembered"):
         pipeline = last_build(store.workspace)
         run = pipeline.stage_run("update")
@@ -73,10 +73,10 @@ def measured(folder: Path) -> dict[str, Any]:
             with timed(seconds, name):
                 return original(*given)
 
-        update.kept_leaks_of = find_leaks
+        update.cached_leaks_of = find_leaks
         with timed(seconds, "update"):
             pipeline.work_on(run, WHOLE)
-        update.kept_leaks_of = original
+        update.cached_leaks_of = original
         seconds["update"] -= seconds[leak_check]
     pipeline.finish(run)
     tables = pipeline.workspace.current()["update"][1]["tables"]

@@ -131,7 +131,7 @@ def main() -> None:
                 tasks = ask(url, "task_runs/filter", {"flow_runs": {"id": {"any_": [run["id"]]}}})
                 print(f"{name}: {run['total_run_time']:.1f} s, {len(tasks)} shards, {run['state_name']}, {run['name']}")
             pages = url.removesuffix("/api")
-            build = ask(url, "deployments/name/build/quit-starter")["id"]
+            build = ask(url, "deployments/name/build/build-quit-starter")["id"]
             with annotator(pages, folder / "browser") as browser:
                 driver = browser.driver
                 page(driver, f"{pages}/deployments", "prefect-deployments", 760, "label-update")

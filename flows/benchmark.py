@@ -3,6 +3,7 @@ run again."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from prefect import flow
 from prefect.artifacts import create_link_artifact, create_table_artifact
 
 from quit.flows.notices import HOOKS
-from quit.flows.parameters import NO_LIMITS, Split
+from quit.flows.parameters import NO_LIMITS, Profile, Split
 from quit.flows.scheduling import run_with_limits
 from quit.flows.tasks import as_task
 from quit.library import jobs
@@ -23,13 +24,13 @@ def benchmark(
     release: str,
     out: str = "benchmark",
     split: Split = "test",
-    retrievers: list[str] | None = None,
-    rerankers: list[str] | None = None,
-    readers: list[str] | None = None,
-    corpora: list[str] | None = None,
+    retrievers: Sequence[str] = (),
+    rerankers: Sequence[str] = (),
+    readers: Sequence[str] = (),
+    corpora: Sequence[str] = (),
     bounds: bool = True,
-    profile: str = "embedded",
-    overrides: list[str] | None = None,
+    profile: Profile = "embedded",
+    settings: Sequence[str] = (),
     anew: bool = False,
     limits: Limits = NO_LIMITS,
 ) -> dict[str, Any]:
@@ -49,13 +50,13 @@ def benchmark(
         corpora: Corpora to benchmark beside the release, relabelled by labelers and judge.
         bounds: Oracles and Optimal as rows too.
         profile: Name of a profile, or the path of a TOML file.
-        overrides: key=value over the profile, such as labels.max_new_tokens=16.
+        settings: key=value over the profile, such as labels.max_new_tokens=16.
         anew: Whether to run where the results are there already; work in `out` that rests on the same inputs is used.
         limits: Timeout, retries, and who is notified of a failure.
     """
 
     def work() -> JobResult:
-        options: dict[str, Any] = {"bounds": bounds, "profile": profile, "overrides": overrides, "anew": anew}
+        options: dict[str, Any] = {"bounds": bounds, "profile": profile, "settings": settings, "anew": anew}
         systems = (retrievers, rerankers, readers, corpora)
         outcome = jobs.benchmark(release, out, split, *systems, **options, step=as_task)
         facts, page = outcome.result, Path(outcome.result["page"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from prefect import flow
 from prefect.artifacts import create_markdown_artifact
 
@@ -9,7 +11,7 @@ from quit.common.progress import listening
 from quit.engine.execution import Execution
 from quit.engine.pipeline import Pipeline
 from quit.flows.notices import HOOKS
-from quit.flows.parameters import NO_LIMITS, Source
+from quit.flows.parameters import NO_LIMITS, Profile, Source
 from quit.flows.scheduling import run_with_limits
 from quit.flows.tasks import ProgressArtifact, as_task
 from quit.library import jobs
@@ -22,9 +24,9 @@ from quit.status.summary import markdown_links, markdown_summary
 @flow(name="build", **HOOKS)  # its shards go to the place that `run.runner` names
 def build(
     workspace: str,
-    sources: list[Source] = [],  # noqa: B006 (Prefect's form shows it)
-    profile: str = "embedded",
-    overrides: list[str] | None = None,
+    sources: Sequence[Source] = (),
+    profile: Profile = "embedded",
+    settings: Sequence[str] = (),
     add: bool = False,
     replace: bool = False,
     fresh_replies: bool = False,
@@ -38,7 +40,7 @@ def build(
         workspace: Folder of the workspace, as the machine that runs this sees it.
         sources: kind:path, such as triviahg:/data/Copilot.json; those of the last build if none is named.
         profile: Name of a profile, or the path of a TOML file.
-        overrides: key=value over the profile, such as labels.max_new_tokens=16.
+        settings: key=value over the profile, such as labels.max_new_tokens=16.
         add: Whether the sources of the last build are kept before these.
         replace: Whether questions that people reviewed may leave; else such a run fails and changes nothing.
         fresh_replies: Whether the kept replies of this build's language models are deleted and asked again.
@@ -47,7 +49,7 @@ def build(
 
     def work() -> JobResult:
         options = {"add": add, "replace": replace, "fresh_replies": fresh_replies}
-        outcome = jobs.build(workspace, sources, profile, overrides, **options, carry_out=_run_stages)
+        outcome = jobs.build(workspace, sources, profile, settings, **options, carry_out=_run_stages)
         nothing = outcome.nothing_new
         heading = f"**{nothing}** No stage ran.\n\n" if nothing else ""
         summary = heading + markdown_links(outcome.result) + markdown_summary(outcome.result)

@@ -15,9 +15,10 @@ from quit.errors import ServerError, require
 def run_job(job: str, **parameters: Any) -> Any:
     """Carry out a job of :mod:`quit.library.jobs` and return its result, or that of its flow.
 
-    The flow takes the same parameters; of a workspace that is open, its location. Raises ``ServerError`` where the
-    named server does not answer, ``MissingDependency`` without Prefect.
+    The flow takes the same parameters; of a workspace that is open, its location. One that is None has its default.
+    Raises ``ServerError`` where the named server does not answer, ``MissingDependency`` without Prefect.
     """
+    parameters = {name: value for name, value in parameters.items() if value is not None}
     if not (url := server_url()):
         return getattr(import_module("quit.library.jobs"), job)(**parameters).result
     from quit.common.starting import healthy

@@ -71,7 +71,7 @@ def tell(flow: Any, flow_run: Any, state: Any) -> None:
         else:
             _send(logger, f"the webhook in {limits.webhook_env}", lambda: _post(url, message))
     if limits.block:
-        _send(logger, f"the block {limits.block}", lambda: _notify(limits.block or "", message))
+        _send(logger, f"the block {limits.block}", lambda: _notify(limits.block, message))
 
 
 def _send(logger: Any, where: str, send: Any) -> None:

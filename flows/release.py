@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from prefect.logging import get_run_logger
 from quit.dataset.release import FOLDER, open_release
 from quit.engine.workspace import Workspace
 from quit.flows.notices import HOOKS
-from quit.flows.parameters import NO_LIMITS, Format
+from quit.flows.parameters import NO_LIMITS, Format, Waiver
 from quit.flows.scheduling import run_with_limits
 from quit.flows.tasks import as_task
 from quit.library import jobs
@@ -26,12 +27,12 @@ from quit.status.summary import markdown_links
 def release(
     workspace: str,
     name: str,
-    waive: list[str] | None = None,
-    formats: list[Format] | None = None,
+    waive: Sequence[Waiver] = (),
+    formats: Sequence[Format] = (),
     out: str = "exports",
     overwrite: bool = False,
-    folder: str | None = None,
-    settings: list[str] | None = None,
+    folder: str = "",
+    settings: Sequence[str] = (),
     limits: Limits = NO_LIMITS,
 ) -> dict[str, Any]:
     """Freeze a workspace as a release and export it; returns its ``name``, ``path``, ``content_id``, whether it is
@@ -43,7 +44,7 @@ def release(
     Args:
         workspace: Folder of the workspace, as the machine that runs this sees it.
         name: Name of the release. The start of the run replaces strftime's %Y, %m, %d, %H, %M: nightly-%Y-%m-%d.
-        waive: GATE=REASON; the reason is published with the data.
+        waive: Gates that may fail, and why; the reason is published with the data.
         formats: Formats to export the release in; none if not given.
         out: Folder of the exports.
         overwrite: Whether an earlier export may be replaced.
@@ -52,9 +53,11 @@ def release(
         limits: Timeout, retries, and who is notified of a failure.
     """
 
+    waivers = [f"{waiver.gate}={waiver.reason}" for waiver in waive]
+
     def work() -> JobResult:
         options: dict[str, Any] = {"overwrite": overwrite, "folder": folder, "settings": settings}
-        outcome = jobs.release(workspace, name, waive, formats, out, **options, step=as_task)
+        outcome = jobs.release(workspace, name, waivers, formats, out, **options, step=as_task)
         facts, nothing, opened = outcome.result, outcome.nothing_new, Workspace.open(workspace)
         frozen = open_release(Path(facts["path"]) if folder else opened.path / FOLDER / facts["name"])
         for gate in frozen.facts["gates"] if facts["new"] else ():

@@ -31,14 +31,14 @@ Reports = dict[str, dict[str, Any]]
 @flow(name="review", **HOOKS)
 def review(
     workspace: str,
-    url: str | None = None,
+    url: str = "",
     steps: Sequence[Step] = ("push", "pull", "update"),
-    project: int | None = None,
+    project: int = 0,
     new_project: bool = False,
     repair: bool = False,
     full: bool = False,
     withdraw: bool = False,
-    settings: list[str] | None = None,
+    settings: Sequence[str] = (),
     limits: Limits = NO_LIMITS,
 ) -> Reports:
     """Push what is to be reviewed, pull what people did, update the labels; returns what each step did.
@@ -47,8 +47,8 @@ def review(
         workspace: Folder of the workspace, as the machine that runs this sees it.
         url: The Label Studio server; the workspace's local one if not given. Its token comes from the environment
             alone.
-        steps: push, pull, update.
-        project: Number of the project, where several belong to this workspace.
+        steps: What is done, in this order.
+        project: Number of the project, where several belong to this workspace; 0 is the only one.
         new_project: Whether to make a new project and leave the known one.
         repair: Whether to put back a labelling page that someone edited.
         full: Whether to read every task, not only those changed since the last pull.
@@ -63,13 +63,13 @@ def review(
 @flow(name="review-sync", **HOOKS)
 def review_sync(
     workspace: str,
-    url: str | None = None,
+    url: str = "",
     steps: Sequence[Step] = ("push", "pull"),
-    project: int | None = None,
+    project: int = 0,
     new_project: bool = False,
     repair: bool = False,
     full: bool = False,
-    settings: list[str] | None = None,
+    settings: Sequence[str] = (),
     limits: Limits = NO_LIMITS,
 ) -> Reports:
     """Push what is to be reviewed and pull what people did; labels stay as they are. Returns what each step did.
@@ -78,8 +78,8 @@ def review_sync(
         workspace: Folder of the workspace, as the machine that runs this sees it.
         url: The Label Studio server; the workspace's local one if not given. Its token comes from the environment
             alone.
-        steps: push, pull or both.
-        project: Number of the project, where several belong to this workspace.
+        steps: What is done; push, pull or both.
+        project: Number of the project, where several belong to this workspace; 0 is the only one.
         new_project: Whether to make a new project and leave the known one.
         repair: Whether to put back a labelling page that someone edited.
         full: Whether to read every task, not only those changed since the last pull.
@@ -92,7 +92,7 @@ def review_sync(
 
 @flow(name="label-update", **HOOKS)
 def label_update(
-    workspace: str, withdraw: bool = False, settings: list[str] | None = None, limits: Limits = NO_LIMITS
+    workspace: str, withdraw: bool = False, settings: Sequence[str] = (), limits: Limits = NO_LIMITS
 ) -> Reports:
     """Update the labels by every review pulled so far; returns what changed, under ``update``.
 
@@ -102,7 +102,7 @@ def label_update(
         settings: review.KEY=VALUE, remembered from now on.
         limits: Timeout, retries, and who is notified of a failure.
     """
-    return _run(limits, workspace, None, ("update",), withdraw=withdraw, settings=settings)
+    return _run(limits, workspace, "", ("update",), withdraw=withdraw, settings=settings)
 
 
 def _run(limits: Limits, workspace: str, *arguments: Any, **options: Any) -> Reports:

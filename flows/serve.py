@@ -97,7 +97,7 @@ def plan(
             raise InputError(f"{folder} has not been built yet: name what to build it from, --source KIND:PATH.")
         for schedule in schedules:
             parameters = _parameters(schedule, folder, source_texts, profile, overrides, settings.failure_hook)
-            name = label if schedule.title == schedule.flow else f"{label}-{schedule.title}"
+            name = "-".join(filter(None, (schedule.flow, schedule.name, label)))
             deployments.append(Planned(name, folder.address, folder.name, schedule, parameters))
     return deployments
 
@@ -115,10 +115,9 @@ def _parameters(
     overrides: Sequence[str],
     hook: Notice,
 ) -> dict[str, Any]:
-    own = [name for name in Limits.model_fields if name in schedule.model_fields_set]
-    limits = {**hook.model_dump(), **{name: getattr(schedule, name) for name in own}}
+    limits = {**hook.model_dump(), **schedule.model_dump(include={*Limits.model_fields} & schedule.model_fields_set)}
     profile = str(Path(profile).resolve()) if profile.endswith(".toml") else profile
-    run = {"profile": profile, "overrides": list(overrides)}
+    run = {"profile": profile, "settings": list(overrides)}
     # A workspace at a URL has no folder for outputs, so they go to the current folder.
     folder = Path.cwd() / workspace.name if is_url(workspace.address) else Path(workspace.address)
     defaults: dict[str, dict[str, Any]] = {
@@ -136,23 +135,21 @@ def _parameters(
         )
     parameters = {**defaults[schedule.flow], **schedule.parameters, "limits": Limits(**limits).model_dump()}
     try:
-        flow.validate_parameters(parameters)
+        return flow.serialize_parameters(flow.validate_parameters(parameters))
     except ParameterTypeError as error:
         raise SettingsError(f"Schedule {schedule.title!r}: {str(error).strip().splitlines()[-1].strip()}") from None
-    return parameters
 
 
 def deployment(planned: Planned) -> RunnerDeployment:
     """Return it as Prefect knows it."""
     schedule, flow = planned.schedule, FLOWS[planned.schedule.flow]
-    strategy = {"enqueue": ConcurrencyLimitStrategy.ENQUEUE, "cancel_new": ConcurrencyLimitStrategy.CANCEL_NEW}
     return flow.to_deployment(  # type: ignore[return-value]  # no coroutine where there is no event loop
         planned.name,
         schedules=[PrefectSchedule(cron=schedule.cron, timezone=schedule.timezone, active=schedule.enabled)]
         if schedule.cron
         else [],
         concurrency_limit=ConcurrencyLimitConfig(
-            limit=schedule.at_once, collision_strategy=strategy[schedule.collision]
+            limit=schedule.at_once, collision_strategy=ConcurrencyLimitStrategy(schedule.collision.upper())
         ),
         parameters=planned.parameters,
         description=(inspect.getdoc(flow.fn) or "").partition("\n\nArgs:")[0],

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from quit.common.children import Child
+from quit.common.children import SupervisedProcess
 from quit.common.endpoints import address
 from quit.common.starting import HOST, end, free_port, healthy, is_free, wait_until_healthy
 from quit.common.telemetry import SILENT
@@ -23,13 +23,13 @@ _SECONDS = 180  # how long it may take to start on a busy machine
 
 
 @contextmanager
-def prefect_server(wanted: bool, settings: ServeSettings) -> Iterator[str | None]:
-    """Run a server while the context lasts and give its API's address (None where none is wanted).
+def prefect_server(enabled: bool, settings: ServeSettings) -> Iterator[str | None]:
+    """Run a server while the context lasts and give its API's address (None unless ``enabled``).
 
     It keeps its records where Prefect does (``PREFECT_HOME``), so the next start knows earlier runs. Raises
     :class:`ServerError` where the port is taken or the server does not come up in three minutes.
     """
-    if not wanted:
+    if not enabled:
         yield None
         return
     port = settings.server_port or free_port()
@@ -45,7 +45,7 @@ def prefect_server(wanted: bool, settings: ServeSettings) -> Iterator[str | None
     log = Path(os.environ.get("PREFECT_HOME", Path.home() / ".prefect")) / "quit-server.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as file:
-        process = Child(command, env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
+        process = SupervisedProcess(command, env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
     try:
         wait_until_healthy(process, "The Prefect server", url, _SECONDS, log)
         yield url

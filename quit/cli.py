@@ -33,7 +33,7 @@ from quit.commands import (
     workspace,
 )
 from quit.common.logs import without_secrets_in_logs
-from quit.common.stopping import end_with, exit_code, taking_interrupts
+from quit.common.stopping import end_with, exit_code, handling_interrupts
 from quit.common.telemetry import without_telemetry
 from quit.common.terminal import echo, say
 from quit.errors import QuitError, fault_of_the_machine
@@ -136,7 +136,7 @@ def main(arguments: list[str] | None = None) -> None:
     lasting = any(words[: len(name)] == name for name in _LASTING) or "--cron" in arguments
     lasting = lasting and not any(argument.startswith("--bundle") for argument in arguments)
     try:
-        with nullcontext() if lasting else taking_interrupts(quiet_after=not debug):
+        with nullcontext() if lasting else handling_interrupts(quiet_after=not debug):
             try:
                 app(arguments, standalone_mode=True)
             finally:

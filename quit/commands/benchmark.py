@@ -98,7 +98,7 @@ def run(
             corpora=[str(path) for path in corpus or ()],
             bounds=bounds,
             profile=profile,
-            overrides=[*(set_ or ()), *filter(None, [by, judge_others])],
+            settings=[*(set_ or ()), *filter(None, [by, judge_others])],
             anew=True,
         )
     _print({name: outcome[name] for name in ("results", "seconds", "wrong_zeros")}, out, as_json)

@@ -116,7 +116,7 @@ def build(
     options: dict[str, Any] = {"add": add, "replace": replace, "fresh_replies": fresh_replies}
     with BuildConsole(quiet):
         sources = [named_source(text) for text in source or ()]
-        run_job("build", workspace=opened, sources=sources, profile=profile, overrides=texts, **options)
+        run_job("build", workspace=opened, sources=sources, profile=profile, settings=texts, **options)
     if not quiet:
         opened.refresh()  # a flow opens it by itself
         print_summary(opened)

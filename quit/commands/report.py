@@ -98,11 +98,11 @@ def browse(
         raise SettingsError("--questions and --overwrite go with --bundle: name the folder to write.")
     from quit.release.view import open_to_read
     from quit.report.browse import serve
-    from quit.settings import only
+    from quit.settings import of_section
     from quit.status.stages import settings_of
 
     opened = open_to_read(workspace)
-    settings = settings_of(opened, only("pages", set_ or ()))
+    settings = settings_of(opened, of_section("pages", set_ or ()))
     if bundle:
         from quit.library.progress import working
         from quit.report.bundle import write_bundle

@@ -230,7 +230,7 @@ def run(
     if every:
         from quit.flows.review import review
 
-        parameters = {"workspace": opened.address, "url": url}
+        parameters = {"workspace": opened.address, "url": url or ""}
         review.serve(name="review", cron=every, parameters=parameters, pause_on_shutdown=False)
     else:
         with working("review"):

@@ -35,9 +35,9 @@ def settings(
         typer.echo(profile_file(profile).read_bytes(), nl=False)
         return
     if workspace:
-        from quit.engine.planning import remembered
+        from quit.engine.planning import last_build_options
 
-        build = remembered(open_workspace(workspace))
+        build = last_build_options(open_workspace(workspace))
         profile, set_ = build["profile"], [*build["overrides"], *(set_ or ())]
     loaded = load(profile, set_ or ())
     if as_json:

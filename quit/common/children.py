@@ -1,7 +1,7 @@
 """Processes that end with the one that started them, whatever ends it: servers and pip.
 
-What is killed (SIGKILL) can tell nobody. But its pipes close: this file is run as a small process between us and each
-child (8 MB), holds the reading end of a pipe whose writing end is ours alone, and ends the child when that pipe closes.
+A process that is killed by SIGKILL cannot clean up, but its pipes close. So this file runs as a guard (8 MB) between us
+and each child: it holds the reading end of a pipe whose writing end is ours, and ends the child when the pipe closes.
 Standard library only: it is run by path, without the packages of either side.
 """
 
@@ -21,7 +21,7 @@ ORPHAN_SECONDS = 10.0
 """Seconds that a child has to end after SIGTERM, once its parent is gone: a database is closed, a file is finished."""
 
 
-class Child(subprocess.Popen[bytes]):
+class SupervisedProcess(subprocess.Popen[bytes]):
     """``subprocess.Popen`` of a process that does not outlive this one. Signals reach it; its exit code is ours (128 +
     N for signal N).
 
@@ -55,10 +55,10 @@ class Child(subprocess.Popen[bytes]):
 def _guard(pipe: int, grace: float, command: list[str]) -> int:
     """Run a command until it ends by itself or ``pipe`` closes; returns its exit code."""
     child: subprocess.Popen[bytes] | None = None
-    asked: list[int] = []
+    signals: list[int] = []
 
     def pass_on(number: int, _: object) -> None:
-        asked.append(number)
+        signals.append(number)
         if child is not None:
             child.send_signal(number)
 
@@ -69,7 +69,7 @@ def _guard(pipe: int, grace: float, command: list[str]) -> int:
     except OSError as error:
         print(f"{command[0]} cannot be started: {error.strerror}", file=sys.stderr)
         return 127
-    for early in asked:  # before there was a child
+    for early in signals:  # before there was a child
         child.send_signal(early)
     orphaned = threading.Event()
     threading.Thread(target=_end_with_parent, args=(pipe, grace, orphaned), daemon=True).start()

@@ -20,7 +20,7 @@ from textwrap import shorten
 from filelock import FileLock
 
 from quit.common.cache import cache_folder
-from quit.common.children import Child
+from quit.common.children import SupervisedProcess
 from quit.errors import MissingDependency
 
 READY = ".ready"
@@ -92,7 +92,9 @@ def _build(name: str, folder: Path, lines: list[str], options: Sequence[str], lo
     with report.open("w", encoding="utf-8") as output:
         for step in steps:
             # A pip that outlived us would write into what the next process is making there.
-            with Child(step, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=clean) as running:
+            with SupervisedProcess(
+                step, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=clean
+            ) as running:
                 try:
                     while (code := running.ended(LIFE_SECONDS)) is None:
                         doing = shorten("".join(_end(report, 1)) or "making the folder", 70, placeholder=" ...")

@@ -17,10 +17,10 @@ class Estimate:
     def at(self, done: int) -> str:
         """Return ``12 of 100, 3:30 left``; without the time before anything is done and at the end."""
         progress = f"{done:,} of {self._total:,}"
-        finished, left = done - self._first, self._total - done
-        if finished <= 0 or left <= 0:
+        finished, remaining = done - self._first, self._total - done
+        if finished <= 0 or remaining <= 0:
             return progress
-        return f"{progress}, {span((self._clock() - self._began) / finished * left)} left"
+        return f"{progress}, {span((self._clock() - self._began) / finished * remaining)} left"
 
 
 def span(seconds: float) -> str:

@@ -58,8 +58,8 @@ def fault(path: Path) -> str | None:
 
 def remembered(path: Path) -> dict[str, Any]:
     """Return the files of a manifest that had their checksums: name -> size, times, inode, checksum."""
-    known = read_json(_memory(path))
-    return known if isinstance(known, dict) else {}
+    checksums = read_json(_memory(path))
+    return checksums if isinstance(checksums, dict) else {}
 
 
 def _memory(path: Path) -> Path:

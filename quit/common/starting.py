@@ -7,7 +7,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-from quit.common.children import Child
+from quit.common.children import SupervisedProcess
 from quit.errors import ServerError
 
 HOST = "127.0.0.1"
@@ -40,7 +40,7 @@ def healthy(url: str) -> bool:
         return False
 
 
-def wait_until_healthy(process: Child, name: str, url: str, seconds: float, log: Path) -> None:
+def wait_until_healthy(process: SupervisedProcess, name: str, url: str, seconds: float, log: Path) -> None:
     """Return when the server answers. Raises :class:`ServerError` when it ends, or needs longer than ``seconds``."""
     deadline = time.monotonic() + seconds
     while True:
@@ -54,7 +54,7 @@ def wait_until_healthy(process: Child, name: str, url: str, seconds: float, log:
         time.sleep(0.05)
 
 
-def end(process: Child, seconds: float = 20.0) -> None:
+def end(process: SupervisedProcess, seconds: float = 20.0) -> None:
     """Ask a server to end; kill it when it still runs after ``seconds``."""
     process.terminate()
     if process.ended(seconds) is None:

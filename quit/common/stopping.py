@@ -57,7 +57,7 @@ def _end_without_freeing() -> None:
 
 
 @contextmanager
-def taking_interrupts(quiet_after: bool = True) -> Iterator[None]:
+def handling_interrupts(quiet_after: bool = True) -> Iterator[None]:
     """Take the signals in this block; ``quiet_after``: nothing more goes to stderr after the line (else tracebacks of
     what was cut off do).
 
@@ -84,15 +84,15 @@ def taking_interrupts(quiet_after: bool = True) -> Iterator[None]:
         raise KeyboardInterrupt
 
     before = {number: signal.getsignal(number) for number in _SIGNALS}
-    taken = [number for number in _SIGNALS if before[number] is not signal.SIG_IGN]
-    for number in taken:
+    signals = [number for number in _SIGNALS if before[number] is not signal.SIG_IGN]
+    for number in signals:
         signal.signal(number, handle)
     try:
         yield
     finally:
         if _stopped_by:
             _end()  # nothing waits for threads that are still at work
-        for number in taken:
+        for number in signals:
             signal.signal(number, before[number])
 
 

@@ -15,8 +15,8 @@ _QUERY = Column("query_id", TEXT, "Id of the query, namespaced by source; sub-qu
 _SOURCE = Column("source", TEXT, "Kind of the source: `musique`, `2wiki`, `quit`, `beir`, `jsonl`.")
 
 CORPUS_TABLES: dict[str, TableContract] = {
-    made.name: made
-    for made in (
+    table.name: table
+    for table in (
         TableContract(
             "documents",
             "corpus",

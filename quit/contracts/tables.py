@@ -36,8 +36,8 @@ _JUDGED_REPLY = (
 )
 
 TABLES: dict[str, TableContract] = {
-    made.name: made
-    for made in (
+    table.name: table
+    for table in (
         TableContract(
             "questions",
             "collect",

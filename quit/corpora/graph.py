@@ -167,8 +167,8 @@ def _build(corpus: BuiltCorpus, out: Path, make: Callable[[], Neighbours]) -> tu
 def _again(facts: dict[str, Any], corpus: Path | str, path: Path) -> str:
     """Return the command that makes a graph again."""
     plan = facts.get("plan", {})
-    made, k = (f"import FOLDER/{plan['file']}", "") if "file" in plan else ("build", f" --k {plan.get('k')}")
-    return f"quit graph {made} --corpus {corpus} --encoder {plan.get('encoder')}{k} --out {path}"
+    subcommand, k = (f"import FOLDER/{plan['file']}", "") if "file" in plan else ("build", f" --k {plan.get('k')}")
+    return f"quit graph {subcommand} --corpus {corpus} --encoder {plan.get('encoder')}{k} --out {path}"
 
 
 def _ours(out: Path) -> bool:

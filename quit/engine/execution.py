@@ -79,7 +79,7 @@ class Threads:
 def place_of(text: str, pipeline: Pipeline) -> Place:
     """Return the place that ``run.runner`` names (:func:`quit.settings.runner.parse_runner`)."""
     settings = pipeline.settings.run
-    count = pipeline.workers * (len(pipeline.settings.readers) if settings.readers_together else 1)
+    count = pipeline.workers * (len(pipeline.settings.readers) if settings.parallel_readers else 1)
     if parse_runner(text)[0] == "threads":
         return Threads(count)
     from quit.engine.cluster import Cluster

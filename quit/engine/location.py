@@ -31,7 +31,7 @@ class Location:
     def __init__(self, location: str | Path) -> None:
         self.store = open_store(location)
         self.path = self.store.path
-        self.held = False
+        self.is_locked = False
         self._replies: Any = None
 
     def __str__(self) -> str:
@@ -113,12 +113,12 @@ class Location:
         after ``seconds``.
         """
         with self.store.lock(seconds, notify):
-            self.held = True
+            self.is_locked = True
             try:
                 yield
                 self.flush_replies()
             finally:
-                self.held = False
+                self.is_locked = False
 
     @property
     def holder(self) -> str:

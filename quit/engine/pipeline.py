@@ -169,8 +169,8 @@ class Pipeline(BuildPlan):
         stage, settings = run.stage, self.settings.run
         for attempt in range(settings.retries + 1):
             try:
-                self._take_turns(run)
-                if not self.workspace.held:  # in a worker elsewhere: the earlier stages are finished by now
+                self._release_previous_reader(run)
+                if not self.workspace.is_locked:  # in a worker elsewhere: the earlier stages are finished by now
                     self.workspace.refresh()
                 optional = [name for name in stage.optional if self.producers_of(run, name)]
                 inputs = {name: self._input(run, name, shard) for name in (*stage.inputs, *optional)}
@@ -184,10 +184,10 @@ class Pipeline(BuildPlan):
                 note(f"{error} Trying again in {pause:g} s ({attempt + 1} of {settings.retries}).", loud=True)
                 time.sleep(pause)
 
-    def _take_turns(self, run: StageRun) -> None:
-        """Release the readers of the run before, where a run begins in this process: no more than one is loaded."""
+    def _release_previous_reader(self, run: StageRun) -> None:
+        """Unload the previous run's reader when another run starts, so that one reader is loaded at a time."""
         with self._turn:
-            if run.key != self._at_work and not self.settings.run.readers_together:
+            if run.key != self._at_work and not self.settings.run.parallel_readers:
                 self.models.release_readers(but=run.reader)
             self._at_work = run.key
 
@@ -195,7 +195,7 @@ class Pipeline(BuildPlan):
         stage = run.stage
         overrides = self.overrides_of(stage) if stage.overrides else None
         whole = {name: self._read_whole(name) for name in stage.whole}
-        rejected = self.rejected if self.heeds_rejections(run) else frozenset()
+        rejected = self.rejected if self.depends_on_rejected_answers(run) else frozenset()
         return Context(whole, self.settings, self.models, run.reader, overrides, rejected)
 
     def _read_whole(self, name: str) -> pa.Table:

@@ -66,12 +66,12 @@ class BuildPlan:
         return [StageRun(stage, reader) for stage in stages for reader in (readers if stage.per_reader else [None])]
 
     def runs_of(self, stage: Stage) -> list[list[StageRun]]:
-        """Return the runs of a stage in groups that run side by side: one by one, or all readers
-        (``run.readers_together``), of which one that needs another's answers waits for it."""
+        """Return the runs of a stage in groups that may run in parallel: one run each; with ``run.parallel_readers``
+        all readers are a group, except those that need another's answers."""
         groups: list[list[StageRun]] = []
         for run in self.runs:
             if run.stage is stage:
-                if groups and self.settings.run.readers_together and {*groups[0]}.isdisjoint(self.reads(run)):
+                if groups and self.settings.run.parallel_readers and {*groups[0]}.isdisjoint(self.reads(run)):
                     groups[0].append(run)
                 else:
                     groups.append([run])
@@ -93,17 +93,17 @@ class BuildPlan:
         names = (*run.stage.inputs, *run.stage.whole, *run.stage.optional)
         return list(dict.fromkeys(producer for name in names for producer in self.producers_of(run, name)))
 
-    def heeds_rejections(self, run: StageRun) -> bool:
+    def depends_on_rejected_answers(self, run: StageRun) -> bool:
         """Whether a run asks about passages whose accepted answer people reject."""
         return run.stage is read_stage and bool(self.strategy.earlier_labelers(run.reader))
 
     @cached_property
-    def after_reviews(self) -> list[StageRun]:
+    def review_dependent_runs(self) -> list[StageRun]:
         """The runs that applied reviews can change: labelers asked again about rejected answers, all that read their
         tables, and the label update."""
         runs: list[StageRun] = []
         for run in self.runs:
-            direct = "decisions" in run.stage.inputs or self.heeds_rejections(run)
+            direct = "decisions" in run.stage.inputs or self.depends_on_rejected_answers(run)
             if direct or not {*runs}.isdisjoint(self.reads(run)):
                 runs.append(run)
         return runs
@@ -159,7 +159,7 @@ class BuildPlan:
                 elif producers := self.producers_of(run, name):
                     inputs.append([name, [fingerprints[producer.key] for producer in producers]])
             inputs += self.strategy.fingerprint_parts(stage.name, run.reader)
-            if self.heeds_rejections(run):
+            if self.depends_on_rejected_answers(run):
                 inputs.append(sorted(self.rejected))
             if stage.overrides:
                 inputs.append(["overrides", contents(self.overrides_of(stage))])

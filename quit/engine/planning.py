@@ -15,7 +15,7 @@ from quit.engine.pipeline import Pipeline
 from quit.engine.plan import check_labelers
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError
-from quit.settings import Settings, load, only, without
+from quit.settings import Settings, load, of_section, without
 from quit.sources import SOURCES, SourceRef, parse_source
 from quit.stages.split import read_pins
 
@@ -23,7 +23,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 @contextmanager
-def held_build(
+def locked_build(
     workspace: str | Path | Workspace,
     sources: Sequence[str],
     profile: str,
@@ -44,19 +44,20 @@ def held_build(
     Raises ``InputError`` for a source that cannot be read, ``SettingsError``, and ``WorkspaceError`` where another run
     holds it.
     """
-    held = workspace if isinstance(workspace, Workspace) else Workspace(workspace)
-    settings, _ = checked_build(_sources_of_build(held, sources, add), profile, overrides)
-    Workspace.create(held)
-    held.apply_settings(settings)
-    with held.lock(settings.run.lock_seconds, note):
-        remembered = (text for text in (held.build or {}).get("overrides", []) if text.strip().startswith("review."))
-        overrides = [*overrides, *without(remembered, overrides)]
-        settings, refs = checked_build(_sources_of_build(held, sources, add), profile, overrides)
+    target = workspace if isinstance(workspace, Workspace) else Workspace(workspace)
+    settings, _ = checked_build(_sources_of_build(target, sources, add), profile, overrides)
+    Workspace.create(target)
+    target.apply_settings(settings)
+    with target.lock(settings.run.lock_seconds, note):
+        texts = (target.build or {}).get("overrides", [])
+        review_settings = (text for text in texts if text.strip().startswith("review."))
+        overrides = [*overrides, *without(review_settings, overrides)]
+        settings, refs = checked_build(_sources_of_build(target, sources, add), profile, overrides)
         requested = {"profile": profile, "overrides": overrides}
-        pipeline = Pipeline(held, settings, refs, requested=requested, replace=replace)
+        pipeline = Pipeline(target, settings, refs, requested=requested, replace=replace)
         for line in pipeline.discard_damaged():
             note(line, loud=True)
-        if others := _other_arithmetics(held):
+        if others := _other_arithmetics(target):
             note(
                 f"The tables of {workspace} were computed on another kind of machine ({', '.join(others)}; here: "
                 f"{arithmetic()}). Stages that depend on it run again.",
@@ -73,7 +74,7 @@ def _other_arithmetics(workspace: Workspace) -> list[str]:
 
 
 def _sources_of_build(workspace: Workspace, sources: Sequence[str], add: bool) -> Sequence[str]:
-    """Return the sources of a build: as named, after those of the last build with ``add``, or the latter alone."""
+    """Return the named sources, with ``add`` after those of the last build; where none is named, the last build's."""
     last = (workspace.build or {}).get("sources", []) if workspace.exists else []
     if not sources or not add:
         return sources or last
@@ -82,22 +83,23 @@ def _sources_of_build(workspace: Workspace, sources: Sequence[str], add: bool) -
 
 
 @contextmanager
-def held_last_build(workspace: str | Path | Workspace, review: Sequence[str] = ()) -> Iterator[Pipeline]:
+def locked_last_build(workspace: str | Path | Workspace, review: Sequence[str] = ()) -> Iterator[Pipeline]:
     """Hold a workspace and plan its last build.
 
     ``review``: overrides of ``review.*`` settings, remembered from now on. Raises what :func:`last_build` raises,
     ``SettingsError`` for an override of anything else, and ``WorkspaceError`` where another run holds it.
     """
-    held = Workspace.open(workspace)
-    settings = load(held.build["profile"], held.build["overrides"]).settings if held.build else Settings()
-    held.apply_settings(settings)
-    with held.lock(settings.run.lock_seconds, note):
-        build = held.build
+    target = Workspace.open(workspace)
+    settings = load(target.build["profile"], target.build["overrides"]).settings if target.build else Settings()
+    target.apply_settings(settings)
+    with target.lock(settings.run.lock_seconds, note):
+        build = target.build
         if build is not None and review:
-            build = {**build, "overrides": [*without(build["overrides"], review), *only("review", review)]}
-        pipeline = last_build(held, build)
+            review = of_section("review", review)
+            build = {**build, "overrides": [*without(build["overrides"], review), *review]}
+        pipeline = last_build(target, build)
         if build is not None:
-            held.set_build(build)
+            target.set_build(build)
         yield pipeline
 
 
@@ -155,7 +157,7 @@ def last_build(workspace: Workspace, build: Mapping[str, Any] | None = None) -> 
 
     Raises ``InputError`` when nothing was built or a source cannot be read any more.
     """
-    build = build or remembered(workspace)
+    build = build or last_build_options(workspace)
     settings = load(build["profile"], build["overrides"]).settings
     requested = {"profile": build["profile"], "overrides": build["overrides"]}
     pipeline = Pipeline(workspace, settings, [parse_source(text) for text in build["sources"]], requested=requested)
@@ -163,7 +165,7 @@ def last_build(workspace: Workspace, build: Mapping[str, Any] | None = None) -> 
     return pipeline
 
 
-def remembered(workspace: Workspace) -> Mapping[str, Any]:
+def last_build_options(workspace: Workspace) -> Mapping[str, Any]:
     """Return profile, overrides and sources of the last build. Raises ``InputError`` where nothing was built."""
     if workspace.build is None:
         raise InputError(f"{workspace} has not been built yet. Run: quit build -w {workspace} --source KIND:PATH")

@@ -61,10 +61,10 @@ class SharedReplies:
     def bring(self) -> int:
         """Add the replies of the store to the cache; returns how many objects were new."""
         with closing(self._open()) as database:
-            known = {
+            names = {
                 name for (name,) in database.execute("SELECT name FROM remote_segments WHERE place = ?", (self._place,))
             }
-            fresh = sorted(set(self._objects.listing(UNDER)) - known, reverse=True)  # what replaced a reply comes first
+            fresh = sorted(set(self._objects.listing(UNDER)) - names, reverse=True)  # what replaced a reply comes first
             for key in fresh:
                 try:
                     rows = pq.read_table(io.BytesIO(self._objects.read(key) or b"")).cast(_SCHEMA)

@@ -134,7 +134,7 @@ def _ready_pipeline(build: RemoteBuild, key: str) -> Pipeline:
         )
     if build.cache:
         os.environ.setdefault(VARIABLE, build.cache)
-    patience = build.settings.run.visible_seconds
+    patience = build.settings.run.file_visibility_seconds
     folder = build.workspace
     if not _wait(lambda: Workspace(folder).exists, patience):
         raise WorkspaceError(
@@ -192,7 +192,7 @@ def _pipeline(build: RemoteBuild) -> Pipeline:
 def wait_for_parts(pipeline: Pipeline, run: StageRun, shard: Range, host: str) -> None:
     """Wait until the parts that a worker has written are seen here. Raises :class:`WorkspaceError` when they do not
     come."""
-    folder, patience = pipeline.folder(run), pipeline.settings.run.visible_seconds
+    folder, patience = pipeline.folder(run), pipeline.settings.run.file_visibility_seconds
     if not _wait(
         lambda: pipeline.workspace.part_done(folder, run.stage.outputs, shard), patience, pipeline.workspace.refresh
     ):

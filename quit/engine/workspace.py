@@ -110,7 +110,7 @@ class Workspace(Location, TableReader):
         self.store.add(folder / "manifest.json", as_json({**manifest, "checksum": content_hash(manifest)}))
 
     def discard(self, folder: Path) -> None:
-        """Remove a stage run, its manifest first: what a kill leaves is an unfinished run, not one that lacks parts."""
+        """Remove a stage run, its manifest first: killed here, the run is incomplete rather than damaged."""
         self.store.remove([folder / "manifest.json"])
         self.store.remove([path for path, _ in self.store.below(folder)])
         shutil.rmtree(folder, ignore_errors=True)

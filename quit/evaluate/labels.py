@@ -78,8 +78,8 @@ def labels_by_split(splits: pa.Table, labels: pa.Table, selection: pa.Table | No
             GROUP BY ROLLUP (split)
             """
         ).fetchall()
-    found = {row[0]: SplitLabels(*row) for row in rows}
-    return [found[split] for split in (*SPLITS, ALL) if split in found and found[split].questions]
+    by_split = {row[0]: SplitLabels(*row) for row in rows}
+    return [by_split[split] for split in (*SPLITS, ALL) if split in by_split and by_split[split].questions]
 
 
 def predicted_sentence(rows: Sequence[SplitLabels], rounds: Sequence[Mapping[str, Any]]) -> str:

@@ -163,16 +163,16 @@ def hub_licence(licence: str) -> str:
     """Return the hub's identifier of a licence: ``CC BY 4.0`` -> ``cc-by-4.0``; ``other`` for one it does not know,
     ``unknown`` for none."""
     folded = "-".join(licence.casefold().replace("-", " ").split()).removesuffix("-license").removesuffix("-licence")
-    return {"": "unknown", "cc0": "cc0-1.0", **{known: known for known in _LICENCES}}.get(folded, "other")
+    return {"": "unknown", "cc0": "cc0-1.0", **{name: name for name in _LICENCES}}.get(folded, "other")
 
 
 def licence_urls(origin: Dataset | Origin, card: Card) -> list[str]:
     """Return the addresses of the licences' texts; none where one of them is not known."""
     names = licence_header(origin, card)["license"]
-    known = [_LICENCES.get(name) for name in ([names] if isinstance(names, str) else names)]
-    if card.licence_link or not all(known):
+    licences = [_LICENCES.get(name) for name in ([names] if isinstance(names, str) else names)]
+    if card.licence_link or not all(licences):
         return [card.licence_link] if card.licence_link else []
-    return [f"https://spdx.org/licenses/{name}.html" for name in known]
+    return [f"https://spdx.org/licenses/{name}.html" for name in licences]
 
 
 def licence_header(dataset: Dataset | Origin, card: Card) -> dict[str, Any]:

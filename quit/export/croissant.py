@@ -110,16 +110,16 @@ def semantic_version(release: str) -> str | None:
 def _source(source: Mapping[str, Any]) -> dict[str, Any]:
     names = {"url": "url", "licence": "license", "checksum": "sha256", "citation": "citation"}
     label = " ".join(str(source[name]) for name in ("name", "file") if source.get(name))
-    given = {field: source[name] for name, field in names.items() if source.get(name)}
-    return {"@type": "prov:Entity", "prov:label": label, **given}
+    fields = {field: source[name] for name, field in names.items() if source.get(name)}
+    return {"@type": "prov:Entity", "prov:label": label, **fields}
 
 
 def _responsible(facts: CardFacts) -> dict[str, Any]:
     """Return how the data was collected and labelled, by whom, and its limits, mostly in the card's words."""
-    texts, given = responsible(facts), facts.dataset.provenance
+    texts, provenance = responsible(facts), facts.dataset.provenance
     about, people = texts.pop("steps"), texts.pop("people")
-    steps = {"Labels": about[0]} if given.get("imported") else {text.partition(":")[0]: text for text in about[1:]}
-    activities = {**steps, **({"Verification": people[0]} if given.get("verification") else {})}
+    steps = {"Labels": about[0]} if provenance.get("imported") else {text.partition(":")[0]: text for text in about[1:]}
+    activities = {**steps, **({"Verification": people[0]} if provenance.get("verification") else {})}
     texts["dataPreprocessingProtocol"] = [text for name, text in steps.items() if name != "Labels"]
     texts["dataAnnotationProtocol"] = [steps["Labels"]]
     return {

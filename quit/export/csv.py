@@ -40,8 +40,8 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
 
 
 def _questions(dataset: Dataset, positions: np.ndarray, fully: np.ndarray) -> dict[str, pa.Array]:
-    taken = pa.array(positions)
-    questions, described = (dataset.aligned(name).take(taken) for name in ("questions", "descriptions"))
+    row_indices = pa.array(positions)
+    questions, described = (dataset.aligned(name).take(row_indices) for name in ("questions", "descriptions"))
     hints = [[row["hint"] for row in dataset.selected_hints[position]] for position in positions]
     valid = [dataset.valid_answers_of[position] for position in positions]
     return {

@@ -372,15 +372,15 @@ def check_target(target: Path, overwrite: bool, release: str = "") -> None:
 def _partial(out: Path, name: str):
     """A locked, hidden folder beside the target. Those of killed runs, whose locks are gone, are removed first."""
     prefix, suffix = f".{name}.", ".partial"
-    with ExitStack() as held:
+    with ExitStack() as stack:
         with _lock(out):  # so that no other process removes our folder before it is locked
             for left in sorted(out.glob(f"{prefix}*{suffix}")):
                 with _lock(left, wait=False) as locked:
                     if locked:
                         shutil.rmtree(left, ignore_errors=True)
             path = Path(tempfile.mkdtemp(prefix=prefix, suffix=suffix, dir=out))
-            held.callback(shutil.rmtree, path, ignore_errors=True)
-            held.enter_context(_lock(path))
+            stack.callback(shutil.rmtree, path, ignore_errors=True)
+            stack.enter_context(_lock(path))
         yield path
 
 

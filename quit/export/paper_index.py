@@ -135,8 +135,8 @@ def _around_texts(dataset: Dataset, block: Block, order: np.ndarray, readers: li
     values = pa.array([_dump(value) for value in block.values])
     answers: list[Any] = []
     for number, name in enumerate(readers):
-        given = codes[:, :, codes.shape[2] - len(readers) + number]
-        answers += [f"{', ' if number else ''}{_dump(name)}: ", values.take(pa.array(given.ravel()))]
+        reader_codes = codes[:, :, codes.shape[2] - len(readers) + number]
+        answers += [f"{', ' if number else ''}{_dump(name)}: ", values.take(pa.array(reader_codes.ravel()))]
     return [
         pa.array([', {"id": "', *heads]).take(pa.array(head.ravel())),
         *answers,

@@ -17,7 +17,7 @@ from quit.export import evaluation
 from quit.export.files import MADE_BY, MANIFEST, Manifest, read_manifest, verify
 from quit.export.huggingface import CONFIGS
 from quit.settings.card import Card
-from quit.text.secrets import sends, shown
+from quit.text.secrets import register_secret, shown
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -69,7 +69,7 @@ def token() -> str:
             f"{TOKEN} is not set. Export a token with write access (on the hub: Settings, Access Tokens); "
             "A dry run needs none."
         )
-    sends(value, TOKEN)
+    register_secret(value, TOKEN)
     return value
 
 

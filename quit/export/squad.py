@@ -51,9 +51,9 @@ def _write_split(lines: Lines, split: str, folder: ExportFolder) -> int:
 def _article(dataset: Dataset, position: int, passages: list[Any]) -> str:
     """Return a question with its passages as JSON; ``passages``: their ids and texts, escaped, and labels."""
     answers = [{"text": answer, "answer_start": NO_SPAN} for answer in dataset.valid_answers_of[position]]
-    asked = f'"question": {json_text(dataset.question_of[position])}, "answers": {json_text(answers)}'
+    head = f'"question": {json_text(dataset.question_of[position])}, "answers": {json_text(answers)}'
     paragraphs = ", ".join(
-        f'{{"context": "{text}", "qas": [{{"id": "{name}", {asked}, "label": {label}}}]}}'
+        f'{{"context": "{text}", "qas": [{{"id": "{name}", {head}, "label": {label}}}]}}'
         for name, text, label in zip(*passages, strict=True)
     )
     return f'{{"title": {json_text(dataset.ids[position])}, "paragraphs": [{paragraphs}]}}'

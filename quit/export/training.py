@@ -78,7 +78,7 @@ class Selection:
     """The examples of a dataset, and counts of what could not be had. ``encoder``: only for the miner of that name."""
 
     dataset: Dataset
-    wanted: FineTuning
+    options: FineTuning
     encoder: Any = None
     counts: dict[str, dict[str, Any]] = field(default_factory=dict)
     _orders: dict[int, np.ndarray] = field(default_factory=dict, repr=False)
@@ -96,8 +96,8 @@ class Selection:
                 count["without_negative"] += 1
             else:
                 count["questions"] += 1
-                count["fewer_positives"] += len(example.positives) < self.wanted.positives
-                count["fewer_negatives"] += len(example.negatives) < self.wanted.negatives
+                count["fewer_positives"] += len(example.positives) < self.options.positives
+                count["fewer_negatives"] += len(example.negatives) < self.options.negatives
                 yield example
 
     def facts(self) -> dict[str, Any]:
@@ -105,11 +105,11 @@ class Selection:
         if not any(count["questions"] for count in self.counts.values()):
             raise InputError(
                 f"No question of {' or '.join(SPLITS)} has both a passage of label {FULLY} and a negative of the kind "
-                f"{self.wanted.kind!r}: there is nothing to fine-tune on. Choose another kind of negatives."
+                f"{self.options.kind!r}: there is nothing to fine-tune on. Choose another kind of negatives."
             )
-        facts: dict[str, Any] = {**asdict(self.wanted), "splits": self.counts}
+        facts: dict[str, Any] = {**asdict(self.options), "splits": self.counts}
         facts["rule"] = (
-            f"positives: passages of label {FULLY} in the order of a keyed hash; negatives ({self.wanted.kind}): "
+            f"positives: passages of label {FULLY} in the order of a keyed hash; negatives ({self.options.kind}): "
             + {
                 "other": f"passages of label {FULLY} of other questions of the split, drawn by a keyed hash",
                 "any": "passages of other questions of the split, drawn by a keyed hash",
@@ -117,33 +117,33 @@ class Selection:
                 "hard": "of the split's questions whose passage of all hints is nearest to the question, in rank "
                 "order, that passage first; then further passages of theirs in the order of a keyed hash; where these "
                 "are too few ('topped_up' counts the questions), passages of other questions as for 'any'",
-            }[self.wanted.kind]
-            + ("" if self.wanted.kind == "partial" else "; never of a question that shares a valid answer")
+            }[self.options.kind]
+            + ("" if self.options.kind == "partial" else "; never of a question that shares a valid answer")
         )
-        if self.wanted.kind == "hard":
-            facts["miner_identity"] = _miner_identity(self.wanted.miner, self.encoder)
+        if self.options.kind == "hard":
+            facts["miner_identity"] = _miner_identity(self.options.miner, self.encoder)
         else:
             del facts["miner"]
         return facts
 
     def _all(self, positions: np.ndarray, count: dict[str, int]) -> Iterator[Example]:
-        dataset, wanted = self.dataset, self.wanted
+        dataset, options = self.dataset, self.options
         size = len(dataset.permutations)
-        rankings = self._rankings(positions) if wanted.kind == "hard" else None
+        rankings = self._rankings(positions) if options.kind == "hard" else None
         labels = [dataset.labels_of(positions[start : start + 128]) for start in range(0, len(positions), 128)]
         fully = np.concatenate(labels or [np.zeros((0, size), np.int8)]) == FULLY
-        pool = passages_of(fully if wanted.kind == "other" else np.ones_like(fully), positions)
+        pool = passages_of(fully if options.kind == "other" else np.ones_like(fully), positions)
         for position, right in zip(positions.tolist(), fully, strict=True):
-            ours = self.ordered("positive", position, np.flatnonzero(right))[: wanted.positives]
-            if wanted.kind == "partial":
+            ours = self.ordered("positive", position, np.flatnonzero(right))[: options.positives]
+            if options.kind == "partial":
                 rows = self.ordered("partial", position, np.flatnonzero(~right))
-                negatives = (position * size + rows[: wanted.negatives]).tolist()
+                negatives = (position * size + rows[: options.negatives]).tolist()
             elif rankings is not None:
                 negatives = self._hard(position, next(rankings))
-                if len(negatives) < wanted.negatives:  # such as a question that shares no word with any hint
+                if len(negatives) < options.negatives:  # such as a question that shares no word with any hint
                     more = [passage for passage in self._drawn(position, pool) if passage not in negatives]
                     count["topped_up"] += bool(more)
-                    negatives += more[: wanted.negatives - len(negatives)]
+                    negatives += more[: options.negatives - len(negatives)]
             else:
                 negatives = self._drawn(position, pool)
             yield Example(position, (position * size + ours).tolist(), negatives)
@@ -155,7 +155,7 @@ class Selection:
 
     def _drawn(self, position: int, pool: np.ndarray) -> list[int]:
         """Return negatives out of ``pool`` (passages, int64), without those of questions that share an answer."""
-        size, count = len(self.dataset.permutations), self.wanted.negatives
+        size, count = len(self.dataset.permutations), self.options.negatives
         barred = self._sharing(position)
         ranges = np.searchsorted(pool, [[question * size, (question + 1) * size] for question in barred])
         key, start = self._key("other", position), 0
@@ -170,7 +170,7 @@ class Selection:
         return list(passages)[:count]
 
     def _hard(self, position: int, ranking: np.ndarray) -> list[int]:
-        size, count = len(self.dataset.permutations), self.wanted.negatives
+        size, count = len(self.dataset.permutations), self.options.negatives
         barred = self._sharing(position)
         nearest = [question for question in ranking.tolist() if question not in barred][:count]
         rows = [question * size + self.full_row for question in nearest]
@@ -189,7 +189,7 @@ class Selection:
 
         questions = [self.dataset.question_of[position] for position in positions]
         documents = [" ".join(hints) for hints in self.dataset.hint_lists(positions)]
-        for rows in nearest_questions(self.wanted.miner, questions, documents, self.encoder):
+        for rows in nearest_questions(self.options.miner, questions, documents, self.encoder):
             yield positions[rows]
 
     @cached_property
@@ -201,7 +201,7 @@ class Selection:
     @cached_property
     def _keys(self) -> list[list[str]]:
         return [
-            sorted({normalize_answer(answer) for answer in given} - {""}) for given in self.dataset.valid_answers_of
+            sorted({normalize_answer(answer) for answer in answers} - {""}) for answers in self.dataset.valid_answers_of
         ]
 
     @cached_property
@@ -218,14 +218,14 @@ class Selection:
 
     def _key(self, purpose: str, position: int) -> int:
         text = f"{purpose}\x1f{self.dataset.ids[position]}"
-        digest = hashlib.blake2b(text.encode(), key=self.wanted.seed.encode()[:64], digest_size=8).digest()
+        digest = hashlib.blake2b(text.encode(), key=self.options.seed.encode()[:64], digest_size=8).digest()
         return int.from_bytes(digest, "big")
 
 
-def passages_of(chosen: np.ndarray, positions: np.ndarray) -> np.ndarray:
-    """Return the passages of some questions that are chosen, ascending: int64. ``chosen``: bool, (questions, P)."""
-    questions, rows = np.nonzero(chosen)
-    return positions[questions] * chosen.shape[1] + rows
+def passages_of(mask: np.ndarray, positions: np.ndarray) -> np.ndarray:
+    """Return the passages of some questions that a mask selects, ascending: int64. ``mask``: bool, (questions, P)."""
+    questions, rows = np.nonzero(mask)
+    return positions[questions] * mask.shape[1] + rows
 
 
 def keyed_draws(key: int, count: int, start: int = 0) -> np.ndarray:
@@ -261,5 +261,5 @@ def nearest_questions(
     elif encoder is None:
         raise SettingsError("Mining with the encoder needs an encoder: use the miner bm25.")
     else:
-        asked, vectors = encoder.encode(questions), encoder.encode(documents)
-        yield from (rows for rows, _ in nearest(asked, lambda: [vectors], len(documents)))
+        question_vectors, vectors = encoder.encode(questions), encoder.encode(documents)
+        yield from (rows for rows, _ in nearest(question_vectors, lambda: [vectors], len(documents)))

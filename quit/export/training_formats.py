@@ -65,8 +65,8 @@ def write_monot5(dataset: Dataset, folder: ExportFolder, options: Options) -> di
             for good, bad in example.pairs()
         )
         counts[split] = write_texts(folder, f"{split}.tsv", triples)
-    chosen = {"triples": counts, "triple_rule": PAIRS, "fine_tuning": selection.facts()}
-    return {**chosen, "escaped": lines.escapes(texts=True)}
+    facts = {"triples": counts, "triple_rule": PAIRS, "fine_tuning": selection.facts()}
+    return {**facts, "escaped": lines.escapes(texts=True)}
 
 
 def write_colbert(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:

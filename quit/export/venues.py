@@ -34,8 +34,8 @@ def required(venue: str, origin: Origin, card: Card) -> list[dict[str, Any]]:
     """
     if venue not in VENUES:
         raise SettingsError(f"No requirements of {venue!r} are known.{did_you_mean(venue, list(VENUES))}")
-    given = described(origin, card)
-    derived = {name: given.get(name) for name in ("url", "version", "prov:wasDerivedFrom")}
+    metadata = described(origin, card)
+    derived = {name: metadata.get(name) for name in ("url", "version", "prov:wasDerivedFrom")}
     derived["license"] = licence_urls(origin, card)
     rows = []
     for field, source in VENUES[venue].items():

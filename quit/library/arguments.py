@@ -38,7 +38,7 @@ Format = Literal[
 ]  # fmt: skip
 Overrides = Mapping[str, Any] | Sequence[str]
 """``{"judge.threshold": 0.6}``, ``{"judge": {"threshold": 0.6}}`` or ``["judge.threshold=0.6"]``."""
-Put = Callable[[str, bytes], Path]
+WriteFile = Callable[[str, bytes], Path]
 """Writes a file of that name and returns its path."""
 
 
@@ -50,7 +50,7 @@ def override_texts(settings: Overrides | None) -> list[str]:
     return [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in values]
 
 
-def source_texts(sources: Sources, put: Put) -> list[str]:
+def source_texts(sources: Sources, put: WriteFile) -> list[str]:
     """Return sources as ``KIND:PATH``. ``put`` writes records, under a name that follows from their content.
 
     ``sources``: one or a list of texts and paths, a list of records, or a table (pandas, polars, Arrow,
@@ -68,7 +68,7 @@ def named_source(source: str | Path) -> str:
     return f"jsonl:{STARTER}" if source == "starter" else str(source)
 
 
-def _source_text(source: Any, put: Put) -> str:
+def _source_text(source: Any, put: WriteFile) -> str:
     if isinstance(source, str | Path):
         return named_source(source)
     lines = [json.dumps(row, ensure_ascii=False, default=_plain) + "\n" for row in _rows(source)]

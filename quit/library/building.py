@@ -133,10 +133,10 @@ def plan(
     from quit.operations.plan import offer
     from quit.operations.plan import plan as plan_costs
 
-    given = [*override_texts(settings), f"collect.questions={questions}"]
+    new = [*override_texts(settings), f"collect.questions={questions}"]
     opened = Workspace(workspace)
     last, used, texts = as_built(opened, profile, settings, {"collect.questions": questions})
-    remembered = (*[f"profile={used}"] * bool(last and not profile), *(text for text in texts if text not in given))
+    remembered = (*[f"profile={used}"] * bool(last and not profile), *(text for text in texts if text not in new))
     source_context = nullcontext(last) if sources is None else temporary_sources(sources)
     with source_context as source_names, working("plan", not progress):
 
@@ -216,6 +216,6 @@ def as_built(
     if settings is not None:
         texts = override_texts(settings)
         texts = [*without([text for text in before if text.partition("=")[0] in changes], texts), *texts]
-    given = [f"{key}={value}" for key, value in changes.items() if value is not None]
-    texts = [text for text in (*without(texts, given), *given) if text not in {f"{key}=0" for key in changes}]
+    new = [f"{key}={value}" for key, value in changes.items() if value is not None]
+    texts = [text for text in (*without(texts, new), *new) if text not in {f"{key}=0" for key in changes}]
     return last.get("sources", []), profile or last.get("profile", "embedded"), texts

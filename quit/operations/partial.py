@@ -82,10 +82,10 @@ def partial_plan(pipeline: Pipeline, passages: int, costs: Mapping[str, float | 
 def share_open(patterns: Patterns, earlier: Sequence[int]) -> float | None:
     """Return the share of passages that no earlier labeler (positions) answers correctly; None where that is not known
     of some passage."""
-    wanted = sum(1 << position for position in earlier)
-    if not patterns or any(asked & wanted != wanted and not right & wanted for asked, right in patterns):
+    bits = sum(1 << position for position in earlier)
+    if not patterns or any(asked & bits != bits and not right & bits for asked, right in patterns):
         return None
-    return sum(number for (_, right), number in patterns.items() if not right & wanted) / sum(patterns.values())
+    return sum(number for (_, right), number in patterns.items() if not right & bits) / sum(patterns.values())
 
 
 def _share_asked(pipeline: Pipeline, patterns: Patterns, labeler: int) -> float | None:

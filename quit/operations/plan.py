@@ -183,8 +183,8 @@ def planned_questions(pipeline: Pipeline) -> tuple[list[Prompt], list[str]]:
         note = "Questions and hints: as collected; later stages will leave some of them out."
     hints_of = selected_hints(ranked)
     if is_current(pipeline, "split"):  # near duplicates leave there
-        kept = set(pipeline.workspace.read("splits").column("question_id").to_pylist())
-        hints_of = {question_id: texts for question_id, texts in hints_of.items() if question_id in kept}
+        question_ids = set(pipeline.workspace.read("splits").column("question_id").to_pylist())
+        hints_of = {question_id: texts for question_id, texts in hints_of.items() if question_id in question_ids}
     rows = table.select(["question_id", "question"]).to_pylist()
     questions = [
         Prompt(row["question_id"], row["question"], tuple(hints_of[row["question_id"]]))
@@ -231,16 +231,16 @@ class _Planner:
                 computed += with_cache * repetitions
                 if self.cache is not None:
                     cached += cached_replies(reader, question, paths, repetitions, self.cache)
-            left = 1 - cached / requests if requests else 0.0
+            remaining = 1 - cached / requests if requests else 0.0
             line = self._line(
                 spec,
                 role,
                 replies=round(requests * scale),
                 cached=round(cached * scale),
-                prompt=round(prompts * scale * left),
-                computed=round(computed * scale * left),
-                completion=each * round(requests * scale) * left,
-                left=left,
+                prompt=round(prompts * scale * remaining),
+                computed=round(computed * scale * remaining),
+                completion=each * round(requests * scale) * remaining,
+                remaining=remaining,
             )
             lines.append(line)
         return lines
@@ -263,8 +263,8 @@ class _Planner:
         lines = []
         for role, expected in (("probe", probed), ("judge", round(self.questions * rate))):
             runs = [run for run in pipeline.runs if run.stage.name == role]
-            left = sum(not pipeline.is_done(run) for run in runs)
-            replies = round(expected * left / len(runs))
+            remaining = sum(not pipeline.is_done(run) for run in runs)
+            replies = round(expected * remaining / len(runs))
             prompts = round(replies * (frame + mean + 2 * COMPLETION_TOKENS))
             completion = self._reply_tokens(spec, 2) * replies
             line = self._line(spec, role, replies=replies, prompt=prompts, computed=prompts, completion=completion)
@@ -294,9 +294,9 @@ class _Planner:
         prompt: int = 0,
         computed: int = 0,
         completion: float = 0.0,
-        left: float = 1.0,
+        remaining: float = 1.0,
     ) -> Line:
-        """Return a line with hours and costs; ``left``: share of the replies that the cache does not have."""
+        """Return a line with hours and costs; ``remaining``: share of the replies that the cache does not have."""
         measured = self.measured.get(spec.name, {})
         rate = self.throughput
         if not rate and measured.get("seconds") and measured.get("requests"):
@@ -315,7 +315,7 @@ class _Planner:
             prompt_tokens=prompt,
             computed=computed,
             completion_tokens=round(completion),
-            seconds=replies * left / rate if rate else None if replies else 0.0,
+            seconds=replies * remaining / rate if rate else None if replies else 0.0,
             cost=cost(spec, prompt, 0 if batch else prompt - computed, completion) if replies else 0.0,
             cost_uncached=cost(spec, prompt, 0, completion) if replies else 0.0,
         )

@@ -24,7 +24,7 @@ _Model = ReaderSettings | JudgeSettings
 _Served = list[tuple[StageRun, _Model]]
 
 
-def look_ahead(pipeline: Pipeline) -> None:
+def check_servers(pipeline: Pipeline) -> None:
     """Tell which kept replies of this build's models come from other servers, and ask each server that is needed for
     its list of models, unless all replies are kept. Only the first has to be there; the others may be started later.
 
@@ -43,7 +43,7 @@ def forget_replies(pipeline: Pipeline) -> None:
     """Delete the kept replies of this build's language models, and its tables that rest on them.
 
     The caller holds the workspace. Later tables are made again only where these come out different. Raises what
-    :func:`look_ahead` raises; then nothing is deleted.
+    :func:`check_servers` raises; then nothing is deleted.
     """
     if served := _served(pipeline, pipeline.runs):
         _ask_servers(pipeline, served, fresh=True)

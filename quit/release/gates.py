@@ -21,7 +21,7 @@ from quit.dataset.release import ReaderInfo
 from quit.errors import InputError, SettingsError, did_you_mean
 from quit.evaluate.labels import labels_by_split, predicted_sentence
 from quit.models.protocols import NO_ANSWER
-from quit.settings import Settings, load, only
+from quit.settings import Settings, load, of_section
 from quit.stages.labelling.answers import matching_rows
 from quit.stages.labelling.passages import permutation_table
 from quit.stages.leaks.containment import contained_in
@@ -122,7 +122,7 @@ def parse_waivers(texts: Sequence[str]) -> dict[str, str]:
 
 def with_release_settings(settings: Settings, texts: Sequence[str]) -> Settings:
     """Return settings with these ``release.KEY=VALUE`` texts applied. Raises ``SettingsError`` for other settings."""
-    section = load("embedded", only("release", texts)).settings.release
+    section = load("embedded", of_section("release", texts)).settings.release
     keys = (text.partition("=")[0].strip().removeprefix("release.") for text in texts)
     values = {key: getattr(section, key) for key in keys}
     return settings.model_copy(update={"release": settings.release.model_copy(update=values)})

@@ -43,7 +43,7 @@ def plan_update(pipeline: Pipeline, withdraw: bool = False) -> Pipeline:
     """
     workspace, state = pipeline.workspace, pipeline.workspace.state
     for run in pipeline.runs:
-        if run in pipeline.after_reviews:
+        if run in pipeline.review_dependent_runs:
             continue
         if not pipeline.is_done(run) or state.get(run.key) != pipeline.fingerprints[run.key]:
             raise InputError(

@@ -26,7 +26,7 @@ from quit.review.store import ReviewStore
 from quit.settings import Review, Settings
 from quit.stages.labelling.answers import answers_of, matching_rows
 from quit.stages.labelling.verdicts import decide, live_reviews
-from quit.stages.stage import RowsOf
+from quit.stages.stage import LazyTable
 from quit.store.state_files import read_state
 from quit.text.words import counted
 
@@ -47,19 +47,19 @@ def _passages(workspace: Workspace, labelers: Sequence[str], decisions: pa.Table
     numbers are by split, label, number of hints and state.
     """
 
-    def rows_of(name: str) -> RowsOf:
+    def rows_of(name: str) -> LazyTable:
         return lambda columns, reader=None, _=None: workspace.read(name, runs=[f"read:{reader}"], columns=columns)
 
     rows = workspace.read("labels", runs=["label"], columns=["question_id", "permutation", "label"])
     splits = workspace.read("splits", runs=["split"])
     answers = [answers_of(labeler, rows_of("answers"), rows_of("distinct_answers")) for labeler in labelers]
-    asked = [given.rows["asked"].to_numpy() for given in answers]  # in the order of the labels
+    asked = [replies.rows["asked"].to_numpy() for replies in answers]  # in the order of the labels
     verdicts, states = np.append(decisions["decision"].to_numpy() + np.int64(1), _OPEN), []
-    for given, was_asked in zip(answers, asked, strict=True):
-        state = verdicts[matching_rows(given.distinct, decisions, "answer_key")]
-        nothing = pc.or_(pc.equal(given.distinct["answer"], NO_ANSWER), pc.equal(given.distinct["answer_key"], ""))
+    for replies, was_asked in zip(answers, asked, strict=True):
+        state = verdicts[matching_rows(replies.distinct, decisions, "answer_key")]
+        nothing = pc.or_(pc.equal(replies.distinct["answer"], NO_ANSWER), pc.equal(replies.distinct["answer_key"], ""))
         state[nothing.to_numpy()] = _WRONG
-        states.append(np.where(was_asked, state[given.index], _OPEN))
+        states.append(np.where(was_asked, state[replies.index], _OPEN))
     state = np.where(np.max(states, axis=0) == _RIGHT, _RIGHT, np.min(states, axis=0))
     place = positions_in(rows["question_id"], splits["question_id"].combine_chunks())
     split = np.append(positions_in(splits["split"], pa.array(SPLITS)), -1)[np.where(np.any(asked, axis=0), place, -1)]
@@ -119,13 +119,13 @@ def _drawn(workspace: Workspace, settings: Settings) -> dict[str, Any]:
     stratum[passages["state"].to_numpy() != _OPEN] = -1
     random = np.random.default_rng(int(content_hash("audit", settings.split.seed, settings.review.audit), 16))
     counts = allocation(numbers[..., _OPEN].sum(axis=2).ravel(), settings.review.audit)
-    chosen = [random.choice(np.flatnonzero(stratum == code), drawn, replace=False) for code, drawn in enumerate(counts)]
-    places = np.sort(np.concatenate(chosen))
+    draws = [random.choice(np.flatnonzero(stratum == code), drawn, replace=False) for code, drawn in enumerate(counts)]
+    places = np.sort(np.concatenate(draws))
     sample = passages.take(pa.array(places)).drop_columns("state").to_pylist()
     columns = ("question_id", "answer_key", "correct")
     judged = workspace.read_questions("verdicts", [row["question_id"] for row in sample], columns, runs=["judge"])
     accepted = {(row["question_id"], row["answer_key"]) for row in judged.to_pylist() if row["correct"]}
-    replies_by_labeler = [given.distinct.take(given.index[places]).to_pylist() for given in answers]
+    replies_by_labeler = [replies.distinct.take(replies.index[places]).to_pylist() for replies in answers]
     for row, *replies in zip(sample, *replies_by_labeler, strict=True):
         keys = sorted({reply["answer_key"] for reply in replies if reply["answer"] != NO_ANSWER} - {""})
         row["answers"] = {key: (row["question_id"], key) in accepted for key in keys}

@@ -24,7 +24,15 @@ from quit.review.audit import audit_figures, audit_pieces
 from quit.review.controls import Controls, control_scores, load_controls
 from quit.review.store import ReviewStore
 from quit.settings import Review
-from quit.stages.labelling.verdicts import FLAGS, ask_back, decide, disagreements, live_reviews, of_kind, votes
+from quit.stages.labelling.verdicts import (
+    FLAGS,
+    decide,
+    disagreements,
+    live_reviews,
+    of_kind,
+    unclear_annotations,
+    votes,
+)
 from quit.text.words import counted
 
 _LOG = logging.getLogger(__name__)
@@ -210,7 +218,7 @@ def review_status(workspace: Workspace, settings: Review) -> dict[str, Any]:
         "flags": flags(live, settings),
         "agreement": agreement(live),
         "controls": control_scores(live, controls),
-        "ask_back": ask_back(reviews),
+        "ask_back": unclear_annotations(reviews),
         "decided": len(decisions) - decisions.column("decision").null_count,
         "open": len(open_decisions := disagreements(decisions)),
         "disagreements": open_decisions,

@@ -25,7 +25,7 @@ from quit.settings.loading import (
     flatten,
     load,
     load_card,
-    only,
+    of_section,
     parse,
     profile_file,
     profile_names,

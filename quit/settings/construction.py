@@ -236,10 +236,10 @@ class RunSettings(Section):
     shards: int | None = Field(None, ge=1, description="Parts per table; chosen by `shard_questions` if not given.")
     shard_questions: int = Field(64, ge=1, description="Questions per part, where `shards` is not given.")
     workers: int = Field(2, ge=1, description="Shards worked on at a time, of each reader.")
-    readers_together: bool = Field(
+    parallel_readers: bool = Field(
         False,
-        description="Let all readers work side by side, each with its server; else no more than one is needed at a "
-        "time, in the probe as when passages are read.",
+        description="Run all readers in parallel, each with its own server. Otherwise one reader runs at a time, in "
+        "the probe as when passages are read.",
     )
     runner: str = Field(
         "threads",
@@ -250,7 +250,7 @@ class RunSettings(Section):
     gpus: float = Field(0, ge=0, description="GPUs that a shard of `read` or `judge` reserves on Ray.")
     lost_workers: int = Field(3, ge=0, description="How often a shard goes to another worker when its own is lost.")
     cluster_seconds: float = Field(20.0, gt=0, description="How long to wait for an answer of a cluster.")
-    visible_seconds: float = Field(
+    file_visibility_seconds: float = Field(
         90.0, ge=0, description="How long to wait until a file written by one machine is seen by another."
     )
     retries: int = Field(

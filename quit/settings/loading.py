@@ -132,7 +132,7 @@ def without(overrides: Iterable[str], others: Iterable[str]) -> list[str]:
     return [text for text in overrides if not f"{text.partition('=')[0].strip()}.".startswith(tuple(keys))]
 
 
-def only(section: str, overrides: Sequence[str]) -> Sequence[str]:
+def of_section(section: str, overrides: Sequence[str]) -> Sequence[str]:
     """Return overrides of one section. Raises ``SettingsError`` for those of another."""
     for text in overrides:
         if not text.strip().startswith(f"{section}."):

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 
 from quit.errors import SettingsError
 from quit.settings.section import Section
-from quit.text.secrets import sends
+from quit.text.secrets import register_secret
 
 LANGUAGE_MODELS = ("server", "vllm", "transformers")
 """Kinds of readers and judges that are language models."""
@@ -204,7 +204,7 @@ class ServerSettings(Section):
         """Return the API key, which no text shows from then on. Raises :class:`SettingsError` where it is missing."""
         key = os.environ.get(self.api_key_env) if self.api_key_env else None
         if self.api_key_env and key:
-            sends(key, self.api_key_env)
+            register_secret(key, self.api_key_env)
         elif self.api_key_env and self.api_key_needed:
             raise SettingsError(
                 f"Server {self.name!r}: the environment variable {self.api_key_env} is not set. Set it to the API key."

@@ -19,13 +19,13 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 class Notice(Section):
     """Notification of failed or crashed runs. The profile names environment variables, never secrets."""
 
-    webhook_env: str | None = Field(
-        None,
+    webhook_env: str = Field(
+        "",
         title="Webhook variable",
         description="Environment variable that holds the URL to which a failure is posted as JSON.",
     )
-    block: str | None = Field(
-        None,
+    block: str = Field(
+        "",
         title="Notification block",
         description="Prefect notification block that gets a failure's notice, such as slack-webhook/quit or "
         "quit-mail/team.",
@@ -33,15 +33,15 @@ class Notice(Section):
 
     @field_validator("webhook_env")
     @classmethod
-    def _is_a_name(cls, text: str | None) -> str | None:
-        if text is not None and not _VARIABLE.fullmatch(text):
+    def _is_a_name(cls, text: str) -> str:
+        if text and not _VARIABLE.fullmatch(text):
             raise ValueError("give the name of an environment variable that holds the URL, such as QUIT_WEBHOOK")
         return text
 
     @field_validator("block")
     @classmethod
-    def _is_a_slug(cls, text: str | None) -> str | None:
-        if text is not None and not re.fullmatch(r"[a-z0-9-]+/[a-z0-9-]+", text):
+    def _is_a_slug(cls, text: str) -> str:
+        if text and not re.fullmatch(r"[a-z0-9-]+/[a-z0-9-]+", text):
             raise ValueError("write it as block-type/name, such as slack-webhook/quit")
         return text
 

@@ -45,7 +45,7 @@ class _Gathered:
 
     records: list[RawQuestion] = field(default_factory=list)
     rejects: list[tuple[int | None, Reject]] = field(default_factory=list)
-    seen: int = 0
+    record_count: int = 0
 
 
 _Rows = dict[str, list[dict]]
@@ -118,7 +118,7 @@ def collect(
             _flush(rows, chunks)
             rows = _no_rows()
     if not rows["questions"] and not chunks:
-        raise InputError(_nothing_left(gathered.seen, rejects, min_hints))
+        raise InputError(_nothing_left(gathered.record_count, rejects, min_hints))
     _flush(rows, chunks)
     tables = {name: pa.concat_tables(parts).combine_chunks() for name, parts in chunks.items()}
     tables["rejects"] = table("rejects").from_rows([_row(reject) for reject in rejects])
@@ -129,7 +129,7 @@ def _gather(records: Iterable[SourceRecord]) -> _Gathered:
     gathered = _Gathered()
     first: dict[tuple[str, str, str], int] = {}
     for record in records:
-        gathered.seen += 1
+        gathered.record_count += 1
         question = record.question
         if question is None:
             gathered.rejects += [(None, reject) for reject in record.rejects]
@@ -334,8 +334,8 @@ def _row(reject: Reject) -> dict:
     return {name: getattr(reject, name) for name in Reject.__slots__}
 
 
-def _nothing_left(seen: int, rejects: list[Reject], min_hints: int) -> str:
-    if not seen:
+def _nothing_left(record_count: int, rejects: list[Reject], min_hints: int) -> str:
+    if not record_count:
         return "The collection is empty: no source holds a record. Give one that does: KIND:PATH."
     counts = ", ".join(
         f"{reason} {count}" for reason, count in Counter(reject.reason for reject in rejects).most_common()
@@ -343,7 +343,7 @@ def _nothing_left(seen: int, rejects: list[Reject], min_hints: int) -> str:
     first = next((reject for reject in rejects if reject.kind != "hint"), None)
     example = f" First: {shown_file(first.file or 'a record')}: {first.detail}" if first else ""
     return (
-        f"The collection is empty: none of {seen} records is a usable question (rejected: {counts}).{example} "
+        f"The collection is empty: none of {record_count} records is a usable question (rejected: {counts}).{example} "
         f"A question needs an answer and {min_hints} distinct hints: "
         "add hints or sources, or lower the setting convergence.hints."
     )

@@ -19,13 +19,13 @@ from quit.common.ids import draw
 from quit.models.protocols import Prompt
 from quit.stages.probe import judged_replies
 from quit.stages.read import prompts_without_hints, selected_hints
-from quit.stages.stage import COLLECTION, Context, RowsOf, Tables, stage
+from quit.stages.stage import ANSWER_POOL_TABLES, Context, LazyTable, Tables, stage
 from quit.text.normalize import normalize_answer
 
 
 @stage(
     "controls",
-    whole=COLLECTION,
+    whole=ANSWER_POOL_TABLES,
     outputs=("controls",),
     sections=("probe.controls", "split.seed"),
     models=("reader", "judge"),
@@ -34,7 +34,7 @@ from quit.text.normalize import normalize_answer
     on_demand=lambda settings: settings.probe.controls > 0,
 )
 def controls_stage(
-    context: Context, questions: pa.Table, descriptions: pa.Table, ranked_hints: pa.Table, probe_answers: RowsOf
+    context: Context, questions: pa.Table, descriptions: pa.Table, ranked_hints: pa.Table, probe_answers: LazyTable
 ) -> Tables:
     """Each reader answers some questions without the question, from wrong hints, from shuffled words."""
     assert context.reader is not None

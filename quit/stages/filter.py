@@ -15,7 +15,7 @@ from quit.common.cache import ContentStore, leak_store
 from quit.models.protocols import Encoder, Equivalence
 from quit.settings import Leakage
 from quit.stages.leaks.find import Finding, LeakItem, overrides_by_hint
-from quit.stages.leaks.kept import kept_leaks_of
+from quit.stages.leaks.kept import cached_leaks_of
 from quit.stages.stage import Context, Tables, stage
 
 
@@ -73,7 +73,7 @@ def filter_leaks(
         applying = [overrides_of.get(hint_id, []) for hint_id in hint_ids]
         texts = [hint["hint"] for hint in mine]
         items.append(LeakItem(question["question"], question["answers"], texts, applying, hint_ids))
-    findings = chain.from_iterable(kept_leaks_of(items, equivalence, encoder, settings, store))
+    findings = chain.from_iterable(cached_leaks_of(items, equivalence, encoder, settings, store))
     leaks_of = dict(zip((hint_id for item in items for hint_id in item.hint_ids), findings, strict=True))
     for question in rows:
         mine = by_question.get(question["question_id"], [])
@@ -86,20 +86,20 @@ def filter_leaks(
             (hint, next((leak for leak in leaks_of[hint["hint_id"]] if not leak.overridden), None)) for hint in mine
         ]
         leaking = [(hint, leak) for hint, leak in standing if leak]
-        kept = [hint for hint, leak in standing if not leak]
+        clean_hints = [hint for hint, leak in standing if not leak]
         identity = {"stage": "filter", "question_id": question["question_id"], "source": question["source"]}
         if settings.mode == "hint":
             rejects += [
                 {**identity, "kind": "hint", "reason": "answer_leak", "detail": _says(leak), "hint_id": hint["hint_id"]}
                 for hint, leak in leaking
             ]
-        if leaking and (settings.mode == "question" or len(kept) < keep):
+        if leaking and (settings.mode == "question" or len(clean_hints) < keep):
             hint, leak = leaking[0]
             detail = f"{len(leaking)} of {len(mine)} hints leak; {hint['hint_id']}: {_says(leak)}"
             reason = "answer_leak" if settings.mode == "question" else "too_few_hints_left"
             rejects.append({**identity, "kind": "question", "reason": reason, "detail": detail})
         else:
-            usable += [{"hint_id": hint["hint_id"], "question_id": hint["question_id"]} for hint in kept]
+            usable += [{"hint_id": hint["hint_id"], "question_id": hint["question_id"]} for hint in clean_hints]
     return {
         "leak_findings": contracts.table("leak_findings").from_rows(finding_rows),
         "usable_hints": contracts.table("usable_hints").from_rows(usable),

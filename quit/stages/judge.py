@@ -14,11 +14,11 @@ from quit.models.judges import Jury, Ruling, rule, votes_of
 from quit.models.protocols import Judge, JudgeItem
 from quit.stages.labelling.answers import Answers, answers_of
 from quit.stages.selection.strategy import labelling_strategy
-from quit.stages.stage import Context, RowsOf, Tables, stage
+from quit.stages.stage import Context, LazyTable, Tables, stage
 
 
 @stage("judge", outputs=("verdicts", "second_verdicts"), sections=("judge.name",), models=("judge",))
-def judge_stage(context: Context, questions: pa.Table, answers: RowsOf, distinct_answers: RowsOf) -> Tables:
+def judge_stage(context: Context, questions: pa.Table, answers: LazyTable, distinct_answers: LazyTable) -> Tables:
     """One verdict on each distinct answer."""
     strategy = labelling_strategy(context.settings)
     by_reader = [answers_of(name, answers, distinct_answers) for name in strategy.readers]
@@ -35,14 +35,16 @@ def judge_stage(context: Context, questions: pa.Table, answers: RowsOf, distinct
     }
 
 
-def judge_answers(questions: pa.Table, answers: Sequence[Answers], judge: Judge, by_wave: bool = False) -> pa.Table:
+def judge_answers(
+    questions: pa.Table, answers: Sequence[Answers], judge: Judge, first_reader_wins: bool = False
+) -> pa.Table:
     """Return the table ``verdicts``: each distinct (question, normalised answer) is judged once.
 
     ``answers``: those of all readers. The surface form shown to the judge is the most frequent one (ties:
-    alphabetical): of all readers, or of the first reader that gave the answer (``by_wave``), so that the verdict is the
-    same whatever later readers say.
+    alphabetical): of all readers, or of the first reader that gave the answer (``first_reader_wins``), so that the
+    verdict is the same whatever later readers say.
     """
-    judged = _Judged.of(questions, answers, by_wave)
+    judged = _Judged.of(questions, answers, first_reader_wins)
     return contracts.table("verdicts").from_rows(judged.rows(rule(judged.items, judge), judge))
 
 
@@ -55,11 +57,11 @@ class _Judged:
     passages: list[int]
 
     @classmethod
-    def of(cls, questions: pa.Table, answers: Sequence[Answers], by_wave: bool) -> _Judged:
+    def of(cls, questions: pa.Table, answers: Sequence[Answers], first_reader_wins: bool) -> _Judged:
         forms: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         passages: Counter[tuple[str, str]] = Counter()
         for of_reader in answers:
-            fixed = frozenset(forms) if by_wave else frozenset()
+            fixed = frozenset(forms) if first_reader_wins else frozenset()
             columns = (of_reader.distinct.column(name).to_pylist() for name in ("question_id", "answer_key", "answer"))
             for question_id, answer_key, answer, count in zip(*columns, of_reader.counts.tolist(), strict=True):
                 key = question_id, answer_key

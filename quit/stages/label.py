@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from quit import contracts
 from quit.common.columns import plain, runs, same
 from quit.stages.labelling.answers import Answers, accepted_answers, answers_of, fully_relevant
-from quit.stages.stage import Context, RowsOf, Tables, stage
+from quit.stages.stage import Context, LazyTable, Tables, stage
 from quit.text.normalize import normalize_answer
 
 PREDICTED_FROM = 0.5
@@ -25,12 +25,12 @@ PREDICTED_FROM = 0.5
 @stage("label", outputs=("labels", "valid_answers"), models=("labelers",))
 def label_stage(
     context: Context,
-    questions: RowsOf,
-    passages: RowsOf,
-    answers: RowsOf,
-    distinct_answers: RowsOf,
-    verdicts: RowsOf,
-    selection: RowsOf | None = None,
+    questions: LazyTable,
+    passages: LazyTable,
+    answers: LazyTable,
+    distinct_answers: LazyTable,
+    verdicts: LazyTable,
+    selection: LazyTable | None = None,
 ) -> Tables:
     """Label each passage 2 or 1."""
     by_labeler = {

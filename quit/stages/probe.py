@@ -14,12 +14,12 @@ from quit.models.judges import rule
 from quit.models.protocols import NO_ANSWER, Judge, JudgeItem, Reader, Reply
 from quit.models.readers.cleaning import says_no_answer
 from quit.stages.read import prompts_without_hints
-from quit.stages.stage import COLLECTION, Context, Tables, stage
+from quit.stages.stage import ANSWER_POOL_TABLES, Context, Tables, stage
 
 
 @stage(
     "probe",
-    whole=COLLECTION,
+    whole=ANSWER_POOL_TABLES,
     outputs=("probe_answers",),
     sections=("probe",),
     models=("reader", "judge"),

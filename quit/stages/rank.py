@@ -119,18 +119,18 @@ def _note(unread: int | None, question: str, hint: str, text: str) -> str | None
 
 
 def _with_enough_hints(
-    questions: Sequence[dict], by_question: Mapping[str, list[dict]], needed: int
+    questions: Sequence[dict], by_question: Mapping[str, list[dict]], hint_count: int
 ) -> tuple[list[dict], list[dict]]:
     """Return the questions with enough usable hints, and the rejects. Those without any were rejected by the leakage
     filter."""
     enough, rejects = [], []
     for question in questions:
         count = len(by_question.get(question["question_id"], []))
-        if count >= needed:
+        if count >= hint_count:
             enough.append(question)
         elif count:
             identity = {"question_id": question["question_id"], "source": question["source"]}
-            detail = f"{count} usable hints, {needed} are needed"
+            detail = f"{count} usable hints, {hint_count} are needed"
             rejects.append(
                 {"stage": "rank", "kind": "question", "reason": "too_few_hints", "detail": detail, **identity}
             )

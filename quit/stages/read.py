@@ -12,7 +12,7 @@ from quit.stages.judge import judge_answers
 from quit.stages.labelling.answers import Answers, accepted_answers, answers_of, fully_relevant, number_answers
 from quit.stages.labelling.verdicts import contents
 from quit.stages.selection.strategy import labelling_strategy
-from quit.stages.stage import COLLECTION, Context, RowsOf, Tables, stage
+from quit.stages.stage import ANSWER_POOL_TABLES, Context, LazyTable, Tables, stage
 
 NOT_ASKED = Reply("", NO_ANSWER)
 """The reply to a passage about which the reader was not asked."""
@@ -20,7 +20,7 @@ NOT_ASKED = Reply("", NO_ANSWER)
 
 @stage(
     "read",
-    whole=COLLECTION,
+    whole=ANSWER_POOL_TABLES,
     outputs=("answers", "distinct_answers"),
     sections=("labels",),
     models=("reader",),
@@ -32,9 +32,9 @@ def read_stage(
     ranked_hints: pa.Table,
     descriptions: pa.Table,
     passages: pa.Table,
-    selection: RowsOf | None = None,
-    answers: RowsOf | None = None,
-    distinct_answers: RowsOf | None = None,
+    selection: LazyTable | None = None,
+    answers: LazyTable | None = None,
+    distinct_answers: LazyTable | None = None,
 ) -> Tables:
     """Each reader answers from every passage."""
     assert context.reader is not None
@@ -46,7 +46,7 @@ def read_stage(
         earlier = [answers_of(name, answers, distinct_answers) for name in names]
         current = contents(questions, ranked_hints, [question_id for question_id, _, _ in context.rejected])
         rejected = {(name, key) for name, content, key in context.rejected if content in current.get(name, ())}
-        to_ask &= still_open(questions, earlier, context.models.judge, rejected)
+        to_ask &= unsolved_passages(questions, earlier, context.models.judge, rejected)
     reader = context.models.reader(context.reader, context.whole)
     replies = np.full(len(passages), NOT_ASKED, dtype=object)
     replies[to_ask] = reader.answer(
@@ -55,7 +55,7 @@ def read_stage(
     return answer_tables(passages, reader, replies)
 
 
-def still_open(
+def unsolved_passages(
     questions: pa.Table, earlier: Sequence[Answers], judge: Judge, rejected: Set[tuple[str, str]]
 ) -> np.ndarray:
     """Return which passages no labeler has answered correctly so far: bool, shape (passages,).
@@ -63,7 +63,7 @@ def still_open(
     ``earlier``: the answers of the labelers asked so far, in their order. ``rejected``: (question id, normalised
     answer) that people reject; such an answer leaves its passages open, whatever the judge says.
     """
-    verdicts = judge_answers(questions, earlier, judge, by_wave=True)
+    verdicts = judge_answers(questions, earlier, judge, first_reader_wins=True)
     keys = zip(*(verdicts.column(name).to_pylist() for name in ("question_id", "answer_key")), strict=True)
     accepted = verdicts.filter(pa.array([key not in rejected for key in keys], pa.bool_()))
     return ~fully_relevant([accepted_answers(of_labeler, accepted)[of_labeler.index] for of_labeler in earlier])

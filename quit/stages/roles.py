@@ -18,12 +18,16 @@ import pyarrow.compute as pc
 from quit import contracts
 from quit.common.columns import is_in, plain, positions_in, runs
 from quit.stages.labelling.passages import permutation_table
-from quit.stages.stage import Context, RowsOf, Tables, stage
+from quit.stages.stage import Context, LazyTable, Tables, stage
 
 
 @stage("roles", outputs=("hint_roles", "question_roles"), sections=("convergence.hints",), models=("labelers",))
 def roles_stage(
-    context: Context, ranked_hints: RowsOf, probe_answers: RowsOf, labels: RowsOf, selection: RowsOf | None = None
+    context: Context,
+    ranked_hints: LazyTable,
+    probe_answers: LazyTable,
+    labels: LazyTable,
+    selection: LazyTable | None = None,
 ) -> Tables:
     """Say which hints suffice, which add and which harm."""
     return role_tables(

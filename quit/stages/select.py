@@ -22,10 +22,10 @@ from quit.models.prompting import CHARACTERS_A_TOKEN
 from quit.settings import Settings
 from quit.stages.labelling.answers import Answers
 from quit.stages.labelling.passages import passage_count
-from quit.stages.read import NOT_ASKED, answer_tables, prompts_of, selected_hints, still_open
+from quit.stages.read import NOT_ASKED, answer_tables, prompts_of, selected_hints, unsolved_passages
 from quit.stages.selection import Reason, select
 from quit.stages.selection.strategy import Estimated
-from quit.stages.stage import COLLECTION, Context, Tables, stage
+from quit.stages.stage import ANSWER_POOL_TABLES, Context, Tables, stage
 
 SELECTION = ("selection", "selection_rounds")
 """Its tables."""
@@ -36,7 +36,7 @@ def _wanted(settings: Settings) -> bool:
     return settings.labels.partial == "estimated"
 
 
-@stage("select", whole=COLLECTION, outputs=SELECTION, scope="collection", on_demand=_wanted)
+@stage("select", whole=ANSWER_POOL_TABLES, outputs=SELECTION, scope="collection", on_demand=_wanted)
 def select_stage(
     context: Context,
     questions: pa.Table,
@@ -124,7 +124,9 @@ class _Labelers:
                 prompts = prompts_of(*self._tables, self._passages.filter(pa.array(to_ask)))
                 self._replies[name][to_ask] = reader.answer(prompts)
             answers.append(_by_spelling(answer_tables(self._passages, reader, self._replies[name])))
-            open_passages = to_ask & still_open(self._tables[0], answers, self._context.models.judge, frozenset())
+            open_passages = to_ask & unsolved_passages(
+                self._tables[0], answers, self._context.models.judge, frozenset()
+            )
             outcome[row, to_ask] = ~open_passages[to_ask]
             to_ask = open_passages
         return outcome.reshape(-1, *mask.shape)

@@ -86,7 +86,7 @@ def split_questions(questions: pa.Table, parametric: Mapping[str, bool], setting
 
 def _assign(rows: list[dict], settings: Split) -> None:
     """Set ``split`` of each row (None: not sampled); rows come pinned first, then by draw."""
-    taken = {name: sum(row["pinned"] == name for row in rows) for name in SPLITS}
+    counts = {name: sum(row["pinned"] == name for row in rows) for name in SPLITS}
     for row in rows:
         if row["pinned"]:
             row["split"] = row["pinned"]
@@ -95,10 +95,10 @@ def _assign(rows: list[dict], settings: Split) -> None:
         row["split"], edge = "dev" if "test" in names else None, 0.0
         for name in names:
             edge += (1 - edge) * getattr(settings, f"{name}_share")  # a share of what is left
-            full = taken[name] >= getattr(settings, f"{name}_size")
+            full = counts[name] >= getattr(settings, f"{name}_size")
             if not full if settings.method == "size" else row["draw"] < edge:
                 row["split"] = name
-                taken[name] += 1
+                counts[name] += 1
                 break
 
 

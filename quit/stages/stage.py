@@ -21,11 +21,11 @@ Tables = Mapping[str, pa.Table]
 
 OUTSIDE = ("sources", "decisions")
 """Inputs that no stage makes: records, and what people's reviews come to."""
-COLLECTION = ("questions", "candidates", "ranked_hints", "descriptions")
+ANSWER_POOL_TABLES = ("questions", "candidates", "ranked_hints", "descriptions")
 """Tables from which a reader may draw what it can answer."""
 
 
-class RowsOf(Protocol):
+class LazyTable(Protocol):
     """An input of which a stage reads what it needs, by calling it."""
 
     def __call__(
@@ -58,9 +58,9 @@ class Stage:
     """A declared stage: see :func:`stage`.
 
     The names of the function's parameters after the context are its inputs. An input is a table that earlier stages
-    make, shard by shard (annotated ``RowsOf``: only the columns, readers and questions that the stage reads), or one of
-    :data:`OUTSIDE`. An input with a default is optional: the stage gets it where an earlier run, also one of the same
-    stage, makes it for this one (:meth:`quit.engine.plan.BuildPlan.producers_of`).
+    make, shard by shard (annotated ``LazyTable``: only the columns, readers and questions that the stage reads), or one
+    of :data:`OUTSIDE`. An input with a default is optional: the stage gets it where an earlier run, also one of the
+    same stage, makes it for this one (:meth:`quit.engine.plan.BuildPlan.producers_of`).
 
     Args:
         name: Name of the stage, and of its folder in a workspace.
@@ -96,7 +96,7 @@ class Stage:
         _, *parameters = inspect.signature(self.function).parameters.values()
         self.inputs = tuple(each.name for each in parameters if each.default is each.empty)
         self.optional = tuple(each.name for each in parameters if each.default is not each.empty)
-        self.lazy_inputs = {each.name for each in parameters if str(each.annotation).startswith("RowsOf")}
+        self.lazy_inputs = {each.name for each in parameters if str(each.annotation).startswith("LazyTable")}
 
     @property
     def doc(self) -> str:

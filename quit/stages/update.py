@@ -26,8 +26,8 @@ from quit.stages.label import is_predicted, labels_of, valid_answers_of, with_pr
 from quit.stages.labelling.answers import Answers, accepted_answers, answers_of
 from quit.stages.labelling.verdicts import fitting
 from quit.stages.leaks.find import Finding, LeakItem, overrides_by_hint
-from quit.stages.leaks.kept import kept_leaks_of
-from quit.stages.stage import Context, RowsOf, Tables, stage
+from quit.stages.leaks.kept import cached_leaks_of
+from quit.stages.stage import Context, LazyTable, Tables, stage
 from quit.text.normalize import normalize_answer
 from quit.text.words import counted
 
@@ -114,10 +114,10 @@ def update_stage(
     questions: pa.Table,
     ranked_hints: pa.Table,
     splits: pa.Table,
-    answers: RowsOf,
-    distinct_answers: RowsOf,
+    answers: LazyTable,
+    distinct_answers: LazyTable,
     verdicts: pa.Table,
-    labels: RowsOf,
+    labels: LazyTable,
     valid_answers: pa.Table,
     decisions: pa.Table,
 ) -> Tables:
@@ -144,7 +144,7 @@ def update_stage(
 
     def leaks(items: Sequence[LeakItem]) -> list[list[list[Finding]]]:
         asked = [replace(item, overrides=[overrides.get(hint, []) for hint in item.hint_ids]) for item in items]
-        return kept_leaks_of(asked, models.equivalence, models.encoder, by_words, leak_store())
+        return cached_leaks_of(asked, models.equivalence, models.encoder, by_words, leak_store())
 
     return update_labels(before, by_labeler, settled, leaks, settings.labels.least)
 

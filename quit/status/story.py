@@ -50,17 +50,17 @@ _QUERIES = {
 _ONE_ROW = ("question", "description", "split", "roles")
 
 
-def story(workspace: TableReader, wanted: str) -> dict[str, Any]:
+def story(workspace: TableReader, name: str) -> dict[str, Any]:
     """Return everything the current tables say of one question, as JSON-like values.
 
-    ``wanted``: a question id, or a source record's own id where only one question has it. A question that was left out
+    ``name``: a question id, or a source record's own id where only one question has it. A question that was left out
     on the way has the reason under ``rejects``. Raises :class:`InputError` when no question, or more than one, is
     meant.
     """
-    identity = wanted
-    if not len(workspace.read_questions("questions", [wanted], ["question_id"])):
+    identity = name
+    if not len(workspace.read_questions("questions", [name], ["question_id"])):
         with workspace.connect(tables=["questions", "origins", "rejects"]) as connection:
-            identity = _resolve(_asker(connection), wanted)
+            identity = _resolve(_asker(connection), name)
     return next(stories(workspace, [identity]))
 
 
@@ -128,28 +128,28 @@ def _asker(connection: Any) -> Callable[..., list[dict[str, Any]]]:
     return rows
 
 
-def _resolve(rows: Any, wanted: str) -> str:
+def _resolve(rows: Any, name: str) -> str:
     for table in ("questions", "rejects"):
-        if rows(f"SELECT 1 FROM {table} WHERE question_id = ? LIMIT 1", wanted):
-            return wanted
-    matches = rows("SELECT DISTINCT question_id FROM origins WHERE record_id = ? ORDER BY 1", wanted)
+        if rows(f"SELECT 1 FROM {table} WHERE question_id = ? LIMIT 1", name):
+            return name
+    matches = rows("SELECT DISTINCT question_id FROM origins WHERE record_id = ? ORDER BY 1", name)
     if len(matches) == 1:
         return matches[0]["question_id"]
     if matches:
         names = ", ".join(row["question_id"] for row in matches)
-        raise InputError(f"{len(matches)} questions have the source id {wanted!r}: {names}. Name one of these.")
-    gone = rows("SELECT stage, reason, detail, file FROM rejects WHERE record_id = ? LIMIT 1", wanted)
-    if gone:
-        row = gone[0]
+        raise InputError(f"{len(matches)} questions have the source id {name!r}: {names}. Name one of these.")
+    rejects = rows("SELECT stage, reason, detail, file FROM rejects WHERE record_id = ? LIMIT 1", name)
+    if rejects:
+        row = rejects[0]
         raise InputError(
-            f"The record {wanted!r} of {row['file']} was left out at {row['stage']}: {row['reason']} "
+            f"The record {name!r} of {row['file']} was left out at {row['stage']}: {row['reason']} "
             f"({row['detail'].rstrip('.')})."
         )
     near = rows(
         "SELECT question_id, max(greatest(jaro_winkler_similarity(question_id, $1), "
         "jaro_winkler_similarity(record_id, $1))) AS likeness FROM questions LEFT JOIN origins USING (question_id) "
         "GROUP BY 1 HAVING likeness > 0.9 ORDER BY 2 DESC, 1 LIMIT 3",
-        wanted,
+        name,
     )
     names = f" The nearest: {', '.join(row['question_id'] for row in near)}." if near else ""
-    raise InputError(f"There is no question {wanted!r}.{names}")
+    raise InputError(f"There is no question {name!r}.{names}")

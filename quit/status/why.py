@@ -37,12 +37,12 @@ def why_pieces(facts: Mapping[str, Any]) -> list[Table | str]:
     right = ", ".join(f"{name} on {count:,}" for name, count in facts["right"].items())
     label_2, passages = (sum(row[name] for row in sets) for name in ("label_2", "orders"))
     several = counted(sum(row["orders"] > 1 for row in sets), "set")
-    known = "not known, counted as never" if without is None else f"in {percent(without)} of the probe's repetitions"
+    share = "not known, counted as never" if without is None else f"in {percent(without)} of the probe's repetitions"
     lines = [
         f"Label 2: {label_2:,} of {passages:,} passages. Right: {right}.",
         f"Enough in every order: {', '.join(named) or 'no set of hints'}.",
         f"Order matters for {len(mixed)} of {several} of two hints or more{such[0] if such else ''}.",
-        f"A labeler is right without hints: {known}.",
+        f"A labeler is right without hints: {share}.",
         *([f"This rests on {counted(predicted, 'predicted label')}."] if predicted else []),
     ]
     others = (len(sets) + 1) // 2

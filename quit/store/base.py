@@ -60,7 +60,7 @@ class Store(Protocol):
         """Let a small file be changed in place; others see the change afterwards."""
 
     def add(self, path: Path, make: Make) -> None:
-        """Write a file that never changes. Of several that are added at once, one counts for all."""
+        """Write an immutable file. Writers at the same time must write the same content; one of them wins."""
 
     def create(self, path: Path, make: Make) -> bool:
         """Write a file where there is none. Of several who try exactly one gets True; the others write nothing."""

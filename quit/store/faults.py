@@ -80,9 +80,9 @@ def _explained(error: Exception, url: str, doing: str) -> QuitError:
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
+    error_ids: set[int] = set()
+    while error is not None and id(error) not in error_ids:
+        error_ids.add(id(error))
         yield error
         error = error.__cause__ or error.__context__
 

@@ -45,11 +45,11 @@ class Lease:
         Raises :class:`WorkspaceError` when it is still held then.
         """
         how, deadline = self._objects.how, time.monotonic() + seconds
-        seen, since, announced = None, 0.0, False
+        last_entry, since, announced = None, 0.0, False
         while True:
             newest = number, holder = self._newest()
-            if newest != seen:
-                seen, since = newest, time.monotonic()
+            if newest != last_entry:
+                last_entry, since = newest, time.monotonic()
             if holder.get("released") or time.monotonic() - since > float(holder.get("lease", how.lease_seconds)):
                 if self._take(number + 1):
                     return

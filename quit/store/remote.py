@@ -192,8 +192,8 @@ class RemoteStore:
                 else:
                     self._copy.write(path, partial(Path.write_bytes, data=now))
             self._sizes = sizes
-            gone = (path for pattern in _LOGS for path in self.path.glob(pattern) if not self.has(path))
-            self._copy.remove(list(gone))  # of a workspace that was removed
+            stale_paths = (path for pattern in _LOGS for path in self.path.glob(pattern) if not self.has(path))
+            self._copy.remove(list(stale_paths))  # of a workspace that was removed
             runs = read_state(self.path / "state.json", {}).items()
             manifests = (f"tables/*_{run.replace(':', '_')}/{mark}/manifest.json" for run, mark in runs)
             small = re.compile("|".join(map(translate, (*_LOGS, _RELEASES, *manifests))))

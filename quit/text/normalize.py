@@ -54,15 +54,15 @@ def normalize_answer(text: str) -> str:
     normalises to itself.
     """
     folded = _folded(text)
-    kept = _folded(folded.translate(_WITHOUT_PUNCTUATION))
-    return " ".join(ARTICLES.sub(" ", kept).split()) or " ".join(folded.split())
+    without_punctuation = _folded(folded.translate(_WITHOUT_PUNCTUATION))
+    return " ".join(ARTICLES.sub(" ", without_punctuation).split()) or " ".join(folded.split())
 
 
 def _folded(text: str) -> str:
     """Return NFKC, case folded.
 
-    Callers do it twice, and a third time would change nothing: deleted punctuation lets an accent and a letter become
-    one letter, and folding a letter (the Turkish ``\u0130``) can leave accents in another order than NFKC's.
+    Callers apply it twice. Removing punctuation, or folding a letter (the Turkish ``\u0130``), can create a sequence of
+    accents that NFKC changes again.
     """
     return unicodedata.normalize("NFKC", text).casefold()
 

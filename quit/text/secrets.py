@@ -1,8 +1,8 @@
 """Texts without secrets: what may be shown, logged, stored by Prefect or sent in a notice.
 
 The one place that takes secrets out. Every :class:`quit.errors.QuitError` passes its message through here as it is
-made, and every log record (:func:`quit.common.logs.without_secrets_in_logs`); so do notices. Who cuts a
-text of others uses :func:`shown`, which cuts last: of a key that was cut, too little may be left to be recognised.
+made, and every log record (:func:`quit.common.logs.without_secrets_in_logs`); so do notices. Truncate a
+foreign text with :func:`shown`: it takes secrets out first, since a truncated key can no longer be recognised.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _SHOWN = 300  # characters of others' texts in a message
 _SENT: dict[str, str] = {}
 
 
-def sends(value: str, name: str) -> None:
-    """Note that this process sends a key: texts have ``(name)`` for it from then on, and for pieces of 8 characters."""
+def register_secret(value: str, name: str) -> None:
+    """Register a key: texts have ``(name)`` in its place from then on, and in place of pieces of 8 characters."""
     if len(value) >= _SHORTEST:
         _SENT[value] = name
 
 
-def repeats_a_key(text: str) -> bool:
-    """Whether a text holds a whole key that this process sends, in one piece or with white space in it."""
+def contains_secret(text: str) -> bool:
+    """Whether a text contains a whole registered key, in one piece or with white space in it."""
     joined = "".join(text.split())
     return any(value in text or value in joined for value in _SENT)
 

@@ -12,7 +12,7 @@ from quit.annotation.client import Server
 from quit.annotation.tasks import NONE
 from quit.dataset.dataset import Dataset
 from quit.dataset.workspace import dataset_of
-from quit.engine.planning import held_last_build
+from quit.engine.planning import locked_last_build
 from quit.engine.workspace import Workspace
 from quit.text.normalize import normalize_answer
 from tests.comparing import files_of
@@ -124,7 +124,7 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, se
     releases = [workspace / "releases" / name for name in ("v1", "v2")]
     assert all(b"@example.org" not in data for data in files_of(releases[1]).values())
     verification = [Dataset.of_release(path).provenance.get("verification") for path in releases]
-    with held_last_build(workspace) as pipeline:
+    with locked_last_build(workspace) as pipeline:
         assert dataset_of(pipeline).provenance["verification"] == verification[1]
     assert verification[0] is None and verification[1]["annotations"] == pull["versions"]
     difference = call_quit("release", "diff", *releases, "--json").json()

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from quit.common.children import Child
+from quit.common.children import SupervisedProcess
 from tests.paths import ROOT
 
 pytestmark = pytest.mark.slow
@@ -16,8 +16,8 @@ NESTED = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {ENDLES
 REACHED = "import signal; signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
 """The tests may run under nohup; what they start would ignore SIGHUP too."""
 PARENT = (
-    "import sys, time; from quit.common.children import Child; "
-    "Child([sys.executable, '-c', {child!r}], grace={grace}); time.sleep(600)"
+    "import sys, time; from quit.common.children import SupervisedProcess; "
+    "SupervisedProcess([sys.executable, '-c', {child!r}], grace={grace}); time.sleep(600)"
 )
 
 
@@ -36,12 +36,12 @@ def test_a_child_ends_with_its_parent_whatever_ended_that(ended_by: signal.Signa
 
 
 def test_it_is_a_process_like_any_other() -> None:
-    assert Child([sys.executable, "-c", "raise SystemExit(3)"]).wait(60) == 3
-    for end, code in ((Child.terminate, 128 + signal.SIGTERM), (Child.kill, -signal.SIGKILL)):
-        child = Child([sys.executable, "-c", ENDLESS], stdout=subprocess.PIPE)
+    assert SupervisedProcess([sys.executable, "-c", "raise SystemExit(3)"]).wait(60) == 3
+    for end, code in ((SupervisedProcess.terminate, 128 + signal.SIGTERM), (SupervisedProcess.kill, -signal.SIGKILL)):
+        child = SupervisedProcess([sys.executable, "-c", ENDLESS], stdout=subprocess.PIPE)
         assert child.stdout and child.stdout.readline() == b"up\n"
         end(child)
         assert child.communicate(timeout=60) == (b"", None) and child.returncode == code
-    lost = Child(["no-such-program"], stderr=subprocess.PIPE)
+    lost = SupervisedProcess(["no-such-program"], stderr=subprocess.PIPE)
     assert b"no-such-program cannot be started: No such file" in lost.communicate(timeout=60)[1]
     assert lost.returncode == 127

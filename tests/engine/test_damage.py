@@ -16,7 +16,7 @@ from quit.common.ranges import WHOLE
 from quit.engine.damage import discard_damaged
 from quit.engine.logs import Log
 from quit.engine.pipeline import Pipeline
-from quit.engine.planning import held_last_build
+from quit.engine.planning import locked_last_build
 from quit.engine.usage import totals
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, WorkspaceError
@@ -322,7 +322,7 @@ def test_build_json_changes_only_under_the_lock_and_keeps_what_a_build_wrote_mea
 
     finished.begin()
     monkeypatch.setattr(Workspace, "lock", lock)
-    with held_last_build(finished.workspace.path, ["review.minimum=2"]) as changed:
+    with locked_last_build(finished.workspace.path, ["review.minimum=2"]) as changed:
         assert finished.workspace.build["overrides"] == ["run.workers=2", "review.minimum=2"]
         assert changed.settings.run.workers == 2 and changed.settings.review.minimum == 2
 

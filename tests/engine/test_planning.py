@@ -9,7 +9,7 @@ import pytest
 from quit.common.arithmetic import ARITHMETIC, OWN
 from quit.common.progress import listening
 from quit.engine.pipeline import Pipeline
-from quit.engine.planning import check_buildable, held_build
+from quit.engine.planning import check_buildable, locked_build
 from quit.engine.workspace import Workspace
 from quit.errors import SettingsError, WorkspaceError
 from quit.review.store import ReviewStore
@@ -76,7 +76,7 @@ def _collected(folder: Path, *sources: Path, **how: bool) -> tuple[list[str], li
     """Plan a build and collect its questions: what was said, and the sources that the workspace then remembers."""
     heard: list[str] = []
     texts = [f"jsonl:{path}" for path in sources]
-    with listening(Notes(heard.append)), held_build(folder / "W", texts, "embedded", [], **how) as build:
+    with listening(Notes(heard.append)), locked_build(folder / "W", texts, "embedded", [], **how) as build:
         carry_out(build, "collect")
     return heard, [text.rpartition("/")[2] for text in build.workspace.build["sources"]]
 
@@ -141,7 +141,7 @@ def test_a_workspace_without_reviews_is_told_what_leaves_and_a_new_one_nothing(r
 def test_tables_of_another_kind_of_machine_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = tmp_path / "one.jsonl"
     source.write_text(starter_lines()[0] + "\n", encoding="utf-8")
-    with held_build(tmp_path / "W", [f"jsonl:{source}"], "embedded", []) as build:
+    with locked_build(tmp_path / "W", [f"jsonl:{source}"], "embedded", []) as build:
         carry_out(build, "collect")
         carry_out(build, "filter")
     assert _collected(tmp_path, source)[0] == []
@@ -151,7 +151,7 @@ def test_tables_of_another_kind_of_machine_are_named(tmp_path: Path, monkeypatch
 
 
 def test_a_lease_lasts_as_long_as_the_settings_say(place, machine) -> None:
-    with held_build(place, [f"jsonl:{STARTER}"], "embedded", ["remote.lease_seconds=7"]) as pipeline:
+    with locked_build(place, [f"jsonl:{STARTER}"], "embedded", ["remote.lease_seconds=7"]) as pipeline:
         assert pipeline.workspace.store.holder()["lease"] == 7
 
 

@@ -67,6 +67,6 @@ def test_a_reader_is_released_when_it_is_finished_and_its_kept_replies_are_read_
 
 def test_readers_that_work_together_are_loaded_together(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
-    pipeline = _pipeline(tmp_path, "[run]\nreaders_together = true")
+    pipeline = _pipeline(tmp_path, "[run]\nparallel_readers = true")
     assert _build(pipeline) == [(run, {*READERS} if run.endswith("two") else {"one"}) for run in RUNS]
     assert _loaded(pipeline) == set()

@@ -23,7 +23,7 @@ from quit.store.parts import read_part
 from tests.building import plan_build
 from tests.paths import starter_file
 
-QUICK = ["run.visible_seconds=0.1"]
+QUICK = ["run.file_visibility_seconds=0.1"]
 
 
 @pytest.fixture

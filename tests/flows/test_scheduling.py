@@ -63,11 +63,19 @@ def test_every_parameter_has_a_description_a_type_and_where_it_can_a_default(nam
 
 
 def test_forms_offer_choices_where_there_are_some() -> None:
+    """And no field has the type null, of which a form would show `Property is type "None"`."""
     assert FLOWS["benchmark"].parameters.properties["split"]["enum"] == ["train", "dev", "test", "all"]
-    formats = FLOWS["release"].parameters.properties["formats"]["anyOf"][0]["items"]["enum"]
-    from quit.export import FORMATS
+    schema = FLOWS["release"].parameters
+    assert {"beir", "huggingface"} < {*schema.properties["formats"]["items"]["enum"]}
+    assert "human-coverage" in schema.definitions["Waiver"]["properties"]["gate"]["enum"]
+    assert "embedded" in FLOWS["build"].parameters.properties["profile"]["anyOf"][1]["enum"]
+    assert not any("null" in json.dumps(flow.parameters.model_dump()) for flow in FLOWS.values())
 
-    assert set(formats) == set(FORMATS)
+
+def test_a_waiver_of_a_schedule_may_be_the_text_of_the_command_line(tmp_path: Path) -> None:
+    settings = _settings("{flow='release', parameters={waive=['human-coverage=a pilot, with = in its reason']}}")
+    release = plan([tmp_path / "W"], settings, "embedded", [], ["jsonl:x.jsonl"])[0]
+    assert release.parameters["waive"] == [{"gate": "human-coverage", "reason": "a pilot, with = in its reason"}]
 
 
 def _settings(*schedules: str):
@@ -82,10 +90,11 @@ def test_a_plan_offers_every_flow_with_the_profiles_schedules_and_limits(tmp_pat
     )
     planned = plan([tmp_path / "W"], settings, "embedded", ["run.shards=2"], [f"jsonl:{tmp_path / 'x.jsonl'}"])
     assert [f"{one.schedule.flow}/{one.name}" for one in planned] == [
-        "build/W", "release/W-weekly", "review-sync/W", "label-update/W", "benchmark/W"
+        "build/build-W", "release/release-weekly-W", "review-sync/review-sync-W", "label-update/label-update-W",
+        "benchmark/benchmark-W",
     ]  # fmt: skip
     build, release = planned[0].parameters, planned[1].parameters
-    assert build["overrides"] == ["run.shards=2"] and build["sources"] == [f"jsonl:{tmp_path / 'x.jsonl'}"]
+    assert build["settings"] == ["run.shards=2"] and build["sources"] == [f"jsonl:{tmp_path / 'x.jsonl'}"]
     assert build["limits"]["retries"] == 2 and build["limits"]["webhook_env"] == "QUIT_HOOK"
     assert release["formats"] == ["beir"] and release["limits"]["retries"] == 0
     deployments = [deployment(one) for one in planned]

@@ -165,10 +165,10 @@ def _scheduled(server: Live, identity: str, interval: int) -> Any:
 
 def test_first_everything_then_nothing_new_then_one_source_more_on_a_schedule(server, serving, place) -> None:
     serving()
-    identity = server.deployment("build/W")["id"]
+    identity = server.deployment("build/build-W")["id"]
     [schedule] = until(lambda: _scheduled(server, identity, interval=20), seconds=120, every=LOOK)
     try:
-        finished = lambda: [one for one in server.runs_of("build/W") if one["state_type"] == "COMPLETED"]  # noqa: E731
+        finished = lambda: [one for one in server.runs_of("build/build-W") if one["state_type"] == "COMPLETED"]  # noqa: E731
         worked = lambda: [one for one in finished() if one["state_name"] == "Completed"]  # noqa: E731
         [first] = until(worked, every=LOOK)
         names = [task["name"] for task in sorted(server.tasks(first["id"]), key=lambda task: task["start_time"])]
@@ -196,7 +196,7 @@ def test_a_failure_is_told_by_webhook_and_block_without_secrets(server, serving,
     with answering(lambda method, path, headers, body: (204, b"", letters.append(body.decode()) or {})) as url:
         save = "from quit.flows.notices import QuitMail; QuitMail(url={!r}).save('team', overwrite=True)"
         run_process(sys.executable, "-c", save.format(url.replace("http", "json")), env=server.environment)
-        [run] = server.ended(server.start("build/W", sources=[f"jsonl:{place / 'none-very-secret.jsonl'}"]))
+        [run] = server.ended(server.start("build/build-W", sources=[f"jsonl:{place / 'none-very-secret.jsonl'}"]))
         assert run["state_type"] == "FAILED"
         until(lambda: hook.posts and letters, seconds=300)
     post = hook.posts[-1]
@@ -210,7 +210,7 @@ def test_a_failure_is_told_by_webhook_and_block_without_secrets(server, serving,
 
 def test_a_run_that_is_killed_is_told_too(server, serving, place, hook) -> None:
     serving()
-    one = server.start("build/W", workspace=str(place / "K"), overrides=["run.shards=3"])
+    one = server.start("build/build-W", workspace=str(place / "K"), settings=["run.shards=3"])
     lock = place / "K" / "lock.json"
     until(lambda: lock.is_file() and (place / "K" / "tables").is_dir(), seconds=300)
     os.kill(json.loads(lock.read_text())["pid"], 9)
@@ -229,15 +229,15 @@ def test_a_run_out_of_time_stops_and_the_next_one_goes_on(server, serving, place
         more = "[convergence]\nhints = 2\n[probe]\nrepetitions = 1"
         profile = write_profile(place / "slow.toml", models, ("slow", slow.base_url), concurrency=1, more=more)
         common = {"workspace": str(place / "T"), "sources": [f"jsonl:{place / 'mine.jsonl'}"], "profile": str(profile)}
-        common["overrides"] = ["run.shards=2"]
-        [run] = server.ended(server.start("build/W-short", **common))
+        common["settings"] = ["run.shards=2"]
+        [run] = server.ended(server.start("build/build-short-W", **common))
         assert (run["state_type"], run["state_name"]) == ("FAILED", "TimedOut")
         assert "timed out after 15" in run["state"]["message"]
         done = {path: path.stat().st_mtime_ns for path in (place / "T" / "tables").rglob("part-*.parquet")}
         stages = {path.relative_to(place / "T" / "tables").parts[0] for path in done}
         assert "01_collect" in stages and "10_label" not in stages
         pause[0] = 0.0
-        [run] = server.ended(server.start("build/W", **common))
+        [run] = server.ended(server.start("build/build-W", **common))
     assert run["state_type"] == "COMPLETED"
     assert {path: path.stat().st_mtime_ns for path in done} == done  # what was done stayed done
 
@@ -253,14 +253,15 @@ def test_prefect_yaml_deploys_for_a_worker_that_runs_it(server: Live, place: Pat
     prefect("--no-prompt", "deploy", "--all")
     deployments = {
         name: server.deployment(name)
-        for name in "build/nightly review-sync/hourly label-update/nightly release/weekly benchmark/weekly".split()
+        for name in "build/build-nightly review-sync/review-sync-hourly label-update/label-update-nightly "
+        "release/release-weekly benchmark/benchmark-weekly".split()
     }
-    assert deployments["build/nightly"]["parameters"]["workspace"] == str(place / "W")
-    assert deployments["build/nightly"]["parameters"]["limits"]["retries"] == 2
-    assert deployments["build/nightly"]["parameter_openapi_schema"]["properties"]["sources"]["description"]
-    assert [one["active"] for one in deployments["build/nightly"]["schedules"]] == [True]
+    assert deployments["build/build-nightly"]["parameters"]["workspace"] == str(place / "W")
+    assert deployments["build/build-nightly"]["parameters"]["limits"]["retries"] == 2
+    assert deployments["build/build-nightly"]["parameter_openapi_schema"]["properties"]["sources"]["description"]
+    assert [one["active"] for one in deployments["build/build-nightly"]["schedules"]] == [True]
     assert all(one["global_concurrency_limit"]["limit"] == 1 for one in deployments.values())
-    run = server.start("build/nightly", workspace=str(place / "W"), sources=[f"jsonl:{place / 'mine.jsonl'}"])
+    run = server.start("build/build-nightly", workspace=str(place / "W"), sources=[f"jsonl:{place / 'mine.jsonl'}"])
     prefect("worker", "start", "--pool", "quit", "--run-once")
     [ended] = server.ended(run)
     assert ended["state_type"] == "COMPLETED"

@@ -26,8 +26,9 @@ def test_it_lists_what_it_would_deploy_without_a_server(tmp_path: Path) -> None:
     schedule = "schedules=[{flow='build', cron='0 3 * * *', timezone='Europe/Vienna'}]"
     output = call_quit(*_arguments(tmp_path, "--json", "--set", schedule)).json()
     deployments = {one["deployment"]: one for one in output}
-    assert set(deployments) == {"build/W", "review-sync/W", "label-update/W", "release/W", "benchmark/W"}
-    assert "T03:00:00" in deployments["build/W"]["next"] and deployments["release/W"]["next"] is None
+    flows = "build review-sync label-update release benchmark".split()
+    assert set(deployments) == {f"{flow}/{flow}-W" for flow in flows}
+    assert "T03:00:00" in deployments["build/build-W"]["next"] and deployments["release/release-W"]["next"] is None
     assert not (tmp_path / "W").exists()
 
 

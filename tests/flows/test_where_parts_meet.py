@@ -10,7 +10,7 @@ import pytest
 
 from quit import contracts
 from quit.common.progress import Listener, listening
-from quit.engine.planning import held_build, last_build
+from quit.engine.planning import last_build, locked_build
 from quit.engine.workspace import Workspace
 from quit.operations.backup import backup
 from quit.store.parts import write_log_part
@@ -50,7 +50,7 @@ def test_what_happens_while_a_build_waits_counts(workspace: Workspace, small_sou
     thread = threading.Thread(target=other)
     thread.start()
     ready.wait(120)
-    with listening(Waiting()), held_build(tmp_path / "W", [f"jsonl:{small_source}"], "embedded", []) as pipeline:
+    with listening(Waiting()), locked_build(tmp_path / "W", [f"jsonl:{small_source}"], "embedded", []) as pipeline:
         thread.join()
         assert over.is_set() and pipeline.reviews_applied
         assert pipeline.runs[-1].key == "roles"

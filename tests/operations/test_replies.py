@@ -12,7 +12,7 @@ from quit.models.generation import Completion
 from quit.models.generation.base import cache_key
 from quit.models.generation.cache import Entry
 from quit.operations.plan import planned_questions
-from quit.operations.replies import look_ahead
+from quit.operations.replies import check_servers
 from quit.settings import parse
 from quit.sources import parse_source
 from tests.paths import starter_file
@@ -55,7 +55,7 @@ def _keep(pipeline: Pipeline, questions: int, origin: str) -> None:
 
 def test_the_first_server_is_asked_whether_it_is_there(source: Path) -> None:
     with RudeServer() as later, pytest.raises(ServerError, match="The server of a did not answer") as raised:
-        look_ahead(_pipeline(source, ABSENT, later.base_url))
+        check_servers(_pipeline(source, ABSENT, later.base_url))
     for part in (ABSENT, "refused", "ollama serve", "QUIT_BASE_URL"):
         assert part in str(raised.value)
     assert later.looks == 0
@@ -69,9 +69,9 @@ def test_a_wrong_key_is_refused_before_anything_is_built(source: Path, notes, st
     with RudeServer() as first:
         first.models = rude.failure(status, message)
         with pytest.raises(SettingsError, match=rf"refuses the API key of a \(HTTP {status}\)\. Set api_key_env"):
-            look_ahead(_pipeline(source, first.base_url))
+            check_servers(_pipeline(source, first.base_url))
         first.models = rude.failure(status, "You have insufficient permissions. Missing scopes: api.model.read")
-        look_ahead(_pipeline(source, first.base_url))  # a restricted key may ask, but not list
+        check_servers(_pipeline(source, first.base_url))  # a restricted key may ask, but not list
     assert notes == []
 
 
@@ -79,7 +79,7 @@ def test_the_key_of_every_server_is_checked(source: Path) -> None:
     with RudeServer() as first, RudeServer() as later:
         later.models = rude.failure(401)
         with pytest.raises(SettingsError, match=f"{later.base_url} refuses the API key of b "):
-            look_ahead(_pipeline(source, first.base_url, later.base_url))
+            check_servers(_pipeline(source, first.base_url, later.base_url))
         assert not first.requests and not later.requests
 
 
@@ -91,7 +91,7 @@ def test_a_key_that_is_not_set_is_named_before_any_server_is_asked(source: Path)
             update={"servers": (servers[0], servers[1].model_copy(update={"api_key_env": "NOT_SET"}))}
         )
         with pytest.raises(SettingsError, match="NOT_SET is not set"):
-            look_ahead(Pipeline(pipeline.workspace, settings, pipeline.sources))
+            check_servers(Pipeline(pipeline.workspace, settings, pipeline.sources))
         assert first.looks == 0
 
 
@@ -100,7 +100,7 @@ def test_a_refused_key_is_only_told_where_all_replies_seem_to_be_kept(source: Pa
         first.models = rude.failure(401)
         pipeline = _pipeline(source, first.base_url)
         _keep(pipeline, 2, first.base_url)
-        look_ahead(pipeline)
+        check_servers(pipeline)
     [line] = notes
     assert "refuses the API key of a (HTTP 401)" in line and "only kept replies" in line
 
@@ -119,7 +119,7 @@ def test_verdicts_of_earlier_builds_do_not_hide_a_judges_wrong_key(source: Path)
         identity = generator_identity(settings.judge)
         pipeline.models.cache.add(Entry(bytes(32), identity, "judge", "", 0, Completion("Yes", "stop"))).result()
         with pytest.raises(SettingsError, match="refuses the API key of j"):
-            look_ahead(pipeline)
+            check_servers(pipeline)
 
 
 def test_a_vendors_model_without_prices_is_told(source: Path, notes: list[str], monkeypatch) -> None:
@@ -129,7 +129,7 @@ def test_a_vendors_model_without_prices_is_told(source: Path, notes: list[str], 
         servers = [{"name": "s", "base_urls": [vendor.base_url], "api_key_env": "VENDORS_KEY", "flavour": "openai"}]
         for prices in ({"price_prompt": 1, "price_completion": 0}, {"price_prompt": 1}):
             settings = parse({"readers": [{**readers[0], **prices}], "servers": servers})
-            look_ahead(Pipeline(Workspace.create(source.parent / "W"), settings, [parse_source(f"jsonl:{source}")]))
+            check_servers(Pipeline(Workspace.create(source.parent / "W"), settings, [parse_source(f"jsonl:{source}")]))
     assert notes == ["r has no price_completion: plan and --max-cost count 0 for it."]
 
 
@@ -140,7 +140,7 @@ NO_LIST = [rude.failure(404), rude.failure(503), rude.NOT_JSON, rude.HALF_JSON]
 def test_others_need_not_be_there_yet_and_another_model_is_only_told(source: Path, notes, answer) -> None:
     with RudeServer() as first:
         first.models = answer or first.models
-        look_ahead(_pipeline(source, first.base_url, ABSENT))
+        check_servers(_pipeline(source, first.base_url, ABSENT))
         assert first.looks == 1 and not first.requests
     *others, absent = notes
     assert absent.startswith(f"The server of b did not answer: {ABSENT} (")
@@ -154,9 +154,9 @@ def test_where_replies_are_kept_no_server_is_needed(source: Path, notes: list[st
     _keep(pipeline, kept, ABSENT)
     if not kept:
         with pytest.raises(ServerError, match="did not answer"):
-            look_ahead(pipeline)
+            check_servers(pipeline)
         return
-    look_ahead(pipeline)  # the filter may leave out the question whose reply is not kept
+    check_servers(pipeline)  # the filter may leave out the question whose reply is not kept
     [line] = notes
     assert "did not answer" in line and "only kept replies" in line
 
@@ -167,7 +167,7 @@ def test_replies_of_another_server_are_told(source: Path, notes: list[str], orig
         server.models = rude.Fault(body=b'{"data": [{"id": "org/a"}]}')
         pipeline = _pipeline(source, server.base_url)
         _keep(pipeline, 2, origin or server.base_url)
-        look_ahead(pipeline)
+        check_servers(pipeline)
     notes_of_origin = [line for line in notes if line.startswith(f"6 kept replies of org/a come from {origin}, 20")]
     assert notes == notes_of_origin and len(notes_of_origin) == (origin is not None)
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from quit.engine.planning import held_build, held_last_build
+from quit.engine.planning import locked_build, locked_last_build
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError
 from quit.library import jobs
@@ -165,13 +165,13 @@ def test_a_killed_apply_is_finished_by_the_next_with_the_same_bytes(workspace: W
 def test_apply_needs_labels_takes_review_settings_only_and_a_build_keeps_them(workspace: Workspace) -> None:
     refused = {"judge.threshold=0.1": "only review settings", "review.adjudication=adjudicator": "needs the e-mail"}
     for setting, message in refused.items():
-        with pytest.raises(SettingsError, match=message), held_last_build(workspace.path, [setting]):
+        with pytest.raises(SettingsError, match=message), locked_last_build(workspace.path, [setting]):
             pass
     build = workspace.build
     assert not any("review" in text for text in build["overrides"])
     jobs.review(str(workspace.path), steps=("update",), settings=["review.minimum=2"])
     for overrides, minimum in ((["run.shards=1"], 2), (["review.minimum=1"], 1)):
-        with held_build(workspace.path, build["sources"], "embedded", overrides) as pipeline:
+        with locked_build(workspace.path, build["sources"], "embedded", overrides) as pipeline:
             assert pipeline.settings.review.minimum == minimum
             pipeline.begin()
     workspace.set_current({key: value for key, value in workspace.state.items() if key != "label"})

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from quit.common.children import Child
+from quit.common.children import SupervisedProcess
 from quit.common.environments import ensure_environment
 from quit.errors import MissingDependency
 from tests.running import until
@@ -39,7 +39,7 @@ class MotoServer:
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = folder / "moto.log"
         self.environment = self.keys("testing", "testing")
-        self._process: Child | None = None
+        self._process: SupervisedProcess | None = None
 
     def keys(self, identity: str, secret: str) -> dict[str, str]:
         """Return the variables that a client with these credentials needs."""
@@ -55,7 +55,7 @@ class MotoServer:
         variables = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")}
         command = [str(moto_environment() / "moto_server"), "-H", "127.0.0.1", "-p", str(self.port)]
         with self.log.open("wb") as output:
-            self._process = Child(command, stdout=output, stderr=output, env=variables)
+            self._process = SupervisedProcess(command, stdout=output, stderr=output, env=variables)
         until(self._answers, self._process, 300)
         return self
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from quit.common.children import Child
+from quit.common.children import SupervisedProcess
 from quit.common.starting import is_free
 from tests.paths import ROOT
 from tests.running import until
@@ -43,7 +43,7 @@ class RayCluster:
             "RAY_CLIENT_MAX_CONNECTION_TIMEOUT_S": "120",
         }
         self._port, self._client_port = free_port(), free_port()
-        self._nodes: list[Child] = []
+        self._nodes: list[SupervisedProcess] = []
 
     @property
     def address(self) -> str:
@@ -61,7 +61,9 @@ class RayCluster:
         )
         command = [str(Path(sys.executable).with_name("ray")), *options.split()]
         with (self.folder / f"node-{len(self._nodes)}.log").open("ab") as log:
-            self._nodes.append(Child(command, stdout=log, stderr=log, env=self.environment, cwd=self.folder))
+            self._nodes.append(
+                SupervisedProcess(command, stdout=log, stderr=log, env=self.environment, cwd=self.folder)
+            )
         return len(self._nodes) - 1
 
     def kill_node(self, number: int) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from quit.common.children import Child
+from quit.common.children import SupervisedProcess
 from quit.common.environments import ensure_environment
 from quit.common.starting import wait_until_healthy
 from quit.common.telemetry import SILENT
@@ -75,7 +75,7 @@ class VllmServer:
         self.base_url = f"http://127.0.0.1:{self.port}/v1"
         self._folder = tempfile.TemporaryDirectory(prefix="vllm-")
         self.log = Path(self._folder.name) / "server.log"
-        self._process: Child | None = None
+        self._process: SupervisedProcess | None = None
         self._command = [
             *("serve", str(checkpoint), "--served-model-name", name, "--host", "127.0.0.1", "--port", str(self.port)),
             *("--enforce-eager", "--dtype", "float32", "--block-size", str(block), "--enable-prompt-tokens-details"),
@@ -110,7 +110,8 @@ class VllmServer:
         }
         with self.log.open("ab") as output:
             command = [str(programs / "vllm"), *self._command]
-            self._process = Child(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL, env=environment)
+            streams = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": output}
+            self._process = SupervisedProcess(command, env=environment, **streams)
         try:
             wait_until_healthy(self._process, "vLLM", self.base_url.removesuffix("/v1"), 300, self.log)
         except ServerError as error:

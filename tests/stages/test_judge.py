@@ -44,11 +44,13 @@ REPLIES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("by_wave", "forms"), [(False, ["oslo", "USA"]), (True, ["Oslo", "the usa"])])
-def test_an_answer_is_judged_once_in_its_most_frequent_form_and_what_costs_nothing_never(by_wave, forms) -> None:
+@pytest.mark.parametrize(("first_reader_wins", "forms"), [(False, ["oslo", "USA"]), (True, ["Oslo", "the usa"])])
+def test_an_answer_is_judged_once_in_its_most_frequent_form_and_what_costs_nothing_never(
+    first_reader_wins, forms
+) -> None:
     judge = Judges("plain", "USA", "the usa")
     replies = [Answers.numbered(tables) for tables in REPLIES.values()]
-    rows = judge_answers(QUESTIONS, replies, judge, by_wave).to_pylist()
+    rows = judge_answers(QUESTIONS, replies, judge, first_reader_wins).to_pylist()
     assert judge.asked == [
         ("city", "Which city?", ("Rome",), forms[0]),
         ("country", "Which country?", ("United States", "America"), forms[1]),

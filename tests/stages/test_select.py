@@ -53,12 +53,12 @@ def test_the_audit_is_drawn_by_a_hash_of_each_passage(estimated: Workspace) -> N
 
 def test_labelers_are_asked_in_waves_about_chosen_passages_only(full: Path, estimated: Workspace) -> None:
     """By the full run's answers: a passage stays open until a labeler is right."""
-    still_open = estimated.read("selection").column("reason").is_valid().to_numpy()
+    unsolved_passages = estimated.read("selection").column("reason").is_valid().to_numpy()
     labelers = Workspace.open(full).read("labels", runs=["label"]).column("labelers").to_pylist()
     for labeler in LABELERS:
         labelled_mask = estimated.read("answers", runs=[f"read:{labeler}"]).column("asked").to_numpy()
-        assert (labelled_mask == still_open).all()
-        still_open = still_open & np.array([labeler not in names for names in labelers])
+        assert (labelled_mask == unsolved_passages).all()
+        unsolved_passages = unsolved_passages & np.array([labeler not in names for names in labelers])
     others = estimated.read("answers", runs=["read:minilm-names"])
     assert others.column("asked").to_numpy().all()
 

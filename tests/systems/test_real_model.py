@@ -21,7 +21,7 @@ from quit.systems.sunar.assembly import Assembly
 from quit.systems.sunar.experiment import effective
 from quit.systems.sunar.queries import Query
 from quit.systems.sunar.reading import COUNTS, Asker, LanguageModelAnswers
-from quit.systems.sunar.retrieval import Library
+from quit.systems.sunar.retrieval import SearchStack
 from quit.systems.sunar.run import Run, scores, trace_path
 from tests.servers.vllm import VllmServer
 from tests.systems.bandits.test_arms import DOCUMENTS, QRELS, QUERIES
@@ -54,7 +54,7 @@ def test_sunar(real_model: VllmServer, variant: str, tmp_path: Path) -> None:
     def trace(folder: Path) -> bytes:
         assembly = Assembly(settings, Models(settings))
         stage = WordOverlap(plain(TEXTS))
-        system, identity = assembly.system(Library(plain(TEXTS), stage, None, stage), how)
+        system, identity = assembly.system(SearchStack(plain(TEXTS), stage, None, stage), how)
         run = Run(folder, {"identity": identity})
         run.work(system, [query], 1)
         return trace_path(run.path, "q").read_bytes()

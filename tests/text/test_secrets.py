@@ -11,7 +11,7 @@ from quit.cli import main
 from quit.common.logs import without_secrets_in_logs
 from quit.errors import QuitError, ServerError, without_secrets_in_errors
 from quit.text import secrets
-from quit.text.secrets import repeats_a_key, sends, shown, without_secrets
+from quit.text.secrets import contains_secret, register_secret, shown, without_secrets
 from tests.servers.keys import ACCESS, KEY, pieces
 
 
@@ -19,7 +19,7 @@ from tests.servers.keys import ACCESS, KEY, pieces
 def _sent():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(secrets, "_SENT", {})
-        sends(KEY, ACCESS)
+        register_secret(KEY, ACCESS)
         yield
 
 
@@ -46,10 +46,10 @@ def test_the_longest_run_of_a_key_is_one_mask_and_what_others_say_is_masked_befo
 
 def test_a_short_value_is_no_secret_and_a_whole_key_is_told_from_a_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(secrets, "_SENT", dict(secrets._SENT))
-    sends("EMPTY", "VLLM_ACCESS")
-    assert without_secrets("EMPTY") == "EMPTY" and not repeats_a_key("EMPTY")
-    assert repeats_a_key(f"It is {KEY}.") and not repeats_a_key(KEY[:-1])
-    assert repeats_a_key(f"It is {KEY[:9]}\n  {KEY[9:]}.")
+    register_secret("EMPTY", "VLLM_ACCESS")
+    assert without_secrets("EMPTY") == "EMPTY" and not contains_secret("EMPTY")
+    assert contains_secret(f"It is {KEY}.") and not contains_secret(KEY[:-1])
+    assert contains_secret(f"It is {KEY[:9]}\n  {KEY[9:]}.")
 
 
 def test_an_error_holds_no_secret_and_one_of_others_goes_on_only_without() -> None:

@@ -28,7 +28,7 @@ from quit.models.generation.base import ChatRequest, Completion, Done, ModelOpti
 from quit.models.generation.ledger import UNLIMITED, Account, Amount
 from quit.models.generation.limits import pause
 from quit.models.generation.meter import Meter
-from quit.models.generation.replica import MAX_BYTES, PassingFault, Replica, chosen
+from quit.models.generation.replica import MAX_BYTES, PassingFault, Replica, choice_of
 from quit.models.generation.server import run
 from quit.models.generation.serving import CONNECT_SECONDS
 from quit.settings import ServerSettings
@@ -186,7 +186,7 @@ class BatchGenerator:
                 again.append((str(fault), key))
                 continue
             if requests[positions[key]].choices:
-                completion = replace(completion, text=chosen(completion.text))
+                completion = replace(completion, text=choice_of(completion.text))
             if not completion.text.strip() and completion.finish_reason == "stop" and not failures:
                 again.append(("an empty reply", key))
                 continue
@@ -243,9 +243,9 @@ class BatchGenerator:
             return {"data": data}
 
         file = (await self._json(session, "POST", "/files", form))["id"]
-        wanted = {"input_file_id": file, "endpoint": _PATH, "completion_window": "24h", "metadata": {"quit": tag}}
+        order = {"input_file_id": file, "endpoint": _PATH, "completion_window": "24h", "metadata": {"quit": tag}}
         try:
-            batch = (await self._json(session, "POST", "/batches", lambda: {"json": wanted}, attempts=1))["id"]
+            batch = (await self._json(session, "POST", "/batches", lambda: {"json": order}, attempts=1))["id"]
         except PassingFault as fault:  # it may have been made
             batch = await self._find(session, tag)
             if batch is None:

@@ -27,7 +27,7 @@ from quit.models.generation.meter import Meter
 from quit.models.generation.serving import CONNECT_SECONDS
 from quit.settings import ServerSettings
 from quit.settings.models import Omittable
-from quit.text.secrets import repeats_a_key, shown
+from quit.text.secrets import contains_secret, shown
 from quit.text.words import counted
 
 _AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
@@ -224,7 +224,7 @@ class Replica:
             self._failed = 0
             if self._origin is None:
                 self._origin = asyncio.ensure_future(self.ask_origin(batch.session))
-            text = chosen(completion.text) if request.choices else completion.text
+            text = choice_of(completion.text) if request.choices else completion.text
             completion = replace(completion, text=text, origin=await asyncio.shield(self._origin))
             self._limiter.succeeded()
             if completion.prompt_tokens:
@@ -324,7 +324,7 @@ class Replica:
         name, ended = f"{self.name} ({self.url})", completion.finish_reason
         answer = answer_of(name, self._options, completion.text, ended, thinking)
         completion = replace(completion, text=answer)
-        if repeats_a_key(completion.text):
+        if contains_secret(completion.text):
             raise PassingFault("a reply that repeats the API key")
         return completion
 
@@ -410,7 +410,7 @@ def _quoted(content: bytes | bytearray) -> str:
     return shown(text)
 
 
-def chosen(text: str) -> str:
+def choice_of(text: str) -> str:
     """Return the choice in a reply that follows the JSON schema; the reply as it is where it does not."""
     with suppress(ValueError, KeyError, TypeError):
         return str(json.loads(text)[_CHOICE])

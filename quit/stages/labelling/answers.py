@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from quit import contracts
 from quit.common.columns import plain, runs
-from quit.stages.stage import RowsOf
+from quit.stages.stage import LazyTable
 from quit.text.normalize import normalize_answer
 
 
@@ -119,7 +119,7 @@ def fully_relevant(right: Sequence[np.ndarray] | np.ndarray, least: int = 1) -> 
 
 
 def answers_of(
-    reader: str, answers: RowsOf, distinct_answers: RowsOf, question_ids: Sequence[str] | None = None
+    reader: str, answers: LazyTable, distinct_answers: LazyTable, question_ids: Sequence[str] | None = None
 ) -> Answers:
     """Return one reader's answers (columns question_id, permutation, number, asked), those to some questions or to
     all."""

@@ -101,7 +101,7 @@ def of_kind(live: pa.Table, blind: bool) -> pa.Table:
     return live.filter(pc.equal(pc.fill_null(live.column("blind"), False), blind))
 
 
-def ask_back(reviews: pa.Table) -> list[dict]:
+def unclear_annotations(reviews: pa.Table) -> list[dict]:
     """Return the annotations about which their annotators have to be asked, by annotator and question.
 
     Keys: ``annotator``, ``question_id``, ``task``, ``ask`` (``empty``, ``both`` or ``gold``: see the column ``text`` of
@@ -130,7 +130,7 @@ def votes(live: pa.Table) -> pa.Table:
     answer or flag.
 
     An answer is voted on by those who saw it, and by those who typed it (accepting), except by people whose
-    annotation is unclear (see :func:`ask_back`). A flag is voted on by everyone who submitted.
+    annotation is unclear (see :func:`unclear_annotations`). A flag is voted on by everyone who submitted.
     """
     with duckdb.cursor() as connection:
         connection.register("live", live)

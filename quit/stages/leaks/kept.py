@@ -15,7 +15,7 @@ VERSION = 1
 """Rises with every change of ``find`` that changes findings under the same rules and models."""
 
 
-def kept_leaks_of(
+def cached_leaks_of(
     items: Sequence[LeakItem],
     equivalence: Equivalence | None,
     encoder: Encoder | None,

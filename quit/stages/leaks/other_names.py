@@ -95,12 +95,12 @@ new zealand | aotearoa
 
 
 def _table(lines: str) -> dict[str, frozenset[str]]:
-    found: dict[str, frozenset[str]] = {}
+    others: dict[str, frozenset[str]] = {}
     for line in lines.strip().splitlines():
         names = frozenset(name.strip() for name in line.split("|"))
         for name in names:
-            found[name] = found.get(name, frozenset()) | names - {name}
-    return found
+            others[name] = others.get(name, frozenset()) | names - {name}
+    return others
 
 
 OTHER_NAMES = _table(_SAME)

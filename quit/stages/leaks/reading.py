@@ -119,8 +119,8 @@ def plain_text(text: str) -> tuple[str, list[int]]:
     plain = "".join(text[place] for place in places).translate(_BOXED | _OF_ANY_WORD)
     plain = _WORD.sub(_unmixed, plain)
     dropped = {place for spelled in _SPELLED.finditer(plain) for place in range(spelled.start() + 1, spelled.end(), 2)}
-    kept = [place for place in range(len(plain)) if place not in dropped]
-    return "".join(plain[place] for place in kept), [places[place] for place in kept]
+    remaining = [place for place in range(len(plain)) if place not in dropped]
+    return "".join(plain[place] for place in remaining), [places[place] for place in remaining]
 
 
 def _unmixed(word: re.Match[str]) -> str:

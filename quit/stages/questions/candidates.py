@@ -88,7 +88,7 @@ class CandidatePool:
         """
         drawing = [self._nearest(row) for row in questions]
         count = self._settings.candidate_cap - 1
-        while short := [question for question in drawing if question.left and len(question.drawn) < count]:
+        while short := [question for question in drawing if question.rest and len(question.drawn) < count]:
             pairs = [pair for question in short for pair in question.pairs(count)]
             probabilities = iter(self._equivalence.probability(pairs).tolist())
             for question in short:
@@ -111,21 +111,21 @@ class CandidatePool:
 
 @dataclass
 class _Drawing:
-    """A question's candidates: ``left`` are still to be compared with its answers, nearest first."""
+    """A question's candidates: ``rest`` are still to be compared with its answers, nearest first."""
 
     question: str
     answers: list[str]
-    left: list[Drawn]
+    rest: list[Drawn]
     drawn: list[Drawn] = field(default_factory=list)
 
     def pairs(self, count: int) -> list[Pair]:
         """Return what the equivalence model is asked about the next ``count`` candidates."""
-        return [Pair(self.question, answer, drawn.candidate) for drawn in self.left[:count] for answer in self.answers]
+        return [Pair(self.question, answer, drawn.candidate) for drawn in self.rest[:count] for answer in self.answers]
 
     def take(self, count: int, probabilities: Iterator[float], limit: float) -> None:
         """Draw those of the next ``count`` candidates whose probabilities, in the order of :meth:`pairs`, are below
         ``limit``."""
-        for candidate in self.left[:count]:
+        for candidate in self.rest[:count]:
             if max([next(probabilities) for _ in self.answers]) < limit:
                 self.drawn.append(candidate)
-        self.left = self.left[count:]
+        self.rest = self.rest[count:]

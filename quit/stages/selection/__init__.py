@@ -3,6 +3,6 @@
 Method, evidence and limits: docs/research/economy.md.
 """
 
-from quit.stages.selection.rounds import LOOKS, Promise, Reason, select
+from quit.stages.selection.rounds import INTERIM_LOOKS, ErrorGuarantee, Reason, select
 
-__all__ = ["LOOKS", "Promise", "Reason", "select"]
+__all__ = ["INTERIM_LOOKS", "ErrorGuarantee", "Reason", "select"]

@@ -27,7 +27,7 @@ from quit.stages.selection.predictor import predict
 MAX_HINTS_ESTIMATED = 6
 """Hints per question at most: 6 make 1,956 passages and matrices of 15 MB, 7 would make matrices of 750 MB."""
 
-LOOKS = (0.02, 0.04, 0.06, 0.08, 0.10, 0.13, 0.17, 0.22, 0.30, 0.45)
+INTERIM_LOOKS = (0.02, 0.04, 0.06, 0.08, 0.10, 0.13, 0.17, 0.22, 0.30, 0.45)
 """Shares of the passages that are evidence at each look; after the last everything is asked."""
 
 Ask = Callable[[np.ndarray], np.ndarray]
@@ -46,7 +46,7 @@ class Reason(IntEnum):
 
 
 @dataclass(frozen=True)
-class Promise:
+class ErrorGuarantee:
     """The promise: with probability ``confidence``, wrong labels are at most a share ``error`` of the passages.
 
     ``audit``: passages in the audit, :func:`quit.stages.selection.rounds.audit_size` where None. ``looks``: shares of
@@ -56,7 +56,7 @@ class Promise:
     error: float = 0.05
     confidence: float = 0.95
     audit: int | None = None
-    looks: tuple[float, ...] = LOOKS
+    looks: tuple[float, ...] = INTERIM_LOOKS
 
     @property
     def alpha(self) -> float:
@@ -122,7 +122,7 @@ def select(
     questions: Sequence[str],
     hints: int,
     ask: Ask,
-    options: Promise,
+    options: ErrorGuarantee,
     *,
     draw: np.ndarray,
     prompt_tokens: np.ndarray | None = None,
@@ -187,7 +187,7 @@ def predictions(
 
 
 def look(
-    evidence: np.ndarray, probability: np.ndarray, audit: np.ndarray, label_2: np.ndarray, options: Promise
+    evidence: np.ndarray, probability: np.ndarray, audit: np.ndarray, label_2: np.ndarray, options: ErrorGuarantee
 ) -> Look:
     """Return what the audit says of the predictions (all arguments have shape (Q, P)); of ``label_2`` only the audit's
     are used."""

@@ -10,7 +10,7 @@ from typing import Any
 from quit.errors import SettingsError
 from quit.settings import ReaderSettings, Settings
 from quit.stages.identities import identities, reader_identity
-from quit.stages.selection.rounds import MAX_HINTS_ESTIMATED, Promise
+from quit.stages.selection.rounds import MAX_HINTS_ESTIMATED, ErrorGuarantee
 
 
 class AllPassages:
@@ -94,10 +94,10 @@ class Estimated(Exact):
     predicts = True
 
     @property
-    def options(self) -> Promise:
+    def options(self) -> ErrorGuarantee:
         """The promise on wrong labels."""
         labels = self.settings.labels
-        return Promise(error=labels.error, confidence=labels.confidence, audit=labels.audit)
+        return ErrorGuarantee(error=labels.error, confidence=labels.confidence, audit=labels.audit)
 
     def check(self) -> None:
         """Raise ``SettingsError`` where replies are not kept, and for too many hints."""

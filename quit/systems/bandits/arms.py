@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Decomposed:
+class Decomposition:
     """A question's sub-queries, and which of them each refines (-1: none). ``number``: of the decomposition, from 0."""
 
     question: Question
@@ -39,13 +39,13 @@ class Decomposed:
     number: int = 0
 
 
-def sub_questions(questions: Sequence[Question]) -> list[Decomposed]:
+def sub_questions(questions: Sequence[Question]) -> list[Decomposition]:
     """Return questions with the source's own decomposition as arms; those without one are left out.
 
     Raises :class:`InputError` where no question has one.
     """
     decomposed = [
-        Decomposed(question, tuple(step.text for step in question.steps), (-1,) * len(question.steps))
+        Decomposition(question, tuple(step.text for step in question.steps), (-1,) * len(question.steps))
         for question in questions
         if question.steps
     ]
@@ -57,7 +57,7 @@ def sub_questions(questions: Sequence[Question]) -> list[Decomposed]:
     return decomposed
 
 
-def of_file(path: Path, questions: Sequence[Question]) -> list[Decomposed]:
+def of_file(path: Path, questions: Sequence[Question]) -> list[Decomposition]:
     """Return the arms of a JSONL file: {query_id, arms, parents?} a line; several lines of a question are several
     decompositions of it.
 
@@ -66,7 +66,7 @@ def of_file(path: Path, questions: Sequence[Question]) -> list[Decomposed]:
     and where none is left.
     """
     by_id = {question.query_id: question for question in questions}
-    decomposed: list[Decomposed] = []
+    decomposed: list[Decomposition] = []
     numbers, left_out = Counter[str](), 0
     for line, row in json_lines(path, "the arms"):
         name, arms = str(row.get("query_id")), row.get("arms")
@@ -76,7 +76,7 @@ def of_file(path: Path, questions: Sequence[Question]) -> list[Decomposed]:
         if name not in by_id:
             left_out += 1
             continue
-        decomposed.append(Decomposed(by_id[name], tuple(arms), parents, numbers[name]))
+        decomposed.append(Decomposition(by_id[name], tuple(arms), parents, numbers[name]))
         numbers[name] += 1
     if not decomposed:
         raise InputError(f"{path} has no arms of the {len(by_id)} questions of this corpus that were chosen.")
@@ -99,8 +99,8 @@ def _parents(value: Any, arms: int, where: str) -> tuple[int, ...]:
 
 
 def two_level(
-    decomposed: Sequence[Decomposed], collection: BuiltCorpus, first_stage: FirstStage, settings: Bandits
-) -> list[Decomposed]:
+    decomposed: Sequence[Decomposition], collection: BuiltCorpus, first_stage: FirstStage, settings: Bandits
+) -> list[Decomposition]:
     """Return arms refined to K: each sub-question, and below it the sub-question with the title of a document that it
     retrieves.
 
@@ -118,7 +118,7 @@ def two_level(
                 if rank < len(titles) and len(arms) < settings.arms:
                     arms.append(f"{entry.arms[parent]} {titles[rank]}")
                     parents.append(parent)
-        expanded.append(Decomposed(entry.question, tuple(arms), tuple(parents)))
+        expanded.append(Decomposition(entry.question, tuple(arms), tuple(parents)))
     return expanded
 
 
@@ -128,13 +128,13 @@ def _titles(arm: str, ranking: Ranking, collection: BuiltCorpus) -> list[str]:
     return [title for key, title in reversed(titles.items()) if key and f" {key} " not in words]
 
 
-def written(
+def llm_decompositions(
     questions: Sequence[Question],
     collection: BuiltCorpus,
     first_stage: FirstStage,
     decomposition: LLMDecomposition,
     settings: Bandits,
-) -> list[Decomposed]:
+) -> list[Decomposition]:
     """Return questions with sub-queries by a language model, which sees the first documents of the question itself:
     one entry per question and decomposition (``settings.decompositions``)."""
     rankings = first_stage.search([question.text for question in questions], settings.context_documents)
@@ -143,14 +143,14 @@ def written(
         for question, ranking in zip(questions, rankings, strict=True)
     ]
     return [
-        Decomposed(question, tuple(arms), (-1,) * len(arms), number)
+        Decomposition(question, tuple(arms), (-1,) * len(arms), number)
         for number in range(settings.decompositions)
         for question, arms in zip(questions, decomposition.sub_queries(asks, number), strict=True)
     ]
 
 
 def requests(
-    decomposed: Sequence[Decomposed],
+    decomposed: Sequence[Decomposition],
     collection: BuiltCorpus,
     first_stage: FirstStage,
     settings: Bandits,

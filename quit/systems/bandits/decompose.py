@@ -58,7 +58,7 @@ class LLMDecomposition:
         replies = [self._written(asks, prompt, count, sample) for prompt in self._prompts]
         lists = []
         for ask, broad, narrow in zip(asks, *replies, strict=True):
-            queries = together(broad, narrow, count)
+            queries = merge_queries(broad, narrow, count)
             self.counts.update(decompositions=1, without_sub_queries=int(not queries))
             lists.append(queries or [ask.text])
         return lists
@@ -68,8 +68,8 @@ class LLMDecomposition:
     ) -> list[list[str]]:
         lists: list[list[str]] = [[] for _ in asks]
         for attempt in range(self._settings.attempts):
-            left = [position for position, queries in enumerate(lists) if not queries]
-            if not left:
+            empty_positions = [position for position, queries in enumerate(lists) if not queries]
+            if not empty_positions:
                 break
             requests = [
                 ChatRequest(
@@ -85,9 +85,9 @@ class LLMDecomposition:
                     sample=sample * self._settings.attempts + attempt,
                     group=asks[position].request_id,
                 )
-                for position in left
+                for position in empty_positions
             ]
-            for position, reply in zip(left, self._generator.complete(requests), strict=True):
+            for position, reply in zip(empty_positions, self._generator.complete(requests), strict=True):
                 cut = reply.finish_reason == "length"
                 lists[position] = parse_queries(reply.text, cut)
                 self.counts.update(replies=1, unread=int(not lists[position]), cut=int(cut))
@@ -126,7 +126,7 @@ def _closed(text: str) -> str:
     return text[: end + 1] + "]"
 
 
-def together(broad: Sequence[str], narrow: Sequence[str], count: int) -> list[str]:
+def merge_queries(broad: Sequence[str], narrow: Sequence[str], count: int) -> list[str]:
     """Return half of ``count`` from each list, more from one where the other has fewer; equal queries count once."""
     keys: set[str] = set()
 

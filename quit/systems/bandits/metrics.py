@@ -35,7 +35,7 @@ def measure(
     lists. ``documents``, ``relevant_documents``: distinct ones observed. ``distinct_recall``: the latter / all distinct
     relevant documents in the lists.
     ``alpha_ndcg``: at the budget. ``labels``: relevance labels that the policy read, those in its ``window`` past an
-    arm's last observed rank included. What would be divided by zero is 0.
+    arm's last observed rank included. 0 where the denominator is 0.
     """
     runs = len(order)
     at = np.asarray(budgets, dtype=np.int64)
@@ -91,8 +91,8 @@ def alpha_ndcg(positions: np.ndarray, nuggets: np.ndarray, cutoffs: Sequence[int
     before = (positions[:, None, :] < positions[:, :, None]).astype(np.float64)  # (R, of document, earlier one)
     holds = nuggets.astype(np.float64)
     gain = np.einsum("gm,rgm->rg", holds, (1.0 - alpha) ** (before @ holds))
-    seen = positions < np.iinfo(np.int64).max
-    discounted = np.where(seen, gain / log2(np.where(seen, positions, 0) + 2.0), 0.0)
+    is_observed = positions < np.iinfo(np.int64).max
+    discounted = np.where(is_observed, gain / log2(np.where(is_observed, positions, 0) + 2.0), 0.0)
     reached = (discounted[:, :, None] * (positions[:, :, None] < depths)).sum(axis=1)
     ideal = ideal_gains(nuggets, alpha)
     best = np.concatenate([[0.0], np.cumsum(ideal / log2(np.arange(len(ideal)) + 2.0))])
@@ -102,15 +102,15 @@ def alpha_ndcg(positions: np.ndarray, nuggets: np.ndarray, cutoffs: Sequence[int
 
 def ideal_gains(nuggets: np.ndarray, alpha: float) -> np.ndarray:
     """Return the gains of the greedy ideal order; ties go to the earlier document."""
-    left = nuggets.astype(np.float64)
+    weights = nuggets.astype(np.float64)
     worth = np.ones(nuggets.shape[1])
     gains: list[float] = []
-    while len(left):
-        gain = left @ worth
+    while len(weights):
+        gain = weights @ worth
         best = int(gain.argmax())
         gains.append(float(gain[best]))
-        worth *= (1.0 - alpha) ** left[best]
-        left = np.delete(left, best, axis=0)
+        worth *= (1.0 - alpha) ** weights[best]
+        weights = np.delete(weights, best, axis=0)
     return np.array(gains)
 
 

@@ -49,7 +49,7 @@ def decomposed(
     first_stage: FirstStage,
     settings: Settings,
     generator: CachedGenerator | None,
-) -> tuple[list[arms.Decomposed], dict[str, int]]:
+) -> tuple[list[arms.Decomposition], dict[str, int]]:
     """Return the arms of each question, an entry per decomposition: sub-questions of the source, these in two levels, a
     language model's, or those of the file ``kind``; and what a language model's replies came to
     (:attr:`LLMDecomposition.counts`), empty for other kinds.
@@ -65,7 +65,8 @@ def decomposed(
             for name in (settings.bandits.definitional_prompt, settings.bandits.specialised_prompt)
         ]
         writer = decompose.LLMDecomposition(generator, prompts[0], prompts[1], settings.bandits)
-        return arms.written(questions, collection, first_stage, writer, settings.bandits), dict(writer.counts)
+        entries = arms.llm_decompositions(questions, collection, first_stage, writer, settings.bandits)
+        return entries, dict(writer.counts)
     parts = arms.sub_questions(questions)
     if len(parts) < len(questions):
         _log.warning(

@@ -125,8 +125,8 @@ class _Runs:
         elif self.policy.select == "round-robin":
             theta = theta - 2 * self.pulls.astype(np.float32)
         elif self.policy.select == "pool":  # the largest u^(1/w) is each arm's with probability w / sum of w
-            left = np.maximum(self.request.lengths - self.pulls, 1)
-            theta = np.where(theta > 0, np.maximum(theta, 0) ** (1 / left), theta)
+            remaining = np.maximum(self.request.lengths - self.pulls, 1)
+            theta = np.where(theta > 0, np.maximum(theta, 0) ** (1 / remaining), theta)
         return theta
 
     def _select(self, theta: np.ndarray, last: np.ndarray) -> np.ndarray:

@@ -39,7 +39,7 @@ from quit.systems.benchmark.plugins import ORACLE, PluginContext, check_name, co
 from quit.systems.benchmark.relabel import known_verdicts
 from quit.systems.benchmark.results import Scores, file_name, qrels_lines, run_lines
 from quit.systems.benchmark.run import ReaderAnswers, Runner, System
-from quit.systems.benchmark.stages import Stages
+from quit.systems.benchmark.stages import CheckpointedTables
 from quit.systems.benchmark.task import DocumentPassages, Passages, Task, mean_words, open_documents, release_task
 from quit.systems.experiment import write_table
 from quit.version import __version__
@@ -127,7 +127,7 @@ def make_runner(dataset: Dataset, task: Task, settings: Settings, out: Path) -> 
     context = PluginContext(
         task.passages, settings, Models(settings), cache_folder("benchmark"), collection_of(dataset)
     )
-    stages = Stages(out / "stages")
+    stages = CheckpointedTables(out / "stages")
     return Runner(context, stages, dataset, known_verdicts(dataset.verdicts))
 
 

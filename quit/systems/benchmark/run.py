@@ -1,7 +1,7 @@
 """The benchmark from a release to its tables: retrieve, rerank, relabel, read, evaluate (paper, sections 4 and 5).
 
-Every step goes through :class:`quit.systems.benchmark.stages.Stages`, so a second run does only what is new: another
-reader reads the same rankings, another metric asks no model.
+Every step goes through :class:`quit.systems.benchmark.stages.CheckpointedTables`, so a second run does only what is
+new: another reader reads the same rankings, another metric asks no model.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from quit.systems.benchmark.plugins import (
     make_reranker,
     make_retriever,
 )
-from quit.systems.benchmark.stages import Stages
+from quit.systems.benchmark.stages import CheckpointedTables
 from quit.systems.benchmark.task import BenchmarkQuery, Passages, ReleaseRelevance, Relevance, Task
 from quit.text.words import counted
 
@@ -81,7 +81,7 @@ class Runner:
     """
 
     context: PluginContext
-    stages: Stages
+    stages: CheckpointedTables
     dataset: Dataset
     release_verdicts: dict[tuple[str, str], bool]
     replies: dict[str, Counter[str]] = field(default_factory=dict)

@@ -24,7 +24,7 @@ PART = 64
 """Questions after which work is on disk."""
 
 
-class Stages:
+class CheckpointedTables:
     """The tables of the steps, below ``folder``.
 
     ``seconds``: what each step's present parts took when they were made; ``counts``: what was counted then.

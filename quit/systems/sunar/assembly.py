@@ -25,7 +25,7 @@ from quit.systems.sunar.planners import (
     SelfAsk,
 )
 from quit.systems.sunar.reading import ANSWER_FIELDS, AnswerModel, Asker, LanguageModelAnswers
-from quit.systems.sunar.retrieval import Library
+from quit.systems.sunar.retrieval import SearchStack
 from quit.systems.sunar.system import SunarSystem
 
 _PLANNERS: dict[str, type[LanguageModelPlanner]] = {
@@ -43,7 +43,7 @@ class Assembly:
         self._sunar = settings.sunar
         self._models = models
 
-    def system(self, library: Library, how: Sunar) -> tuple[SunarSystem, str]:
+    def system(self, library: SearchStack, how: Sunar) -> tuple[SunarSystem, str]:
         """Return the system of a variant, and the identity of all that decides its traces, settings apart.
 
         ``how``: the variant's :func:`quit.systems.sunar.experiment.effective` settings.

@@ -22,7 +22,7 @@ from quit.sources.fields import quote
 from quit.systems.opening import chosen, open_collection, questions
 from quit.systems.sunar.assembly import Assembly
 from quit.systems.sunar.queries import Query, of_corpus, of_file
-from quit.systems.sunar.retrieval import NOTHING, Library
+from quit.systems.sunar.retrieval import NOTHING, SearchStack
 from quit.systems.sunar.run import Run
 
 _PLAIN: dict[str, Any] = {"asu": False, "mer": False}
@@ -91,7 +91,7 @@ def open_library(
     source: str | None = None,
     kind: str | None = None,
     count: int | None = None,
-) -> tuple[Library, list[Query]]:
+) -> tuple[SearchStack, list[Query]]:
     """Return a corpus with all that belongs to it, and its questions, those of a file, or a selection.
 
     Several ``indexes`` are fused; without any, BM25 is made in memory. ``first``: rankings of the questions in their
@@ -123,7 +123,7 @@ def open_library(
     scorer: Scorer = LateScorer(models.encoder)
     if how.scorer == "cross-encoder":
         scorer = CrossEncoderScorer(how.scorer_model, revision=how.scorer_revision, device=how.device, batch=how.batch)
-    return Library(documents, stage, neighbour_graph, scorer), selected_queries
+    return SearchStack(documents, stage, neighbour_graph, scorer), selected_queries
 
 
 def _ranking_stage(path: Path, corpus: BuiltCorpus, queries: Sequence[Query]) -> RankingStage:
@@ -155,7 +155,7 @@ def _ranking_stage(path: Path, corpus: BuiltCorpus, queries: Sequence[Query]) ->
 
 
 def run_variants(
-    settings: Settings, models: Models, library: Library, queries: list[Query], names: Sequence[str], out: Path
+    settings: Settings, models: Models, library: SearchStack, queries: list[Query], names: Sequence[str], out: Path
 ) -> dict[str, dict[str, Any]]:
     """Run variants over questions, each in a folder of its name below ``out``; return their figures."""
     settings_of = {name: effective(settings.sunar, name) for name in names}  # a wrong name before any work

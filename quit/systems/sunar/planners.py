@@ -199,8 +199,8 @@ class ReAct(LanguageModelPlanner):
         matches = [text for document in self.collected(path) for text in sentences(document)]
         matches = [text for text in matches if what.casefold() in text.casefold()]
         since = takewhile(_is_lookup, reversed(path))
-        seen = sum(hop.sub_question.casefold() == f"lookup[{what}]".casefold() for hop in since)
-        return f"(Result {seen + 1} / {len(matches)}) {matches[seen]}" if seen < len(matches) else "No more results."
+        count = sum(hop.sub_question.casefold() == f"lookup[{what}]".casefold() for hop in since)
+        return f"(Result {count + 1} / {len(matches)}) {matches[count]}" if count < len(matches) else "No more results."
 
 
 def _is_lookup(hop: Hop) -> bool:

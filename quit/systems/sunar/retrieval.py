@@ -18,7 +18,7 @@ NOTHING = Ranking(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32))
 
 
 @dataclass(frozen=True, slots=True)
-class Library:
+class SearchStack:
     """A corpus with its first stage, graph and scorer. Without a ``graph`` only R is scored."""
 
     documents: Documents
@@ -49,7 +49,7 @@ class Retrieval:
     baseline, an oracle), which leaves the query as it is where R holds none.
     """
 
-    def __init__(self, library: Library, settings: Sunar) -> None:
+    def __init__(self, library: SearchStack, settings: Sunar) -> None:
         self._library = library
         self._settings = settings
 

@@ -52,8 +52,8 @@ def _documents(batch: Mapping[str, Any], relevant: set[str]) -> list[str]:
         if row_number < _SHOWN or document in relevant:
             came = f"  < {parent}{'*' if parent in relevant else ''}" if parent else ""
             rows.append(f"{document}{'*' if document in relevant else ''}  {score:.3f} -> {rescored:.3f}{came}")
-    left = len(batch["documents"]) - len(rows)
-    return [*rows, f"... and {left} more"] if left else rows
+    hidden_count = len(batch["documents"]) - len(rows)
+    return [*rows, f"... and {hidden_count} more"] if hidden_count else rows
 
 
 def _named(documents: list[str], relevant: set[str]) -> str:

@@ -15,7 +15,7 @@ from quit.systems.sunar.mer import MetaReasoner
 from quit.systems.sunar.planners import Hop, Planner, Stop
 from quit.systems.sunar.queries import Query
 from quit.systems.sunar.reading import AnswerModel, counted
-from quit.systems.sunar.retrieval import Evidence, Library, Retrieval
+from quit.systems.sunar.retrieval import Evidence, Retrieval, SearchStack
 from quit.text.normalize import normalize_question
 
 
@@ -27,7 +27,7 @@ class SunarSystem:
     that asks nothing is retrieve-and-read.
     """
 
-    library: Library
+    library: SearchStack
     planner: Planner
     reader: AnswerModel
     entailment: Entailment | None

@@ -187,8 +187,8 @@ def test_a_judge_thinks_at_vllm(capsys: pytest.CaptureFixture[str]) -> None:
         right = [(True, "Yes"), (False, "No")]
         assert judged("thinks", thinking="drop", thinking_tokens=60) == (right, 2 * inside)
         assert judged("off", template_options={"enable_thinking": False}) == (right, 0)
-        chosen, counted = judged("constrained", constrained=True, thinking="drop", thinking_tokens=60)
-        assert {raw for _, raw in chosen} <= {"Yes", "No"} and counted == 2 * inside
+        choice_of, counted = judged("constrained", constrained=True, thinking="drop", thinking_tokens=60)
+        assert {raw for _, raw in choice_of} <= {"Yes", "No"} and counted == 2 * inside
         with pytest.raises(SettingsError, match='sent its thinking .* thinking = "drop" with thinking_tokens'):
             judged("refused")
         [stopped] = asked("stop", thinking="drop", thinking_tokens=60).complete([request])

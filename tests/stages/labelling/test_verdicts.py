@@ -7,7 +7,6 @@ from quit import contracts
 from quit.common.ids import content_hash
 from quit.settings import Review
 from quit.stages.labelling.verdicts import (
-    ask_back,
     content_of,
     decide,
     decisions_hash,
@@ -15,6 +14,7 @@ from quit.stages.labelling.verdicts import (
     fitting,
     live_reviews,
     of_kind,
+    unclear_annotations,
 )
 
 
@@ -172,13 +172,13 @@ def test_a_verdict_that_is_asked_back_about_is_none_until_its_annotator_says() -
     assert _decided(unclear, said("b", 2, gold=True, x=False))["gold"] == (True, 1, 0, "unanimous")
     empty = said("b", 2, state="empty", ask="empty", gold=None, x=None)
     assert _decided(unclear, empty) == {"x": (False, 0, 1, "unanimous")}
-    questions = [(row["annotator"], row["ask"], row["answers"]) for row in ask_back(_table(unclear, empty))]
+    questions = [(row["annotator"], row["ask"], row["answers"]) for row in unclear_annotations(_table(unclear, empty))]
     assert questions == [("a", "gold", ["gold"]), ("b", "empty", ["gold", "x"])]
     clear = said("a", 1, 2, gold=True, x=False), said("b", 2, 2, gold=True, x=False)
-    assert ask_back(_table(unclear, empty, *clear)) == []
+    assert unclear_annotations(_table(unclear, empty, *clear)) == []
     assert _decided(unclear, empty, *clear)["gold"] == (True, 2, 0, "unanimous")
     for state in ("skipped", "withdrawn"):
-        assert ask_back(_table(unclear, said("a", 1, 2, state))) == []
+        assert unclear_annotations(_table(unclear, said("a", 1, 2, state))) == []
 
 
 def test_blind_pages_and_all_others_are_apart() -> None:

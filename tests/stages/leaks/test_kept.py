@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from quit.common.cache import ContentStore
 from quit.settings import Leakage
 from quit.stages.leaks.find import LeakItem, Override, find_leaks_of
-from quit.stages.leaks.kept import kept_leaks_of
+from quit.stages.leaks.kept import cached_leaks_of
 
 HINTS = ("The Nile crocodile lives there.", "Its delta is in Egypt.", "It is ten times as long.", "\ud800")
 TEXTS = (None, "Nile", "delta", "long")
@@ -50,6 +50,6 @@ def test_kept_findings_are_those_of_a_full_check(checks) -> None:
         for items, name, threshold in checks:
             leakage, model = Leakage(threshold=threshold), Model(name)
             full = find_leaks_of(items, model, ENCODER, leakage)
-            assert kept_leaks_of(items, model, ENCODER, leakage, store) == full
+            assert cached_leaks_of(items, model, ENCODER, leakage, store) == full
             model.judged = 0
-            assert kept_leaks_of(items, model, ENCODER, leakage, store) == full and model.judged == 0
+            assert cached_leaks_of(items, model, ENCODER, leakage, store) == full and model.judged == 0

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import beta, hypergeom
 
 from quit.stages.labelling.passages import passage_count, permutation_table
-from quit.stages.selection import Promise, Reason, select
+from quit.stages.selection import ErrorGuarantee, Reason, select
 from quit.stages.selection.rounds import Answered, audit_size, drawn, look, predictions, upper_bound
 
 HINTS = 4
@@ -37,7 +37,7 @@ def _draw(labels: np.ndarray, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).random(labels.shape)
 
 
-def _select(labels: np.ndarray, promise: Promise, seed: int, labelers: Labelers | None = None, **more):
+def _select(labels: np.ndarray, promise: ErrorGuarantee, seed: int, labelers: Labelers | None = None, **more):
     ids = [f"q{number:03d}" for number in range(len(labels))]
     return select(ids, HINTS, labelers or Labelers(labels), promise, draw=_draw(labels, seed), **more)
 
@@ -58,23 +58,25 @@ def test_a_look_by_hand() -> None:
     audit = np.array([[True] * 5 + [False] * 5, [True] * 10])
     label_2 = np.array([[False] * 10, [True] * 9 + [False]])
     evidence = np.zeros((2, 10), dtype=bool)
-    options = Promise(error=0.15, confidence=0.9, looks=(0.5,))  # two bounds at one look: 5% each
+    options = ErrorGuarantee(error=0.15, confidence=0.9, looks=(0.5,))  # two bounds at one look: 5% each
     seen = look(evidence, probability, audit, label_2, options)
     assert (seen.asked, seen.audit, seen.missed, seen.false) == (15, 15, 0, 1)
     assert (seen.missed_bound, seen.false_bound, seen.stopped) == (0.15, 0.0, True)
-    assert not look(evidence, probability, audit, label_2, Promise(error=0.149, confidence=0.9, looks=(0.5,))).stopped
+    assert not look(
+        evidence, probability, audit, label_2, ErrorGuarantee(error=0.149, confidence=0.9, looks=(0.5,))
+    ).stopped
 
 
 def test_evidence_leaves_the_audit_which_has_the_smallest_draws() -> None:
     evidence, audit = np.array([[True] * 5 + [False] * 5]), np.array([[True, False] * 5])
-    seen = look(evidence, np.zeros((1, 10)), audit, np.zeros((1, 10), dtype=bool), Promise(looks=(0.5,)))
+    seen = look(evidence, np.zeros((1, 10)), audit, np.zeros((1, 10), dtype=bool), ErrorGuarantee(looks=(0.5,)))
     assert (seen.asked, seen.audit) == (7, 2)
     assert drawn(np.array([[0.3, 0.1], [0.1, 0.9]]), 2).tolist() == [[False, True], [True, False]]
 
 
 def test_a_collection_with_one_label_needs_the_audit_and_the_first_look() -> None:
     labels = np.zeros((40, PASSAGES), dtype=bool)
-    selection = _select(labels, Promise(), 1)
+    selection = _select(labels, ErrorGuarantee(), 1)
     [only] = selection.rounds
     assert only.stopped and only.asked < 0.25 * labels.size
     assert (selection.probability[selection.reason == Reason.NOT_ASKED] < 0.5).all()
@@ -83,7 +85,7 @@ def test_a_collection_with_one_label_needs_the_audit_and_the_first_look() -> Non
 def test_coin_flips_are_all_asked() -> None:
     labels = np.random.default_rng(5).random((30, PASSAGES)) < 0.5
     labelers = Labelers(labels)
-    selection = _select(labels, Promise(), 2, labelers)
+    selection = _select(labels, ErrorGuarantee(), 2, labelers)
     *earlier, last = selection.rounds
     assert (last.asked, last.missed_bound, last.false_bound, last.stopped) == (labels.size, 0, 0, True)
     assert labelers.asked.all() and not any(one.stopped for one in earlier)
@@ -93,7 +95,7 @@ def test_coin_flips_are_all_asked() -> None:
 def test_what_is_asked_has_a_reason_and_the_rest_a_probability() -> None:
     labels = _usual(60)
     labelers = Labelers(labels)
-    options = Promise(error=0.1)
+    options = ErrorGuarantee(error=0.1)
     selection = _select(labels, options, 3, labelers)
     assert ((selection.reason != Reason.NOT_ASKED) == labelers.asked).all()
     assert (np.isnan(selection.probability) == labelers.asked).all()
@@ -104,7 +106,7 @@ def test_what_is_asked_has_a_reason_and_the_rest_a_probability() -> None:
 def test_the_same_twice_and_evidence_that_does_not_depend_on_the_audit() -> None:
     labels = _usual(20)
     tokens = np.random.default_rng(1).integers(8, 30, (20, HINTS + 1)).astype(float)
-    first, second = (_select(labels, Promise(), 4, prompt_tokens=tokens) for _ in range(2))
+    first, second = (_select(labels, ErrorGuarantee(), 4, prompt_tokens=tokens) for _ in range(2))
     assert first.probability.tobytes() == second.probability.tobytes()
     assert (first.reason == second.reason).all()
     assert first.rounds == second.rounds
@@ -122,7 +124,7 @@ def test_the_promise_over_repetitions() -> None:
     labels = _usual(60, seed=7)
     kept = early = 0
     for seed in range(20):
-        selection = _select(labels, Promise(error=0.08), seed)
+        selection = _select(labels, ErrorGuarantee(error=0.08), seed)
         last, rest = selection.rounds[-1], selection.reason == Reason.NOT_ASKED
         predicted = selection.probability >= 0.5
         missed, false = (rest & labels & ~predicted).mean(), (rest & ~labels & predicted).mean()
@@ -136,16 +138,16 @@ def test_the_promise_over_repetitions() -> None:
 def test_few_questions_and_hints(questions: int, hints: int) -> None:
     labels = np.zeros((questions, passage_count(hints)), dtype=bool)
     labels[0] = True
-    selection = select(list("ab")[:questions], hints, Labelers(labels), Promise(), draw=_draw(labels, 1))
+    selection = select(list("ab")[:questions], hints, Labelers(labels), ErrorGuarantee(), draw=_draw(labels, 1))
     assert selection.rounds[-1].stopped
 
 
 def test_what_cannot_be_selected() -> None:
     labels = np.zeros((2, PASSAGES), dtype=bool)
     with pytest.raises(ValueError, match="ascending"):
-        select(["b", "a"], HINTS, Labelers(labels), Promise(), draw=_draw(labels, 1))
+        select(["b", "a"], HINTS, Labelers(labels), ErrorGuarantee(), draw=_draw(labels, 1))
     with pytest.raises(ValueError, match="shape"):
-        select(["a", "b"], HINTS, Labelers(labels), Promise(), draw=np.zeros((2, 3)))
+        select(["a", "b"], HINTS, Labelers(labels), ErrorGuarantee(), draw=np.zeros((2, 3)))
 
 
 def test_hand_worked() -> None:

@@ -10,7 +10,7 @@ from quit.models.generation.base import ChatRequest
 from quit.models.prompting import load_prompt
 from quit.settings.bandits import Bandits
 from quit.systems.bandits import arms
-from quit.systems.bandits.decompose import FIELDS, DecompositionRequest, LLMDecomposition, parse_queries, together
+from quit.systems.bandits.decompose import FIELDS, DecompositionRequest, LLMDecomposition, merge_queries, parse_queries
 from quit.systems.opening import questions
 from tests.rows import write_lines
 from tests.systems.scripted import SmallCollection, WordOverlap, scripted
@@ -82,7 +82,7 @@ def test_policies_can_observe_scores_or_a_judge(collection: SmallCollection) -> 
 def test_a_second_level_is_made_of_titles_and_no_labels(collection: SmallCollection) -> None:
     collection._qrels = {}
 
-    def levels(settings: Bandits) -> arms.Decomposed:
+    def levels(settings: Bandits) -> arms.Decomposition:
         parts = arms.sub_questions(questions(collection))
         [arms_of] = arms.two_level(parts, collection, WordOverlap(collection), settings)
         return arms_of
@@ -99,7 +99,7 @@ def test_a_second_level_is_made_of_titles_and_no_labels(collection: SmallCollect
 
 
 def test_a_question_that_matches_nothing_has_empty_lists(collection: SmallCollection) -> None:
-    part = arms.Decomposed(questions(collection)[1], ("xyzzy", "plugh"), (-1, -1))
+    part = arms.Decomposition(questions(collection)[1], ("xyzzy", "plugh"), (-1, -1))
     [arms_of] = _requests(collection, [part], vectors=lambda rows: np.eye(5)[rows])
     assert (
         arms_of.size == 0
@@ -144,7 +144,7 @@ def test_the_last_item_of_a_reply_that_was_cut_does_not_count() -> None:
     [("abcd", "efgh", "abef"), ("a", "efgh", "aefg"), ("abcd", "Ae", "abce"), ("", "", "")],
 )
 def test_half_from_each_prompt_and_no_two_alike(first: str, second: str, expected: str) -> None:
-    assert together(list(first), list(second), 4) == list(expected)
+    assert merge_queries(list(first), list(second), 4) == list(expected)
 
 
 def decomposition(reply) -> LLMDecomposition:
@@ -175,16 +175,18 @@ def test_a_model_that_rambles_is_asked_again_and_then_the_request_stands_alone()
 
 
 def test_written_arms_become_requests(collection: SmallCollection) -> None:
-    def written(reply) -> list[arms.Decomposed]:
-        return arms.written(questions(collection), collection, WordOverlap(collection), decomposition(reply), SETTINGS)
+    def llm_decompositions(reply) -> list[arms.Decomposition]:
+        return arms.llm_decompositions(
+            questions(collection), collection, WordOverlap(collection), decomposition(reply), SETTINGS
+        )
 
-    arms_of = written(lambda request: '["king of Lesotho", "flour"]')
+    arms_of = llm_decompositions(lambda request: '["king of Lesotho", "flour"]')
     assert [part.arms for part in arms_of] == [("king of Lesotho", "flour")] * 4
     requests = _requests(collection, arms_of)
     assert requests[0].relevant.any() and not requests[1].relevant.any()
     streams = [(request.request_id, request.stream) for request in requests]
     assert streams == [("q", "q"), ("p", "p"), ("q", "q#1"), ("p", "p#1")]
-    arms_of = written(lambda request: f'["query {request.sample}"]')  # two attempts each
+    arms_of = llm_decompositions(lambda request: f'["query {request.sample}"]')  # two attempts each
     assert [(part.arms, part.number) for part in arms_of[::2]] == [(("query 0",), 0), (("query 2",), 1)]
 
 

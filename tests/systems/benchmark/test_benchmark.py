@@ -27,7 +27,7 @@ from quit.systems.benchmark.leaderboard import page
 from quit.systems.benchmark.relabel import RetrievedLabels, known_verdicts, relabel
 from quit.systems.benchmark.results import Scores, falling, file_name
 from quit.systems.benchmark.run import System, reordered
-from quit.systems.benchmark.stages import Stages
+from quit.systems.benchmark.stages import CheckpointedTables
 from quit.systems.benchmark.task import BenchmarkQuery, DocumentPassages
 from tests.answers import Rules
 from tests.release.small import HINTS
@@ -133,24 +133,24 @@ def test_a_killed_step_goes_on_at_its_first_missing_part(tmp_path: Path, monkeyp
         return [{"question_id": str(place), "row": place, "label": 2} for place in places]
 
     questions = [str(place) for place in range(5)]
-    stages = Stages(tmp_path)
+    stages = CheckpointedTables(tmp_path)
     with pytest.raises(KeyboardInterrupt):
         stages.table("relabel", "x", {"a": 1}, questions, RELABELLED, make)
-    _, table = Stages(tmp_path).table("relabel", "x", {"a": 1}, questions, RELABELLED, make)
+    _, table = CheckpointedTables(tmp_path).table("relabel", "x", {"a": 1}, questions, RELABELLED, make)
     assert batches == [[0, 1], [2, 3], [], [4]] and table["row"].to_pylist() == [0, 1, 2, 3, 4]
-    other, _ = Stages(tmp_path).table("relabel", "x", {"a": 2}, questions, RELABELLED, make)
+    other, _ = CheckpointedTables(tmp_path).table("relabel", "x", {"a": 2}, questions, RELABELLED, make)
     assert len(batches) == 7 and other
     next(tmp_path.rglob("00001/rows.parquet")).write_bytes(b"broken")
     with pytest.raises(WorkspaceError, match="Delete it"):
         for key in ({"a": 1}, {"a": 2}):
-            Stages(tmp_path).table("relabel", "x", key, questions, RELABELLED, make)
+            CheckpointedTables(tmp_path).table("relabel", "x", key, questions, RELABELLED, make)
 
 
 def test_a_part_on_disk_has_its_counts_after_a_kill(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(module_stages, "PART", 1)
 
     def counts() -> Counter[str]:
-        stages, counter = Stages(tmp_path), Counter()
+        stages, counter = CheckpointedTables(tmp_path), Counter()
 
         def make(places: range) -> list[dict]:
             counter.update(windows=len(places))

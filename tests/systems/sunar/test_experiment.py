@@ -17,7 +17,7 @@ from quit.systems.sunar.assembly import Assembly, prompt_name
 from quit.systems.sunar.experiment import effective, open_library, run_variants
 from quit.systems.sunar.queries import Query
 from quit.systems.sunar.reading import ANSWER_FIELDS
-from quit.systems.sunar.retrieval import Library
+from quit.systems.sunar.retrieval import SearchStack
 from quit.systems.sunar.show import lines
 from tests.corpora.worlds import built
 from tests.rows import write_lines
@@ -25,7 +25,7 @@ from tests.running import call_quit
 from tests.systems.scripted import Talks
 from tests.systems.scripted import settings as talking
 
-Place = tuple[Library, list[Query]]
+Place = tuple[SearchStack, list[Query]]
 SUB_QUESTION = "Who was Henry Baring?"
 
 

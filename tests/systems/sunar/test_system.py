@@ -12,7 +12,7 @@ from quit.systems.sunar.mer import LanguageModelReasoner, LastAnswer
 from quit.systems.sunar.planners import GoldPlan, NoPlan, ReAct, SelfAsk
 from quit.systems.sunar.queries import Query
 from quit.systems.sunar.reading import LanguageModelAnswers
-from quit.systems.sunar.retrieval import Library
+from quit.systems.sunar.retrieval import SearchStack
 from quit.systems.sunar.system import SunarSystem
 from tests.systems.scripted import WordOverlap, plain
 from tests.systems.sunar.small import Edges, asker
@@ -41,9 +41,9 @@ FINDS = SimpleNamespace(  # a reader that knows two answers, if the document is 
 )
 
 
-def _library() -> Library:
+def _library() -> SearchStack:
     stage = WordOverlap(plain(TEXTS))
-    return Library(plain(TEXTS), stage, GRAPH, stage)
+    return SearchStack(plain(TEXTS), stage, GRAPH, stage)
 
 
 def _system(library=None, *, kind="nar", planner=None, reader=None, asu=False, reasoner=None, **more) -> SunarSystem:
