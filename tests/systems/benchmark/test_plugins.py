@@ -143,6 +143,7 @@ def test_the_class_in_the_docs_is_bm25_by_its_name(world, tmp_path: Path, monkey
     [code] = [block.text for block in blocks(ROOT / "docs" / "howto" / "benchmark.md") if block.kind == "python"]
     (tmp_path / "mine.py").write_text(code)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "mine", raising=False)  # another test's
     context = world.context()
     retriever = make_retriever("mine:Bm25", context)
     [values] = retriever.search(["it is a river"], 5)
