@@ -136,7 +136,7 @@ def main() -> None:
                 driver = browser.driver
                 page(driver, f"{pages}/deployments", "prefect-deployments", 760, "label-update")
                 page(driver, f"{pages}/runs", "prefect-runs", 1350, "Nothing new")
-                page(driver, f"{pages}/runs/flow-run/{runs['more']['id']}", "prefect-run", 1000, "shard 1 of 1")
+                page(driver, f"{pages}/runs/flow-run/{runs['more']['id']}", "prefect-run", 1000, "of 1 shard done")
                 page(
                     driver, f"{pages}/runs/flow-run/{runs['nothing']['id']}", "prefect-nothing-new", 700, "those of its"
                 )
@@ -144,7 +144,7 @@ def main() -> None:
                     driver,
                     f"{pages}/deployments/deployment/{build}/run",
                     "prefect-form",
-                    1900,
+                    2200,
                     "Folder of the workspace",
                 )
                 wanted = {"flow_run_id": {"any_": [runs["more"]["id"]]}, "key": {"any_": ["quit-build-summary"]}}
