@@ -11,7 +11,8 @@ from typing import Any
 @dataclass(frozen=True)
 class Table:
     """A table. ``text``: columns (from 0) that hold words: they are set flush left, as the first one always is, and may
-    wrap; the others hold figures. ``more``: rows left out. ``cells``: the rows as text."""
+    wrap; the others hold figures. ``more``: rows left out. ``fold``: a page shows it on demand. ``cells``: the rows as
+    text."""
 
     title: str
     heads: Sequence[str]
@@ -19,6 +20,7 @@ class Table:
     text: tuple[int, ...] = ()
     note: str = ""
     more: int = 0
+    fold: bool = False
 
     @property
     def cells(self) -> list[list[str]]:
@@ -26,9 +28,9 @@ class Table:
         return [[_text(cell) for cell in row] for row in self.rows]
 
     @property
-    def wide(self) -> bool:
-        """Whether half a page is too narrow for it."""
-        return sum(max(map(len, column)) + 2 for column in zip(self.heads, *self.cells, strict=True)) > 70
+    def width(self) -> int:
+        """The characters of a line."""
+        return sum(max(map(len, column)) + 2 for column in zip(self.heads, *self.cells, strict=True))
 
 
 @dataclass(frozen=True)
