@@ -69,11 +69,11 @@ def _text(value: Any) -> str:
 def plain_name(name: str) -> str:
     """Return a reason or a class of TREC in words.
 
-    >>> plain_name("too_few_hints"), plain_name("ENTY:ENTITY")
-    ('too few hints', 'entity')
+    >>> plain_name("too_few_hints"), plain_name("ENTY:ENTITY"), plain_name("country:Country")
+    ('too few hints', 'entity', 'country')
     """
-    coarse = re.fullmatch(r"[A-Z]+:([A-Z]+)", name)
-    return coarse[1].lower() if coarse else name.replace("_", " ")
+    trec = re.fullmatch(r"[A-Za-z]+:(\w[\w ,-]*)", name)
+    return trec[1].lower() if trec else name.replace("_", " ")
 
 
 def short_identity(identity: str) -> str:
@@ -85,6 +85,8 @@ def short_identity(identity: str) -> str:
     return identity.partition("@")[0]
 
 
+BASES = {"exact": "equals a gold answer", "no_answer": "no answer", "model": "the judge", "review": "people"}
+"""What a verdict rests on, in words."""
 TABLE_1 = (
     ("questions", "questions", ",.0f"),
     ("passages", "passages", ",.0f"),

@@ -296,15 +296,11 @@ def _agreement_sentence(agreement: Facts) -> str:
 
 
 def _kappas(agreement: Facts) -> Table:
-    names = agreement["compared"]
-    cells = {(pair["first"], pair["second"]): pair for pair in agreement["pairs"]}
-    rows = []
-    for row, first in enumerate(names):
-        pairs = [cells[first, second] for second in names[row + 1 :]]
-        alike = [f"{number(pair['kappa'])} ({pair['agreement']:.0%})" for pair in pairs]
-        rows.append((first, *[""] * row, *alike)[: len(names)])
+    rows = [
+        (f"{pair['first']}, {pair['second']}", pair["kappa"], f"{pair['agreement']:.0%}") for pair in agreement["pairs"]
+    ]
     note = "Cohen's kappa of every two readers, and the share of passages that both answer correctly or both do not."
-    return Table("Agreement of every two readers", ("", *names[1:]), rows[:-1], note=note, fold=True)
+    return Table("Agreement of every two readers", ("readers", "kappa", "alike"), rows, note=note, fold=True)
 
 
 def _verdicts(facts: Facts, most: int) -> Pieces:
@@ -372,13 +368,8 @@ def _models(facts: Facts, most: int) -> Pieces:
         "Over all runs of the workspace. Kept: served by the generation cache; cached: prompt tokens from the "
         "server's prefix cache."
     )
-    yield Table("Language models", usage["heads"], usage["rows"], note=note)
-    costs = [
-        (row["model"], row["replies"], row["asked"], row["kept"], percent(row["kept_share"]), row["cost"])
-        for row in usage["costs"]
-    ]
-    heads = ("language model", "replies", "paid for", "from the cache", "cache hits", "cost")
-    yield Table("Costs and cache hits", heads, costs)
+    rows = [(*row, cost["cost"]) for row, cost in zip(usage["rows"], usage["costs"], strict=True)]
+    yield Table("Language models", (*usage["heads"], "cost"), rows, note=note)
 
 
 def _releases(facts: Facts, most: int) -> Pieces:

@@ -183,8 +183,9 @@ def judges_compared(agreements: Sequence[JudgeAgreement]) -> list[str | Table]:
          "–" if pair.kappa is None else f"{pair.kappa:.2f}", pair.only_judge, pair.only_second, pair.unread)
         for pair in agreements
     ]  # fmt: skip
-    heads = ("judges", "answers", "alike", "kappa", "only the first accepts", "only the second", "unread by one")
-    return [Table("Judges with one another", heads, rows)]
+    heads = ("judges", "answers", "alike", "kappa", "first only", "second only", "unread")
+    note = "first only, second only: answers that one accepts and the other does not; unread: by one of them"
+    return [Table("Judges with one another", heads, rows, note=note)]
 
 
 def disagreements(workspace: TableReader) -> list[dict[str, Any]]:

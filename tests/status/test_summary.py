@@ -101,6 +101,6 @@ def test_readers_that_are_as_far_share_a_line_and_nothing_is_said_twice(tmp_path
     low, high = sorted(map(len, pairs))
     assert lines[" 8 read (2 readers)"] == ["complete", f"12 answers, {low} to {high} distinct answers each", ""]
     assert lines[" 8 read:three"][1].startswith("11 answers, ")
-    assert lines[" 2 filter"][1:] == ["1 leak finding in 1 hint, 6 usable hints", "1 question: answer leak"]
+    assert lines[" 2 filter"][1:] == ["6 usable hints, 1 leak finding in 1 hint", "1 question: answer leak"]
     labels, update = lines["10 label"][1], lines["11 update"][1]
     assert labels.startswith("12 labels, ") and update == "nothing new"
