@@ -110,8 +110,6 @@ def _hints(facts: Facts, most: int) -> Pieces:
 def _leaks(leakage: Facts) -> Pieces:
     if leakage["losses"]:
         yield leakage["losses"]
-    if sum(row["findings"] > 0 for row in leakage["bars"]) > 1:  # rules alone: all have probability 1
-        yield _histogram("leakage", "Probability of leaks", leakage["bars"], ["findings"], "probability", "findings")
     leaking = sum(row["leaking"] * row["questions"] for row in leakage["by_question"])
     owners = sum(row["questions"] for row in leakage["by_question"] if row["leaking"])
     found = "; findings by method: " + ", ".join(f"{row['method']} {row['findings']:,}" for row in leakage["methods"])
@@ -348,12 +346,9 @@ def _review(facts: Facts, most: int) -> Pieces:
     if not progress:
         return
     yield from described(progress, most)
-    rows = [
-        (row["split"], row["reviewed"], row["asked"] - row["reviewed"], share(row["reviewed"], row["asked"]))
-        for row in progress["splits"]
-    ]
-    if rows:
-        yield _bars("review", "Progress", ("split", "reviewed", "to do", "share"), rows, "questions", (1, 2))
+    reviewed = [f"{row['split']} {row['reviewed']:,} of {row['asked']:,}" for row in progress["splits"]]
+    if reviewed:
+        yield f"Questions reviewed: {', '.join(reviewed)}."
 
 
 def _models(facts: Facts, most: int) -> Pieces:

@@ -252,7 +252,7 @@ def test_in_a_real_browser(address: str, tmp_path: Path) -> None:
         driver.get(address)
         for field, asked in (
             ("option[value=dev]", "state=dev"),
-            ("[value=disagreement]", "state=dev&check=disagreement"),
+            ("input[value=disagreement]", "state=dev&check=disagreement"),
         ):
             page._css(f"form {field}").click()  # a filter acts at once
             page.until(lambda asked=asked: driver.current_url == f"{address}/?{asked}")
