@@ -230,8 +230,7 @@ def _texts_left_out(workspace: Workspace | Release) -> pa.Table:
         planned = [source["sha256"] for source in workspace.current()["collect"][1]["sources"]]
         with suppress(QuitError):
             for record in read_sources([*map(parse_source, workspace.build["sources"])], planned):
-                raw = record.question
-                if raw and (question_id := places.get((raw.source, raw.file, raw.position))):
+                if (raw := record.question) and (question_id := places.get((raw.source, raw.file, raw.position))):
                     texts.append((question_id, raw.question, [*raw.answers]))
     kinds = {"question_id": pa.string(), "question": pa.string(), "answers": pa.list_(pa.string())}
     return pa.table([pa.array([row[at] for row in texts], kind) for at, kind in enumerate(kinds.values())], [*kinds])

@@ -99,10 +99,9 @@ def _hints(facts: Facts, most: int) -> Pieces:
             (row["hints"], short_identity(row["producer"]), row["count"], row["mean"], row["median"])
             for row in convergence["producers"]
         ]
-        heads = ("hints", "producer", "count", "mean", "median")
         bars, groups = convergence["bars"], convergence["groups"]
         plot = _histogram("convergence", "Convergence of hints", bars, groups, "convergence", "hints")
-        yield replace(plot, heads=heads, rows=rows, text=(1,))
+        yield replace(plot, heads=("hints", "producer", "count", "mean", "median"), rows=rows, text=(1,))
     if leakage:
         yield from _leaks(leakage)
 
