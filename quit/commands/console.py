@@ -12,7 +12,7 @@ from quit.engine.usage import origin_lines, origins
 from quit.engine.workspace import Workspace
 from quit.operations.plan import Plan
 from quit.render import terminal
-from quit.render.table import Table, number
+from quit.render.table import BASES, Table, number, plain_name
 from quit.settings import Loaded
 from quit.status.asked import asked, asked_tables
 from quit.status.replies import cut_replies, readers_table, replies_table
@@ -96,7 +96,7 @@ def print_disagreements(agreements: Sequence[JudgeAgreement], rows: Sequence[dic
          "; ".join(row["gold"]), row["question"])
         for row in rows[: limit or None]
     ]  # fmt: skip
-    heads = ("passages × readers", "judge", "other judge", "answer", "gold", "question")
+    heads = ("times given", "judge", "other judge", "answer", "gold", "question")
     note = "--limit 0 shows all." if len(rows) > len(cells) else ""
     table = Table("", heads, cells, (1, 2, 3, 4, 5), note, len(rows) - len(cells))
     _show(*judges_compared(agreements), *([table] if rows else []))
@@ -236,7 +236,9 @@ def _print_origins(life: dict[str, Any]) -> None:
         _OUT.print(f"From {row['source']} {escape(row['where'])} ({escape(row['record_id'])})")
     for row in life["rejects"]:
         where = escape(f" {row['hint_id']}" if row["hint_id"] else "")
-        _OUT.print(f"[yellow]Left out[/] at {row['stage']}{where}: {row['reason']} ({escape(row['detail'])})")
+        _OUT.print(
+            f"[yellow]Left out[/] at {row['stage']}{where}: {plain_name(row['reason'])} ({escape(row['detail'])})"
+        )
     if life["candidates"]:
         _OUT.print(f"Candidates: {escape(', '.join(life['candidates']))}")
     if life["drawn_candidates"]:
@@ -245,14 +247,17 @@ def _print_origins(life: dict[str, Any]) -> None:
 
 
 def _print_hints(life: dict[str, Any]) -> None:
+    several = len({row["file"] for row in life["hints"]}) > 1  # one file is named above
     rows = [
         (row["rank"] if row["selected"] else "", row["hint_id"].rpartition("-")[2],
-         number(row["convergence"], ".2f", ""), row["hint"], row["file"])
+         number(row["convergence"], ".2f", ""), row["hint"], *[row["file"]] * several)
         for row in life["hints"]
     ]  # fmt: skip
-    _OUT.print()
-    heads = ("digit", "id", "convergence", "hint", "from")
-    _show(Table("Hints", heads, rows, (1, 3, 4), "digit: in the passages below; id: place in the source; both from 0"))
+    if rows:
+        note = "digit: in the passages below; id: place in the source; both from 0"
+        heads = ("digit", "id", "convergence", "hint", *["from"] * several)
+        _OUT.print()
+        _show(Table("Hints", heads, rows, (1, 3, 4), note))
     for row in life["leak_findings"]:
         overridden = "; overridden: no leak" if row["overridden"] else ""
         _OUT.print(
@@ -267,7 +272,8 @@ def _print_probe_and_split(life: dict[str, Any]) -> None:
     if (row := life["description"]) and row["coarse"]:
         producer = escape(row["type_producer"].partition("@")[0])
         difficulty = f"difficulty {row['difficulty']:.2f} ({row['difficulty_bin']})"
-        _OUT.print(f"\nType {row['coarse']} / {row['fine']} ({producer}); {difficulty}")
+        names = f"{plain_name(row['coarse'])}, {plain_name(row['fine'])}"
+        _OUT.print(f"\nType {escape(names)} ({producer}); {difficulty}")
     for row in life["probe"]:
         if row["repetition"] == 0:
             _OUT.print(f"Without hints, {row['reader']}: {escape(row['answer'])} ({_verdict(row['correct'])})")
@@ -300,12 +306,12 @@ def _print_passages(life: dict[str, Any], limit: int) -> None:
 def _print_verdicts(life: dict[str, Any]) -> None:
     rows = [
         ("unknown" if (row["correct"], row["basis"]) == (None, None) else _verdict(row["correct"]), row["answer"],
-         row["passages"], row["basis"] or "published")
+         row["passages"], BASES.get(row["basis"], "published"))
         for row in life["verdicts"]
     ]  # fmt: skip
     if rows:
         _OUT.print()
-        _show(Table("Verdicts", ("verdict", "answer", "passages × readers", "basis"), rows, (1, 3)))
+        _show(Table("Verdicts", ("verdict", "answer", "times given", "because of"), rows, (1, 3)))
         _OUT.print(f"Valid answers: {escape('; '.join(row['answer'] for row in life['valid_answers']))}")
 
 

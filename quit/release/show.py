@@ -7,7 +7,7 @@ from typing import Any
 
 from quit.dataset.dataset import FULLY
 from quit.dataset.release import Release
-from quit.render.table import Table, markdown, percent, table_1
+from quit.render.table import Table, markdown, percent, plain_name, table_1
 from quit.text.words import counted
 
 
@@ -79,7 +79,7 @@ def _figures(statistics: Mapping[str, Any]) -> Table:
         for group in dict.fromkeys(row[key] for row in statistics[groups] if row["split"] == "all"):
             given = {row["split"] for row in statistics[groups] if row[key] == group}
             values = (percent(shares.get((split, group), 0.0) if split in given else None) for split in splits)
-            rows.append((name.format(group), *values))
+            rows.append((name.format(plain_name(str(group))), *values))
     return Table("", table.heads, rows)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from quit.render.table import plain_name, share
+from quit.render.table import BASES, plain_name, share
 from quit.text.words import counted
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -31,13 +31,14 @@ def environment() -> Environment:
         "counted": counted,
         "share": share,
         "plain_name": plain_name,
+        "basis": lambda name: BASES.get(name, "–"),
     }
     return templates
 
 
-def style() -> str:
-    """Return the style sheet of the report and of the browser view."""
-    return (TEMPLATES / "style.css").read_text(encoding="utf-8")
+def template_text(name: str) -> str:
+    """Return a file of :data:`TEMPLATES` as it is: the style sheet of report and browser view, a script."""
+    return (TEMPLATES / name).read_text(encoding="utf-8")
 
 
 def spans(text: str, words: Sequence[str]) -> list[tuple[str, bool]]:

@@ -11,7 +11,8 @@ from typing import Any
 @dataclass(frozen=True)
 class Table:
     """A table. ``text``: columns (from 0) that hold words: they are set flush left, as the first one always is, and may
-    wrap; the others hold figures. ``more``: rows left out. ``cells``: the rows as text."""
+    wrap; the others hold figures. ``more``: rows left out. ``fold``: a page shows it on demand. ``cells``: the rows as
+    text."""
 
     title: str
     heads: Sequence[str]
@@ -19,6 +20,7 @@ class Table:
     text: tuple[int, ...] = ()
     note: str = ""
     more: int = 0
+    fold: bool = False
 
     @property
     def cells(self) -> list[list[str]]:
@@ -26,9 +28,9 @@ class Table:
         return [[_text(cell) for cell in row] for row in self.rows]
 
     @property
-    def wide(self) -> bool:
-        """Whether half a page is too narrow for it."""
-        return sum(max(map(len, column)) + 2 for column in zip(self.heads, *self.cells, strict=True)) > 70
+    def width(self) -> int:
+        """The characters of a line."""
+        return sum(max(map(len, column)) + 2 for column in zip(self.heads, *self.cells, strict=True))
 
 
 @dataclass(frozen=True)
@@ -67,11 +69,11 @@ def _text(value: Any) -> str:
 def plain_name(name: str) -> str:
     """Return a reason or a class of TREC in words.
 
-    >>> plain_name("too_few_hints"), plain_name("ENTY:ENTITY")
-    ('too few hints', 'entity')
+    >>> plain_name("too_few_hints"), plain_name("ENTY:ENTITY"), plain_name("country:Country")
+    ('too few hints', 'entity', 'country')
     """
-    coarse = re.fullmatch(r"[A-Z]+:([A-Z]+)", name)
-    return coarse[1].lower() if coarse else name.replace("_", " ")
+    trec = re.fullmatch(r"[A-Za-z]+:(\w[\w ,-]*)", name)
+    return trec[1].lower() if trec else name.replace("_", " ")
 
 
 def short_identity(identity: str) -> str:
@@ -83,6 +85,8 @@ def short_identity(identity: str) -> str:
     return identity.partition("@")[0]
 
 
+BASES = {"exact": "equals a gold answer", "no_answer": "no answer", "model": "the judge", "review": "people"}
+"""What a verdict rests on, in words."""
 TABLE_1 = (
     ("questions", "questions", ",.0f"),
     ("passages", "passages", ",.0f"),

@@ -1,5 +1,5 @@
-"""``quit browse``: a small server, for this machine only, to search questions and open one. It only reads, and sends no
-script.
+"""``quit browse``: a small server, for this machine only, to search questions and open one. It only reads. Its one
+script sends the search when a filter changes.
 
 A page from elsewhere that a person has open can ask it nothing: another host name than this machine's is refused (so a
 name that is made to point here gains nothing), nothing but GET and HEAD is answered, and pages may not be framed.
@@ -23,14 +23,14 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from quit.dataset.release import Release
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, QuitError, SettingsError
 from quit.release.view import shown_readers
-from quit.render.html import environment, style
+from quit.render.html import TEMPLATES, environment
 from quit.report.data import gather, last_changed
 from quit.report.lookup import COLUMNS, FILTERS, Lookup
 from quit.report.page import render
@@ -47,12 +47,13 @@ _SAFE = {
     "Cache-Control": "no-store",
 }
 _ONLY_OURS = (
-    "default-src 'none'; style-src {}; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src {}; img-src data:; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'"
 )
 _RESULTS = 50  # questions on one page of search results
 _DEFAULTS = (("order", "id"), ("page", "1"))
 """What an address need not say."""
-_LINKS = {"home": "/", "question": "/question/", "report": "/report", "style": "/style.css", "script": ""}
+_LINKS = {"home": "/", "question": "/question/", "report": "/report", "style": "/style.css", "script": "/browse.js"}
 """Addresses of the pages; a question's id follows that of ``question``."""
 
 
@@ -104,7 +105,8 @@ class Pages:
             Route("/", self.search),
             Route("/question/{question_id:path}", self.question),
             Route("/report", self.report),
-            Route("/style.css", self.style),
+            Route("/style.css", self.file),
+            Route("/browse.js", self.file),
         ]
 
     def search(self, request: Request) -> Response:
@@ -162,15 +164,15 @@ class Pages:
             version = self.lookup.version()
             if self._report is None or self._report[0] != version:
                 self._report = version, self.summary()
-        # Plots carry their styles in attributes, which only 'unsafe-inline' allows; scripts stay forbidden.
+        # Plots carry their styles in attributes, which only 'unsafe-inline' allows; scripts in the page stay forbidden.
         return _answer(self._report[1], "'unsafe-inline'")
 
     def summary(self) -> str:
         """Return the report with links."""
         return render(gather(self._workspace, self._settings), self._settings.pages.rows, self._links)
 
-    def style(self, request: Request) -> Response:
-        return Response(style(), media_type="text/css", headers=_headers("'self'"))
+    def file(self, request: Request) -> Response:
+        return FileResponse(TEMPLATES / request.url.path[1:], headers=_headers("'self'"))
 
     def html(self, template: str, **values: Any) -> str:
         """Return a page of a template."""
@@ -203,7 +205,8 @@ def _answer(html: str, styles: str = "'self'", status: int = 200) -> Response:
 
 def _said(request: Request, error: Exception) -> Response:
     status = getattr(error, "status_code", 400 if isinstance(error, InputError) else 500)
-    values = {"status": status, "text": getattr(error, "detail", str(error)), "links": _LINKS}
+    title = {400: "No such search", 404: "Nothing is here"}.get(status, "This page cannot be shown")
+    values = {"title": title, "text": getattr(error, "detail", str(error)), "links": _LINKS}
     return _answer(environment().get_template("said.html").render(values).lstrip(), status=status)
 
 

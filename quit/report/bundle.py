@@ -20,7 +20,7 @@ from quit.common.progress import advance
 from quit.dataset.release import Release
 from quit.engine.workspace import Workspace
 from quit.export.files import ExportFolder, Manifest, Publication
-from quit.render.html import TEMPLATES, environment, style
+from quit.render.html import environment, template_text
 from quit.report.browse import Pages
 from quit.settings import Settings
 from quit.status.story import stories
@@ -61,10 +61,10 @@ def _write(workspace: Workspace | Release, pages: Pages, folder: ExportFolder) -
     pack("words", json.dumps(index.pop("words")))
     pack("index", json.dumps({"ids": ids, "html": lines, **index}))
     save("index.html", pages.results(QueryParams()))
-    save("question.html", pages.html("said.html", status="Question", text="A script shows it from files beside this."))
+    save("question.html", pages.html("said.html", title="Question", text="A script shows it from files beside this."))
     save("report.html", pages.summary())
-    save("style.css", style())
-    save("bundle.js", (TEMPLATES / "bundle.js").read_text(encoding="utf-8"))
+    save("style.css", template_text("style.css"))
+    save("bundle.js", template_text("browse.js") + template_text("bundle.js"))
     # As the report numbers people; those who only overruled come after those who reviewed.
     sql = 'SELECT annotator, 0 FROM reviews UNION SELECT "by", 1 FROM overrides ORDER BY 2, 1'
     names = dict.fromkeys(name for name, _ in workspace.rows(sql, ["reviews", "overrides"]))

@@ -5,15 +5,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 from quit.dataset.release import Release
 from quit.engine.workspace import Workspace
-from quit.errors import InputError
+from quit.errors import InputError, QuitError
 from quit.release.view import shown_releases
+from quit.sources import parse_source, read_sources
 from quit.stages.labelling.verdicts import live_reviews
 
 ORDERS = {
@@ -56,7 +59,8 @@ _OVERVIEW = """
         WHERE kind = 'question' AND question_id IS NOT NULL GROUP BY 1
     ), everyone AS (
         SELECT question_id, question, answers, source FROM questions UNION ALL
-        SELECT question_id, question_id, [], source FROM gone ANTI JOIN questions USING (question_id)
+        SELECT question_id, coalesce(t.question, question_id), coalesce(t.answers, []), source
+        FROM gone ANTI JOIN questions USING (question_id) LEFT JOIN texts t USING (question_id)
     ), hinted AS (
         SELECT question_id, string_agg(hint, ' ' ORDER BY position) AS hints FROM hints GROUP BY 1
     ), leaking AS (
@@ -210,9 +214,26 @@ class Lookup:
             if self._connection is None or version != self._version:
                 connection = self.workspace.connect()
                 connection.register("live", live_reviews(self.workspace.read("reviews")))
+                connection.register("texts", _texts_left_out(self.workspace))
                 connection.execute(_OVERVIEW, self._values)
                 self._connection, self._version = connection, version
             return self._connection.cursor()
+
+
+def _texts_left_out(workspace: Workspace | Release) -> pa.Table:
+    """Return ``question_id, question, answers`` of the questions that ``collect`` left out, from the sources as far as
+    these are still there unchanged."""
+    sql = "SELECT source, file, position, question_id FROM rejects WHERE stage = 'collect' AND kind = 'question'"
+    places = {tuple(place): question_id for *place, question_id in workspace.rows(sql, ["rejects"])}
+    texts: list[tuple[str, str, list[str]]] = []
+    if places and isinstance(workspace, Workspace) and workspace.build:
+        planned = [source["sha256"] for source in workspace.current()["collect"][1]["sources"]]
+        with suppress(QuitError):
+            for record in read_sources([*map(parse_source, workspace.build["sources"])], planned):
+                if (raw := record.question) and (question_id := places.get((raw.source, raw.file, raw.position))):
+                    texts.append((question_id, raw.question, [*raw.answers]))
+    kinds = {"question_id": pa.string(), "question": pa.string(), "answers": pa.list_(pa.string())}
+    return pa.table([pa.array([row[at] for row in texts], kind) for at, kind in enumerate(kinds.values())], [*kinds])
 
 
 def _cells(cursor: duckdb.DuckDBPyConnection, aggregate: str, columns: Mapping[str, str]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from quit.common.files import replacing, writing
 from quit.evaluate.labels import SplitLabels, predicted_sentence
-from quit.render.html import environment, style
+from quit.render.html import environment, template_text
 from quit.report.sections import sections
 
 
@@ -29,7 +29,7 @@ def render(facts: dict[str, Any], rows: int, links: dict[str, str] | None = None
             sections=sections(facts, rows),
             predicted=predicted_sentence(rows_asked, coverage.get("looks", [])),
             embedded=[row["name"] for row in facts["readers"] if row["kind"] == "embedded"],
-            style=Markup(style()),
+            style=Markup(template_text("style.css")),
             links=links,
         )
         .lstrip()

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from quit.evaluate.labels import SPLITS
@@ -76,19 +76,17 @@ def _funnel(facts: Facts, most: int) -> Pieces:
         return
     if facts["small_pool"]:
         yield facts["small_pool"]
-    first, collected = steps[0][1], sum(row["questions"] for row in facts["sources"])
-    text = f"{first:,} questions in the sources; {collected:,} were collected"
-    records = facts["counts"]["records"]
-    yield text + (f", from {records:,} source records." if records != collected else ".")
-    rows = [(name, count, share(count, first)) for name, count in steps]
-    heads = ("step", "questions", "of the first")
-    yield _bars("funnel", "What is left after each stage", heads, rows, "questions")
-    yield Table("Sources", ("source", "questions"), [(row["source"], row["questions"]) for row in facts["sources"]])
+    sources, records = facts["sources"], facts["counts"]["records"]
+    collected = sum(row["questions"] for row in sources)
+    by_source = ", ".join(f"{row['source']}: {row['questions']:,}" for row in sources)
+    reached = [f"{count:,} {step}" for step, count in steps if not step.startswith("after ")]
+    reached.insert(1, f"{collected:,} collected ({by_source})")
+    yield f"Questions: {', '.join(reached)}." + f" Source records: {records:,}." * (records != collected)
     rejects = [
-        (row["stage"], row["kind"], plain_name(row["reason"]), row["count"], row["example"]) for row in facts["rejects"]
+        (plain_name(row["reason"]), row["stage"], row["kind"], row["count"], row["example"]) for row in facts["rejects"]
     ]
     if rejects:
-        yield Table("Left out, and why", ("stage", "what", "reason", "count", "for instance"), rejects, (1, 2, 4))
+        yield Table("Left out, and why", ("reason", "stage", "what", "count", "for instance"), rejects, (1, 2, 4))
     else:
         yield "Nothing was left out."
 
@@ -97,40 +95,32 @@ def _hints(facts: Facts, most: int) -> Pieces:
     """Convergence and leaks of the hints."""
     convergence, leakage = facts["convergence"], facts["leakage"]
     if convergence["groups"]:
-        bars, groups = convergence["bars"], convergence["groups"]
-        yield _histogram("convergence", "Convergence of hints", bars, groups, "convergence", "hints")
-    if leakage:
-        yield from _leaks(leakage)
-    if producers := convergence["producers"]:
         rows = [
             (row["hints"], short_identity(row["producer"]), row["count"], row["mean"], row["median"])
-            for row in producers
+            for row in convergence["producers"]
         ]
-        note = "Producers: " + ", ".join(dict.fromkeys(row["producer"] for row in producers)) + "."
-        yield Table("Convergence by producer", ("hints", "producer", "count", "mean", "median"), rows, (1,), note)
+        bars, groups = convergence["bars"], convergence["groups"]
+        plot = _histogram("convergence", "Convergence of hints", bars, groups, "convergence", "hints")
+        yield replace(plot, heads=("hints", "producer", "count", "mean", "median"), rows=rows, text=(1,))
+    if leakage:
+        yield from _leaks(leakage)
 
 
 def _leaks(leakage: Facts) -> Pieces:
     if leakage["losses"]:
         yield leakage["losses"]
-    if methods := leakage["methods"]:
-        rows = [
-            tuple(row[key] for key in ("method", "findings", "hints", "questions", "overridden")) for row in methods
-        ]
-        heads = ("method", "findings", "hints", "questions", "overridden by people")
-        yield _bars("leaks", "How leaks were found", heads, rows, "findings")
-        if sum(row["findings"] > 0 for row in leakage["bars"]) > 1:  # rules alone: all have probability 1
-            bars = leakage["bars"]
-            yield _histogram("leakage", "Probability of leaks", bars, ["findings"], "probability", "findings")
-    rows = [(counted(row["leaking"], "leaking hint"), row["questions"]) for row in leakage["by_question"]]
-    yield _bars("leaking", "Leaking hints per question", ("leaking hints", "questions"), rows, "questions")
+    leaking = sum(row["leaking"] * row["questions"] for row in leakage["by_question"])
+    owners = sum(row["questions"] for row in leakage["by_question"] if row["leaking"])
+    found = "; findings by method: " + ", ".join(f"{row['method']} {row['findings']:,}" for row in leakage["methods"])
+    said = f"{leaking:,} of {counted(leakage['hints'], 'hint')} leak an answer, in {counted(owners, 'question')}"
+    yield said + found * bool(leakage["methods"]) + "."
     rows = [
         (row["question_id"], row["question"], f"{row['leaking']:,} of {row['hints']:,}", row["words"], row["outcome"])
         for row in leakage["questions"]
     ]
     if rows:
         heads = ("id", "question", "leaking hints", "words", "outcome")
-        yield Table("Leaks by question", heads, rows, (1, 3, 4), more=leakage["leaking"] - len(rows))
+        yield Table("Leaks by question", heads, rows, (1, 3, 4), more=leakage["leaking"] - len(rows), fold=True)
 
 
 def _questions(facts: Facts, most: int) -> Pieces:
@@ -144,10 +134,10 @@ def _questions(facts: Facts, most: int) -> Pieces:
     heads: tuple[str, ...] = ("type", *SPLITS, "all", "fine types")
     yield _bars("types", "Questions by type", heads, rows, "questions", (1, 2, 3))
     groups = [row["bin"] for row in difficulty["bins"]]
-    across = "difficulty, 0 easy to 1 hard"
-    yield _histogram("difficulty", "Difficulty", difficulty["bars"], groups, across, "questions")
     rows = [tuple(row[key] for key in ("bin", *SPLITS, "questions", "mean")) for row in difficulty["bins"]]
-    yield Table("Difficulty by split", ("difficulty", *SPLITS, "all", "mean"), rows)
+    across = "difficulty, 0 easy to 1 hard"
+    plot = _histogram("difficulty", "Difficulty", difficulty["bars"], groups, across, "questions")
+    yield replace(plot, heads=("difficulty", *SPLITS, "all", "mean"), rows=rows)
 
 
 def _labels(facts: Facts, most: int) -> Pieces:
@@ -156,37 +146,37 @@ def _labels(facts: Facts, most: int) -> Pieces:
     if drawn := {row["split"]: share(row["parametric"], row["questions"]) for row in facts["drawn_from_all"]}:
         shares = ", ".join(f"{drawn[split]} of {split}" for split in SPLITS if split in drawn)
         yield f"Splits are drawn from all questions (split.train = any). Answered without hints: {shares}."
-    if rows := facts["splits"]["labels"]:
-        heads = ("split", "some passage has label 2", "none has")
-        cells = [(row["split"], row["with_label_2"], row["without_label_2"]) for row in rows if row["split"] != "all"]
-        yield _bars("bounds", "Questions with and without label 2", heads, cells, "questions", (1, 2))
-        yield _labels_by_split(rows)
     if figures:
         yield _by_hints(figures)
         for key, column, title in (("by_difficulty", "difficulty_bin", "difficulty"), ("by_type", "coarse", "type")):
             order = [row["bin"] for row in facts["difficulty"]["bins"]] if title == "difficulty" else []
             if figures[key]:
                 yield _shares(figures[key], column, title, order)
-    if shared := facts["splits"]["shared"]:
-        yield _shared(shared)
-    if figures:
-        yield table_1(figures["summary"])
+    yield from map(_shared, filter(lambda row: row["answers"], facts["splits"]["shared"]))
+    if rows := facts["splits"]["labels"]:
+        yield _labels_by_split(rows, figures)
 
 
-def _labels_by_split(rows: Sequence[Facts]) -> Table:
-    predicted = ["predicted"] if any(row["predicted"] for row in rows) else []
-    heads = ("split", "questions", "without label 2", "share", "highest Hit, RR, Recall", "passages", "label 1",
-             "label 2", "share", *predicted)  # fmt: skip
-    cells = [
-        (row["split"], row["questions"], row["without_label_2"], share(row["without_label_2"], row["questions"]),
-         row["bound"], row["passages"], row["passages"] - row["label_2"], row["label_2"], percent(row["share"]),
-         *(row[name] for name in predicted)) for row in rows
-    ]  # fmt: skip
+def _labels_by_split(rows: Sequence[Facts], figures: Facts | None) -> Table:
+    """Return labels by split, the bounds that follow, and the figures of table 1."""
+    figured = table_1(figures["summary"]).rows if figures else ()
+    cells = {
+        "questions": [row["questions"] for row in rows],
+        "without label 2": [row["without_label_2"] for row in rows],
+        "highest Hit, RR, Recall": [row["bound"] for row in rows],
+        "passages": [row["passages"] for row in rows],
+        "label 2": [row["label_2"] for row in rows],
+        "share of label 2": [percent(row["share"]) for row in rows],
+        **({"predicted labels": predicted} if any(predicted := [row["predicted"] for row in rows]) else {}),
+    }
+    table = [*cells.items(), *((name, values) for name, *values in figured if name not in cells)]
     note = (
         "A question without any passage of label 2 counts as 0 in the means of Hit, RR and Recall at label 2, whatever "
-        "a system retrieves. So the share of the other questions is the highest mean that a system can reach."
+        "a system retrieves. So the share of the other questions is the highest mean that a system can reach. The rows "
+        "after the labels are the paper's table 1."
     )
-    return Table("Labels by split, and the highest scores", heads, cells, note=note)
+    heads = ("", *(row["split"] for row in rows))
+    return Table("The dataset in figures", heads, [(name, *values) for name, values in table], note=note)
 
 
 def _by_hints(figures: Facts) -> Plot:
@@ -222,18 +212,12 @@ def _shares(rows: list[Facts], column: str, title: str, order: Sequence[str]) ->
     return Plot(f"Fully relevant passages by {title}", heads, cells, name=f"plot-by-{title}", svg=svg)
 
 
-def _shared(rows: Sequence[Facts]) -> Table:
-    cells = [
-        (f"{row['first']} and {row['second']}", len(row["answers"]), row["first_questions"], row["second_questions"],
-         "; ".join(row["answers"][:5]) + (" …" if len(row["answers"]) > 5 else ""))
-        for row in rows
-    ]  # fmt: skip
-    heads = ("splits", "answers", "questions of the first", "of the second", "for instance")
-    note = (
-        "Gold answers, compared without case, articles and punctuation. A model trained on the one split can have "
-        "learnt answers of the other."
+def _shared(row: Facts) -> str:
+    some = "; ".join(row["answers"][:5]) + (" …" if len(row["answers"]) > 5 else "")
+    return (
+        f"{row['first']} and {row['second']} share {counted(len(row['answers']), 'gold answer')} (of "
+        f"{row['first_questions']:,} and {counted(row['second_questions'], 'question')}): {some}."
     )
-    return Table("Answers shared by splits", heads, cells, (4,), note)
 
 
 def _validity(facts: Facts, most: int) -> Pieces:
@@ -263,14 +247,8 @@ def _readers(facts: Facts, most: int) -> Pieces:
         yield _agreement_sentence(facts["agreement"])
         if everyone["pairs"]:
             yield _kappas(everyone)
-    if facts["probe"]:
-        yield _probe(facts)
     if facts["controls"]:
         yield controls_table(facts["controls"])
-
-
-def _roles(facts: Facts) -> dict[str, str]:
-    return {row["name"]: row["role"] or "in no profile" for row in facts["readers"]}
 
 
 def _by_reader(facts: Facts) -> Iterable[Plot]:
@@ -280,17 +258,20 @@ def _by_reader(facts: Facts) -> Iterable[Plot]:
         counts.setdefault(row["reader"], {})[row["hints"]] = of_size
     if not counts:
         return
-    roles = _roles(facts)
+    roles = {row["name"]: row["role"] or "in no profile" for row in facts["readers"]}
     ordered = [name for name in roles if name in counts]
     points = {name: {size: right / total for size, (total, _, right, _) in counts[name].items()} for name in ordered}
     sizes = sorted({size for by_size in counts.values() for size in by_size})
+    known = {row["reader"]: f"{row['known']:,} of {row['questions']:,}" for row in facts["probe"]}
     rows = []
     for name in ordered:
         passages, no_answer, correct, cut = (sum(values) for values in zip(*counts[name].values(), strict=True))
         shares = [percent(points[name].get(size)) for size in sizes]
         shares += [share(correct, passages), share(no_answer, passages)]
-        rows.append((name, roles[name], *shares, None if facts["imported"] else share(cut, passages), passages))
-    heads = ("reader", "role", *(counted(size, "hint") for size in sizes), "all", "no answer", "cut", "passages")
+        cells = (None if facts["imported"] else share(cut, passages), passages)
+        rows.append((name, roles[name], known.get(name), *shares, *cells))
+    hints = (counted(size, "hint") for size in sizes)
+    heads = ("reader", "role", "known without hints", *hints, "all", "no answer", "cut", "passages")
     svg = plots.lines("plot-readers", points, "hints in the passage", "correct answers")
     title = "Correct answers by reader and number of hints"
     yield Plot(title, heads, rows, (1,), name="plot-readers", svg=svg)
@@ -312,29 +293,11 @@ def _agreement_sentence(agreement: Facts) -> str:
 
 
 def _kappas(agreement: Facts) -> Table:
-    names = agreement["compared"]
-    cells = {(pair["first"], pair["second"]): pair for pair in agreement["pairs"]}
-    rows = []
-    for row, first in enumerate(names):
-        pairs = [cells[first, second] for second in names[row + 1 :]]
-        alike = [f"{number(pair['kappa'])} ({pair['agreement']:.0%})" for pair in pairs]
-        rows.append((first, *[""] * row, *alike)[: len(names)])
-    note = "Cohen's kappa of every two readers, and the share of passages that both answer correctly or both do not."
-    return Table("Agreement of readers", ("", *names[1:]), rows[:-1], note=note)
-
-
-def _probe(facts: Facts) -> Table:
-    roles = _roles(facts)
-    by_reader = {row["reader"]: row for row in facts["probe"]}
     rows = [
-        (name, roles.get(name), row["questions"], row["known"], share(row["known"], row["questions"]), row["answers"],
-         share(row["correct"], row["answers"]), share(row["no_answer"], row["answers"]))
-        for name in dict.fromkeys([*roles, *sorted(by_reader)])
-        if (row := by_reader.get(name))
-    ]  # fmt: skip
-    heads = ("reader", "role", "questions", "known", "share", "answers", "correct", "no answer")
-    note = "Known: answered correctly at least once, in any repetition."
-    return Table("Answers without hints, by reader", heads, rows, (1,), note)
+        (f"{pair['first']}, {pair['second']}", pair["kappa"], f"{pair['agreement']:.0%}") for pair in agreement["pairs"]
+    ]
+    note = "Cohen's kappa of every two readers, and the share of passages that both answer correctly or both do not."
+    return Table("Agreement of every two readers", ("readers", "kappa", "alike"), rows, note=note, fold=True)
 
 
 def _verdicts(facts: Facts, most: int) -> Pieces:
@@ -382,12 +345,9 @@ def _review(facts: Facts, most: int) -> Pieces:
     if not progress:
         return
     yield from described(progress, most)
-    rows = [
-        (row["split"], row["reviewed"], row["asked"] - row["reviewed"], share(row["reviewed"], row["asked"]))
-        for row in progress["splits"]
-    ]
-    if rows:
-        yield _bars("review", "Progress", ("split", "reviewed", "to do", "share"), rows, "questions", (1, 2))
+    reviewed = [f"{row['split']} {row['reviewed']:,} of {row['asked']:,}" for row in progress["splits"]]
+    if reviewed:
+        yield f"Questions reviewed: {', '.join(reviewed)}."
 
 
 def _models(facts: Facts, most: int) -> Pieces:
@@ -402,13 +362,8 @@ def _models(facts: Facts, most: int) -> Pieces:
         "Over all runs of the workspace. Kept: served by the generation cache; cached: prompt tokens from the "
         "server's prefix cache."
     )
-    yield Table("Language models", usage["heads"], usage["rows"], note=note)
-    costs = [
-        (row["model"], row["replies"], row["asked"], row["kept"], percent(row["kept_share"]), row["cost"])
-        for row in usage["costs"]
-    ]
-    heads = ("language model", "replies", "paid for", "from the cache", "cache hits", "cost")
-    yield Table("Costs and cache hits", heads, costs)
+    rows = [(*row, cost["cost"]) for row, cost in zip(usage["rows"], usage["costs"], strict=True)]
+    yield Table("Language models", (*usage["heads"], "cost"), rows, note=note)
 
 
 def _releases(facts: Facts, most: int) -> Pieces:

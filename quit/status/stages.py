@@ -13,7 +13,6 @@ from quit.errors import QuitError
 from quit.settings import Settings, load
 from quit.stages import STAGES
 from quit.stages.stage import Stage
-from quit.text.words import counted
 
 _PART = re.compile(r"part-(\d+)-of-(\d+)\.parquet")
 
@@ -31,18 +30,6 @@ class StageStatus:
     rejects: dict[str, int] = field(default_factory=dict)
     shards_done: int = 0
     shards: int = 0
-
-    @property
-    def made(self) -> str:
-        """The rows in words: ``1,234 labels, 56 valid answers``."""
-        named = ((count, name.replace("_", " ")) for name, count in self.rows.items() if count)
-        return ", ".join(counted(count, name.removesuffix("s"), name) for count, name in named)
-
-    @property
-    def left_out(self) -> str:
-        """The rejects in words."""
-        named = ((count, *reason.partition(": ")) for reason, count in self.rejects.items())
-        return ", ".join(f"{counted(count, kind)}: {reason}" for count, kind, _, reason in named)
 
 
 def settings_of(workspace: TableReader, overrides: Sequence[str] = ()) -> Settings:

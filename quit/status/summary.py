@@ -20,7 +20,8 @@ from quit.render.table import Table, markdown, plain_name, share
 from quit.stages import STAGES, collect_stage, filter_stage
 from quit.status.asked import asked, asked_tables
 from quit.status.replies import cut_replies, readers_table, replies_table
-from quit.status.stages import status
+from quit.status.stages import StageStatus, status
+from quit.text.words import counted
 
 
 def left_out(workspace: Workspace) -> list[dict[str, Any]]:
@@ -90,7 +91,7 @@ def leakage_losses(workspace: Workspace) -> str | None:
     model = "BEM" if bem else "the embedded equivalence model" + (" in BEM's place" if method == "bem" else "")
     text = (
         f"Answer leakage: {lost:,} of {questions:,} questions left out ({share(lost, questions)}), by method "
-        f"`{method}` with {model}"
+        f"{method} with {model}"
     )
     ours, whole = PAPER_LOSSES
     return text + (f"; the paper: {ours / whole:.1%}." if bem and method == "bem" else ".")
@@ -112,12 +113,12 @@ def small_pool(workspace: Workspace) -> str | None:
 
 def out_of_depth(workspace: TableReader) -> str | None:
     """Return how many rows of each table have a note (:mod:`quit.models.depth`); None where none has."""
-    counted = []
+    tables = []
     for name in ("ranked_hints", "descriptions", "verdicts", "second_verdicts"):
         notes = workspace.read(name, columns=["note"]).column("note")
         if count := len(notes) - notes.null_count:
-            counted.append(f"{count:,} rows of `{name}`")
-    return f"Out of the models' depth (column `note`): {', '.join(counted)}." if counted else None
+            tables.append(f"{count:,} rows of {name}")
+    return f"Out of the models' depth (column note): {', '.join(tables)}." if tables else None
 
 
 @dataclass(frozen=True)
@@ -182,8 +183,9 @@ def judges_compared(agreements: Sequence[JudgeAgreement]) -> list[str | Table]:
          "–" if pair.kappa is None else f"{pair.kappa:.2f}", pair.only_judge, pair.only_second, pair.unread)
         for pair in agreements
     ]  # fmt: skip
-    heads = ("judges", "answers", "alike", "kappa", "only the first accepts", "only the second", "unread by one")
-    return [Table("Judges with one another", heads, rows)]
+    heads = ("judges", "answers", "alike", "kappa", "first only", "second only", "unread")
+    note = "first only, second only: answers that one accepts and the other does not; unread: by one of them"
+    return [Table("Judges with one another", heads, rows, note=note)]
 
 
 def disagreements(workspace: TableReader) -> list[dict[str, Any]]:
@@ -221,12 +223,33 @@ def usage_table(workspace: TableReader) -> Table:
 
 def stages_table(workspace: Workspace, pipeline: Any = None) -> Table:
     """Return a row for each stage: state, rows made, what was left out and why; ``pipeline`` as in :func:`status`."""
-    rows = [
-        (f"{row.number:>2} {row.run}", row.state if row.state != "partial" else f"{row.shards_done} of {row.shards} "
-         "shards", row.made, row.left_out)
-        for row in status(workspace, pipeline)
-    ]  # fmt: skip
-    return Table("", ("stage", "state", "made", "left out"), rows, (1, 2, 3))
+    [(leaking,)] = workspace.rows("SELECT count(DISTINCT hint_id) FROM leak_findings", ["leak_findings"])
+    where = {"leak_findings": f" in {counted(leaking, 'hint')}"}
+    groups: dict[Any, list[StageStatus]] = {}
+    for row in status(workspace, pipeline):  # readers that are as far and have as many rows share a line
+        alike = (row.run.partition(":")[0], row.state, row.shards_done, *list(row.rows.values())[:1], str(row.rejects))
+        groups.setdefault(alike, []).append(row)
+    lines, shown = [], set[str]()
+    for group in groups.values():
+        first, (name, _, reader) = group[0], group[0].run.partition(":")
+        counts = {table: [row.rows[table] for row in group] for table, count in first.rows.items() if count}
+        made = [_rows_made(table, numbers) + where.get(table, "") for table, numbers in counts.items()]
+        fresh = made if reader else [words for words in made if words not in shown]  # not what a stage before says
+        shown.update(made)
+        rejects = ((count, *what.partition(": ")) for what, count in first.rejects.items())
+        left = [f"{counted(count, kind)}: {plain_name(reason)}" for count, kind, _, reason in rejects]
+        run = first.run if len(group) == 1 else f"{name} ({len(group)} readers)"
+        state = first.state if first.state != "partial" else f"{first.shards_done} of {first.shards} shards"
+        each = " each" * (len(group) > 1 and bool(fresh))
+        words = ", ".join(fresh) + each or "nothing new" * (state == "complete")
+        lines.append((f"{first.number:>2} {run}", state, words, ", ".join(left)))
+    return Table("", ("stage", "state", "made", "left out"), lines, (1, 2, 3))
+
+
+def _rows_made(table: str, counts: Sequence[int]) -> str:
+    name = table.replace("_", " ")
+    low, high = min(counts), max(counts)
+    return counted(low, name.removesuffix("s"), name) if low == high else f"{low:,} to {high:,} {name}"
 
 
 def type_sentence(typed: int, coarse: int, fine: int) -> str:
@@ -246,7 +269,7 @@ def summary(workspace: Workspace) -> list[Table | str]:
     readers, types = readers_table(workspace), type_agreement(workspace)
     return [
         stages_table(workspace),
-        Table("From sources to splits", ("questions", ""), [(name, f"{count:,}") for name, count in funnel(workspace)]),
+        Table("From sources to splits", ("", "questions"), [(name, f"{count:,}") for name, count in funnel(workspace)]),
         Table("Labels by number of hints", ("hints", "passages", "label 2", "share"), hints),
         replies_table(readers),
         *cut_replies(readers),

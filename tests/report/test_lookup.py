@@ -1,7 +1,12 @@
 """Searching a workspace's questions."""
 
+import hashlib
+import json
+
 import pytest
 
+from quit.common.ids import content_hash
+from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.report.lookup import Lookup
 from quit.review.store import ReviewStore
@@ -99,3 +104,22 @@ def test_what_is_pulled_later_is_found(lookup) -> None:
     row = next(row for row in tiny.reviews() if row["kind"] == "annotation")
     ReviewStore(lookup.workspace).append([{**row, "question_id": "q1", "review_id": "late", "annotation": 99}])
     assert lookup.search().rows[1]["reviewers"] == 1
+
+
+def test_a_left_out_question_has_the_text_of_its_source_while_that_is_unchanged(tmp_path) -> None:
+    rows = tiny.rows()
+    rows["rejects"][1] |= {"source": "jsonl", "file": "hints.jsonl", "position": 1}
+    workspace = tiny.workspace(tmp_path / "W", rows)
+    source = tmp_path / "hints.jsonl"
+    record = {"id": "0", "question": "<b>Which sea?</b>", "answers": ["The Aral Sea"], "hints": ["It shrinks."]}
+    source.write_text("\n" + json.dumps(record))
+    folder, manifest = workspace.current()["collect"]
+    facts = manifest | {"sources": [{"sha256": hashlib.sha256(source.read_bytes()).hexdigest()}]}
+    (folder / "manifest.json").write_text(json.dumps(facts | {"checksum": content_hash(facts)}))
+    (workspace.path / "build.json").write_text(
+        json.dumps({"profile": "embedded", "overrides": [], "sources": [f"jsonl:{source}"]})
+    )
+    [row] = Lookup(Workspace.open(workspace.path)).search("aral").rows
+    assert (row["question_id"], row["question"], row["answers"]) == ("q0", "<b>Which sea?</b>", ["The Aral Sea"])
+    source.write_text("\n" + json.dumps(record | {"question": "Another?"}))
+    assert Lookup(Workspace.open(workspace.path)).row("q0")["question"] == "q0"

@@ -11,7 +11,7 @@ from quit.common.ranges import WHOLE
 from quit.engine.workspace import Workspace
 from quit.stages.labelling.answers import number_answers
 from quit.status.replies import cut_replies, readers_table
-from quit.status.summary import funnel, leakage_losses, markdown_summary, out_of_depth
+from quit.status.summary import funnel, leakage_losses, markdown_summary, out_of_depth, stages_table
 from tests.report import tiny
 from tests.running import call_quit
 
@@ -43,10 +43,10 @@ def test_replies_that_ran_into_the_token_limit_and_sentences_are_counted_and_sai
 @pytest.mark.parametrize(
     ("method", "model", "says"),
     [
-        ("full", "embedded-2@x", "by method `full` with the embedded equivalence model."),
-        ("bem", "embedded-2@x", "by method `bem` with the embedded equivalence model in BEM's place."),
-        ("full", "bem-1:org/bem@abc", "by method `full` with BEM."),
-        ("bem", "bem-1:org/bem@abc", "by method `bem` with BEM; the paper: 2.5%."),
+        ("full", "embedded-2@x", "by method full with the embedded equivalence model."),
+        ("bem", "embedded-2@x", "by method bem with the embedded equivalence model in BEM's place."),
+        ("full", "bem-1:org/bem@abc", "by method full with BEM."),
+        ("bem", "bem-1:org/bem@abc", "by method bem with BEM; the paper: 2.5%."),
     ],
 )
 def test_the_papers_losses_stand_beside_those_of_bem_by_its_method_alone(tmp_path, method, model, says) -> None:
@@ -75,7 +75,7 @@ def test_rows_with_a_note_are_counted_in_one_line(tmp_path: Path) -> None:
         workspace.write_part(folder, WHOLE, tables | {table: bare.append_column("note", notes)})
         workspace.finish(folder, list(tables), 1, {"stage": run})
     line_of_notes = out_of_depth(Workspace.open(workspace.path))
-    assert line_of_notes == "Out of the models' depth (column `note`): 2 rows of `ranked_hints`, 2 rows of `verdicts`."
+    assert line_of_notes == "Out of the models' depth (column note): 2 rows of ranked_hints, 2 rows of verdicts."
     assert line_of_notes in markdown_summary(Workspace.open(workspace.path))
 
 
@@ -90,3 +90,17 @@ def test_the_funnel_names_each_reason_and_counts_the_limit_of_questions_last(tmp
         ("after filter (answer leak)", 3), ("after split (not sampled)", 2),
         ("in train", 1), ("in dev", 1), ("in test", 1),
     ]  # fmt: skip
+
+
+def test_readers_that_are_as_far_share_a_line_and_nothing_is_said_twice(tmp_path: Path) -> None:
+    rows = tiny.rows()
+    rows["answers/three"] = [{**row, "reader": "three"} for row in rows["answers/two"]][1:]  # an answer fewer
+    workspace = tiny.workspace(tmp_path / "W", rows)
+    lines = {stage: rest for stage, *rest in stages_table(workspace).rows}
+    pairs = ({(row["question_id"], row["answer"]) for row in rows[f"answers/{name}"]} for name in ("one", "two"))
+    low, high = sorted(map(len, pairs))
+    assert lines[" 8 read (2 readers)"] == ["complete", f"12 answers, {low} to {high} distinct answers each", ""]
+    assert lines[" 8 read:three"][1].startswith("11 answers, ")
+    assert lines[" 2 filter"][1:] == ["6 usable hints, 1 leak finding in 1 hint", "1 question: answer leak"]
+    labels, update = lines["10 label"][1], lines["11 update"][1]
+    assert labels.startswith("12 labels, ") and update == "nothing new"

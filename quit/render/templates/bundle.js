@@ -1,5 +1,4 @@
 // What the server of `quit browse` makes of an address, made in the browser. The HTML comes from its templates.
-"use strict";
 const SIZE = 50;
 
 // A page opened from a folder may read scripts only, so every file is one: packed = "..." (zlib, base64).
@@ -79,7 +78,7 @@ async function question(index, asked) {
   const place = index.ids.indexOf(id);
   asked.delete("id");
   if (place < 0) {
-    document.querySelector("main").textContent = `There is no question ${id} in this folder.`;
+    document.querySelector("main p").textContent = `There is no question ${id} in this folder.`;
     return;
   }
   const page = new DOMParser().parseFromString(await load(place), "text/html");

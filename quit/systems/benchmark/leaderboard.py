@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from quit.errors import MissingDependency
 from quit.render import plots
-from quit.render.html import environment, style
+from quit.render.html import environment, template_text
 from quit.render.table import Plot, Table, interval, percent
 
 _FIGURES = {
@@ -35,7 +35,7 @@ def page(facts: Mapping[str, str], results: pa.Table, comparisons: pa.Table, fig
         tables=[_table(*names, rows) for names, rows in tables.items()],
         figures=list(_drawn(figures.to_pylist())),
         compared=_compared(comparisons.to_pylist()),
-        style=Markup(style()),
+        style=Markup(template_text("style.css")),
     )
 
 
