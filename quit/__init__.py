@@ -4,7 +4,10 @@
 session the name hides the builtin ``quit``, nothing else; ``exit`` and Ctrl-D still end it.
 """
 
+import os
 from typing import TYPE_CHECKING, Any
+
+os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # Arrow's own keep what was freed from models and Python
 
 from quit import errors as errors
 from quit.version import __version__ as __version__

@@ -236,6 +236,7 @@ class Pipeline(BuildPlan):
             self._remember()
         if run.reader is not None:
             self.models.release_readers(only=run.reader)  # others may be at work beside it
+        pa.system_memory_pool().release_unused()
         if not self.is_done(run):
             facts: dict[str, Any] = {
                 "stage": run.stage.name,

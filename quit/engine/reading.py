@@ -55,8 +55,7 @@ class TableReader(ABC):
     ) -> pa.Table:
         """Return some columns of a few questions' current rows, in table order; parts without them are not opened."""
         ids = sorted(question_ids) or [""]
-        rows = self.read(name, Range(0, 1, ids[0], ids[-1] + "\0"), runs, [*{*columns, "question_id"}])
-        return rows.filter(is_in(rows.column("question_id"), pa.array(ids, pa.string()))).select(columns)
+        return self.read(name, Range(0, 1, ids[0], ids[-1] + "\0"), runs, columns, pa.array(ids, pa.string()))
 
     def read(
         self,
@@ -64,10 +63,12 @@ class TableReader(ABC):
         shard: Range = WHOLE,
         runs: Sequence[str] | None = None,
         columns: Sequence[str] | None = None,
+        among: pa.Array | None = None,
     ) -> pa.Table:
         """Return the current rows of a table, all of them or one shard's (empty if no stage has made any).
 
-        ``columns``: only these, with question ids and permutations dictionary-encoded.
+        ``columns``: only these, with question ids and permutations dictionary-encoded; ``among``: only the rows of
+        these questions.
         """
         pieces = []
         for path, whole in self.part_files(name, shard, runs):
@@ -75,10 +76,12 @@ class TableReader(ABC):
                 rows = read_log_part(name, path)
             else:
                 rows = read_part(path, columns and [*{*columns, "question_id"}])
-            if not whole:
-                ids = plain(rows.column("question_id"))
-                keep = pc.greater_equal(ids, shard.first or "")
-                rows = rows.filter(keep if shard.end is None else pc.and_(keep, pc.less(ids, shard.end)))
+            if not whole or among is not None:
+                ids = plain(rows.column("question_id").unique())
+                ids = ids.filter(pc.greater_equal(ids, shard.first or ""))
+                ids = ids if shard.end is None else ids.filter(pc.less(ids, shard.end))
+                ids = ids if among is None else ids.filter(pc.is_in(ids, among))
+                rows = rows.filter(is_in(rows.column("question_id"), ids))
             pieces.append(rows)
         return joined(name, pieces, columns)
 

@@ -93,8 +93,8 @@ class Workspace(Location, TableReader):
     def write_part(self, folder: Path, shard: Range, tables: Mapping[str, pa.Table]) -> None:
         """Write one shard's part of every table of a stage run."""
         for name, rows in tables.items():
-            rows = rows.cast(contracts.table(name).schema)
-            self.store.add(folder / name / part_name(shard), partial(write_part, rows=rows))
+            write = partial(write_part, rows=rows, schema=contracts.table(name).schema)
+            self.store.add(folder / name / part_name(shard), write)
 
     def finish(self, folder: Path, outputs: Sequence[str], count: int, facts: Mapping[str, Any]) -> None:
         """Write a stage run's manifest, and remove what an interrupted run with other shards left."""

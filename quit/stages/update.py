@@ -45,7 +45,7 @@ LeakCheck = Callable[[Sequence[LeakItem]], list[list[list[Finding]]]]
 
 @dataclass(frozen=True)
 class LabelTables:
-    """What the label stage and those before it made, whole."""
+    """What the label stage and those before it made; ``labels``: at least those of the touched questions."""
 
     questions: pa.Table
     ranked_hints: pa.Table
@@ -124,7 +124,8 @@ def update_stage(
     """Apply people's verdicts to labels and valid answers."""
     settings, models = context.settings, context.models
     columns = contracts.table("labels").schema.names
-    before = LabelTables(questions, ranked_hints, splits, verdicts, labels(columns), valid_answers)
+    none = contracts.table("labels").schema.empty_table()
+    before = LabelTables(questions, ranked_hints, splits, verdicts, none, valid_answers)
     current = fitting(decisions, questions, ranked_hints)
     if others := len(decisions) - len(current):
         note(
@@ -133,6 +134,7 @@ def update_stage(
             loud=True,
         )
     settled = decided(current, before, settings.review)
+    before = replace(before, labels=labels(columns, None, settled.touched))  # all 2.4 million only after the models
     overrides = overrides_by_hint(context.overrides)
     by_labeler = {
         labeler.name: answers_of(labeler.name, answers, distinct_answers, settled.touched)
@@ -146,7 +148,15 @@ def update_stage(
         asked = [replace(item, overrides=[overrides.get(hint, []) for hint in item.hint_ids]) for item in items]
         return cached_leaks_of(asked, models.equivalence, models.encoder, by_words, leak_store())
 
-    return update_labels(before, by_labeler, settled, leaks, settings.labels.least)
+    updated = update_labels(before, by_labeler, settled, leaks, settings.labels.least)
+    touched = pa.array(settled.touched, pa.string())
+    del before, by_labeler, current, settled  # before all labels are read
+    stay = updated["splits"]["question_id"]
+    gone = plain(splits["question_id"].filter(pc.invert(pc.is_in(splits["question_id"], stay))))
+    pa.system_memory_pool().release_unused()  # the models have done their work
+    whole = labels(columns)
+    mask = pc.and_(is_in(whole["question_id"], touched), _not_in(whole, gone))
+    return {**updated, "labels": _replaced(whole, mask, updated["labels"], gone)}
 
 
 def update_labels(
@@ -412,7 +422,7 @@ def _replaced(old: pa.Table, mask: pa.ChunkedArray, new: pa.Table, gone: pa.Arra
     """Return ``old`` with the rows under ``mask`` replaced by those of ``new``, in order, without the questions that
     left."""
     both = pa.concat_tables([old, new.cast(old.schema)])
-    order = np.arange(len(old))
+    order = np.arange(len(old), dtype=np.int32)
     order[np.flatnonzero(mask.to_numpy())] = len(old) + np.arange(len(new))
     order = order[_not_in(old, gone).to_numpy()]
     if not len(order):

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from quit import contracts
+from quit.common.columns import plain
 from quit.common.files import file_checksum, file_mark, is_settled, known_checksum
 from quit.common.ids import content_hash
 from quit.common.ranges import Range
@@ -21,6 +22,7 @@ UNREADABLE = (OSError, pa.ArrowException, ValueError)
 """Errors of reading a damaged Parquet file; the last one for names and texts that are not UTF-8."""
 _HASH = b"quit.rows"
 _WHOLE: set[tuple[Any, ...]] = set()  # marks of the parts of logs whose rows were compared with their hash
+_GROUP = 1 << 20
 _ROWS = 1 << 17  # read at a time where only their checksums are of interest
 
 
@@ -29,10 +31,12 @@ def part_name(shard: Range) -> str:
     return f"part-{shard.index:05d}-of-{shard.count:05d}.parquet"
 
 
-def write_part(target: Path, rows: pa.Table) -> None:
-    """Write rows; every page carries a checksum (CRC-32), so that damage is found where no manifest knows the
-    file's."""
-    pq.write_table(rows, target, compression="zstd", row_group_size=1 << 20, write_page_checksum=True)
+def write_part(target: Path, rows: pa.Table, schema: pa.Schema) -> None:
+    """Write rows as ``schema`` has them, decoded a row group at a time; every page carries a checksum (CRC-32), so that
+    damage is found where no manifest knows the file's."""
+    with pq.ParquetWriter(target, schema, compression="zstd", write_page_checksum=True) as writer:
+        for first in range(0, len(rows) or 1, _GROUP):
+            writer.write_table(rows.slice(first, _GROUP).cast(schema), _GROUP)
 
 
 def describe(path: Path, table: str) -> dict[str, Any]:
@@ -42,12 +46,12 @@ def describe(path: Path, table: str) -> dict[str, Any]:
     Raises :class:`WorkspaceError` for one that cannot be read.
     """
     try:
-        with pq.ParquetFile(path) as parquet:
+        with pq.ParquetFile(path, read_dictionary=["question_id"]) as parquet:
             facts: dict[str, Any] = {"file": path.name, "rows": parquet.metadata.num_rows}
             facts["bytes"] = path.stat().st_size
             if "question_id" in parquet.schema_arrow.names and table != "rejects":
                 # No order is assumed: whatever a stage's row order, these bound the part's questions.
-                bounds = pc.min_max(parquet.read(["question_id"]).column(0))
+                bounds = pc.min_max(plain(parquet.read(["question_id"]).column(0).unique()))
                 facts |= {"first": bounds["min"].as_py(), "last": bounds["max"].as_py()}
     except UNREADABLE as error:
         raise WorkspaceError(
@@ -97,7 +101,8 @@ def read_part(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
 
 def write_log_part(target: Path, rows: pa.Table) -> None:
     """Write a part of a log. No manifest will know its checksum, so it carries a hash of its rows."""
-    write_part(target, rows.replace_schema_metadata({_HASH: _hash(rows)}))
+    rows = rows.replace_schema_metadata({_HASH: _hash(rows)})
+    write_part(target, rows, rows.schema)
 
 
 def read_log_part(name: str, path: Path) -> pa.Table:

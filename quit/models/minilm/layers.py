@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import torch
 from torch import nn
 from torch.nn import functional
@@ -57,6 +58,7 @@ class Layer(nn.Module):
 def _published() -> dict[str, torch.Tensor]:
     from safetensors.torch import load_file
 
+    pa.system_memory_pool().release_unused()  # what tables took before: the network needs about 0.5 GB
     state = load_file(str(minilm_folder() / "model.safetensors"))
     return {key.removeprefix("bert."): value for key, value in state.items()}
 

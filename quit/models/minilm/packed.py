@@ -41,7 +41,7 @@ _COLUMNS = 16
 """Equal columns of a sum by product: as many as a vector register holds."""
 _DIGEST = "cf7739684fbde890"
 """What :func:`check` computes, on every x86-64 processor with AVX2."""
-PASS = 4096
+PASS = 2048
 """Tokens that a thread computes at a time: what a pass holds in memory is about 12 kB a token."""
 
 
