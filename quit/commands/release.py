@@ -192,6 +192,8 @@ def check(
     from quit.release.gates import parse_waivers, with_release_settings
     from quit.settings import load_card
 
+    if card and not venue:
+        raise SettingsError("--card goes with --for: name a venue, such as --for neurips.")
     waivers = parse_waivers(waive or ())
     if path is not None:
         release = verify_release(path)

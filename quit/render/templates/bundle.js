@@ -20,7 +20,8 @@ function plain(text) {
 }
 
 async function search(index, asked) {
-  let found = index.orders[asked.get("order") || "id"] ?? [];
+  const order = asked.get("order") || "id";
+  let found = Object.hasOwn(index.orders, order) ? index.orders[order] : [];
   for (const [name, values] of Object.entries(index.filters)) {
     if (asked.get(name)) found = found.filter((place) => values[place] === asked.get(name));
   }
