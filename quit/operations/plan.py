@@ -270,7 +270,7 @@ class _Planner:
             line = self._line(spec, role, replies=replies, prompt=prompts, computed=prompts, completion=completion)
             lines.append(line)
         self.notes.append(
-            f"{spec.name} in the probe: at most; exact matches, NO ANSWER, repeated answers and kept replies cost nothing."
+            f"{spec.name}: at most; exact matches, NO ANSWER, repeated answers and kept replies cost nothing."
         )
         return lines
 
