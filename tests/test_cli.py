@@ -100,4 +100,4 @@ def test_a_build_of_which_the_filter_leaves_nothing_says_so(tmp_path: Path) -> N
         result = call_quit(*command, "-w", workspace, code=3)
         assert "pool" not in result.err
         assert "Nothing is left after the filter: the hints of 1 question give the answer away." in result.err
-    assert "1 question: answer_leak" in call_quit("status", "-w", workspace).out
+    assert "1 question: answer leak" in call_quit("status", "-w", workspace).out

@@ -30,7 +30,7 @@ class Table:
     @property
     def width(self) -> int:
         """The characters of a line."""
-        return sum(max(map(len, column)) + 2 for column in zip(self.heads, *self.cells, strict=True))
+        return sum(max(len(str(text)) for text in column) + 2 for column in zip(self.heads, *self.cells, strict=True))
 
 
 @dataclass(frozen=True)

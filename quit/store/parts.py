@@ -46,13 +46,15 @@ def describe(path: Path, table: str) -> dict[str, Any]:
     Raises :class:`WorkspaceError` for one that cannot be read.
     """
     try:
-        with pq.ParquetFile(path, read_dictionary=["question_id"]) as parquet:
+        with pq.ParquetFile(path) as parquet:
             facts: dict[str, Any] = {"file": path.name, "rows": parquet.metadata.num_rows}
             facts["bytes"] = path.stat().st_size
-            if "question_id" in parquet.schema_arrow.names and table != "rejects":
-                # No order is assumed: whatever a stage's row order, these bound the part's questions.
+            has_questions = "question_id" in parquet.schema_arrow.names and table != "rejects"
+        if has_questions:
+            # No order is assumed: whatever a stage's row order, these bound the part's questions.
+            with pq.ParquetFile(path, read_dictionary=["question_id"]) as parquet:
                 bounds = pc.min_max(plain(parquet.read(["question_id"]).column(0).unique()))
-                facts |= {"first": bounds["min"].as_py(), "last": bounds["max"].as_py()}
+            facts |= {"first": bounds["min"].as_py(), "last": bounds["max"].as_py()}
     except UNREADABLE as error:
         raise WorkspaceError(
             f"{path} cannot be read: {error}. Run the same build again: that writes it again."

@@ -25,6 +25,7 @@ from quit.review.overrides import Decision, add
 from quit.review.store import ReviewStore
 from quit.settings import load
 from quit.sources import parse_source, read_sources
+from quit.store import parts
 from quit.store.base import CHANGING
 from tests.comparing import bytes_of
 from tests.release import small
@@ -195,13 +196,13 @@ def test_a_log_is_numbered_after_its_last_part_and_replaces_nothing(workspace: W
     _override(workspace, "q1-h01", "dee")
     assert [path.name for path in log.files] == [f"part-0000{number}.parquet" for number in (2, 3, 4)]
     assert third.read_bytes() == kept and log.read().column("by").to_pylist() == ["bob", "cy", "dee"]
-    theirs, written = third.with_name("part-00005.parquet"), pq.write_table
+    theirs, written = third.with_name("part-00005.parquet"), parts.write_part
 
-    def slow(rows: pa.Table, target: Path, **options: object) -> None:
-        written(rows, target, **options)
+    def slow(target: Path, rows: pa.Table, schema: pa.Schema) -> None:
+        written(target, rows, schema)
         theirs.write_bytes(b"theirs")  # of a writer that does not know our lock
 
-    monkeypatch.setattr(pq, "write_table", slow)
+    monkeypatch.setattr(parts, "write_part", slow)
     with pytest.raises(WorkspaceError, match=r"part-00005.parquet was written .* meanwhile"):
         _override(workspace, "q1-h01", "ada")
     assert theirs.read_bytes() == b"theirs"

@@ -35,9 +35,9 @@ def test_releases_benchmarks_and_label_updates_are_not_made_twice(built: Path, t
     exports = {"formats": ["release-json"], "out": str(workspace / "exports")}
     assert [run(release, "late-%Y", **exports)[0] for _ in range(2)] == ["Completed", "Nothing new"]
     assert all(verify_export(workspace / name).files for name in ("exports/release-json", "at-once/trec"))
-    settings = {"retrievers": ["bm25"], "overrides": ["benchmark.resamples=100"]}
+    settings = {"retrievers": ["bm25"], "settings": ["benchmark.resamples=100"]}
     assert [run(benchmark, out, **settings)[0] for _ in range(2)] == ["Completed", "Nothing new"]
-    settings["overrides"].append("benchmark.depth=50")  # another setting is something new
+    settings["settings"].append("benchmark.depth=50")  # another setting is something new
     assert run(benchmark, out, **settings)[0] == "Completed"
     assert run(label_update)[0] == "Nothing new"  # nobody has reviewed anything
     assert (workspace / "benchmark" / "leaderboard.html").is_file()

@@ -41,7 +41,7 @@ def test_the_report_shows_what_a_release_holds_and_no_more(opened: Release) -> N
     assert facts["readers"][0] == {"name": "gemma-3-1b", "role": "labeler", "kind": "published"}
     assert facts["statistics"] == opened.facts["statistics"]
     page = render(facts, 10)
-    for words in ("1 of 12 differ from our rule", "What is a?", "table 1)", "unjudged-answer"):
+    for words in ("1 of 12 differ from our rule", "What is a?", "table 1.", "unjudged-answer"):
         assert words in page
     for unknown in ("From collected to released", "Leaking hints", "Types and difficulty", "nothing was spent",
                     "no language models"):  # fmt: skip
