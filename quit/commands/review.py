@@ -66,15 +66,15 @@ def serve(
             studio = connect(opened.path, review)
         echo(f"Label Studio {account.version} is ready: {account.url}")
         echo(f"  your account     {account.email}, password {account.password}")
-        shown: int | None = -1
+        last_project: int | None = -1
         while True:
-            known = ReviewStore(opened).project
-            project = known["id"] if known.get("tasks") and known["url"] == account.url else None
-            if project not in (None, shown) or shown == -1:  # at the start, and when a push has made it
+            facts = ReviewStore(opened).project
+            project = facts["id"] if facts.get("tasks") and facts["url"] == account.url else None
+            if project not in (None, last_project) or last_project == -1:  # at the start, and when a push has made it
                 page = f"{account.url}/projects/{project}/data"
                 echo(f"  for annotators   {studio.invitation(project)}")
                 echo(f"  project          {page}" if project else f"  next             quit review push -w {workspace}")
-                shown = project
+                last_project = project
             if server.ended(1.0):
                 break
     finally:

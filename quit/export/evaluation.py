@@ -22,6 +22,7 @@ from quit.export.card_facts import Shard, title
 from quit.export.files import ExportFolder, Options
 from quit.export.training import Selection
 from quit.models.prompting import load_prompt
+from quit.settings.construction import Labels
 
 CONFIG = "evaluation"
 FILES = (f"{CONFIG}/*.parquet", "eval.yaml", "lm_eval/*.yaml", "mteb_task.py")
@@ -31,8 +32,6 @@ TASKS = {"no_hints": "probe", "all_hints": "reader", "passage": "reader"}
 """Task -> the program's prompt that it uses; its context is the column of its name."""
 TARGETS = {"quit": "answers", "quit_first_answer": "answer"}
 """Group of tasks of lm-evaluation-harness -> the column with what counts; the second counts what Inspect does."""
-MAX_TOKENS = 32
-"""Tokens of a reply at most, as of the readers."""
 
 
 def write(
@@ -61,13 +60,15 @@ def write(
     if not shards:
         raise InputError(f"No question has a passage of label {FULLY} that labelers were asked about: omit --eval.")
     prompts = {name: _prompt(prompt) for name, prompt in TASKS.items()}
+    labels = (dataset.provenance.get("settings") or {}).get("labels", {})
+    max_tokens = labels.get("max_new_tokens", Labels().max_new_tokens)  # of a reply, as of the readers'
     facts = {"title": title(dataset, options.card), "card": options.card, "split": shards[-1].split}
     files: dict[str, tuple[str, dict[str, str]]] = {"eval.yaml": ("eval", {}), "mteb_task.py": ("mteb_task", {})}
     for group, target in TARGETS.items():
         for name in TASKS:
             files[f"lm_eval/{group}_{name}.yaml"] = "lm_eval", {"group": group, "target": target, "task": name}
     for path, (template, own) in files.items():
-        values = {**facts, **own, "prompts": prompts, "json": json_text, "max_tokens": MAX_TOKENS}
+        values = {**facts, **own, "prompts": prompts, "json": json_text, "max_tokens": max_tokens}
         text = filled(f"{template}.jinja", **values)
         folder.path(path).write_text(text, encoding="utf-8")
         folder.done(path, text.count("\n"))

@@ -27,7 +27,8 @@ class DataFrame(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
-Records: TypeAlias = "Sequence[Mapping[str, Any]] | DataFrame | datasets.Dataset"
+Table: TypeAlias = "DataFrame | datasets.Dataset"
+Records: TypeAlias = "Sequence[Mapping[str, Any]] | Table"
 Sources: TypeAlias = "str | Path | Sequence[str | Path] | Mapping[str, Any] | Records"
 """``"starter"``, a file, ``"KIND:PATH"``, or a list of these; records."""
 Split = Literal["train", "dev", "test"]
@@ -81,23 +82,22 @@ def _rows(source: Any) -> list[Any]:
         return list(source)
     if isinstance(source, Mapping):
         return [source]
-    return as_table(
-        source, "Name 'starter', a file or KIND:PATH, or give records: a list of dictionaries, "
-    ).to_pylist()
+    try:
+        return as_table(source).to_pylist()
+    except InputError as error:
+        raise InputError(
+            f"{error} Name 'starter', a file or KIND:PATH, or give records: a list of dictionaries, a data frame or a "
+            "datasets.Dataset."
+        ) from None
 
 
-def as_table(frame: Any, else_: str = "Give ") -> pa.Table:
-    """Return a data frame or ``datasets.Dataset`` as Arrow. ``else_``: what else may be given, for the error.
-
-    Raises ``InputError`` for anything else.
-    """
+def as_table(frame: Table) -> pa.Table:
+    """Return a data frame or ``datasets.Dataset`` as Arrow. Raises ``InputError`` for anything else."""
     try:
         # A dataset's own table ignores which of its rows are selected.
         return pa.table(frame.with_format("arrow")[:] if hasattr(frame, "with_format") else frame)
     except (TypeError, ValueError, AttributeError, pa.ArrowException) as error:
-        raise InputError(
-            f"A value of type {type(frame).__name__} is no source ({error}). {else_}a data frame or a datasets.Dataset."
-        ) from None
+        raise InputError(f"A value of type {type(frame).__name__} is no data frame ({error}).") from None
 
 
 def _plain(value: Any) -> Any:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from quit import contracts
 from quit.errors import InputError
 from quit.evaluate.metrics import Measure, mean, run_values
-from quit.library.arguments import DataFrame, as_table
+from quit.library.arguments import Table, as_table
 from quit.models.factory import Models
 from quit.models.judges import Ruling, rule
 from quit.models.protocols import HintSet, JudgeItem
@@ -32,8 +32,8 @@ from quit.stages.leaks.find import Finding
 from quit.stages.leaks.find import find_leaks as find_leaks_in_hints
 from quit.text.words import counted
 
-Run: TypeAlias = Mapping[str, Sequence[str] | Mapping[str, float]] | DataFrame | str | Path
-Qrels: TypeAlias = Mapping[str, Mapping[str, int]] | DataFrame | str | Path
+Run: TypeAlias = "Mapping[str, Sequence[str] | Mapping[str, float]] | Table | str | Path"
+Qrels: TypeAlias = "Mapping[str, Mapping[str, int]] | Table | str | Path"
 
 
 def _models(profile: str) -> Models:

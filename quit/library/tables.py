@@ -430,12 +430,12 @@ class Tables:
         """
         return self._review("update", progress, withdraw=withdraw, settings=override_texts(settings))
 
-    def _review(self, job: str, progress: bool, **options: Any) -> dict[str, Any]:
+    def _review(self, step: str, progress: bool, **options: Any) -> dict[str, Any]:
         from quit.library import jobs
         from quit.library.progress import working
 
-        with working("labels" if job == "update" else job, not progress):
-            return jobs.review(self._workspace, steps=(job,), **options).result[job]
+        with working(step, not progress):
+            return jobs.review(self._workspace, steps=(step,), **options).result[step]
 
 
 def open_tables(place: str | Path) -> Tables:

@@ -91,7 +91,7 @@ class Models:
     @once
     def second_judge(self) -> Judge | None:
         """The equivalence model, whose verdicts are stored beside language models'; None where it judges itself."""
-        if any(spec.kind == "equivalence" for spec in self._settings.judges):
+        if self._settings.equivalence_judges:
             return None
         return EquivalenceJudge("equivalence", self.equivalence, self._settings.judge.threshold)
 

@@ -85,7 +85,7 @@ def serve(workspace: Workspace | Release, settings: Settings, port: int, started
 
 
 class Pages:
-    """The pages of one workspace. Starlette calls them in threads of its own.
+    """The pages of one workspace or release. Starlette calls them in several threads.
 
     ``links``: addresses, as :data:`_LINKS` has them; ``first``: only so many questions.
     """

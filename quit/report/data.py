@@ -59,9 +59,8 @@ def gather(workspace: Workspace | Release, settings: Settings, compared: Sequenc
     # The judge of imported files is not known.
     judge = settings.judge_name
     if frozen:
-        judge = (
-            JURY if "jury" in (used := frozen.content["settings"]) else used.get("judge", {}).get("name", "published")
-        )
+        recorded = frozen.content["settings"]
+        judge = JURY if "jury" in recorded else recorded.get("judge", {}).get("name", "published")
     with workspace.connect() as connection:
         if not connection.execute("SELECT count(*) FROM questions").fetchall()[0][0]:
             raise InputError(f"{workspace} holds no question yet. Run: quit build -w {workspace}")

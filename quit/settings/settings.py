@@ -123,11 +123,8 @@ class Settings(Section):
     def _names_fit_together(self) -> Settings:
         judge_names = [judge.name for judge in self.judges]
         model_names = [spec.name for spec in self.replying_models]  # of replies, costs and checks of servers
-        if self.jury:  # their votes stand in one table, beside the equivalence model's where it has none
-            judge_names += [
-                JURY,
-                *(["equivalence"] if all(judge.kind != "equivalence" for judge in self.judges) else []),
-            ]
+        if self.jury:  # names in the tables of verdicts
+            judge_names += [JURY, *(() if self.equivalence_judges else ("equivalence",))]
         for what, names in (
             ("reader", [reader.name for reader in self.readers]),
             ("server", [server.name for server in self.servers]),
@@ -186,6 +183,11 @@ class Settings(Section):
     def judges(self) -> tuple[JudgeSettings, ...]:
         """The judges that have a vote: ``judge``, and those of ``jury``."""
         return self.judge, *self.jury
+
+    @property
+    def equivalence_judges(self) -> bool:
+        """Whether the equivalence model is one of the judges; if not, its verdicts are recorded beside theirs."""
+        return any(judge.kind == "equivalence" for judge in self.judges)
 
     @property
     def judge_name(self) -> str:

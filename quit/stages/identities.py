@@ -60,8 +60,7 @@ def judge_identity(settings: Settings) -> str:
         return f"equivalence/{spec.threshold}+{equivalence_identity(settings)}"
 
     judges = " | ".join(map(identity, settings.judges))
-    beside = all(spec.kind != "equivalence" for spec in settings.judges)
-    return f"{judges}, beside {equivalence(settings.judge)}" if beside else judges
+    return judges if settings.equivalence_judges else f"{judges}, beside {equivalence(settings.judge)}"
 
 
 def _convergence_identity(settings: Settings) -> str:

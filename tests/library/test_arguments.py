@@ -72,6 +72,9 @@ def test_faults_and_notes_of_records_name_no_file() -> None:
 def test_names_are_taken_as_they_are() -> None:
     assert source_texts(["starter", "a.csv", Path("b.jsonl")], None) == [f"jsonl:{STARTER}", "a.csv", "b.jsonl"]
     assert source_texts("triviahg:x.json", None) == ["triviahg:x.json"]
-    for nothing, message in ((7, "A value of type int is no source"), ([], "The list of sources is empty")):
+    for nothing, message in (
+        (7, "A value of type int is no data frame.* Name 'starter'"),
+        ([], "The list of sources is empty"),
+    ):
         with pytest.raises(InputError, match=message):
             source_texts(nothing, None)

@@ -57,7 +57,7 @@ def test_a_run_is_scored_alike_from_files_and_dictionaries_and_foreign_questions
     for wrong, message in (
         (mixed[["doc_id", "query_id"]], "qrels has the columns doc_id, query_id; expected"),
         (mixed.assign(relevance=["high", "low"]), "qrels, row 0: .* relevance 'high'. Expected two ids and a number"),
-        (3, "type int is no source"),
+        (3, "type int is no data frame"),
     ):
         with pytest.raises(InputError, match=message):
             quit.evaluate_run(run, wrong)
