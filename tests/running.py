@@ -72,7 +72,7 @@ def run_process(
     """
     environment = {**(os.environ if env is None else env), **PLAIN, **variables}
     words, how = list(map(str, command)), {"env": environment, "cwd": cwd, "input": stdin}
-    ended = subprocess.run(words, capture_output=True, text=True, timeout=1800, **how)
+    ended = subprocess.run(words, capture_output=True, text=True, timeout=900, **how)
     return _checked(command, Result(ended.returncode, ended.stdout, ended.stderr), code)
 
 
