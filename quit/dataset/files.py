@@ -4,7 +4,7 @@ bytes."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,8 @@ HISTORY = ("changes", "rejects")
 ROLES = ("hint_roles", "question_roles")
 """Tables that follow from the others: a release may lack them."""
 ROWS_A_GROUP = 1 << 17
+QUESTIONS_A_CHUNK = 4096
+"""Questions whose rows of all tables are in memory together (:meth:`TableFiles.chunks`)."""
 _ROWS_AT_ONCE = 1 << 20  # of a table that is read whole
 PASSAGES = pa.schema(
     [
@@ -74,6 +76,7 @@ class TableFiles:
     parts: Mapping[str, Sequence[Path]]
     ids: pa.Array | None = None
     imported: bool = False
+    _bounds: dict[Path, list[tuple[str, str] | None]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def readers(self) -> list[str]:
@@ -123,13 +126,23 @@ class TableFiles:
         read = names if not self._filters(name) or "question_id" in names else [*names, "question_id"]
         for path in self.parts.get(name, ()):
             try:
+                groups = self._groups(path) if self._filters(name) else None
+                if groups == []:
+                    continue
                 with pq.ParquetFile(path, read_dictionary=[key for key in KEYS if encoded and key in read]) as file:
-                    for batch in file.iter_batches(size or ROWS_A_GROUP, columns=read):
+                    for batch in file.iter_batches(size or ROWS_A_GROUP, groups, read):
                         rows = self._ours(name, pa.Table.from_batches([batch])).select(names)
                         if len(rows):
                             yield rows
             except (OSError, pa.ArrowException) as error:
                 raise fault_of_the_machine(error) or InputError(f"{path} cannot be read: {error}") from error
+
+    def chunks(self, size: int = QUESTIONS_A_CHUNK) -> Iterator[TableFiles]:
+        """Yield these files for ``size`` questions at a time, in the order of ``splits``; where a table has its
+        questions in the same order, only their row groups are read."""
+        ids = plain(self.read("splits", ["question_id"])["question_id"])
+        for first in range(0, len(ids), size):
+            yield replace(self, ids=ids.slice(first, size))
 
     def passages(self, split: str | None = None) -> pa.RecordBatchReader:
         """Return the labelled passages (of train, dev or test) with their texts: columns of ``PASSAGES``, one row per
@@ -182,9 +195,33 @@ class TableFiles:
             return rows
         return rows.filter(is_in(rows["question_id"], self.ids))
 
+    def _groups(self, path: Path) -> list[int]:
+        """Return the row groups of a file that may hold our questions."""
+        if path not in self._bounds:
+            self._bounds[path] = _question_bounds(path)
+        first, last = self._span
+        return [
+            group
+            for group, bounds in enumerate(self._bounds[path])
+            if bounds is None or not (bounds[1] < first or last < bounds[0])
+        ]
+
+    @cached_property
+    def _span(self) -> tuple[str, str]:
+        bounds = pc.min_max(self.ids)
+        return bounds["min"].as_py() or "", bounds["max"].as_py() or ""
+
     @cached_property
     def _id_set(self) -> frozenset[str]:
         return frozenset(() if self.ids is None else self.ids.to_pylist())
+
+
+def _question_bounds(path: Path) -> list[tuple[str, str] | None]:
+    """Return the first and last question of each row group of a file, None where the file does not say."""
+    metadata = pq.read_metadata(path)
+    column = metadata.schema.to_arrow_schema().names.index("question_id")
+    statistics = [metadata.row_group(group).column(column).statistics for group in range(metadata.num_row_groups)]
+    return [(each.min, each.max) if each is not None and each.has_min_max else None for each in statistics]
 
 
 def lists(table: pa.Table, column: str, ids: pa.Array) -> pa.ListArray:

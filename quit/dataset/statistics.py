@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from quit.common.columns import plain, positions_in
 from quit.dataset.files import TableFiles, aligned, hints_a_question, lists
 from quit.errors import InputError
 from quit.models.protocols import Encoder
@@ -96,10 +97,10 @@ class Statistics:
         )
 
 
-def statistics(tables: Mapping[str, pa.Table], encoder: Encoder | None = None, sample: int = SAMPLE) -> Statistics:
+def statistics(tables: Mapping[str, Any], encoder: Encoder | None = None, sample: int = SAMPLE) -> Statistics:
     """Return the statistics of the questions in ``splits``; the other tables may hold more.
 
-    ``tables``: those of :data:`TABLES`, by name; ``labels`` may have dictionary-encoded columns. At most ``sample``
+    ``tables``: those of :data:`TABLES`, by name; ``labels`` may be given in pieces, encoded or not. At most ``sample``
     passages, drawn from all splits, are encoded. Raises ``InputError`` when a question has no row in a table, or
     another number of selected hints than the rest.
     """
@@ -112,7 +113,8 @@ def statistics(tables: Mapping[str, pa.Table], encoder: Encoder | None = None, s
     }
     similarity = _similarity(facts, encoder, sample) if encoder is not None else None
     present = [split for split in SPLITS if split == ALL or split in facts.splits]
-    counts = _label_counts(facts, tables["labels"])
+    labels = tables["labels"]
+    counts = _label_counts(facts, [labels] if isinstance(labels, pa.Table) else labels)
     return Statistics(
         summary=tuple(_summary(facts, split, per_question, similarity) for split in present),
         by_hints=_grouped(facts, present, counts, "n_hints", None),
@@ -125,7 +127,7 @@ def statistics(tables: Mapping[str, pa.Table], encoder: Encoder | None = None, s
 
 def statistics_of(files: TableFiles, encoder: Encoder | None = None) -> Statistics:
     """Return the statistics of a workspace's or a release's files. Raises as :func:`statistics` does."""
-    labels = files.read("labels", [*KEYS, "label"], encoded=True)  # 2.4 million texts at full size
+    labels = files.batches("labels", [*KEYS, "label"])
     return statistics({**{name: files.read(name) for name in TABLES if name != "labels"}, "labels": labels}, encoder)
 
 
@@ -253,20 +255,22 @@ def _similarity(facts: _Facts, encoder: Encoder, sample: int) -> tuple[np.ndarra
     return owner, cosine
 
 
-def _label_counts(facts: _Facts, labels: pa.Table) -> np.ndarray:
+def _label_counts(facts: _Facts, pieces: Iterable[pa.Table]) -> np.ndarray:
     """Return passages by question, number of hints and label: int64, shape (questions, n + 1, 3)."""
     n = len(facts.hints[0])
-    row_of = {question_id: row for row, question_id in enumerate(facts.ids)}
+    ids = pa.array(facts.ids)
     counts = np.zeros((len(facts.ids), n + 1, 3), dtype=np.int64)
-    with duckdb.cursor() as database:
-        groups = database.execute(
-            "SELECT question_id, length(permutation), label, count(*) FROM labels GROUP BY ALL"
-        ).fetchall()
-    for question_id, hints, label, passages in groups:
-        if question_id in row_of:
-            if hints > n or not 0 <= label <= 2:
-                raise InputError(f"The table 'labels' holds a label other than 0 to 2, or a passage of over {n} hints.")
-            counts[row_of[question_id], hints, label] = passages
+    for rows in pieces:
+        cells = (
+            positions_in(rows["question_id"], ids),
+            pc.utf8_length(plain(rows["permutation"])).to_numpy(),
+            rows["label"].to_numpy(),
+        )
+        ours = cells[0] >= 0
+        question, hints, label = (cell[ours] for cell in cells)
+        if len(hints) and (hints.max() > n or label.min() < 0 or label.max() > 2):
+            raise InputError(f"The table 'labels' holds a label other than 0 to 2, or a passage of over {n} hints.")
+        np.add.at(counts, (question, hints, label), 1)
     return counts
 
 

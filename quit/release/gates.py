@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import duckdb
@@ -43,6 +43,10 @@ class Subject:
     readers: tuple[ReaderInfo, ...]
     settings: Settings
 
+    def chunks(self) -> Iterator[Subject]:
+        """Yield some questions after others (:meth:`TableFiles.chunks`)."""
+        return (replace(self, files=files) for files in self.files.chunks())
+
     def labelled(self, **facts: Any) -> Dataset:
         """Return the tables as a dataset whose readers are the labelers; ``facts``: more of its provenance. Raises
         ``InputError`` as ``Dataset`` does."""
@@ -59,11 +63,13 @@ class Subject:
 
 @dataclass(frozen=True)
 class Gate:
-    """One gate. ``find`` returns what is wrong, one text a violation; ``why``: what a violation would do to users."""
+    """One gate. ``find`` returns what is wrong, one text a violation; ``why``: what a violation would do to users;
+    ``by_question``: whether it looks at one question at a time, so that some questions are examined after others."""
 
     name: str
     why: str
     find: Callable[[Subject], list[str]]
+    by_question: bool = False
 
 
 @dataclass(frozen=True)
@@ -96,7 +102,8 @@ def check(subject: Subject, waivers: Mapping[str, str] | None = None) -> list[Ga
 
     def examined(gate: Gate) -> GateResult:
         try:
-            violations = gate.find(subject)
+            parts = subject.chunks() if gate.by_question else [subject]
+            violations = [violation for part in parts for violation in gate.find(part)]
         except (InputError, pa.ArrowException, duckdb.Error, KeyError) as error:
             violations = [f"could not be examined: {error}"]  # what a schema gate reports keeps others from looking
         advance("quality gates", 1, len(GATES))
@@ -275,11 +282,11 @@ def coverage(files: TableFiles, splits: Sequence[str]) -> dict[str, Any]:
     """
     split_of = dict(zip(*files.read("splits", ["question_id", "split"]).to_pydict().values()))
     tally = {question: [0, 0] for question, split in split_of.items() if split in splits}
-    rows = files.read("verdicts", ["question_id", "basis", "answer"])
-    for question, basis, answer in zip(*rows.to_pydict().values()):
-        if question in tally and answer != NO_ANSWER:
-            tally[question][0] += 1
-            tally[question][1] += basis == "review"
+    for rows in files.batches("verdicts", ["question_id", "basis", "answer"]):
+        for question, basis, answer in zip(*rows.to_pydict().values()):
+            if question in tally and answer != NO_ANSWER:
+                tally[question][0] += 1
+                tally[question][1] += basis == "review"
     answers, judged = (sum(counts[column] for counts in tally.values()) for column in (0, 1))
     return {
         "splits": list(splits),
@@ -304,6 +311,8 @@ def _human_coverage(subject: Subject) -> list[str]:
 
 def _predicted_label(subject: Subject) -> list[str]:
     files = subject.files
+    if "selection" not in files.parts:
+        return []
     labels = files.read("labels", ["question_id", "label"], encoded=True)
     selection = files.read("selection", ["question_id", "reason"], encoded=True)
     rows = labels_by_split(files.read("splits"), labels, selection)
@@ -320,11 +329,13 @@ GATES: dict[str, Gate] = {
             "Every question has every ordered selection of its hints, read by every reader, so that subsets can be "
             "compared.",
             _missing_passage,
+            by_question=True,
         ),
         Gate(
             "answer-in-passage",
             "A passage that states an answer needs no inference: what the leakage filter takes for stated must be 0.",
             _answer_in_passage,
+            by_question=True,
         ),
         Gate(
             "question-on-two-sides",
@@ -336,11 +347,13 @@ GATES: dict[str, Gate] = {
             "An answer without a verdict counts as wrong, which may make a fully relevant passage look partially "
             "relevant.",
             _unjudged_answer,
+            by_question=True,
         ),
         Gate(
             "label-mismatch",
             "Everyone must be able to recompute the labels from the labelers' answers and the valid answers.",
             _label_mismatch,
+            by_question=True,
         ),
         Gate(
             "predicted-label",

@@ -36,16 +36,13 @@ JUDGE = "review"
 
 Key = tuple[str, str]
 
-AT_A_TIME = 256
-"""Questions whose hints are checked together."""
-
 LeakCheck = Callable[[Sequence[LeakItem]], list[list[list[Finding]]]]
 """The findings of each hint of each item: :func:`quit.stages.leaks.find.find_leaks_of` with its models."""
 
 
 @dataclass(frozen=True)
 class LabelTables:
-    """What the label stage and those before it made; ``labels``: at least those of the touched questions."""
+    """Tables of the label stage and of those before it."""
 
     questions: pa.Table
     ranked_hints: pa.Table
@@ -57,7 +54,7 @@ class LabelTables:
 
 @dataclass(frozen=True)
 class Decided:
-    """The settled decisions on one collection: by (question id, normalised answer), and by (question id, flag)."""
+    """The settled decisions on some questions: by (question id, normalised answer), and by (question id, flag)."""
 
     answers: Mapping[Key, dict[str, Any]]
     flags: Mapping[Key, dict[str, Any]]
@@ -106,7 +103,6 @@ def decided(decisions: pa.Table, tables: LabelTables, settings: Review) -> Decid
     sections=("review.splits", "review.removing_flags", "leakage"),
     models=("leak_rules", "equivalence", "encoder", "labelers"),
     overrides="leak",
-    scope="collection",
     version=2,
 )
 def update_stage(
@@ -124,17 +120,16 @@ def update_stage(
     """Apply people's verdicts to labels and valid answers."""
     settings, models = context.settings, context.models
     columns = contracts.table("labels").schema.names
-    none = contracts.table("labels").schema.empty_table()
-    before = LabelTables(questions, ranked_hints, splits, verdicts, none, valid_answers)
-    current = fitting(decisions, questions, ranked_hints)
-    if others := len(decisions) - len(current):
+    before = LabelTables(questions, ranked_hints, splits, verdicts, labels(columns), valid_answers)
+    of_these = decisions.filter(pc.is_in(decisions["question_id"], questions["question_id"].combine_chunks()))
+    current = fitting(of_these, questions, ranked_hints)
+    if others := len(of_these) - len(current):
         note(
             f"{counted(others, 'decision of people is', 'decisions of people are')} set aside: what they saw of the "
             "question (text, gold answers, for some flags hints) has changed. See: quit review status",
             loud=True,
         )
     settled = decided(current, before, settings.review)
-    before = replace(before, labels=labels(columns, None, settled.touched))  # all 2.4 million only after the models
     overrides = overrides_by_hint(context.overrides)
     by_labeler = {
         labeler.name: answers_of(labeler.name, answers, distinct_answers, settled.touched)
@@ -148,15 +143,7 @@ def update_stage(
         asked = [replace(item, overrides=[overrides.get(hint, []) for hint in item.hint_ids]) for item in items]
         return cached_leaks_of(asked, models.equivalence, models.encoder, by_words, leak_store())
 
-    updated = update_labels(before, by_labeler, settled, leaks, settings.labels.least)
-    touched = pa.array(settled.touched, pa.string())
-    del before, by_labeler, current, settled  # before all labels are read
-    stay = updated["splits"]["question_id"]
-    gone = plain(splits["question_id"].filter(pc.invert(pc.is_in(splits["question_id"], stay))))
-    pa.system_memory_pool().release_unused()  # the models have done their work
-    whole = labels(columns)
-    mask = pc.and_(is_in(whole["question_id"], touched), _not_in(whole, gone))
-    return {**updated, "labels": _replaced(whole, mask, updated["labels"], gone)}
+    return update_labels(before, by_labeler, settled, leaks, settings.labels.least)
 
 
 def update_labels(
@@ -361,17 +348,15 @@ def _leaks(
         hints.setdefault(row["question_id"], []).append((row["hint_id"], row["hint"]))
     columns = (tables.questions.column(name).to_pylist() for name in ("question_id", "question"))
     texts = dict(zip(*columns))
-    for start in range(0, len(check), AT_A_TIME):
-        question_ids = [*check][start : start + AT_A_TIME]
-        items = []
-        for question in question_ids:
-            hint_ids = [hint_id for hint_id, _ in hints.get(question, [])]
-            hint_texts = [text for _, text in hints.get(question, [])]
-            items.append(LeakItem(texts[question], check[question], hint_texts, hint_ids=hint_ids))
-        for question, item, findings in zip(question_ids, items, leaks(items), strict=True):
-            for hint, these in zip(item.hint_ids, findings, strict=True):
-                for leak in these:
-                    yield question, hint, leak
+    items = []
+    for question in check:
+        hint_ids = [hint_id for hint_id, _ in hints.get(question, [])]
+        hint_texts = [text for _, text in hints.get(question, [])]
+        items.append(LeakItem(texts[question], check[question], hint_texts, hint_ids=hint_ids))
+    for question, item, findings in zip(check, items, leaks(items), strict=True):
+        for hint, these in zip(item.hint_ids, findings, strict=True):
+            for leak in these:
+                yield question, hint, leak
 
 
 def _label_changes(
