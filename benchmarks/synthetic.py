@@ -72,7 +72,7 @@ def make(
                    "hints": [{"hint": f"{hint}.", "convergence": 0.5} for hint in text[1:]],
                    "question_type": {"coarse": "HUM:HUMAN", "fine": "ind:Individual"}}  # fmt: skip
             file.write(json.dumps(row) + "\n")
-    pipeline = begun(folder, [f"run.shards={max(1, count // 64)}"])
+    pipeline = begun(folder)
     carry_out(pipeline, pipeline.stage_run("collect"))
     ids = pipeline.workspace.read("questions").column("question_id").to_pylist()
     _fill(pipeline, _described(pipeline, ids, 1 - reviewed / count))

@@ -80,7 +80,8 @@ class Pipeline(BuildPlan):
         if run.stage.scope == "collection":
             return [WHOLE]
         question_ids = self._question_ids()
-        count = self.settings.run.shards or -(-len(question_ids) // self.settings.run.shard_questions)
+        size = self.settings.run.shard_questions * run.stage.shard_factor
+        count = self.settings.run.shards or -(-len(question_ids) // size)
         return ranges(question_ids, count)
 
     def _question_ids(self) -> list[str]:

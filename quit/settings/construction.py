@@ -234,7 +234,9 @@ class RunSettings(Section):
     """How a run works; nothing here changes the results."""
 
     shards: int | None = Field(None, ge=1, description="Parts per table; chosen by `shard_questions` if not given.")
-    shard_questions: int = Field(64, ge=1, description="Questions per part, where `shards` is not given.")
+    shard_questions: int = Field(
+        64, ge=1, description="Questions per part, where `shards` is not given; sixteen times as many after `judge`."
+    )
     workers: int = Field(2, ge=1, description="Shards worked on at a time, of each reader.")
     parallel_readers: bool = Field(
         False,

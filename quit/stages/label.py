@@ -22,7 +22,7 @@ PREDICTED_FROM = 0.5
 """Probability from which a passage that was not asked has label 2."""
 
 
-@stage("label", outputs=("labels", "valid_answers"), models=("labelers",))
+@stage("label", outputs=("labels", "valid_answers"), models=("labelers",), shard_factor=16)
 def label_stage(
     context: Context,
     questions: LazyTable,

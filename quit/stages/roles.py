@@ -21,7 +21,13 @@ from quit.stages.labelling.passages import permutation_table
 from quit.stages.stage import Context, LazyTable, Tables, stage
 
 
-@stage("roles", outputs=("hint_roles", "question_roles"), sections=("convergence.hints",), models=("labelers",))
+@stage(
+    "roles",
+    outputs=("hint_roles", "question_roles"),
+    sections=("convergence.hints",),
+    models=("labelers",),
+    shard_factor=16,
+)
 def roles_stage(
     context: Context,
     ranked_hints: LazyTable,

@@ -103,6 +103,7 @@ def decided(decisions: pa.Table, tables: LabelTables, settings: Review) -> Decid
     sections=("review.splits", "review.removing_flags", "leakage"),
     models=("leak_rules", "equivalence", "encoder", "labelers"),
     overrides="leak",
+    shard_factor=16,
     version=2,
 )
 def update_stage(
