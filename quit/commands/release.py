@@ -303,6 +303,7 @@ def what_if(
 
     Example: `quit release what-if workspace/releases/v1 --without minilm-late`
     """
+    from quit.dataset.release import open_release
     from quit.library.progress import working
     from quit.release.whatif import opened, pieces, summary
     from quit.systems.benchmark.whatif import order_pieces, orders
@@ -321,6 +322,6 @@ def what_if(
             effects = answered.effects([rule])
             shown = pieces(effects[0], limit)
             if benchmark:
-                effects[0]["benchmark"] = orders(benchmark, answered, rule)
+                effects[0]["benchmark"] = orders(benchmark, open_release(place), answered, rule)
                 shown += order_pieces(effects[0]["benchmark"])
     show(effects, as_json, shown)

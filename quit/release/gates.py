@@ -47,12 +47,11 @@ class Subject:
         """Yield some questions after others (:meth:`TableFiles.chunks`)."""
         return (replace(self, files=files) for files in self.files.chunks())
 
-    def labelled(self, **facts: Any) -> Dataset:
-        """Return the tables as a dataset whose readers are the labelers; ``facts``: more of its provenance. Raises
-        ``InputError`` as ``Dataset`` does."""
+    def labelled(self) -> Dataset:
+        """Return the tables as a dataset whose readers are the labelers. Raises ``InputError`` as ``Dataset`` does."""
         labelers = [info for info in self.readers if info.role == "labeler"]
         settings = {"labels": {"least": self.settings.labels.least}}
-        return Dataset.read(self.files, labelers, provenance={"settings": settings, **facts})
+        return Dataset.read(self.files, labelers, provenance={"settings": settings})
 
     def connect(self) -> duckdb.DuckDBPyConnection:
         """Return an in-memory DuckDB that keeps to ``release.memory_mb`` and has the questions as ``ours``."""

@@ -6,7 +6,7 @@ wrong, or right, about all of these. Definitions: docs/research/validity.md.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from quit.engine.workspace import Workspace
 from quit.errors import SettingsError
 from quit.evaluate.labels import ALL, SPLITS
 from quit.release.create import subject_of, subject_of_release
+from quit.release.gates import Subject
 from quit.render.table import Table, percent
 from quit.stages.labelling.answers import accepted_answers, fully_relevant, matching_rows
 from quit.text.words import counted
@@ -40,26 +41,28 @@ class Rule:
 
 
 class Answered:
-    """The labels of a dataset and what its labelers answered.
+    """The labels of some questions and what labelers answered.
 
-    ``judge``: whose verdicts decide wherever people's do not; None: those in force. ``second``: the table
-    ``second_verdicts``. Raises ``SettingsError`` where no verdict of the judge is kept.
+    ``datasets``: the questions, some after others. ``judge``: whose verdicts decide wherever people's do not; None:
+    those in force. ``second``: the table ``second_verdicts``. Raises ``SettingsError`` where no verdict of the judge is
+    kept, ``InputError`` for tables that do not fit together.
     """
 
-    def __init__(self, dataset: Dataset, judge: str | None = None, second: pa.Table | None = None) -> None:
-        self.dataset, self._by = dataset, f" by {judge}" if judge else ""
-        verdicts = _verdicts_of(judge, dataset.verdicts, second) if judge else None
-        self._right: dict[str, np.ndarray] = {}
-        every = np.arange(len(dataset.ids))
-        for info in dataset.labelers:
-            answers, table = dataset.answers[info.name], f"answers of {info.name}"
-            correct = matching_rows(answers.distinct, dataset.valid_answers, "answer") >= 0
-            if verdicts is not None:
-                correct = accepted_answers(answers, verdicts)
-            first = np.array([answers.starts[question_id][0] for question_id in dataset.ids])
-            right = correct[first[:, None] + dataset.column(table, every, "number")]
-            asked = dataset.column(table, every, "asked") if answers.asked is not None else True
-            self._right[info.name] = np.stack([right, right | np.logical_not(asked)])
+    def __init__(self, datasets: Iterable[Dataset], judge: str | None = None, second: pa.Table | None = None) -> None:
+        self._by = f" by {judge}" if judge else ""
+        self._ids: list[str] = []
+        self._split_names: list[str] = []
+        now, right = [], []
+        for dataset in datasets:
+            every = np.arange(len(dataset.ids))
+            self.least, self._hints = dataset.least, dataset.permutations.hints
+            self._ids += dataset.ids
+            self._split_names += dataset.split_names
+            now.append(dataset.labels_of(every) == FULLY)
+            verdicts = _verdicts_of(judge, dataset.verdicts, second) if judge else None
+            right.append({info.name: _right(dataset, info.name, every, verdicts) for info in dataset.labelers})
+        self._now = np.concatenate(now)
+        self._right = {name: np.concatenate([part[name] for part in right], axis=1) for name in right[0]}
 
     def rule(self, labelers: Sequence[str] = (), without: Sequence[str] = (), least: int | None = None) -> Rule:
         """Return the rule in force with these changes. Raises ``SettingsError`` for a labeler that is none, and where
@@ -67,7 +70,7 @@ class Answered:
         if unknown := {*labelers, *without} - {*self._right}:
             raise SettingsError(f"{min(unknown)!r} is no labeler here. Labelers: {', '.join(self._right)}.")
         left = [name for name in self._right if name in (labelers or self._right) and name not in without]
-        needed = least or self.dataset.least
+        needed = least or self.least
         if len(left) < needed:
             who = counted(needed, "labeler")
             raise SettingsError(f"{who} must be right of {len(left)}: name more labelers, or lower --least.")
@@ -75,7 +78,7 @@ class Answered:
 
     def standard_rules(self) -> list[Rule]:
         """Return the rules that leave one labeler out, and the one that asks for two."""
-        names, least = [*self._right], self.dataset.least
+        names, least = [*self._right], self.least
         rules = [Rule([other for other in names if other != name], least, f"without {name}") for name in names]
         rules += [Rule(names, 2, "two labelers right")] if least < 2 else []
         return [rule for rule in rules if len(rule.labelers) >= rule.least]
@@ -91,18 +94,17 @@ class Answered:
         all); ``questions``: the same of questions with some label 2, by split; ``changed``: the questions that lose
         every label 2 or gain one (``loses``), ``certain`` unless that rests on answers not asked for.
         """
-        now = self.dataset.labels_of(np.arange(len(self.dataset.ids))) == FULLY
-        return [self._effect(rule, np.stack([now, *self.label_2(rule)])) for rule in rules]
+        return [self._effect(rule, np.stack([self._now, *self.label_2(rule)])) for rule in rules]
 
     def _effect(self, rule: Rule, label_2: np.ndarray) -> dict[str, Any]:
         """``label_2``: now, then at least and then at most: bool, shape (3, questions, passages)."""
-        hints = self.dataset.permutations.hints
+        hints = self._hints
         of_questions = _figures(label_2.max(axis=-1, keepdims=True))
         groups = {size: hints == size for size in np.unique(hints).tolist()} | {None: hints > 0}
         by_hints = [({"hints": size}, _figures(label_2[..., inside])) for size, inside in groups.items()]
         certain_loss, loss, certain_gain, gain = of_questions[4:].astype(bool)
         changed = [
-            {"question_id": self.dataset.ids[place], "split": self.dataset.split_names[place],
+            {"question_id": self._ids[place], "split": self._split_names[place],
              "loses": bool(loss[place]), "certain": bool(certain_loss[place] or certain_gain[place])}
             for place in np.flatnonzero(loss | gain).tolist()
         ]  # fmt: skip
@@ -112,7 +114,7 @@ class Answered:
 
     def _rows(self, groups: Sequence[tuple[Mapping[str, Any], np.ndarray]]) -> list[dict[str, Any]]:
         """Return figures of shape (figures, questions) by split, for each group of passages."""
-        splits = np.array(self.dataset.split_names, dtype=object)
+        splits = np.array(self._split_names, dtype=object)
         return [
             {"split": name, **group, **dict(zip(FIGURES, figures[:, inside].sum(axis=1).tolist(), strict=True))}
             for name in (*SPLITS, ALL)
@@ -125,10 +127,27 @@ def opened(place: str | Path, judge: str | None = None) -> Answered:
     """Open a release or a finished workspace. Raises as ``verify``, ``last_build`` and :class:`Answered` do."""
     if is_release(place):
         release = verify(place)
-        dataset = subject_of_release(release).labelled(content_id=release.content_id)
-        return Answered(dataset, judge, release.read("second_verdicts"))
+        return answered_of(subject_of_release(release), judge, release.read("second_verdicts"))
     workspace = Workspace.open(place)
-    return Answered(subject_of(last_build(workspace)).labelled(), judge, workspace.read("second_verdicts"))
+    return answered_of(subject_of(last_build(workspace)), judge, workspace.read("second_verdicts"))
+
+
+def answered_of(subject: Subject, judge: str | None = None, second: pa.Table | None = None) -> Answered:
+    """Return a subject's labels, in bounded memory. Raises as :class:`Answered` does."""
+    return Answered((part.labelled() for part in subject.chunks()), judge, second)
+
+
+def _right(dataset: Dataset, labeler: str, positions: np.ndarray, verdicts: pa.Table | None) -> np.ndarray:
+    """Return whether a labeler answers each passage correctly, at least and at most: bool, shape (2, questions,
+    passages). ``verdicts``: those that decide; None: those in force."""
+    answers, table = dataset.answers[labeler], f"answers of {labeler}"
+    correct = matching_rows(answers.distinct, dataset.valid_answers, "answer") >= 0
+    if verdicts is not None:
+        correct = accepted_answers(answers, verdicts)
+    first = np.array([answers.starts[question_id][0] for question_id in dataset.ids])
+    right = correct[first[:, None] + dataset.column(table, positions, "number")]
+    asked = dataset.column(table, positions, "asked") if answers.asked is not None else True
+    return np.stack([right, right | np.logical_not(asked)])
 
 
 def _verdicts_of(judge: str, verdicts: pa.Table, second: pa.Table | None) -> pa.Table:

@@ -14,7 +14,7 @@ from quit.errors import InputError
 from quit.evaluate.labels import SPLITS
 from quit.release.create import subject_of_release
 from quit.release.gates import Subject
-from quit.release.whatif import Answered
+from quit.release.whatif import answered_of
 from quit.render import plots
 from quit.render.table import Plot, Table, percent, share
 from quit.settings import Settings
@@ -86,7 +86,7 @@ def whatif_figures(opened: Workspace | Release, settings: Settings) -> list[dict
         readers: Any = settings.readers
         subject = Subject(current_files(opened), readers, settings)
     try:
-        answered = Answered(subject.labelled())
+        answered = answered_of(subject)
         return answered.effects(answered.standard_rules())
     except InputError:  # a build that stopped has answers or labels of some questions only
         return []

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit.common.columns import plain, positions_in
+from quit.common.ranges import Range, ranges
+from quit.dataset.files import QUESTIONS_A_CHUNK
 from quit.engine.reading import TableReader
 from quit.evaluate.labels import Patterns
 from quit.models.protocols import NO_ANSWER
@@ -34,18 +36,32 @@ def reply_counts(workspace: TableReader, readers: Sequence[str] | None = None) -
     """
     if readers is None:
         readers = sorted(run.removeprefix("read:") for run in workspace.state if run.startswith("read:"))
-    ids = plain(workspace.read("splits", columns=["question_id"])["question_id"])
-    verdicts = workspace.read("verdicts", columns=["question_id", "answer_key", "correct"])
-    permutations = workspace.read("passages", columns=["permutation"])["permutation"]
+    question_ids = sorted(workspace.read("splits", columns=["question_id"])["question_id"].to_pylist())
+    counts: dict[tuple[str, int], np.ndarray] = {}
+    patterns: Patterns = Counter()
+    for shard in ranges(question_ids, -(-len(question_ids) // QUESTIONS_A_CHUNK)):
+        by_hints, some = _counts(workspace, readers, shard)
+        for reader, hints, *figures in by_hints:
+            counts[reader, hints] = counts.get((reader, hints), 0) + np.array(figures)
+        patterns.update(some)
+    order = sorted(counts, key=lambda key: (readers.index(key[0]), key[1]))
+    return [(*key, *counts[key].tolist()) for key in order], patterns
+
+
+def _counts(workspace: TableReader, readers: Sequence[str], shard: Range) -> tuple[list[ByHints], Patterns]:
+    ids = plain(workspace.read("splits", shard, columns=["question_id"])["question_id"])
+    verdicts = workspace.read("verdicts", shard, columns=["question_id", "answer_key", "correct"])
+    permutations = workspace.read("passages", shard, columns=["permutation"])["permutation"]
     table = permutation_table(max((len(text) for text in permutations.unique().to_pylist()), default=1))
     by_hints: list[ByHints] = []
     # One element per question and permutation; bit 0 is the first reader.
     answered, asked, right = (np.zeros(len(ids) * len(table), np.int64) for _ in range(3))
     for position, reader in enumerate(readers):
         run = [f"read:{reader}"]
-        rows = workspace.read("answers", runs=run, columns=["question_id", "permutation", "number", "ended", "asked"])
+        columns = ["question_id", "permutation", "number", "ended", "asked"]
+        rows = workspace.read("answers", shard, run, columns)
         columns = ["question_id", "number", "answer", "answer_key", "raw"]
-        answers = Answers(rows, workspace.read("distinct_answers", runs=run, columns=columns))
+        answers = Answers(rows, workspace.read("distinct_answers", shard, run, columns))
         correct, permutation = accepted_answers(answers, verdicts), positions_in(rows["permutation"], table.permutation)
         by_hints += _by_hints(reader, answers, correct, table.hints[permutation])
         question = positions_in(rows["question_id"], ids)

@@ -10,7 +10,7 @@ import pytest
 from quit.engine.workspace import Workspace
 from quit.errors import SettingsError
 from quit.release.gates import Subject, check
-from quit.release.whatif import Answered, opened, pieces, summary
+from quit.release.whatif import Answered, answered_of, opened, pieces, summary
 from quit.render.table import Table
 from quit.report.sections import sections
 from quit.settings import parse
@@ -79,7 +79,7 @@ def counted(rows: list[dict], end: str) -> dict:
 @pytest.mark.parametrize("seed", range(3))
 def test_effects_are_those_of_a_loop_over_passages(tmp_path: Path, seed: int) -> None:
     right = drawn(seed)
-    answered = Answered(subject(tmp_path, right).labelled())
+    answered = answered_of(subject(tmp_path, right))
     rules = [answered.rule(NAMES[:2], least=2), answered.rule(without=["b"]), answered.rule(["c"], least=1)]
     rules += [answered.rule(least=3), answered.rule(["c", "a"], ["a"])]
     effects = answered.effects(rules)
@@ -101,7 +101,7 @@ def test_bounds_contain_the_truth_whatever_was_not_asked(tmp_path: Path, seed: i
         key: [None if any(of_passage[:place]) else each for place, each in enumerate(of_passage)]
         for key, of_passage in right.items()
     }
-    answered = Answered(subject(tmp_path, hidden).labelled())
+    answered = answered_of(subject(tmp_path, hidden))
     narrow = 0
     for least, without in product((1, 2, 3), ("", "a", "b", "c")):
         left = [name for name in NAMES if name != without]
@@ -123,7 +123,7 @@ def test_flips_by_hand(tmp_path: Path) -> None:
     none = [False, False, False]
     right: Right = dict.fromkeys(product(small.SPLIT, small.PERMUTATIONS), none)
     right |= {("q1", "0"): [True, True, False], ("q1", "01"): [True, False, True], ("q2", "10"): [False, False, True]}
-    answered = Answered(subject(tmp_path, right).labelled())
+    answered = answered_of(subject(tmp_path, right))
     effects = {effect["title"]: effect for effect in answered.effects(answered.standard_rules())}
     assert list(effects) == ["without a", "without b", "without c", "two labelers right"]
     assert effects["without c"]["changed"] == [
@@ -142,7 +142,7 @@ def test_with_two_in_force_labels_gates_and_rules_ask_for_two(tmp_path: Path) ->
     assert {result.gate: result.state for result in check(frozen, {})}["label-mismatch"] == "passed"
     one = Subject(frozen.files, READERS, parse({"convergence": {"hints": 2}}))
     assert {result.gate: result.state for result in check(one, {})}["label-mismatch"] == "failed"
-    answered = Answered(frozen.labelled())
+    answered = answered_of(frozen)
     assert [rule.title for rule in answered.standard_rules()] == ["without a", "without b", "without c"]
     same = answered.effects([answered.rule()])[0]["labels"][-1]
     assert (same["to_1_most"], same["to_2_most"], same["label_2"]) == (0, 0, same["then_least"])
@@ -158,14 +158,14 @@ def test_another_judge_decides_where_people_do_not(tmp_path: Path) -> None:
     ]
     second += [{**row, "correct": True, "judge": "kind"} for row in data["verdicts"]]
     dataset = Subject(small.write(tmp_path, data), READERS, small.settings()).labelled()
-    answered = Answered(dataset, "other", table_of("second_verdicts", second))
-    kind = Answered(dataset, "kind", table_of("second_verdicts", second))
+    answered = Answered([dataset], "other", table_of("second_verdicts", second))
+    kind = Answered([dataset], "kind", table_of("second_verdicts", second))
     assert kind.label_2(kind.rule())[0].sum() > answered.label_2(answered.rule())[0].sum()
     effect = answered.effects([answered.rule()])[0]
     assert [row["question_id"] for row in effect["changed"]] == ["q1"] and effect["labels"][-1]["to_1_least"] == 4
-    assert Answered(dataset, "rules").effects([answered.rule()])[0]["changed"] == []
+    assert Answered([dataset], "rules").effects([answered.rule()])[0]["changed"] == []
     with pytest.raises(SettingsError, match=r"'nobody' are kept here. Kept: rules\.$"):
-        Answered(dataset, "nobody")
+        Answered([dataset], "nobody")
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_another_judge_decides_where_people_do_not(tmp_path: Path) -> None:
 )
 def test_a_rule_that_cannot_be(tmp_path: Path, options: dict, message: str) -> None:
     with pytest.raises(SettingsError, match=message):
-        Answered(subject(tmp_path, drawn(0)).labelled()).rule(**options)
+        answered_of(subject(tmp_path, drawn(0))).rule(**options)
 
 
 @pytest.mark.slow
@@ -222,7 +222,7 @@ def test_a_build_with_two_labels_as_foretold_and_reads_nothing_again(full: Path,
     now = after.effects([after.rule()])[0]["labels"]
     for foretold_row, row in zip(foretold["labels"], now, strict=True):
         assert foretold_row["then_least"] == row["label_2"] == row["then_least"]
-    assert after.dataset.least == 2 and foretold["labels"][-1]["to_1_least"] > 0
+    assert after.least == 2 and foretold["labels"][-1]["to_1_least"] > 0
     refused = call_quit("export", "-w", folder, "-f", "release-json", "--out", tmp_path / "x", code=3)
     assert "these labels need 2 (labels.least)" in refused.err
     call_quit("export", "-w", folder, "-f", "huggingface", "--out", tmp_path / "x")

@@ -14,10 +14,12 @@ import numpy as np
 from quit.common.arithmetic import on_grid
 from quit.common.safe import safe_id
 from quit.dataset.dataset import FULLY, PARTIALLY
+from quit.dataset.release import Release
 from quit.errors import InputError
 from quit.evaluate.metrics import Measure, mean
 from quit.evaluate.significance import resampled_means, tau_b
 from quit.export.card_facts import read_baselines
+from quit.release.create import subject_of_release
 from quit.release.whatif import Answered, Rule
 from quit.render.table import Table
 from quit.retrieval.rankings import read_run
@@ -29,23 +31,22 @@ from quit.systems.benchmark.runfile import ranking_of
 from quit.systems.benchmark.task import ReleasePassages, ReleaseRelevance, release_task
 
 
-def orders(folder: Path, answered: Answered, rule: Rule) -> list[dict[str, Any]]:
+def orders(folder: Path, release: Release, answered: Answered, rule: Rule) -> list[dict[str, Any]]:
     """Return the order of a benchmark's systems, now and under a rule, by each metric that label 2 has an effect on.
 
     Keys: ``metric``; ``systems``, in their present order, each with ``system``, ``now`` and ``then`` (means under the
     benchmark's policy); ``tau``, Kendall's tau-b of the two orders, with its bootstrap interval over questions
     (``low``, ``high``; None: not defined, where all systems are equal); ``swaps``: neighbours that change places.
-    Oracles, which know the labels, are left out. Raises ``InputError`` for a folder without a benchmark of this
-    release, and where some labeler was not asked about every passage.
+    ``answered``: the release's labels. Oracles, which know the labels, are left out. Raises ``InputError`` for a folder
+    without a benchmark of this release, and where some labeler was not asked about every passage.
     """
-    tables = answered.dataset
-    content_id = tables.provenance.get("content_id")
-    read_baselines(folder, content_id)
+    read_baselines(folder, release.content_id)
+    tables = subject_of_release(release).labelled()
     if tables.partly_asked:
         raise InputError(f"An order of systems needs all answers, and labels.partial left some out: {tables.fill_in}")
     described = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     settings = Benchmark(**described["settings"])
-    task = release_task(answered.dataset, str(content_id), described["facts"]["questions"].rpartition(" ")[2])
+    task = release_task(tables, release.content_id, described["facts"]["questions"].rpartition(" ")[2])
     passages, relevance = task.passages, task.relevance
     assert isinstance(passages, ReleasePassages) and isinstance(relevance, ReleaseRelevance)
     fully, _ = answered.label_2(rule)[:, relevance.groups]

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
+from quit.dataset.release import open_release
 from quit.errors import InputError
 from quit.release.whatif import opened
 from quit.settings import load
@@ -39,7 +40,7 @@ def test_means_and_order_are_those_of_a_benchmark_on_the_other_labels(tmp_path: 
         rows = pq.read_table(tmp_path / f"{least}" / "results.parquet").to_pylist()
         results[least] = {(row["metric"], row["retriever"], row["reranker"]): row["value"] for row in rows}
     answered = opened(places[1])
-    metrics = orders(tmp_path / "1", answered, answered.rule(least=2))
+    metrics = orders(tmp_path / "1", open_release(places[1]), answered, answered.rule(least=2))
     assert [row["metric"] for row in metrics] == [
         name for name in settings.benchmark.metrics if "nDCG" in name or "rel=2" in name
     ]
@@ -66,9 +67,9 @@ def test_the_rule_in_force_keeps_every_order(tmp_path: Path) -> None:
     settings = load("embedded", ["benchmark.resamples=200"]).settings
     run_benchmark(BenchmarkRequest(place, "all", ("bm25", "minilm")), settings, tmp_path / "out")
     answered = opened(place)
-    for row in orders(tmp_path / "out", answered, answered.rule()):
+    for row in orders(tmp_path / "out", open_release(place), answered, answered.rule()):
         assert row["tau"] is None or (row["tau"], row["low"], row["high"]) == (1, 1, 1)
         assert not row["swaps"] and all(each["now"] == each["then"] for each in row["systems"])
-    other = opened(_release(tmp_path / "other", drawn(1), 1))
+    other = _release(tmp_path / "other", drawn(1), 1)
     with pytest.raises(InputError, match="not on this one"):
-        orders(tmp_path / "out", other, other.rule())
+        orders(tmp_path / "out", open_release(other), opened(other), answered.rule())
