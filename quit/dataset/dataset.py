@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from quit import contracts
 from quit.common.columns import is_in, one_array, plain, positions_in, runs
 from quit.common.progress import advance, note
-from quit.dataset.files import TableFiles, aligned, hints_a_question
+from quit.dataset.files import PagedTable, TableFiles, aligned, hints_a_question
 from quit.dataset.release import ReaderInfo, fingerprint_of, verify
 from quit.errors import InputError
 from quit.evaluate.labels import SPLITS
@@ -61,7 +61,7 @@ class Dataset:
     All except ``answers`` (reader -> its answers) are tables of that name. ``splits`` decides which questions are
     exported and in which order; the other tables may hold more. ``passages``, ``labels`` and the rows of ``answers``
     keep a question together, permutations depth first. Of these only question_id, permutation and label or number are
-    read; question ids and permutations may be dictionary-encoded, which at full size keeps the answers in 0.2 GB.
+    read, from files block by block; question ids and permutations may be dictionary-encoded.
     ``verdicts`` holds one row per question and answer_key: the verdict in force. ``readers`` is in profile order.
 
     ``provenance`` may have: ``settings``, ``fingerprints``, ``program_version``, ``release`` (its name), ``reviews``
@@ -83,10 +83,10 @@ class Dataset:
     ranked_hints: pa.Table
     descriptions: pa.Table
     splits: pa.Table
-    passages: pa.Table
+    passages: pa.Table | PagedTable
     answers: Mapping[str, Answers]
     verdicts: pa.Table
-    labels: pa.Table
+    labels: pa.Table | PagedTable
     valid_answers: pa.Table
     readers: tuple[ReaderInfo, ...]
     provenance: Mapping[str, Any] = field(default_factory=dict)
@@ -101,8 +101,8 @@ class Dataset:
 
     @classmethod
     def read(cls, files: TableFiles, readers: Sequence[ReaderInfo], **facts: Any) -> Dataset:
-        """Return the tables of ``files``; of the large ones only the columns that exports read, with question ids and
-        permutations dictionary-encoded. ``facts``: ``provenance`` and other fields.
+        """Return the tables of ``files``, the large ones as pages of the columns that exports read. ``facts``:
+        ``provenance`` and other fields.
 
         Raises ``InputError`` for a file that cannot be read, and for tables that do not fit together.
         """
@@ -112,8 +112,8 @@ class Dataset:
                 for name in (*_SMALL, *SELECTION, "controls")
                 if name in _SMALL or name in files.parts
             },
-            passages=files.read("passages", KEYS, encoded=True),
-            labels=files.read("labels", [*KEYS, "label"], encoded=True),
+            passages=files.paged("passages", KEYS),
+            labels=files.paged("labels", [*KEYS, "label"]),
             answers={info.name: files.answers(info.name) for info in readers},
             readers=tuple(readers),
             cut={
@@ -409,7 +409,7 @@ class _Replies:
 class _Rows:
     """Finds the ``size`` rows of each question in a large table, without copying it."""
 
-    def __init__(self, name: str, table: pa.Table, ids: Sequence[str], size: int) -> None:
+    def __init__(self, name: str, table: pa.Table | PagedTable, ids: Sequence[str], size: int) -> None:
         self.name, self.table, self.ids, self.size = name, table, ids, size
         names, starts = runs(table["question_id"])
         start_of = dict(zip(names, starts, strict=True))
@@ -433,14 +433,15 @@ class _Rows:
         rows = ((starts - low)[:, None] + np.arange(self.size)[None, :]).ravel()
         whole = len(rows) == high - low and bool((np.diff(starts) > 0).all())
 
-        places = positions_in(self.table["permutation"].slice(low, high - low), permutation)
+        table = self.table.slice(low, high - low)
+        places = positions_in(table["permutation"], permutation)
         wrong = (places if whole else places[rows]).reshape(-1, self.size) != np.arange(self.size)
         if wrong.any():
             first = self.ids[positions[wrong.any(axis=1)][0]]
             raise InputError(f"The rows of question {first!r} in the table {self.name!r} are not in depth-first order.")
         if name is None:
             return None
-        piece = one_array(self.table[name].slice(low, high - low))
+        piece = one_array(table[name])
         taken = piece if whole else piece.take(pa.array(rows))
         if taken.null_count and not nulls:
             raise InputError(f"The column {name!r} of the table {self.name!r} holds a null.")

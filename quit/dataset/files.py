@@ -4,8 +4,9 @@ bytes."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ ROWS_A_GROUP = 1 << 17
 QUESTIONS_A_CHUNK = 4096
 """Questions whose rows of all tables are in memory together (:meth:`TableFiles.chunks`)."""
 _ROWS_AT_ONCE = 1 << 20  # of a table that is read whole
+_PAGES_KEPT = 8  # row groups of a large table: what a block of questions of a small split may be spread over
 PASSAGES = pa.schema(
     [
         ("question_id", pa.string()),
@@ -98,12 +100,23 @@ class TableFiles:
         return imported_schema(name) if self.imported else contract(name).schema
 
     def answers(self, reader: str) -> Answers:
-        """Return a reader's answers (question_id, permutation, number, asked).
+        """Return a reader's answers, the rows (question_id, permutation, number, asked) as pages.
 
         Raises ``InputError`` as :meth:`read` does.
         """
-        rows = self.read(f"answers/{reader}", [*KEYS, "number", "asked"], encoded=True)
+        rows: Any = self.paged(f"answers/{reader}", [*KEYS, "number", "asked"])
         return Answers(rows, self.distinct_answers(reader))
+
+    def paged(self, name: str, columns: Sequence[str]) -> PagedTable:
+        """Return some columns of a table, with question ids and permutations as dictionaries, to be read row group by
+        row group. It may hold other questions than ours. Raises ``InputError`` as :meth:`read` does."""
+        pages = []
+        for path in self.parts.get(name, ()):
+            with _reading(path):
+                rows = [group.num_rows for group in map(pq.read_metadata(path).row_group, self._groups(name, path))]
+            pages += [(path, group, count) for group, count in zip(self._groups(name, path), rows, strict=True)]
+        schema = self.schema(name)
+        return PagedTable(pages, pa.schema([schema.field(column) for column in columns]))
 
     def distinct_answers(self, reader: str) -> pa.Table:
         """Return a reader's distinct answers. Raises ``InputError`` as :meth:`read` does."""
@@ -125,17 +138,15 @@ class TableFiles:
         names = list(columns or self.schema(name).names)
         read = names if not self._filters(name) or "question_id" in names else [*names, "question_id"]
         for path in self.parts.get(name, ()):
-            try:
-                groups = self._groups(path) if self._filters(name) else None
-                if groups == []:
+            with _reading(path):
+                groups = self._groups(name, path)
+                if not groups:
                     continue
                 with pq.ParquetFile(path, read_dictionary=[key for key in KEYS if encoded and key in read]) as file:
                     for batch in file.iter_batches(size or ROWS_A_GROUP, groups, read):
                         rows = self._ours(name, pa.Table.from_batches([batch])).select(names)
                         if len(rows):
                             yield rows
-            except (OSError, pa.ArrowException) as error:
-                raise fault_of_the_machine(error) or InputError(f"{path} cannot be read: {error}") from error
 
     def chunks(self, size: int = QUESTIONS_A_CHUNK) -> Iterator[TableFiles]:
         """Yield these files for ``size`` questions at a time, in the order of ``splits``; where a table has its
@@ -195,8 +206,10 @@ class TableFiles:
             return rows
         return rows.filter(is_in(rows["question_id"], self.ids))
 
-    def _groups(self, path: Path) -> list[int]:
-        """Return the row groups of a file that may hold our questions."""
+    def _groups(self, name: str, path: Path) -> list[int]:
+        """Return the row groups of a table's file that may hold our questions."""
+        if not self._filters(name):
+            return [*range(pq.read_metadata(path).num_row_groups)]
         if path not in self._bounds:
             self._bounds[path] = _question_bounds(path)
         first, last = self._span
@@ -214,6 +227,68 @@ class TableFiles:
     @cached_property
     def _id_set(self) -> frozenset[str]:
         return frozenset(() if self.ids is None else self.ids.to_pylist())
+
+
+class PagedTable:
+    """Some columns of a table in files: as an Arrow table, except that slices are read when they are asked for.
+
+    ``pages``: file, row group and its number of rows, in row order.
+    """
+
+    def __init__(self, pages: Sequence[tuple[Path, int, int]], schema: pa.Schema) -> None:
+        self._pages, self.schema = pages, schema
+        self._ends = np.cumsum([rows for _, _, rows in pages], dtype=np.int64)
+        self._read = lru_cache(_PAGES_KEPT)(self._page)
+
+    @property
+    def column_names(self) -> list[str]:
+        """Names of the columns."""
+        return self.schema.names
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows."""
+        return int(self._ends[-1]) if len(self._ends) else 0
+
+    def __len__(self) -> int:
+        return self.num_rows
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        return (self._page(number) for number in range(len(self._pages)))
+
+    def __getitem__(self, column: str) -> pa.ChunkedArray:
+        """Return a whole column."""
+        return self.select([column])[column]
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """Return a whole column."""
+        return self[name]
+
+    def select(self, columns: Sequence[str]) -> pa.Table:
+        """Return whole columns."""
+        pieces = [self._page(number, tuple(columns)) for number in range(len(self._pages))]
+        empty = pa.schema([self.schema.field(column) for column in columns]).empty_table()
+        return pa.concat_tables(pieces) if pieces else empty
+
+    def slice(self, start: int, length: int) -> pa.Table:
+        """Return rows. Raises ``InputError`` for a file that cannot be read."""
+        first, last = np.searchsorted(self._ends, [start, start + length - 1], side="right").tolist()
+        rows = pa.concat_tables([self._read(number) for number in range(first, last + 1)])
+        return rows.slice(start - int(self._ends[first]) + self._pages[first][2], length)
+
+    def _page(self, number: int, columns: Sequence[str] | None = None) -> pa.Table:
+        path, group, _ = self._pages[number]
+        names = self.column_names if columns is None else columns
+        with _reading(path), pq.ParquetFile(path, read_dictionary=[key for key in KEYS if key in names]) as file:
+            return file.read_row_group(group, names)
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        raise fault_of_the_machine(error) or InputError(f"{path} cannot be read: {error}") from error
 
 
 def _question_bounds(path: Path) -> list[tuple[str, str] | None]:
