@@ -32,7 +32,7 @@ HISTORY = ("changes", "rejects")
 ROLES = ("hint_roles", "question_roles")
 """Tables that follow from the others: a release may lack them."""
 ROWS_A_GROUP = 1 << 17
-QUESTIONS_A_CHUNK = 4096
+QUESTIONS_A_CHUNK = 2048
 """Questions whose rows of all tables are in memory together (:meth:`TableFiles.chunks`)."""
 _ROWS_AT_ONCE = 1 << 20  # of a table that is read whole
 _PAGES_KEPT = 8  # row groups of a large table: what a block of questions of a small split may be spread over

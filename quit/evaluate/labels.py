@@ -57,7 +57,9 @@ class SplitLabels:
         return self.label_2 / self.passages
 
 
-def labels_by_split(splits: pa.Table, labels: pa.Table, selection: pa.Table | None = None) -> list[SplitLabels]:
+def labels_by_split(
+    splits: pa.Table, labels: pa.Table | pa.RecordBatchReader, selection: pa.Table | None = None
+) -> list[SplitLabels]:
     """Return the labels of each split with questions, in the order train, dev, test, then of ``all``.
 
     ``splits`` needs question_id, split; ``labels`` question_id, label; ``selection`` question_id, reason. Any may be

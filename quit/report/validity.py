@@ -30,7 +30,8 @@ _ROLES = {
         FROM question_roles JOIN splits USING (question_id) GROUP BY 1 ORDER BY 1""",
     "order": """SELECT hints, count(*) AS sets, count(*) FILTER (low < high) AS mixed FROM (
             SELECT question_id, subset, hints, min(label) AS low, max(label) AS high
-            FROM labels JOIN passages USING (question_id, permutation) WHERE hints > 1 GROUP BY ALL)
+            FROM labels JOIN (SELECT DISTINCT permutation, subset, hints FROM passages WHERE hints > 1)
+            USING (permutation) GROUP BY ALL)
         SEMI JOIN splits USING (question_id) GROUP BY 1 ORDER BY 1""",
     "ranks": f"""SELECT rank, {", ".join(f"avg(shapley) FILTER (split = '{split}') AS {split}" for split in SPLITS)},
             avg(shapley) AS mean, stddev_samp(shapley) / sqrt(count(*)) AS error,
