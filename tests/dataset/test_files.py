@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from quit.dataset.dataset import SPLITS
@@ -47,6 +48,25 @@ def test_passages_of_a_workspace_come_in_batches(built: Path, monkeypatch: pytes
     batches = list(files.passages())
     assert max(map(len, batches)) == 100
     assert pa.Table.from_batches(batches).equals(whole.combine_chunks())
+
+
+def test_pages_and_chunks_are_the_rows_of_a_table_with_small_row_groups(tmp_path: Path) -> None:
+    """Ten questions of nine labels in groups of seven rows, read back by Arrow as a whole."""
+    rows = [(f"q{number}", str(order), 1 + order % 2) for number in range(10) for order in range(9)]
+    labels = pa.table([pa.array(column) for column in zip(*rows)], ["question_id", "permutation", "label"])
+    splits = pa.table({"question_id": [f"q{number}" for number in range(10)]})
+    for name, table in (("labels", labels), ("splits", splits)):
+        pq.write_table(table, tmp_path / f"{name}.parquet", row_group_size=7)
+    files = TableFiles({name: [tmp_path / f"{name}.parquet"] for name in ("labels", "splits")})
+    pages = files.paged("labels", labels.column_names)
+    assert len(pages) == 90 and pages["label"].to_pylist() == labels["label"].to_pylist()
+    for start in range(90):
+        length = min(90 - start, 1 + start * 3 % 11)
+        assert pages.slice(start, length).to_pylist() == labels.slice(start, length).to_pylist()
+    chunks = [chunk.read("labels", labels.column_names) for chunk in files.chunks(3)]
+    assert [*map(len, chunks)] == [27, 27, 27, 9] and pa.concat_tables(chunks).to_pylist() == labels.to_pylist()
+    last = [*files.chunks(3)][-1].paged("labels", ["question_id"])
+    assert 9 <= len(last) < 9 + 7  # only the row groups with the last question
 
 
 def test_passages_that_cannot_be_made_are_refused(tmp_path: Path) -> None:

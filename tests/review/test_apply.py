@@ -17,6 +17,7 @@ from quit.review.audit import draw_audit
 from quit.review.items import ReviewItem, review_items
 from quit.review.store import ReviewStore
 from quit.settings import Review
+from quit.stages.update import update_stage
 from quit.status.stages import settings_of
 from quit.status.story import story
 from tests.answers import answers_in
@@ -160,6 +161,19 @@ def test_a_killed_apply_is_finished_by_the_next_with_the_same_bytes(workspace: W
     assert _is_base(workspace)  # half an update is none
     apply_reviews(workspace)
     assert bytes_of(workspace.path, UPDATE) == bytes_of(other.path, UPDATE) != {}
+
+
+def test_an_update_in_three_shards_has_the_rows_of_one_in_one(workspace: Workspace, tmp_path: Path) -> None:
+    store, items = ReviewStore(workspace), _items(workspace)
+    store.append([row for number, item in enumerate(items) for row in _say(number, item, _wrong(item))])
+    other = Workspace.open(shutil.copytree(workspace.path, tmp_path / "other"))
+    assert other.build is not None
+    other.set_build({**other.build, "overrides": [*other.build["overrides"], "run.shards=3"]})
+    for each in (workspace, other):
+        apply_reviews(each)
+    parts = [len([*each.path.glob("tables/11_update/*/labels/*-of-00003.parquet")]) for each in (workspace, other)]
+    assert parts == [0, 3]
+    assert all(other.read(name).equals(workspace.read(name)) for name in update_stage.outputs)
 
 
 def test_apply_needs_labels_takes_review_settings_only_and_a_build_keeps_them(workspace: Workspace) -> None:
