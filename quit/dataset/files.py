@@ -119,8 +119,10 @@ class TableFiles:
         return PagedTable(pages, pa.schema([schema.field(column) for column in columns]))
 
     def distinct_answers(self, reader: str) -> pa.Table:
-        """Return a reader's distinct answers. Raises ``InputError`` as :meth:`read` does."""
-        return self.read(f"distinct_answers/{reader}")
+        """Return a reader's distinct answers (question_id, number, answer, answer_key). Raises ``InputError`` as
+        :meth:`read` does."""
+        columns = ["question_id", "number", "answer", "answer_key"]
+        return self.read(f"distinct_answers/{reader}", columns, encoded=True)
 
     def batches(
         self,

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit import contracts
-from quit.common.columns import plain, runs
+from quit.common.columns import plain, positions_in, runs
 from quit.stages.stage import LazyTable
 from quit.text.normalize import normalize_answer
 
@@ -97,8 +97,19 @@ def cut_replies(answers: pa.Table) -> int:
 def matching_rows(distinct: pa.Table, table: pa.Table, column: str) -> np.ndarray:
     """Return for each distinct reply the first row of ``table`` with its question and its value of ``column`` (answer
     or answer_key); int64, shape (distinct replies,), -1 where there is none."""
-    rows = pc.index_in(_joined(distinct, column), _joined(table, column))
-    return pc.fill_null(rows, -1).to_numpy().astype(np.int64)
+    columns = [(plain(table.column(name).unique()), name) for name in ("question_id", column)]
+    wanted, have = (
+        np.ravel_multi_index(
+            [positions_in(each.column(name), values) + 1 for values, name in columns],
+            [len(values) + 1 for values, _ in columns],
+        )
+        for each in (distinct, table)
+    )
+    keys, first = np.unique(have, return_index=True)
+    if not len(keys):
+        return np.full(len(distinct), -1, dtype=np.int64)
+    places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[places] == wanted, first[places], -1)
 
 
 def accepted_answers(answers: Answers, verdicts: pa.Table) -> np.ndarray:
@@ -175,8 +186,3 @@ def number_answers(replies: pa.Table) -> dict[str, pa.Table]:
         },
     }
     return {name: contracts.table(name).from_columns(columns) for name, columns in columns_of.items()}
-
-
-def _joined(table: pa.Table, column: str) -> pa.Array:
-    """Return the question and a text of each row as one text that equals another row's where both do."""
-    return pc.binary_join_element_wise(plain(table.column("question_id")), plain(table.column(column)), "\x1f")
