@@ -7,19 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from quit.commands.options import (
-    ByOption,
-    JsonOption,
-    NamedProfileOption,
-    QuestionLimitOption,
-    SetOption,
-    WorkspaceOption,
-    load_settings,
-    open_workspace,
-    print_json,
-    release_place,
-    show,
-)
+from quit.commands import options
+from quit.commands.options import load_settings, open_workspace, print_json, release_place, show
 
 app = typer.Typer(
     help="Score a run file; measure judge and convergence against people or published values.", no_args_is_help=True
@@ -32,11 +21,11 @@ def run(
     release: Annotated[
         Path | None, typer.Option("--release", "-r", **release_place, help="Folder or URL of a release.")
     ] = None,
-    workspace: WorkspaceOption = Path("workspace"),
+    workspace: options.Workspace = Path("workspace"),
     split: Annotated[str, typer.Option("--split", help="Questions: train, dev, test or all.")] = "test",
-    by: ByOption = None,
-    set_: SetOption = None,
-    as_json: JsonOption = False,
+    by: options.By = None,
+    set_: options.Set = None,
+    as_json: options.Json = False,
 ) -> None:
     """Score a ranking of passages by any system, with the metrics and intervals of `quit benchmark run`.
 
@@ -68,9 +57,9 @@ def run(
 @app.command("judge")
 def judge(
     pairs: Annotated[Path, typer.Argument(help="JSONL of {question, answers, candidate, label}.")],
-    profile: NamedProfileOption = "paper",
-    set_: SetOption = None,
-    as_json: JsonOption = False,
+    profile: options.NamedProfile = "paper",
+    set_: options.Set = None,
+    as_json: options.Json = False,
 ) -> None:
     """Agreement of a profile's judge, or of each one of its jury, with human verdicts and with the equivalence model.
 
@@ -85,10 +74,10 @@ def judge(
 @app.command("convergence")
 def convergence(
     source: Annotated[str, typer.Option("--source", "-s", help="KIND:PATH of a source with published convergence.")],
-    limit: QuestionLimitOption = None,
-    profile: NamedProfileOption = "embedded",
-    set_: SetOption = None,
-    as_json: JsonOption = False,
+    limit: options.QuestionLimit = None,
+    profile: options.NamedProfile = "embedded",
+    set_: options.Set = None,
+    as_json: options.Json = False,
 ) -> None:
     """Recomputed against published convergence, and the rank correlation of the profile's (`convergence.method`).
 
@@ -104,9 +93,9 @@ def convergence(
 
 @app.command("judges")
 def judges(
-    workspace: WorkspaceOption = Path("workspace"),
+    workspace: options.Workspace = Path("workspace"),
     limit: Annotated[int, typer.Option("--limit", min=0, help="Disagreements to list; 0 for all.")] = 20,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
     """Agreement of the judges of a workspace with one another, and the answers on which they differ.
 

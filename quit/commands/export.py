@@ -7,16 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from quit.commands.options import (
-    JsonOption,
-    QuietOption,
-    WorkspaceOption,
-    complete_formats,
-    local_folder,
-    release_place,
-    show,
-    split_names,
-)
+from quit.commands import options
+from quit.commands.options import complete_formats, local_folder, release_place, show, split_names
 
 if TYPE_CHECKING:
     from quit.library.arguments import Format
@@ -81,7 +73,7 @@ OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace an e
 
 
 def export(
-    workspace: WorkspaceOption = Path("workspace"),
+    workspace: options.Workspace = Path("workspace"),
     release_: ReleaseOption = None,
     format_: FormatOption = "huggingface,release-json",
     out: OutOption = Path("exports"),
@@ -98,8 +90,8 @@ def export(
     miner: MinerOption = "bm25",
     seed: SeedOption = "export",
     overwrite: OverwriteOption = False,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    quiet: options.Quiet = False,
+    as_json: options.Json = False,
 ) -> None:
     """Write the labelled dataset in formats that other tools read, and publish it.
 
