@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,6 +10,7 @@ import typer
 
 from quit.commands import options
 from quit.commands.options import load_settings, open_workspace, print_json, release_place, show
+from quit.render.table import Table, number
 
 app = typer.Typer(
     help="Score a run file; measure judge and convergence against people or published values.", no_args_is_help=True
@@ -68,7 +70,10 @@ def judge(
     from quit.models.factory import Models
     from quit.operations import instruments
 
-    _print_figures(instruments.judge(pairs, Models(load_settings(profile, set_))), as_json)
+    figures = instruments.judge(pairs, Models(load_settings(profile, set_)))
+    judges = figures.get("judges", [])
+    lines = _lines({name: value for name, value in figures.items() if name != "judges"})
+    show(figures, as_json, ["\n".join(lines), _judges_table(judges)] if judges else lines)
 
 
 @app.command("convergence")
@@ -88,7 +93,8 @@ def convergence(
     from quit.sources import parse_source
 
     settings = load_settings(profile, set_)
-    _print_figures(instruments.convergence_agreement(parse_source(source), Models(settings), settings, limit), as_json)
+    figures = instruments.convergence_agreement(parse_source(source), Models(settings), settings, limit)
+    show(figures, as_json, _lines(figures))
 
 
 @app.command("judges")
@@ -114,9 +120,21 @@ def judges(
         print_disagreements(agreements, rows, limit)
 
 
-def _print_figures(figures: dict[str, Any], as_json: bool) -> None:
+def _lines(figures: dict[str, Any]) -> list[str]:
     lines = []
     for name, value in figures.items():
         for item in value if isinstance(value, list) else [value]:
             lines.append(f"{name}: {item:.4f}" if isinstance(item, float) else f"{name}: {item}")
-    show(figures, as_json, lines)
+    return lines
+
+
+def _judges_table(judges: Sequence[Mapping[str, Any]]) -> Table:
+    """Return a row for each judge of a jury; dashes for what a judge without readable verdicts lacks."""
+    names = ("readable", "yes", "accuracy", "kappa", "precision", "recall", "f1")
+    rows = []
+    for row in judges:
+        low, high = row.get("accuracy_interval", (None, None))
+        with_others = [row["with"].get(other["judge"]) for other in judges]
+        rows.append((row["judge"], *map(row.get, names), f"{number(low)} to {number(high)}", *with_others))
+    heads = ("judge", *names, "accuracy, 95% interval", *(f"kappa with {row['judge']}" for row in judges))
+    return Table("Judges of the jury against people", heads, rows)

@@ -33,8 +33,12 @@ _QUERIES = {
         {_MINE} ORDER BY permutation""",
     "answers": f"""SELECT permutation, reader, answer
         FROM answers JOIN distinct_answers USING (question_id, reader, number) {_MINE} AND asked""",
-    "verdicts": f"""SELECT answer, correct, probability, basis, passages, judge FROM verdicts {_MINE}
-        ORDER BY passages DESC, answer""",
+    "verdicts": f"""SELECT answer, correct, probability, basis, passages, judge, coalesce(votes, []) AS votes
+        FROM verdicts LEFT JOIN (
+            SELECT question_id, answer_key,
+                list({{'judge': judge, 'correct': correct, 'probability': probability}} ORDER BY judge) AS votes
+            FROM second_verdicts WHERE basis = 'model' GROUP BY ALL
+        ) USING (question_id, answer_key) {_MINE} ORDER BY passages DESC, answer""",
     "valid_answers": f"SELECT answer, origin, passages FROM valid_answers {_MINE} ORDER BY origin, answer",
     "reviews": f"""SELECT annotator, state, version, kind, answer, correct, text, updated FROM reviews {_MINE}
         ORDER BY annotator, annotation, version, kind, answer""",
