@@ -182,7 +182,7 @@ def read_result(result: list[dict[str, Any]], data: Mapping[str, Any]) -> Readin
     flags: list[str] = []
     unknown: list[str] = []
     note: list[str] = []
-    shown = int(data["version"])
+    version = int(data["version"])
     by_alias = {row["alias"]: row for row in data["answers"]}
     for entry in result:
         name, value = entry.get("from_name"), entry.get("value") or {}
@@ -200,40 +200,40 @@ def read_result(result: list[dict[str, Any]], data: Mapping[str, Any]) -> Readin
             note += [text.strip() for text in texts if text.strip()]
         elif name == "shown":
             if texts and str(texts[0]).isdecimal():
-                shown = min(shown, int(texts[0]))
+                version = min(version, int(texts[0]))
         else:
             unknown.append(f"{name}: {value}")
-    answers, ask = _verdicts(data, shown, ticked, gold_is_wrong="gold_wrong" in flags)
+    answers, ask = _verdicts(data, version, ticked, gold_is_wrong="gold_wrong" in flags)
     return Reading(
-        shown,
+        version,
         answers,
         tuple(dict.fromkeys(missing)),
         tuple(flag for flag in FLAGS if flag in flags),
         "\n".join(note) or None,
         tuple(dict.fromkeys(unknown)),
-        shown in data["blind"],
+        version in data["blind"],
         ask,
-        tuple(data["seen"][str(shown)]),
+        tuple(data["seen"][str(version)]),
     )
 
 
 def _verdicts(
-    data: Mapping[str, Any], shown: int, ticked: set[str], gold_is_wrong: bool
+    data: Mapping[str, Any], version: int, ticked: set[str], gold_is_wrong: bool
 ) -> tuple[tuple[tuple[str, str, bool | None, bool | None], ...], str | None]:
     """Return ``answers`` and ``ask`` of a :class:`Reading`."""
     ask = "empty" if not ticked else "both" if {NONE} < ticked else None
     asks_gold = ask is None and not gold_is_wrong
-    suggestions = data["ticked"].get(str(shown))
+    suggestions = data["ticked"].get(str(version))
     answers: dict[str, tuple[str, str, bool | None, bool | None]] = {}
     for row in data["answers"]:
         name = row["alias"]
         if name in answers:
             continue
-        if name in ticked or (row["since"] <= shown and (row["until"] is None or shown < row["until"])):
-            accepted: bool | None = name in ticked
-            if asks_gold and not accepted and row["gold"]:
-                ask, accepted = "gold", None
+        if name in ticked or (row["since"] <= version and (row["until"] is None or version < row["until"])):
+            verdict: bool | None = name in ticked
+            if asks_gold and not verdict and row["gold"]:
+                ask, verdict = "gold", None
             elif ask in ("empty", "both"):
-                accepted = None
-            answers[name] = (row["key"], row["answer"], accepted, None if suggestions is None else name in suggestions)
+                verdict = None
+            answers[name] = (row["key"], row["answer"], verdict, None if suggestions is None else name in suggestions)
     return tuple(answers.values()), ask

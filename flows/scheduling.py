@@ -63,7 +63,7 @@ def run_with_limits(limits: Limits, work: Callable[[], JobResult]) -> Any:
     """Do a flow's work under its limits and return what the flow returns: the result, or a state ``Nothing new``
     or ``Waiting`` (for a vendor's batch)."""
     logger = get_run_logger()
-    started = time.time()
+    start = time.time()
     scheduled = bool(deployment.id)  # a deployment's run has its own process
     with (
         server_watched(str(PREFECT_API_URL.value())) if scheduled else nullcontext(),
@@ -75,7 +75,7 @@ def run_with_limits(limits: Limits, work: Callable[[], JobResult]) -> Any:
         except Waiting as waiting:
             logger.info("%s", waiting)
             return Completed(name=WAITING, message=str(waiting))
-    seconds = time.time() - started
+    seconds = time.time() - start
     if outcome.nothing_new is None:
         logger.info("done in %.1f s", seconds)
         return outcome.result

@@ -128,10 +128,10 @@ def _parameters(
         "benchmark": {"release": workspace.address, "out": str(folder / "benchmark"), **run},
     }
     flow = FLOWS[schedule.flow]
-    accepted = [name for name in flow.parameters.properties if name != "limits"]
-    if unknown := [name for name in schedule.parameters if name not in accepted]:
+    names = [name for name in flow.parameters.properties if name != "limits"]
+    if unknown := [name for name in schedule.parameters if name not in names]:
         raise SettingsError(
-            f"Schedule {schedule.title!r}: {schedule.flow} takes no {unknown[0]!r}.{did_you_mean(unknown[0], accepted)}"
+            f"Schedule {schedule.title!r}: {schedule.flow} takes no {unknown[0]!r}.{did_you_mean(unknown[0], names)}"
         )
     parameters = {**defaults[schedule.flow], **schedule.parameters, "limits": Limits(**limits).model_dump()}
     try:

@@ -60,10 +60,10 @@ def read_baselines(folder: Path, content_id: str | None) -> Baselines:
     ``InputError`` for a folder without results, damaged ones, or those of another release than ``content_id``.
     """
     try:
-        described = json.loads((folder / "run.json").read_text(encoding="utf-8"))["facts"]
+        facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))["facts"]
         results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
-        release, missing = str(described["release"]), str(described["without a relevant passage"])
-        questions = f"{described['questions']}; one without a relevant passage {missing}"
+        release, missing = str(facts["release"]), str(facts["without a relevant passage"])
+        questions = f"{facts['questions']}; one without a relevant passage {missing}"
         rows = _rows([row for row in results if row["corpus"] == "release"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(

@@ -76,14 +76,14 @@ def _beir(corpus: BuiltCorpus, folder: ExportFolder) -> Row:
 
 
 def _topics(corpus: BuiltCorpus, folder: ExportFolder) -> Row:
-    changed = 0
+    changed_texts = 0
     for name, (queries, qrels) in _sets(corpus).items():
-        changed += sum(one_line(row["text"]) != row["text"] for row in queries)
+        changed_texts += sum(one_line(row["text"]) != row["text"] for row in queries)
         topics = (f"{row['query_id']}\t{one_line(row['text'])}\n" for row in queries)
         write_texts(folder, f"topics.{name}.tsv", topics)
         relevant = (f"{row['query_id']} 0 {row['doc_id']} {row['relevance']}\n" for row in qrels)
         write_texts(folder, f"qrels.{name}.txt", relevant)
-    return {"texts_changed": changed, "text_rule": TEXT_RULE}
+    return {"texts_changed": changed_texts, "text_rule": TEXT_RULE}
 
 
 def _trec(corpus: BuiltCorpus, folder: ExportFolder) -> Row:

@@ -25,7 +25,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
     """Write both tables of each split; return rows by table and split, and how many cells were changed."""
     lines = Lines(dataset, escaped=False)
     rows: dict[str, dict[str, int]] = {"questions": {}, "passages": {}}
-    changed = 0
+    changed_cells = 0
     for split in SPLITS:
         if not len(positions := dataset.positions(split)):
             continue
@@ -35,13 +35,13 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
                 questions.write(_questions(dataset, some, (labels == FULLY).sum(axis=1)))
                 passages.write(_passages(dataset, lines, some, labels))
         rows["questions"][split], rows["passages"][split] = questions.rows, passages.rows
-        changed += questions.changed + passages.changed
-    return {"rows": rows, "changed_cells": changed, "cell_rule": CELL_RULE}
+        changed_cells += questions.changed + passages.changed
+    return {"rows": rows, "changed_cells": changed_cells, "cell_rule": CELL_RULE}
 
 
 def _questions(dataset: Dataset, positions: np.ndarray, fully: np.ndarray) -> dict[str, pa.Array]:
     row_indices = pa.array(positions)
-    questions, described = (dataset.aligned(name).take(row_indices) for name in ("questions", "descriptions"))
+    questions, descriptions = (dataset.aligned(name).take(row_indices) for name in ("questions", "descriptions"))
     hints = [[row["hint"] for row in dataset.selected_hints[position]] for position in positions]
     valid = [dataset.valid_answers_of[position] for position in positions]
     return {
@@ -50,9 +50,9 @@ def _questions(dataset: Dataset, positions: np.ndarray, fully: np.ndarray) -> di
         "answers": pa.array([json_text(answers) for answers in questions["answers"].to_pylist()]),
         "valid_answers": pa.array([json_text(answers) for answers in valid]),
         **{f"hint_{index}": pa.array(column) for index, column in enumerate(zip(*hints, strict=True))},
-        "type": described["coarse"],
-        "difficulty": described["difficulty"],
-        "difficulty_bin": described["difficulty_bin"],
+        "type": descriptions["coarse"],
+        "difficulty": descriptions["difficulty"],
+        "difficulty_bin": descriptions["difficulty_bin"],
         "source": questions["source"],
         "fully_relevant_passages": pa.array(fully),
     }

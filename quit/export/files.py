@@ -133,11 +133,11 @@ def export(
     *,
     overwrite: bool = False,
     renew: bool = False,
-    **asked: Any,
+    **fields: Any,
 ) -> list[Manifest]:
     """Write each format into its own folder ``out/<format>`` and return their manifests, in the order asked for.
 
-    ``asked``: fields of ``Options``. All targets are checked before anything is written. A target that holds these
+    ``fields``: those of ``Options``. All targets are checked before anything is written. A target that holds these
     very bytes already, such as the first of two formats after a kill in the second, is left as it is. ``overwrite``:
     replace any earlier export of ours; ``renew``: one of this release only (with another card, say). Raises
     ``SettingsError`` for an unknown format, none at all, a target that is not an earlier export of ours, or another one
@@ -150,7 +150,7 @@ def export(
         _check_asked(dataset, FORMATS[name])
     publication = Publication(Path(out), dataset.fingerprint, dataset.embedded, overwrite, renew)
     publication.check(requested)
-    options = Options(**asked)
+    options = Options(**fields)
 
     def write(name: str, folder: ExportFolder) -> Mapping[str, Any]:
         dataset.writing = name
@@ -225,10 +225,11 @@ class Publication:
             try:
                 manifests.append(self._write_one(name, write, versions[name]))
             except OSError as error:
-                done = f" Finished before: {', '.join(manifest.format for manifest in manifests)}." if manifests else ""
+                names = ", ".join(manifest.format for manifest in manifests)
+                finished = f" Finished before: {names}." if names else ""
                 raise WorkspaceError(
                     f"The export {name} could not be written to {self.out}: {error.strerror or error}. What was there "
-                    f"before is unchanged.{done} Make room or choose another folder, then run the export again."
+                    f"before is unchanged.{finished} Make room or choose another folder, then run the export again."
                 ) from error
         return manifests
 
@@ -374,10 +375,10 @@ def _partial(out: Path, name: str):
     prefix, suffix = f".{name}.", ".partial"
     with ExitStack() as stack:
         with _lock(out):  # so that no other process removes our folder before it is locked
-            for left in sorted(out.glob(f"{prefix}*{suffix}")):
-                with _lock(left, wait=False) as locked:
+            for leftover in sorted(out.glob(f"{prefix}*{suffix}")):
+                with _lock(leftover, wait=False) as locked:
                     if locked:
-                        shutil.rmtree(left, ignore_errors=True)
+                        shutil.rmtree(leftover, ignore_errors=True)
             path = Path(tempfile.mkdtemp(prefix=prefix, suffix=suffix, dir=out))
             stack.callback(shutil.rmtree, path, ignore_errors=True)
             stack.enter_context(_lock(path))

@@ -206,8 +206,8 @@ def _example(dataset: Dataset) -> Example:
         {name: column[row].as_py() for name, column in columns.items()}
         | {
             "answers": [
-                block.values[code] if asked else "(not asked)"
-                for code, asked in zip(block.codes[0, row, :labelers], block.asked[0, row, :labelers], strict=True)
+                block.values[code] if is_asked else "(not asked)"
+                for code, is_asked in zip(block.codes[0, row, :labelers], block.asked[0, row, :labelers], strict=True)
             ]
         }
         for row in first
@@ -352,9 +352,9 @@ def _by_passage(dataset: Dataset, block: Block) -> dict[str, dict[str, pa.Array]
     probability = dataset.predictions(block.positions)
     probability = np.full(len(label), np.nan) if probability is None else probability.ravel()
     infos = dataset.ordered_readers
-    asked = block.asked.ravel()
+    is_asked = block.asked.ravel()
     reader = np.tile(np.arange(readers, dtype=np.int32), questions * passages)
-    judged = block.correct[np.arange(questions)[:, None, None], block.codes].ravel()
+    correct = block.correct[np.arange(questions)[:, None, None], block.codes].ravel()
     rows = np.arange(questions * passages, dtype=np.int32)
     qrels = {"query-id": question_id, "corpus-id": passage_id, "score": label}
     return {
@@ -376,9 +376,9 @@ def _by_passage(dataset: Dataset, block: Block) -> dict[str, dict[str, pa.Array]
             "question_id": _dictionary(np.repeat(owner, readers), ids),
             "reader": _dictionary(reader, pa.array([info.name for info in infos])),
             "role": _dictionary(reader, pa.array([info.role for info in infos])),
-            "answer": _dictionary(pa.array(block.codes.ravel(), mask=~asked), pa.array(block.values, pa.string())),
-            "correct": pa.array(judged == 1, mask=(judged < 0) | ~asked),
-            "asked": pa.array(asked),
+            "answer": _dictionary(pa.array(block.codes.ravel(), mask=~is_asked), pa.array(block.values, pa.string())),
+            "correct": pa.array(correct == 1, mask=(correct < 0) | ~is_asked),
+            "asked": pa.array(is_asked),
         },
     }
 
@@ -394,7 +394,7 @@ def _dictionary(codes: np.ndarray | pa.Array, values: pa.Array) -> pa.Dictionary
 
 def _questions(dataset: Dataset, positions: np.ndarray, fully: np.ndarray) -> dict[str, pa.Array]:
     rows = pa.array(positions)
-    questions, described = (dataset.aligned(name).take(rows) for name in ("questions", "descriptions"))
+    questions, descriptions = (dataset.aligned(name).take(rows) for name in ("questions", "descriptions"))
     stored = dataset.question_roles  # null where a release has no roles
     roles = stored.take(pc.index_in(plain(questions["question_id"]), plain(stored["question_id"])))
     names = ("coarse", "fine", "type_producer", "difficulty", "difficulty_bin", "difficulty_producer")
@@ -403,7 +403,7 @@ def _questions(dataset: Dataset, positions: np.ndarray, fully: np.ndarray) -> di
         "question": questions["question"],
         "answers": questions["answers"],
         "valid_answers": pa.array([dataset.valid_answers_of[position] for position in positions], _TEXTS),
-        **{name: described[name] for name in names},
+        **{name: descriptions[name] for name in names},
         "parametric": dataset.splits["parametric"].take(rows),
         "source": questions["source"],
         "passages": pa.array(np.full(len(positions), len(dataset.permutations), dtype=np.int32)),

@@ -40,16 +40,16 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
     and three.
     """
     keys = reader_keys(dataset, options.paper_keys)
-    shown = {key: info for key, info in keys.items() if info.role != "labeler"}
+    infos = {key: info for key, info in keys.items() if info.role != "labeler"}
     passages = _Passages(dataset)
     for split in SPLITS:
-        _write_split(dataset, split, passages, list(shown), folder)
+        _write_split(dataset, split, passages, list(infos), folder)
     _write_corpus(dataset, passages, folder)
     return {
         "paper_keys": options.paper_keys,
         "shuffle": {"order": list(SHUFFLED), "seed": SEED},
         "readers": [
-            {"key": key, "name": info.name, "kind": info.kind, "identity": info.identity} for key, info in shown.items()
+            {"key": key, "name": info.name, "kind": info.kind, "identity": info.identity} for key, info in infos.items()
         ],
     }
 
@@ -70,7 +70,7 @@ class _Passages:
         subsets = pa.array(published_subsets(dataset))
         self._tails = pc.binary_join_element_wise("", subsets.take(rows), permutations.permutation.take(rows), "_")
         self._names = pa.array([_escaped(question_id) for question_id in dataset.ids])
-        hints = [[_escaped(row["hint"]) for row in selected] for selected in dataset.selected_hints]
+        hints = [[_escaped(row["hint"]) for row in hint_rows] for hint_rows in dataset.selected_hints]
         self._hints = pa.array([hint for texts in hints for hint in texts])
         longest = max(sum(map(len, texts)) for texts in hints)
         self.at_once = max(1, min(PASSAGES_AT_ONCE, BYTES_AT_ONCE // longest))

@@ -150,8 +150,8 @@ class Selection:
 
     def ordered(self, purpose: str, position: int, rows: np.ndarray) -> np.ndarray:
         """Return passages of a question (rows of its permutations, int64) in the order of a keyed hash."""
-        drawn = keyed_draws(self._key(purpose, position), len(self.dataset.permutations))
-        return rows[np.argsort(drawn[rows], kind="stable")]
+        draws = keyed_draws(self._key(purpose, position), len(self.dataset.permutations))
+        return rows[np.argsort(draws[rows], kind="stable")]
 
     def _drawn(self, position: int, pool: np.ndarray) -> list[int]:
         """Return negatives out of ``pool`` (passages, int64), without those of questions that share an answer."""

@@ -182,6 +182,6 @@ class LLMCandidates:
         pairs = [Pair(question, answer, candidate) for candidate in candidates for answer in answers]
         equal = self.equivalence.probability(pairs).reshape(len(candidates), len(answers)).max(axis=1)
         near = products(self.encoder.encode(candidates), self.encoder.encode(answers)).max(axis=1)
-        measured = zip(candidates, equal.tolist(), near.tolist(), strict=True)
+        similarities = zip(candidates, equal.tolist(), near.tolist(), strict=True)
         limit = self.settings.candidate_equivalence
-        return [Drawn(candidate, "", similarity) for candidate, same, similarity in measured if same < limit]
+        return [Drawn(candidate, "", similarity) for candidate, same, similarity in similarities if same < limit]

@@ -45,39 +45,39 @@ from quit.version import __version__
 _FIGURES = 22  # steps of ``gather`` that progress is reported about
 
 
-def gather(workspace: Workspace | Release, settings: Settings, compared: Sequence[Path] = ()) -> dict[str, Any]:
+def gather(workspace: Workspace | Release, settings: Settings, release_pair: Sequence[Path] = ()) -> dict[str, Any]:
     """Return all that the report shows, as JSON-like values; ``None`` or empty where the workspace knows nothing of it.
 
-    ``compared``: folders of two releases, earlier and later, whose difference is wanted (empty: no difference).
+    ``release_pair``: folders of two releases, earlier and later, whose difference is wanted (empty: no difference).
     Raises ``InputError`` where nothing has been collected yet, or for a folder that is not a release or a damaged one.
     """
-    if len(compared) not in (0, 2):
-        raise InputError(f"A difference needs two releases, the earlier one first; {len(compared)} given.")
-    releases = [open_release(path) for path in compared] or shown_releases(workspace)
-    frozen = workspace if isinstance(workspace, Release) else None
-    built = workspace if isinstance(workspace, Workspace) else None
+    if len(release_pair) not in (0, 2):
+        raise InputError(f"A difference needs two releases, the earlier one first; {len(release_pair)} given.")
+    releases = [open_release(path) for path in release_pair] or shown_releases(workspace)
+    release = workspace if isinstance(workspace, Release) else None
+    build = workspace if isinstance(workspace, Workspace) else None
     # The judge of imported files is not known.
     judge = settings.judge_name
-    if frozen:
-        recorded = frozen.content["settings"]
+    if release:
+        recorded = release.content["settings"]
         judge = JURY if "jury" in recorded else recorded.get("judge", {}).get("name", "published")
     with workspace.connect() as connection:
         if not connection.execute("SELECT count(*) FROM questions").fetchall()[0][0]:
             raise InputError(f"{workspace} holds no question yet. Run: quit build -w {workspace}")
         facts = {
-            "name": frozen.name if frozen else settings.card.name or workspace.name,
+            "name": release.name if release else settings.card.name or workspace.name,
             "date": last_changed(workspace),
             "program": __version__,
             "profile": (workspace.build or {}).get("profile"),
             "counts": _counted(_counts(connection)),
             "readers": _counted(_readers(workspace, settings, connection)),
             "judge": judge,
-            "release": frozen is not None,
-            "imported": imported_lines(frozen) if frozen and frozen.imported else [],
+            "release": release is not None,
+            "imported": imported_lines(release) if release and release.imported else [],
             "rejects": _counted(_rows(connection, _REJECTS)),
             "sources": _counted(_rows(connection, _SOURCES)),
             "convergence": _counted(_convergence(connection, settings.pages.bins)),
-            "leakage": _counted(_leakage(built, connection, settings) if built else None),
+            "leakage": _counted(_leakage(build, connection, settings) if build else None),
             "probe": _counted(_rows(connection, PROBE)),
             "controls": control_figures(connection),
             "types": _counted(_types(connection)),
@@ -85,12 +85,12 @@ def gather(workspace: Workspace | Release, settings: Settings, compared: Sequenc
         }  # fmt: skip
         facts["splits"] = _counted(split_figures(connection))
         facts["roles"] = _counted(role_figures(connection))
-        facts["drawn_from_all"] = _rows(connection, _PARAMETRIC) if _train(frozen, settings) == "any" else []
+        facts["drawn_from_all"] = _rows(connection, _PARAMETRIC) if _train(release, settings) == "any" else []
         facts["passage"] = _counted(example_passage(workspace, connection, facts["readers"]))
         facts["examples"] = _counted(examples(workspace, connection, settings))
-    facts["funnel"] = _counted(_funnel(built, releases) if built else [])
-    facts["small_pool"] = small_pool(built) if built else None
-    facts["statistics"] = _counted(frozen.facts["statistics"] if frozen else built and _statistics(built))
+    facts["funnel"] = _counted(_funnel(build, releases) if build else [])
+    facts["small_pool"] = small_pool(build) if build else None
+    facts["statistics"] = _counted(release.facts["statistics"] if release else build and _statistics(build))
     answering = [reader for reader in facts["readers"] if f"read:{reader['name']}" in workspace.state]
     by_hints, patterns = reply_counts(workspace, [reader["name"] for reader in answering])
     columns = ("reader", "hints", "passages", "no_answer", "correct", "cut", "sentences")
@@ -99,14 +99,14 @@ def gather(workspace: Workspace | Release, settings: Settings, compared: Sequenc
     facts["asked"] = asked(workspace)
     facts["type_agreement"] = dict(zip(("typed", "coarse", "fine"), type_agreement(workspace), strict=True))
     facts["judges"] = _counted([asdict(agreement) for agreement in judge_agreement(workspace)])
-    facts["people"] = _counted(judge_against_people(built, settings.review) if built else None)
-    status = review_status(built, settings.review) if built else {}
-    facts["review"] = _counted(review_progress(built, settings.review, status) if built else None)
-    facts["audit"] = (frozen.facts.get("verification", {}) if frozen else status).get("audit")
+    facts["people"] = _counted(judge_against_people(build, settings.review) if build else None)
+    status = review_status(build, settings.review) if build else {}
+    facts["review"] = _counted(review_progress(build, settings.review, status) if build else None)
+    facts["audit"] = (release.facts.get("verification", {}) if release else status).get("audit")
     facts["usage"] = _counted(_usage(workspace, settings))
     facts["whatif"] = _counted(whatif_figures(workspace, settings))
     facts["releases"] = _counted(list_rows(releases))
-    facts["difference"] = _counted(_difference(compared[0], compared[1], releases) if compared else None)
+    facts["difference"] = _counted(_difference(release_pair[0], release_pair[1], releases) if release_pair else None)
     return facts
 
 
@@ -193,14 +193,14 @@ def _histogram(
 
 
 def _convergence(connection: duckdb.DuckDBPyConnection, bins: int) -> dict[str, Any]:
-    used = "CASE WHEN selected THEN 'in passages' ELSE 'left aside' END"
-    bars = _histogram(connection, "ranked_hints", "convergence", used, bins)
+    use = "CASE WHEN selected THEN 'in passages' ELSE 'left aside' END"
+    bars = _histogram(connection, "ranked_hints", "convergence", use, bins)
     return {
         "bars": bars,
         "groups": list(bars[0])[2:],  # after low and high
         "producers": _rows(
             connection,
-            f"""SELECT coalesce(producer, 'unknown') AS producer, {used} AS hints, count(*) AS count,
+            f"""SELECT coalesce(producer, 'unknown') AS producer, {use} AS hints, count(*) AS count,
                        avg(convergence) AS mean, median(convergence) AS median
                 FROM ranked_hints WHERE convergence IS NOT NULL GROUP BY 1, 2 ORDER BY 2, 3 DESC, 1""",
         ),
@@ -241,13 +241,13 @@ def _types(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
 
 
 def _difficulty(connection: duckdb.DuckDBPyConnection, bins: int) -> dict[str, Any]:
-    described = "(SELECT d.*, s.split FROM descriptions d JOIN splits s USING (question_id))"
+    joined = "(SELECT d.*, s.split FROM descriptions d JOIN splits s USING (question_id))"
     counts = ", ".join(f"count(*) FILTER (split = '{split}') AS {split}" for split in SPLITS)
     return {
-        "bars": _histogram(connection, described, "difficulty", "difficulty_bin", bins),
+        "bars": _histogram(connection, joined, "difficulty", "difficulty_bin", bins),
         "bins": _rows(
             connection,
-            f"""SELECT difficulty_bin AS bin, count(*) AS questions, {counts}, avg(difficulty) AS mean FROM {described}
+            f"""SELECT difficulty_bin AS bin, count(*) AS questions, {counts}, avg(difficulty) AS mean FROM {joined}
                 WHERE difficulty_bin IS NOT NULL GROUP BY 1 ORDER BY mean""",
         ),
     }
@@ -267,17 +267,17 @@ def _usage(workspace: TableReader, settings: Settings) -> dict[str, Any]:
     prices = {model.name: model for model in settings.replying_models}
     usage = totals(workspace.path)
     costs = []
-    for name, used in usage.items():
+    for name, counts in usage.items():
         spec = prices.get(name)
-        tokens = (used[name] for name in ("prompt_tokens", "cached_tokens", "completion_tokens"))
-        replies = used["requests"] + used["cached"]
+        tokens = (counts[name] for name in ("prompt_tokens", "cached_tokens", "completion_tokens"))
+        replies = counts["requests"] + counts["cached"]
         costs.append(
             {
                 "model": name,
                 "replies": int(replies),
-                "asked": int(used["requests"]),
-                "kept": int(used["cached"]),
-                "kept_share": used["cached"] / replies if replies else 0.0,
+                "asked": int(counts["requests"]),
+                "kept": int(counts["cached"]),
+                "kept_share": counts["cached"] / replies if replies else 0.0,
                 "cost": spec and settings.cost(spec, *tokens),
             }
         )

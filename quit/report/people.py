@@ -69,8 +69,8 @@ def judge_against_people(workspace: Workspace, settings: Review) -> dict[str, An
     ids = live["question_id"].unique().to_pylist()
     columns = ("question_id", "answer_key", "correct", "basis")
     verdicts = workspace.read_questions("verdicts", ids, columns, runs=["judge"])
-    compared = _compared(verdicts, settings, live)
-    if compared is None:
+    figures = _compared(verdicts, settings, live)
+    if figures is None:
         return None
     kinds = [
         {"blind": blind, **of_one}
@@ -83,7 +83,7 @@ def judge_against_people(workspace: Workspace, settings: Review) -> dict[str, An
         for judge in second["judge"].unique().to_pylist()
         if (of_one := _compared(second.filter(pc.equal(second["judge"], judge)), settings, live))
     ]
-    return {**compared, "kinds": kinds, "others": others}
+    return {**figures, "kinds": kinds, "others": others}
 
 
 def _compared(verdicts: pa.Table, settings: Review, live: pa.Table) -> dict[str, Any] | None:

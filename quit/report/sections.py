@@ -59,17 +59,17 @@ class Section:
         return [piece for piece in self.pieces if isinstance(piece, Table) and not isinstance(piece, Plot)]
 
 
-def sections(facts: Facts, most: int) -> list[Section]:
-    """Return the sections that have anything to show; ``most``: rows of a list."""
-    sections = (Section(name, title, list(pieces(facts, most))) for name, title, pieces in _SECTIONS)
+def sections(facts: Facts, max_rows: int) -> list[Section]:
+    """Return the sections that have anything to show; ``max_rows``: rows of a list."""
+    sections = (Section(name, title, list(pieces(facts, max_rows))) for name, title, pieces in _SECTIONS)
     return [section for section in sections if section.pieces]
 
 
-def _imported(facts: Facts, most: int) -> Pieces:
+def _imported(facts: Facts, max_rows: int) -> Pieces:
     yield from facts["imported"]
 
 
-def _funnel(facts: Facts, most: int) -> Pieces:
+def _funnel(facts: Facts, max_rows: int) -> Pieces:
     """What is left after each stage, what was left out and why; nothing for a release."""
     steps = facts["funnel"]
     if not steps:
@@ -91,7 +91,7 @@ def _funnel(facts: Facts, most: int) -> Pieces:
         yield "Nothing was left out."
 
 
-def _hints(facts: Facts, most: int) -> Pieces:
+def _hints(facts: Facts, max_rows: int) -> Pieces:
     """Convergence and leaks of the hints."""
     convergence, leakage = facts["convergence"], facts["leakage"]
     if convergence["groups"]:
@@ -123,7 +123,7 @@ def _leaks(leakage: Facts) -> Pieces:
         yield Table("Leaks by question", heads, rows, (1, 3, 4), more=leakage["leaking"] - len(rows), fold=True)
 
 
-def _questions(facts: Facts, most: int) -> Pieces:
+def _questions(facts: Facts, max_rows: int) -> Pieces:
     """Types and difficulty; nothing before questions are described."""
     types, difficulty, agreed = facts["types"], facts["difficulty"], facts["type_agreement"]
     if not types:
@@ -140,11 +140,11 @@ def _questions(facts: Facts, most: int) -> Pieces:
     yield replace(plot, heads=("difficulty", *SPLITS, "all", "mean"), rows=rows)
 
 
-def _labels(facts: Facts, most: int) -> Pieces:
+def _labels(facts: Facts, max_rows: int) -> Pieces:
     """Labels by split with the bounds that follow, by number of hints, type and difficulty; table 1."""
     figures = facts["statistics"]
-    if drawn := {row["split"]: share(row["parametric"], row["questions"]) for row in facts["drawn_from_all"]}:
-        shares = ", ".join(f"{drawn[split]} of {split}" for split in SPLITS if split in drawn)
+    if shares_by_split := {row["split"]: share(row["parametric"], row["questions"]) for row in facts["drawn_from_all"]}:
+        shares = ", ".join(f"{shares_by_split[split]} of {split}" for split in SPLITS if split in shares_by_split)
         yield f"Splits are drawn from all questions (split.train = any). Answered without hints: {shares}."
     if figures:
         yield _by_hints(figures)
@@ -220,7 +220,7 @@ def _shared(row: Facts) -> str:
     )
 
 
-def _validity(facts: Facts, most: int) -> Pieces:
+def _validity(facts: Facts, max_rows: int) -> Pieces:
     """What the labels rest on: hints, labelers, people."""
     yield from roles(facts["roles"])
     if facts["whatif"]:
@@ -229,7 +229,7 @@ def _validity(facts: Facts, most: int) -> Pieces:
         yield from audit_pieces(facts["audit"])
 
 
-def _readers(facts: Facts, most: int) -> Pieces:
+def _readers(facts: Facts, max_rows: int) -> Pieces:
     """How often each reader is right with and without hints, and how far they agree."""
     yield from _by_reader(facts)
     yield from asked_tables(facts["asked"])
@@ -262,14 +262,14 @@ def _by_reader(facts: Facts) -> Iterable[Plot]:
     ordered = [name for name in roles if name in counts]
     points = {name: {size: right / total for size, (total, _, right, _) in counts[name].items()} for name in ordered}
     sizes = sorted({size for by_size in counts.values() for size in by_size})
-    known = {row["reader"]: f"{row['known']:,} of {row['questions']:,}" for row in facts["probe"]}
+    without_hints = {row["reader"]: f"{row['known']:,} of {row['questions']:,}" for row in facts["probe"]}
     rows = []
     for name in ordered:
         passages, no_answer, correct, cut = (sum(values) for values in zip(*counts[name].values(), strict=True))
         shares = [percent(points[name].get(size)) for size in sizes]
         shares += [share(correct, passages), share(no_answer, passages)]
         cells = (None if facts["imported"] else share(cut, passages), passages)
-        rows.append((name, roles[name], known.get(name), *shares, *cells))
+        rows.append((name, roles[name], without_hints.get(name), *shares, *cells))
     hints = (counted(size, "hint") for size in sizes)
     heads = ("reader", "role", "known without hints", *hints, "all", "no answer", "cut", "passages")
     svg = plots.lines("plot-readers", points, "hints in the passage", "correct answers")
@@ -300,7 +300,7 @@ def _kappas(agreement: Facts) -> Table:
     return Table("Agreement of every two readers", ("readers", "kappa", "alike"), rows, note=note, fold=True)
 
 
-def _verdicts(facts: Facts, most: int) -> Pieces:
+def _verdicts(facts: Facts, max_rows: int) -> Pieces:
     """The judge against people, and against other judges."""
     people = facts["people"]
     if people:
@@ -339,18 +339,18 @@ def _others_against_people(others: Sequence[Mapping[str, Any]]) -> Table:
     return Table("Other judges against people", ("judge", "answers", "alike", "interval", "kappa", "unread"), rows)
 
 
-def _review(facts: Facts, most: int) -> Pieces:
+def _review(facts: Facts, max_rows: int) -> Pieces:
     """How far the review is and how annotators agree."""
     progress = facts["review"]
     if not progress:
         return
-    yield from described(progress, most)
+    yield from described(progress, max_rows)
     reviewed = [f"{row['split']} {row['reviewed']:,} of {row['asked']:,}" for row in progress["splits"]]
     if reviewed:
         yield f"Questions reviewed: {', '.join(reviewed)}."
 
 
-def _models(facts: Facts, most: int) -> Pieces:
+def _models(facts: Facts, max_rows: int) -> Pieces:
     """What language models cost."""
     usage = facts["usage"]
     if not usage["costs"]:
@@ -366,7 +366,7 @@ def _models(facts: Facts, most: int) -> Pieces:
     yield Table("Language models", (*usage["heads"], "cost"), rows, note=note)
 
 
-def _releases(facts: Facts, most: int) -> Pieces:
+def _releases(facts: Facts, max_rows: int) -> Pieces:
     """Versions and their gates."""
     releases = facts["releases"]
     if not releases:
@@ -388,13 +388,13 @@ def _releases(facts: Facts, most: int) -> Pieces:
         yield Table("Quality gates", heads, rows, tuple(range(1, len(releases) + 1)))
 
 
-def _difference(facts: Facts, most: int) -> Pieces:
+def _difference(facts: Facts, max_rows: int) -> Pieces:
     """What changed between two releases."""
     changes = facts["difference"]
     if not changes:
         return
     yield f"From {changes['before']['name']} to {changes['after']['name']}."
-    yield from differences(changes, most)
+    yield from differences(changes, max_rows)
     points = {name: {int(size): share for size, share in some.items()} for name, some in changes["by_hints"].items()}
     if not changes["same"] and len(points) == 2 and all(points.values()):
         yield _shares_by_hints("difference", points)

@@ -75,16 +75,16 @@ def roles(figures: dict[str, list[dict[str, Any]]]) -> Iterator[str | Table]:
     yield Plot("Mean contribution of hints by rank", heads, rows, name="plot-ranks", svg=svg)
 
 
-def whatif_figures(opened: Workspace | Release, settings: Settings) -> list[dict[str, Any]]:
+def whatif_figures(workspace: Workspace | Release, settings: Settings) -> list[dict[str, Any]]:
     """Return what leaving out each labeler, and asking for two, changes (:meth:`Answered.effects`).
 
     Empty with one labeler, and while labels or answers are not finished.
     """
-    if isinstance(opened, Release):
-        subject = subject_of_release(opened)
+    if isinstance(workspace, Release):
+        subject = subject_of_release(workspace)
     else:
         readers: Any = settings.readers
-        subject = Subject(current_files(opened), readers, settings)
+        subject = Subject(current_files(workspace), readers, settings)
     try:
         answered = Answered(subject.labelled())
         return answered.effects(answered.standard_rules())

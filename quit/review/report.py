@@ -218,7 +218,7 @@ def review_status(workspace: Workspace, settings: Review) -> dict[str, Any]:
         "flags": flags(live, settings),
         "agreement": agreement(live),
         "controls": control_scores(live, controls),
-        "ask_back": unclear_annotations(reviews),
+        "unclear": unclear_annotations(reviews),
         "decided": len(decisions) - decisions.column("decision").null_count,
         "open": len(open_decisions := disagreements(decisions)),
         "disagreements": open_decisions,

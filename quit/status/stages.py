@@ -68,15 +68,15 @@ def status(workspace: Workspace, pipeline: Any = None, *, rejects: bool = True) 
                 StageStatus(stage.number, key, stage.doc, "complete", counts, reasons.get(key, {}), shards, shards)
             )
             continue
-        done = shards = 0
+        shards_done = shards = 0
         if pipeline is None:
-            done, shards = _begun(workspace, stage, key)
+            shards_done, shards = _begun(workspace, stage, key)
         elif current or not stage.inputs:  # the number of shards is not known before the sources are collected
             run = pipeline.stage_run(key)
             shards = len(pipeline.shards(run))
-            done = shards - len(pipeline.pending(run))
-        state = "partial" if done else "to do"
-        rows.append(StageStatus(stage.number, key, stage.doc, state, shards_done=done, shards=shards))
+            shards_done = shards - len(pipeline.pending(run))
+        state = "partial" if shards_done else "to do"
+        rows.append(StageStatus(stage.number, key, stage.doc, state, shards_done=shards_done, shards=shards))
     return rows
 
 
@@ -122,5 +122,5 @@ def _begun(workspace: Workspace, stage: Stage, key: str) -> tuple[int, int]:
         return 0, 0
     files, shards = unfinished[parts_of.index(begun)], max(parts, key=parts.__getitem__)[2]
     names = [match[0] for match in parts if match[2] == shards]
-    done = sum(all(f"{output}/{name}" in files for output in stage.outputs) for name in names)
-    return done, int(shards)
+    finished = sum(all(f"{output}/{name}" in files for output in stage.outputs) for name in names)
+    return finished, int(shards)

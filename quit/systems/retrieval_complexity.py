@@ -122,14 +122,14 @@ def questions_of(questions: Sequence[Question]) -> list[ComplexityQuestion]:
             ComplexityQuestion(step.query_id, step.text, step.answers, 1, "step", question.query_id)
             for step in question.steps
         ]
-    answered = [question_row for question_row in every if question_row.answers]
-    if not answered:
+    with_answers = [question_row for question_row in every if question_row.answers]
+    if not with_answers:
         raise InputError("None of the questions has an answer, so their complexity cannot be measured.")
-    if len(answered) < len(every):
+    if len(with_answers) < len(every):
         _log.warning(
-            "%d of %d questions have no reference answer and are left out.", len(every) - len(answered), len(every)
+            "%d of %d questions have no reference answer and are left out.", len(every) - len(with_answers), len(every)
         )
-    return answered
+    return with_answers
 
 
 def read_questions(path: Path) -> list[ComplexityQuestion]:
@@ -241,26 +241,26 @@ def agreement(results: Sequence[ComplexityResult], settings: Complexity) -> dict
     A part is left out where its labels are not known.
     """
     figures: dict[str, Any] = {}
-    labelled = [rating for rating in results if rating.question.label is not None]
-    labels = np.array([rating.question.label for rating in labelled])
+    with_label = [rating for rating in results if rating.question.label is not None]
+    labels = np.array([rating.question.label for rating in with_label])
     if len(np.unique(labels)) == 2:
-        figures["known_complex"] = _two_classes(labelled, labels, settings)
-    hopped = [rating for rating in results if rating.question.hops is not None]
-    hops = np.array([rating.question.hops for rating in hopped])
+        figures["known_complex"] = _two_classes(with_label, labels, settings)
+    with_hops = [rating for rating in results if rating.question.hops is not None]
+    hops = np.array([rating.question.hops for rating in with_hops])
     if len(np.unique(hops[hops > 1])) > 1:
-        several = [rating for rating, more in zip(hopped, hops > 1, strict=True) if more]
+        several = [rating for rating, more in zip(with_hops, hops > 1, strict=True) if more]
         figures["hops"] = _associated_scores(several, hops[hops > 1], association.kendall_tau_b, settings)
-    judged = [rating for rating in results if rating.correct is not None]
-    if judged:
-        figures["correct"] = _correctness(judged, settings)
-    typed = [rating for rating in results if rating.question.kind not in (None, "step")]
-    kinds = np.array([rating.question.kind for rating in typed])
+    with_verdict = [rating for rating in results if rating.correct is not None]
+    if with_verdict:
+        figures["correct"] = _correctness(with_verdict, settings)
+    with_kind = [rating for rating in results if rating.question.kind not in (None, "step")]
+    kinds = np.array([rating.question.kind for rating in with_kind])
     if len(set(kinds)) > 1:
-        decisions = np.array([rating.complex for rating in typed])
+        decisions = np.array([rating.complex for rating in with_kind])
         figures["kinds"] = {
             "complex_share": {str(kind): float(decisions[kinds == kind].mean()) for kind in np.unique(kinds)},
-            "complex": _associated(typed, decisions, kinds, association.cramers_v, settings),
-            **_associated_scores(typed, kinds, association.epsilon_squared, settings),
+            "complex": _associated(with_kind, decisions, kinds, association.cramers_v, settings),
+            **_associated_scores(with_kind, kinds, association.epsilon_squared, settings),
         }
     return figures
 

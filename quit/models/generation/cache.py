@@ -102,18 +102,18 @@ class GenerationCache:
 
         Yields the keys that no other caller has reserved, and the events that are set when the other callers finish.
         """
-        done = threading.Event()
+        end_event = threading.Event()
         with self._lock:
             events = {self._events[key] for key in keys if key in self._events}
             free_keys = [key for key in keys if key not in self._events]
-            self._events |= dict.fromkeys(free_keys, done)
+            self._events |= dict.fromkeys(free_keys, end_event)
         try:
             yield free_keys, events
         finally:
             with self._lock:
                 for key in free_keys:
                     del self._events[key]
-            done.set()
+            end_event.set()
 
     def add(self, entry: Entry) -> Future[None]:
         """Append a reply; the future is done when it is on disk. A key that is there already keeps its first fit reply.
@@ -364,7 +364,7 @@ class CachedGenerator:
         keys = list(requests)
         commits: list[Future[None]] = []
 
-        def done(position: int, completion: Completion) -> Future[None] | None:
+        def on_reply(position: int, completion: Completion) -> Future[None] | None:
             key = keys[position]
             request = requests[key]
             replies[key] = completion
@@ -385,7 +385,7 @@ class CachedGenerator:
 
         try:
             with self._meter.busy(self.name):
-                self._generator.generate(list(requests.values()), done)
+                self._generator.generate(list(requests.values()), on_reply)
         finally:
             for commit in list(commits):
                 commit.result()

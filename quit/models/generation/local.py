@@ -19,8 +19,8 @@ from quit.errors import InputError
 from quit.models.generation.base import (
     ChatRequest,
     Completion,
-    Done,
     ModelOptions,
+    OnReply,
     answer_of,
     before_stop,
     free_memory,
@@ -125,7 +125,7 @@ class TransformersGenerator:
         self._before: _Text | None = None
         self._beginnings: dict[PromptTemplate, _Text] = {}
 
-    def generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
+    def generate(self, requests: Sequence[ChatRequest], on_reply: OnReply) -> None:
         """See :class:`quit.models.generation.base.Generator`. One caller at a time."""
         import torch
 
@@ -141,7 +141,7 @@ class TransformersGenerator:
                     for reply, row in zip(beginners, logits, strict=True):
                         self._add_token(reply, row)
                     active += beginners
-                commits = [done(reply.position, reply.finished) for reply in active if reply.finished]
+                commits = [on_reply(reply.position, reply.finished) for reply in active if reply.finished]
                 active = [reply for reply in active if not reply.finished]
                 for commit in commits:
                     if commit is not None:
@@ -261,9 +261,9 @@ class TransformersGenerator:
         reply.text.ids.append(token)
         whole = tokenizer.decode(reply.new, skip_special_tokens=True)
         text = before_stop(whole, self._options.sampling(request).get("stop", ()))
-        ended = text != whole or token in _ends(model, tokenizer)
-        if ended or len(reply.new) == request.max_tokens + self._options.thinking_tokens:
-            reason = "stop" if ended else "length"
+        is_end = text != whole or token in _ends(model, tokenizer)
+        if is_end or len(reply.new) == request.max_tokens + self._options.thinking_tokens:
+            reason = "stop" if is_end else "length"
             answer = answer_of(self.name, self._options, text, reason)
             reply.finished = Completion(answer, reason, reply.prompt, len(reply.new))
 

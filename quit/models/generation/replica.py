@@ -20,7 +20,7 @@ import aiohttp
 
 from quit.common.progress import note
 from quit.errors import QuitError, ServerError, SettingsError
-from quit.models.generation.base import ChatRequest, Completion, Done, ModelOptions, answer_of
+from quit.models.generation.base import ChatRequest, Completion, ModelOptions, OnReply, answer_of
 from quit.models.generation.ledger import Account, Amount
 from quit.models.generation.limits import Budget, Limiter, pause, retry_after
 from quit.models.generation.meter import Meter
@@ -85,7 +85,7 @@ class RequestBatch:
 
     session: aiohttp.ClientSession
     requests: Sequence[ChatRequest]
-    done: Done
+    on_reply: OnReply
     attempts: Counter[int] = field(default_factory=Counter)
     finished: set[int] = field(default_factory=set)
 
@@ -190,7 +190,7 @@ class Replica:
         if completion is None:
             return
         batch.finished.add(position)
-        commit = batch.done(position, completion)
+        commit = batch.on_reply(position, completion)
         if commit is not None:
             # In flight until it is on disk: that is all a kill costs. Shielded, for the writer sets the future.
             await asyncio.shield(asyncio.wrap_future(commit))
@@ -199,14 +199,14 @@ class Replica:
         """Return the completion, or None when the server is gone."""
         request = batch.requests[position]
         body = self.body(request)
-        most = self.most(request)
-        estimate = len(body) / _BYTES_A_TOKEN + most
+        max_tokens = self.max_tokens(request)
+        estimate = len(body) / _BYTES_A_TOKEN + max_tokens
         empty = 0
         while True:
             await self._requests.spend(1)
             await self._tokens.spend(estimate)
             try:
-                completion = await self._pay(batch.session, body, most)
+                completion = await self._pay(batch.session, body, max_tokens)
             except PassingFault as fault:
                 self._meter.add(self.name, retries=1)
                 self.last_fault = str(fault)
@@ -228,7 +228,7 @@ class Replica:
             completion = replace(completion, text=text, origin=await asyncio.shield(self._origin))
             self._limiter.succeeded()
             if completion.prompt_tokens:
-                self._tokens.correct(estimate - tokens_used(completion, body, most))
+                self._tokens.correct(estimate - tokens_used(completion, body, max_tokens))
             if completion.text.strip() or completion.finish_reason == "length" or empty >= _EMPTY_RETRIES:
                 return completion
             empty += 1
@@ -257,21 +257,21 @@ class Replica:
             ) from fault
         return pause(attempts, fault.after)
 
-    async def _pay(self, session: aiohttp.ClientSession, body: bytes, most: int) -> Completion:
+    async def _pay(self, session: aiohttp.ClientSession, body: bytes, max_tokens: int) -> Completion:
         """Ask once, within the cap. A reply that did not come or cannot be read counts as paid."""
-        ledger, worst = self._account.ledger, self._account.worst(body, most)
+        ledger, worst = self._account.ledger, self._account.worst(body, max_tokens)
         await ledger.reserve(worst)
-        paid = worst
+        cost = worst
         try:
             completion = await self._ask(session, body)
-            paid = self._account.actual(completion, worst)
+            cost = self._account.actual(completion, worst)
             return completion
         except PassingFault as fault:
             if fault.is_free:
-                paid = Amount()
+                cost = Amount()
             raise
         finally:
-            ledger.settle(worst, paid)
+            ledger.settle(worst, cost)
 
     async def _ask(self, session: aiohttp.ClientSession, body: bytes) -> Completion:
         url = f"{self.url}/chat/completions"
@@ -321,8 +321,8 @@ class Replica:
                 text = f"{self.name}: {self.url} says that {model!r} replies; so far it was {before!r}"
                 note(f"{text}. Was the server started with another model? Its replies are kept as of one.", loud=True)
         thinking = message.get("reasoning_content") or message.get("reasoning") or ""
-        name, ended = f"{self.name} ({self.url})", completion.finish_reason
-        answer = answer_of(name, self._options, completion.text, ended, thinking)
+        name, finish_reason = f"{self.name} ({self.url})", completion.finish_reason
+        answer = answer_of(name, self._options, completion.text, finish_reason, thinking)
         completion = replace(completion, text=answer)
         if contains_secret(completion.text):
             raise PassingFault("a reply that repeats the API key")
@@ -365,7 +365,7 @@ class Replica:
         cure = min(matches, key=lambda pair: pair[0].start())[1]
         return f" Set this for {self.name} in the profile: {cure}."
 
-    def most(self, request: ChatRequest) -> int:
+    def max_tokens(self, request: ChatRequest) -> int:
         """Return the most tokens of a reply, thoughts among them."""
         return request.max_tokens + self._options.thinking_tokens
 
@@ -373,7 +373,7 @@ class Replica:
         payload: dict[str, Any] = {
             "model": self._options.model,
             "messages": request.messages(),
-            self._options.token_field: self.most(request),
+            self._options.token_field: self.max_tokens(request),
             "temperature": request.temperature,
             "top_p": 1,
             "seed": request.sample,

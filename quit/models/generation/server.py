@@ -13,7 +13,7 @@ import aiohttp
 
 from quit.common.progress import note
 from quit.errors import ServerError
-from quit.models.generation.base import ChatRequest, Done, ModelOptions
+from quit.models.generation.base import ChatRequest, ModelOptions, OnReply
 from quit.models.generation.ledger import Account, Ledger
 from quit.models.generation.meter import Meter
 from quit.models.generation.replica import Replica, RequestBatch, stop
@@ -47,19 +47,19 @@ class ServerGenerator:
         model_names: list[str] = []
         self._replicas = [Replica(name, url, key, options, server, meter, account, model_names) for url in urls]
 
-    def generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
+    def generate(self, requests: Sequence[ChatRequest], on_reply: OnReply) -> None:
         """See :class:`quit.models.generation.base.Generator`."""
-        run(self._generate(requests, done))
+        run(self._generate(requests, on_reply))
 
     def release(self) -> None:
         """See :class:`quit.models.generation.base.Generator`: there is nothing in this process."""
 
-    async def _generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
+    async def _generate(self, requests: Sequence[ChatRequest], on_reply: OnReply) -> None:
         waited = 0.0
         timeout = aiohttp.ClientTimeout(total=self._server.timeout_seconds, connect=CONNECT_SECONDS)
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
         async with aiohttp.ClientSession(timeout=timeout, connector=connector, trust_env=False) as session:
-            batch, failed_replicas = RequestBatch(session, requests, done), set[Replica]()
+            batch, failed_replicas = RequestBatch(session, requests, on_reply), set[Replica]()
             while positions := [position for position in range(len(requests)) if position not in batch.finished]:
                 usable = [replica for replica in self._replicas if replica not in failed_replicas]
                 present = [replica for replica in usable if not replica.is_gone]

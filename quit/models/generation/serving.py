@@ -95,14 +95,14 @@ def plan(servings: Sequence[Serving], gpus: int, gigabytes: float) -> GpuPlan:
     rows = sorted(
         (row for row, serving in enumerate(servings) if serving.command), key=lambda row: -servings[row].gigabytes
     )
-    filled, devices = [0.0] * gpus, {}
+    used_gigabytes, devices = [0.0] * gpus, {}
     for row in rows:
-        devices[row] = filled.index(min(filled))
-        filled[devices[row]] += servings[row].gigabytes
-    if max(filled) <= USABLE * gigabytes:
-        alone = {row: list(devices.values()).count(device) == 1 for row, device in devices.items()}
-        shares = {row: _share(servings[row].gigabytes / filled[devices[row]]) for row in rows}
-        return GpuPlan(gpus, True, devices, {row: ALONE if alone[row] else shares[row] for row in rows})
+        devices[row] = used_gigabytes.index(min(used_gigabytes))
+        used_gigabytes[devices[row]] += servings[row].gigabytes
+    if max(used_gigabytes) <= USABLE * gigabytes:
+        has_own_gpu = {row: list(devices.values()).count(device) == 1 for row, device in devices.items()}
+        shares = {row: _share(servings[row].gigabytes / used_gigabytes[devices[row]]) for row in rows}
+        return GpuPlan(gpus, True, devices, {row: ALONE if has_own_gpu[row] else shares[row] for row in rows})
     judge = sum(servings[row].gigabytes for row in rows if servings[row].judges)
     largest = max((servings[row].gigabytes for row in rows if not servings[row].judges), default=0.0)
     sizes = {row: servings[row].gigabytes if servings[row].judges else largest for row in rows}

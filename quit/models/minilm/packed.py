@@ -124,11 +124,11 @@ def _layer(layer: Layer, x: torch.Tensor, blocks: Sequence[_Block], size: int) -
 
 def _passes(lengths: Sequence[int]) -> Iterator[list[int]]:
     """Yield rows of texts in passes of about PASS tokens, texts of like length together; at least one pass a core."""
-    most = max(CHUNK, min(PASS, -(-sum(lengths) // _cores())))
+    max_tokens = max(CHUNK, min(PASS, -(-sum(lengths) // _cores())))
     rows: list[int] = []
     tokens = 0
     for row in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if rows and tokens + lengths[row] > most:
+        if rows and tokens + lengths[row] > max_tokens:
             yield rows
             rows, tokens = [], 0
         rows.append(row)
@@ -165,30 +165,30 @@ class _Block:
 
     rows: torch.Tensor
     """Where the tokens are, shape (slots * length,); where a slot's text has ended, the last row, which is no token."""
-    ended: torch.Tensor | None
+    mask: torch.Tensor | None
     """Shape (slots, 1, length): minus infinity where a slot's text has ended, else 0. None: no text is shorter."""
     weights: torch.Tensor
     """Shape (HEADS, slots * length, slots * length): zeros, with room for each text's weights on the diagonal."""
     slots: int
 
 
-def _blocks(lengths: Sequence[int], most: int, x: torch.Tensor) -> Iterator[_Block]:
-    """Yield the blocks of texts ordered by length, of about ``most`` tokens each; ``x``: the states, (rows, WIDTH)."""
+def _blocks(lengths: Sequence[int], max_tokens: int, x: torch.Tensor) -> Iterator[_Block]:
+    """Yield the blocks of texts ordered by length, of about ``max_tokens`` each; ``x``: the states, (rows, WIDTH)."""
     starts = np.concatenate([[0], np.cumsum(lengths)])
     zeros: dict[tuple[int, int], torch.Tensor] = {}
     first = 0
     while first < len(lengths):
         stop = first + 1
-        while stop < len(lengths) and (stop + 1 - first) * _slot(lengths[stop]) <= most:
+        while stop < len(lengths) and (stop + 1 - first) * _slot(lengths[stop]) <= max_tokens:
             stop += 1
         slots, length = stop - first, _slot(lengths[stop - 1])
         at = np.arange(length)
         real = at < np.array(lengths[first:stop])[:, None]
         rows = np.where(real, starts[first:stop, None] + at, len(x) - 1).ravel()
-        ended = None if real.all() else x.new_tensor(np.where(real, 0.0, -np.inf)[:, None])
+        mask = None if real.all() else x.new_tensor(np.where(real, 0.0, -np.inf)[:, None])
         if (slots, length) not in zeros:  # each block writes over the diagonal of the one before
             zeros[slots, length] = x.new_zeros(HEADS, len(rows), len(rows))
-        yield _Block(torch.from_numpy(rows).to(x.device), ended, zeros[slots, length], slots)
+        yield _Block(torch.from_numpy(rows).to(x.device), mask, zeros[slots, length], slots)
         first = stop
 
 
@@ -206,8 +206,8 @@ def _attention(qkv: torch.Tensor, block: _Block) -> torch.Tensor:
     tokens = len(qkv)
     q, k, v = qkv.view(tokens, 3, HEADS, WIDTH // HEADS).permute(1, 2, 0, 3)
     scores = _own(products((q * _SCALE).contiguous(), k.contiguous()), block.slots)
-    if block.ended is not None:
-        scores = scores + block.ended
+    if block.mask is not None:
+        scores = scores + block.mask
     weights = torch.exp2(scores - scores.amax(dim=-1, keepdim=True))
     _own(block.weights, block.slots).copy_(weights)
     rows = weights.view(1, -1, weights.shape[-1])

@@ -47,17 +47,17 @@ def measure(
     new = np.take_along_axis(first, places, axis=1) == np.arange(order.shape[1])
     relevant_found = _prefix(new & observed, at)
     distinct = len(np.unique(request.documents[request.relevant]))
-    ranked = alpha_ndcg(gold_positions(request, first), request.nuggets, [*at, *cutoffs])
+    ndcg = alpha_ndcg(gold_positions(request, first), request.nuggets, [*at, *cutoffs])
     values = {
         "precision": hits / np.maximum(at, 1),
         "recall": hits / max(total, 1),
         "documents": _prefix(new, at),
         "relevant_documents": relevant_found,
         "distinct_recall": relevant_found / max(distinct, 1),
-        "alpha_ndcg": ranked[:, : len(at)],
+        "alpha_ndcg": ndcg[:, : len(at)],
         "labels": _labels(request, order, at, window) if window else np.zeros((runs, len(at))),
     }
-    return values, ranked[:, len(at) :]
+    return values, ndcg[:, len(at) :]
 
 
 def first_seen(order: np.ndarray, places: np.ndarray, documents: int) -> np.ndarray:
@@ -96,8 +96,8 @@ def alpha_ndcg(positions: np.ndarray, nuggets: np.ndarray, cutoffs: Sequence[int
     reached = (discounted[:, :, None] * (positions[:, :, None] < depths)).sum(axis=1)
     ideal = ideal_gains(nuggets, alpha)
     best = np.concatenate([[0.0], np.cumsum(ideal / log2(np.arange(len(ideal)) + 2.0))])
-    most = best[np.minimum(depths, len(ideal))]
-    return np.divide(reached, most, out=np.zeros_like(reached), where=most > 0)
+    best_values = best[np.minimum(depths, len(ideal))]
+    return np.divide(reached, best_values, out=np.zeros_like(reached), where=best_values > 0)
 
 
 def ideal_gains(nuggets: np.ndarray, alpha: float) -> np.ndarray:

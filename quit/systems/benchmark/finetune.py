@@ -148,22 +148,22 @@ def run_finetune(request: TuningRequest, settings: Settings, out: Path) -> tuple
     dataset = Dataset.of_release(request.release)
     content_id = dataset.provenance["content_id"]
     models = out / "models"
-    tuned = [
+    models_tuned = [
         finetune(request.kind, request.base, number, dataset, content_id, settings, models)
         for number in dict.fromkeys(request.positives)
     ]
-    names = [f"{SPEC[request.kind]}:{model.folder}" for model in tuned]
+    names = [f"{SPEC[request.kind]}:{model.folder}" for model in models_tuned]
     if can_rank(request.kind, request.base):
         names.insert(0, f"{SPEC[request.kind]}:{request.base}")
     reranks = request.kind in RERANKERS
-    benchmarked = BenchmarkRequest(
+    benchmark = BenchmarkRequest(
         request.release,
         request.split,
         retrievers=request.retrievers or ("bm25",) if reranks else tuple(names),
         rerankers=tuple(names) if reranks else (),
         bounds=reranks,
     )
-    return run_benchmark(benchmarked, settings, out), tuned
+    return run_benchmark(benchmark, settings, out), models_tuned
 
 
 def can_rank(kind: str, base: str) -> bool:

@@ -26,8 +26,8 @@ import pyarrow.compute as pc
 from quit.errors import InputError, SettingsError, did_you_mean
 from quit.models.factory import Models
 from quit.models.loading import usable_device
-from quit.models.own_classes import class_identity, imported_class
 from quit.models.protocols import NO_ANSWER, Reader
+from quit.models.user_classes import class_identity, imported_class
 from quit.retrieval.protocols import FirstStage, Ranking, Scorer
 from quit.settings import FirstStages, Settings
 from quit.systems.benchmark.task import Passages, ranking

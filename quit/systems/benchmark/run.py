@@ -86,7 +86,7 @@ class Runner:
     release_verdicts: dict[tuple[str, str], bool]
     replies: dict[str, Counter[str]] = field(default_factory=dict)
     wrong_zeros: dict[str, float] = field(default_factory=dict)
-    _made: dict[tuple[Any, ...], Any] = field(default_factory=dict, repr=False)
+    _plugins: dict[tuple[Any, ...], Any] = field(default_factory=dict, repr=False)
 
     @property
     def settings(self) -> Any:
@@ -95,9 +95,9 @@ class Runner:
     def _plugin(self, make: Callable[[str, PluginContext], Any], name: str, passages: Passages) -> Any:
         """Return a plugin of a task, made once: its model serves every system."""
         key = (make, name, passages.identity)
-        if key not in self._made:
-            self._made[key] = make(name, replace(self.context, passages=passages))
-        return self._made[key]
+        if key not in self._plugins:
+            self._plugins[key] = make(name, replace(self.context, passages=passages))
+        return self._plugins[key]
 
     def retrieve(self, task: Task, name: str) -> System:
         """Return what a retriever finds for every question."""
@@ -163,13 +163,13 @@ class Runner:
         label: str,
         key: dict[str, Any],
         task: Task,
-        ranked: Callable[[range], list[Ranking]],
+        rank: Callable[[range], list[Ranking]],
         counter: Counter[str] | None = None,
     ) -> tuple[str, list[Ranking]]:
         """Return the fingerprint of a step and the ranking of each question, from disk where they are."""
 
         def rows(places: range) -> list[dict[str, Any]]:
-            return ranking_rows([task.question_ids[query] for query in places], ranked(places))
+            return ranking_rows([task.question_ids[query] for query in places], rank(places))
 
         fingerprint, table = self.stages.table(stage, label, key, task.question_ids, RANKINGS, rows, counter)
         return fingerprint, rankings_of(table, task.question_ids)
@@ -258,7 +258,7 @@ class Runner:
         deepest = max(k for _, k, *_ in kinds)
         sentences = [task.passages.sentences(ranking.rows[:deepest].tolist()) for ranking in system.rankings]
         contexts = [
-            [context_of(strategy, retrieved[:k], alpha, beta, most) for strategy, k, alpha, beta, most in kinds]
+            [context_of(strategy, retrieved[:k], alpha, beta, limit) for strategy, k, alpha, beta, limit in kinds]
             for retrieved in sentences
         ]
         answers_of = self._answers(f"{task.name}: {system.name}: {name}", reader, task.queries, contexts)

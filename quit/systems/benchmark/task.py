@@ -169,8 +169,8 @@ def open_documents(path: Path) -> Documents:
 
     Raises ``InputError`` when there are none.
     """
-    built = path.is_dir() and BuiltCorpus.read_manifest(path) is not None
-    return BuiltCorpus.open(path) if built else Corpus(path)
+    is_built = path.is_dir() and BuiltCorpus.read_manifest(path) is not None
+    return BuiltCorpus.open(path) if is_built else Corpus(path)
 
 
 class Relevance(Protocol):

@@ -69,20 +69,20 @@ def significance(
         for name in ("cover_em", "Recall@10", "nDCG@10")
         if len((pair := (_values(before, name, substring), _values(after, name, substring)))[0])
     }
-    compared = paired([(new, old) for old, new in values.values()], resamples, seed)
+    comparisons = paired([(new, old) for old, new in values.values()], resamples, seed)
     return {
         name: {"questions": len(old), "before": float(old.mean()), "after": float(new.mean()), **asdict(difference)}
-        for (name, (old, new)), difference in zip(values.items(), compared, strict=True)
+        for (name, (old, new)), difference in zip(values.items(), comparisons, strict=True)
     }
 
 
 def _values(traces: Sequence[Mapping[str, Any]], name: str, substring: bool) -> np.ndarray:
     if name == "cover_em":
-        answered = [trace for trace in traces if trace["answers"]]
-        return np.array([cover_em(trace["prediction"], trace["answers"], substring) for trace in answered])
-    judged = {trace["query_id"]: trace for trace in traces if trace["relevant"]}
-    qrels = {query: dict.fromkeys(trace["relevant"], 1) for query, trace in judged.items()}
-    run = {query: trace["evidence"] for query, trace in judged.items()}
+        with_answers = [trace for trace in traces if trace["answers"]]
+        return np.array([cover_em(trace["prediction"], trace["answers"], substring) for trace in with_answers])
+    with_relevant = {trace["query_id"]: trace for trace in traces if trace["relevant"]}
+    qrels = {query: dict.fromkeys(trace["relevant"], 1) for query, trace in with_relevant.items()}
+    run = {query: trace["evidence"] for query, trace in with_relevant.items()}
     return np.array([value or 0.0 for value in run_values(run, qrels, Measure.parse(name)).values()])
 
 

@@ -163,8 +163,8 @@ def run_variants(
     systems = {name: (how, *assembly.system(library, how)) for name, how in settings_of.items()}
     figures = {}
     for name, (how, system, identity) in systems.items():
-        described = {"settings": how.model_dump(mode="json", exclude=set(_SAME)), "identity": identity.splitlines()}
-        run = Run(out / name, described)
+        description = {"settings": how.model_dump(mode="json", exclude=set(_SAME)), "identity": identity.splitlines()}
+        run = Run(out / name, description)
         note(f"{name}: {len(run.missing(queries))} of {len(queries)} questions to answer")
         run.work(system, queries, how.workers)
         figures[name] = run.finish(queries, name)

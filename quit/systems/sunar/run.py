@@ -30,24 +30,24 @@ class Run:
     """The folder of one variant's run: ``run.json`` (what it depends on), ``traces/``, ``run.trec``, ``answers.jsonl``,
     ``scores.json``.
 
-    ``described``: what decides the traces, settings and identities. Raises :class:`WorkspaceError` where the folder
+    ``description``: what decides the traces, settings and identities. Raises :class:`WorkspaceError` where the folder
     holds another run, for traces of two systems must not be mixed.
     """
 
-    def __init__(self, path: Path, described: dict[str, Any]) -> None:
+    def __init__(self, path: Path, description: dict[str, Any]) -> None:
         self.path = path
-        described = {"version": VERSION, **described}
+        description = {"version": VERSION, **description}
         earlier = _read(path / "run.json") if (path / "run.json").is_file() else None
-        if earlier is not None and earlier != described:
+        if earlier is not None and earlier != description:
             raise WorkspaceError(
-                f"{path} holds a run that differs in {_differences(earlier, described)}. "
+                f"{path} holds a run that differs in {_differences(earlier, description)}. "
                 "Give another --out, or delete that folder."
             )
         with writing(path):
             path.mkdir(parents=True, exist_ok=True)
         remove_leftovers(path)
         if earlier is None:
-            write_json(path / "run.json", described)
+            write_json(path / "run.json", description)
 
     def missing(self, queries: Sequence[Query]) -> list[Query]:
         """Return the questions that have no trace yet."""
@@ -126,14 +126,14 @@ def _known(path: Path) -> str:
     return f" It has {len(files)}: {some}{', ...' if len(files) > 3 else ''}" if files else " It has none yet."
 
 
-def _differences(earlier: dict[str, Any], described: dict[str, Any]) -> str:
+def _differences(earlier: dict[str, Any], description: dict[str, Any]) -> str:
     """Return which settings differ, by name and value; where something else does too, what that is."""
-    changed = sorted(key for key in {*earlier, *described} if earlier.get(key) != described.get(key))
-    if changed == ["settings"]:
-        before, after = earlier["settings"], described["settings"]
+    differences = sorted(key for key in {*earlier, *description} if earlier.get(key) != description.get(key))
+    if differences == ["settings"]:
+        before, after = earlier["settings"], description["settings"]
         keys = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
-        changed = [f"sunar.{key} ({before.get(key)!r}, now {after.get(key)!r})" for key in keys]
-    return ", ".join(changed)
+        differences = [f"sunar.{key} ({before.get(key)!r}, now {after.get(key)!r})" for key in keys]
+    return ", ".join(differences)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -158,14 +158,14 @@ def scores(traces: Sequence[Mapping[str, Any]], queries: Sequence[Query], substr
         for trace, query in zip(traces, queries, strict=True)
         if query.answers
     ]
-    judged = [(trace, query) for trace, query in zip(traces, queries, strict=True) if query.relevant]
-    pools = [len(set(trace["pool"]) & set(query.relevant or ())) / len(query.relevant or ()) for trace, query in judged]
+    pairs = [(trace, query) for trace, query in zip(traces, queries, strict=True) if query.relevant]
+    pools = [len(set(trace["pool"]) & set(query.relevant or ())) / len(query.relevant or ()) for trace, query in pairs]
     return {
         "questions": len(traces),
         "answered_for": len(covers),
         "cover_em": _mean(covers),
-        "judged": len(judged),
-        **_ranking(judged),
+        "judged": len(pairs),
+        **_ranking(pairs),
         "pool_recall": _mean(pools),
         "pool_size": _mean([len(trace["pool"]) for trace in traces]),
         "sub_questions": _mean([len(trace["steps"]) for trace in traces]),
@@ -197,9 +197,9 @@ def replies(traces: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _ranking(judged: Sequence[tuple[Mapping[str, Any], Query]]) -> dict[str, float | None]:
-    qrels = {query.query_id: dict(query.relevant or {}) for _, query in judged}
-    run = {query.query_id: trace["evidence"] for trace, query in judged}
+def _ranking(pairs: Sequence[tuple[Mapping[str, Any], Query]]) -> dict[str, float | None]:
+    qrels = {query.query_id: dict(query.relevant or {}) for _, query in pairs}
+    run = {query.query_id: trace["evidence"] for trace, query in pairs}
     return {name: _mean(list(run_values(run, qrels, Measure.parse(name)).values())) for name in MEASURES}
 
 

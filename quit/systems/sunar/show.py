@@ -21,8 +21,8 @@ def lines(trace: Mapping[str, Any]) -> list[str]:
         for batch_number, batch in enumerate(step.get("batches", ())):
             text_lines += [f"   batch {batch_number} from {batch['pool']}{_uncertainty(batch)}"]
             text_lines += [f"      {row}" for row in _documents(batch, relevant)]
-    ended = trace["ended"]
-    text_lines += ["", f"ended: {ended['reason']}" + (f" ({ended['answer']})" if ended["answer"] else "")]
+    end = trace["ended"]
+    text_lines += ["", f"ended: {end['reason']}" + (f" ({end['answer']})" if end["answer"] else "")]
     relevant_scored = sum(document in relevant for document in trace["pool"])
     text_lines.append(
         f"relevant documents in the pool: {relevant_scored} of {len(relevant)}; "

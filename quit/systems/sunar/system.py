@@ -58,10 +58,10 @@ class SunarSystem:
         prediction, source = self._conclusion(path, steps, stop)
         reasoned: dict[str, Any] | None = None
         if self.reasoner is not None:
-            shown = _turns(evidences, self.settings.mer_documents or top)
-            shown = (self._by_score(query, shown) if len(evidences) > 1 else shown)[:top]
-            meta = self.reasoner.reason(query.text, path, self._texts(shown))
-            reasoned = {"answer": meta.answer, "raw": meta.raw, "evidence": self.library.documents.ids(shown)}
+            documents = _turns(evidences, self.settings.mer_documents or top)
+            documents = (self._by_score(query, documents) if len(evidences) > 1 else documents)[:top]
+            meta = self.reasoner.reason(query.text, path, self._texts(documents))
+            reasoned = {"answer": meta.answer, "raw": meta.raw, "evidence": self.library.documents.ids(documents)}
             if meta.answer is not None:
                 prediction, source = meta.answer, "mer"
         return {
@@ -95,7 +95,7 @@ class SunarSystem:
             keys.add(key)
             texts: list[str] = []
             if move.answer is None:
-                evidence, step = self._step(query, move.sub_question, answered=not self.planner.reads_last)
+                evidence, step = self._step(query, move.sub_question, with_answer=not self.planner.reads_last)
                 evidences.append(evidence)
                 texts = self._texts(evidence.rows[: self.settings.top])
             else:
@@ -104,13 +104,13 @@ class SunarSystem:
             steps.append(step | {"raw": move.raw})
         return path, steps, evidences, Stop("max_hops was reached")
 
-    def _step(self, query: Query, sub_question: str, answered: bool = True) -> tuple[Evidence, dict[str, Any]]:
+    def _step(self, query: Query, sub_question: str, with_answer: bool = True) -> tuple[Evidence, dict[str, Any]]:
         how, rescore = self.settings, None
         if self.entailment is not None:
             rescore = asu(sub_question, self._texts, self.reader, self.entailment, m=how.m, literal=how.literal)
         evidence = self._retrieval.evidence(query, sub_question, rescore)
         read = evidence.rows[: how.top]
-        answer = self.reader.answer(sub_question, self._texts(read)) if answered else ""
+        answer = self.reader.answer(sub_question, self._texts(read)) if with_answer else ""
         names = self.library.documents.ids(read)
         return evidence, {"sub_question": sub_question, "answer": answer, "read": names, **evidence.trace}
 
