@@ -10,10 +10,11 @@ from typing import Annotated, Any, Literal
 import typer
 
 from quit.commands import options
-from quit.commands.options import load_settings, local_folder, show, split_names
+from quit.commands.options import load_settings, local_folder, show
 from quit.common.terminal import echo
 from quit.errors import MissingDependency, SettingsError
 from quit.render.table import Table
+from quit.text.words import split_names
 
 app = typer.Typer(help="Choose which sub-query's ranking to read on (Petcu et al.).", no_args_is_help=True)
 

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from quit.commands import options
-from quit.commands.options import load_settings, local_folder, show, split_names
+from quit.commands.options import load_settings, local_folder, show
 from quit.common.terminal import echo
+from quit.text.words import split_names
 
 corpus = typer.Typer(help="Corpora for the QA systems: documents, queries, relevance.", no_args_is_help=True)
 index = typer.Typer(help="First stages over a corpus: BM25, sparse and dense encoders.", no_args_is_help=True)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from quit.commands import options
-from quit.commands.options import complete_formats, local_folder, release_place, show, split_names
+from quit.commands.options import complete_formats, local_folder, release_place, show
+from quit.text.words import split_names
 
 if TYPE_CHECKING:
     from quit.library.arguments import Format

@@ -155,11 +155,6 @@ def show(value: Any, as_json: bool, pieces: Iterable[Table | str]) -> None:
         terminal.show(pieces)
 
 
-def split_names(text: str) -> list[str]:
-    """Return the names of a list with commas between them."""
-    return [name.strip() for name in text.split(",") if name.strip()]
-
-
 def open_workspace(place: str | Path) -> OpenWorkspace:
     """Return an existing workspace. Raises as :meth:`quit.engine.location.Location.open` does."""
     from quit.engine.workspace import Workspace as OpenWorkspace

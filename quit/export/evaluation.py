@@ -69,9 +69,7 @@ def write(
             files[f"lm_eval/{group}_{name}.yaml"] = "lm_eval", {"group": group, "target": target, "task": name}
     for path, (template, own) in files.items():
         values = {**facts, **own, "prompts": prompts, "json": json_text, "max_tokens": max_tokens}
-        text = filled(f"{template}.jinja", **values)
-        folder.path(path).write_text(text, encoding="utf-8")
-        folder.done(path, text.count("\n"))
+        folder.text(path, filled(f"{template}.jinja", **values))
     return shards, {"left_out": left_out, "seed": options.fine_tuning.seed}
 
 

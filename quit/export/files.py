@@ -154,8 +154,7 @@ def export(
 
     def write(name: str, folder: ExportFolder) -> Mapping[str, Any]:
         dataset.writing = name
-        folder.path(CANARY).write_text(f"{dataset.canary}\n", encoding="utf-8")
-        folder.done(CANARY, 1)
+        folder.text(CANARY, f"{dataset.canary}\n")
         return FORMATS[name].writer()(dataset, folder, options)
 
     return publication.write(requested, write, {name: FORMATS[name].version for name in requested})
@@ -271,6 +270,11 @@ class ExportFolder:
     def done(self, name: str, rows: int) -> None:
         """Record a finished file with its checksum, as read back, and the number of records it holds."""
         self._entries.append(self._background.submit(self._entry, name, rows))
+
+    def text(self, name: str, text: str) -> None:
+        """Write a whole file of text; its records are its lines."""
+        self.path(name).write_text(text, encoding="utf-8")
+        self.done(name, text.count("\n"))
 
     def write(self, file: BinaryIO, data: memoryview) -> None:
         """Write to one of its files, and have every :data:`FLUSHED` bytes of it written to disk meanwhile."""

@@ -137,15 +137,11 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
         unjudged=unjudged,
         baselines=baselines,
     )
-    for name, content in (
-        ("README.md", card(facts).encode()),
-        ("settings.json", json_bytes({"card": options.card.given, **dataset.provenance, "models": facts.models})),
-    ):
-        folder.path(name).write_bytes(content)
-        folder.done(name, content.count(b"\n"))
-    content = json_bytes(croissant(facts, [entry for entry in folder.entries() if entry.path.endswith(".parquet")]))
-    folder.path("croissant.json").write_bytes(content)
-    folder.done("croissant.json", content.count(b"\n"))
+    folder.text("README.md", card(facts))
+    settings = {"card": options.card.given, **dataset.provenance, "models": facts.models}
+    folder.text("settings.json", json_bytes(settings).decode())
+    files = [entry for entry in folder.entries() if entry.path.endswith(".parquet")]
+    folder.text("croissant.json", json_bytes(croissant(facts, files)).decode())
     return _manifest_facts(dataset, facts) | more
 
 

@@ -57,9 +57,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
             add("default", split, (_qrels(lines, some) for some in row_groups(dataset, positions)))
             add("fully-qrels", split, (fully_relevant(_qrels(lines, some)) for some in row_groups(dataset, positions)))
 
-    text = _card(dataset, files, options.card)
-    folder.path("README.md").write_text(text, encoding="utf-8")
-    folder.done("README.md", text.count("\n"))
+    folder.text("README.md", _card(dataset, files, options.card))
     return {"rows": rows, "empty_splits": [split for split in SPLITS if split not in rows["default"]]}
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit.engine.workspace import Workspace
-from quit.evaluate.agreement import kappa_of
+from quit.evaluate.agreement import cohen_kappa
 from quit.evaluate.significance import accuracy_interval
 from quit.review.store import ReviewStore
 from quit.settings import Review
@@ -111,5 +111,5 @@ def _compared(verdicts: pa.Table, settings: Review, live: pa.Table) -> dict[str,
         "unread": unread,
         "agreement": (pairs[True, True] + pairs[False, False]) / pairs.total(),
         **dict(zip(("low", "high"), accuracy_interval(*zip(*read, strict=True)), strict=True)),
-        "kappa": kappa_of(pairs),
+        "kappa": cohen_kappa(pairs),
     }

@@ -56,18 +56,16 @@ def agreement(live: pa.Table) -> dict[str, Any]:
     pairs = pair_agreements(judged)
     people = []
     for annotator, verdicts in sorted(judged.items()):
-        verdicts_of_one, others = [], []
+        shared = Counter[tuple[Hashable, Hashable]]()
         for other, theirs in judged.items():
             if other != annotator:
-                shared = [*(verdicts.keys() & theirs.keys())]
-                verdicts_of_one += [verdicts[item] for item in shared]
-                others += [theirs[item] for item in shared]
+                shared.update((verdicts[item], theirs[item]) for item in verdicts.keys() & theirs.keys())
         people.append(
             {
                 "annotator": annotator,
                 "answers": len(verdicts),
-                "shared": len(verdicts_of_one),
-                "kappa_with_others": cohen_kappa(verdicts_of_one, others),
+                "shared": shared.total(),
+                "kappa_with_others": cohen_kappa(shared),
             }
         )
     return {

@@ -13,7 +13,7 @@ from quit.common.files import is_url
 from quit.engine.reading import TableReader
 from quit.engine.usage import origins, totals
 from quit.engine.workspace import Workspace
-from quit.evaluate.agreement import kappa_of
+from quit.evaluate.agreement import cohen_kappa
 from quit.evaluate.labels import SPLITS
 from quit.models.readers.pool import FITTING_MINIMUM, about_small_pool, pool_size
 from quit.render.table import Table, markdown, plain_name, share
@@ -169,7 +169,7 @@ def judge_agreement(workspace: TableReader) -> list[JudgeAgreement]:
     agreements = []
     for judge, second, answers, agree, first_only, second_only, unread, both in rows:
         neither = answers - both - first_only - second_only
-        kappa = kappa_of({(1, 1): both, (1, 0): first_only, (0, 1): second_only, (0, 0): neither})
+        kappa = cohen_kappa({(1, 1): both, (1, 0): first_only, (0, 1): second_only, (0, 0): neither})
         agreements.append(JudgeAgreement(judge, second, answers, agree, first_only, second_only, unread, kappa))
     return agreements
 

@@ -24,7 +24,8 @@ from quit.retrieval.scorers import has_head
 from quit.settings import Settings
 from quit.systems.benchmark.benchmark import BenchmarkRequest, Outcome, run_benchmark
 from quit.systems.benchmark.task import ReleasePassages
-from quit.systems.benchmark.train import base_models, train
+from quit.systems.benchmark.train import train
+from quit.text.words import split_names
 
 VERSION = 1
 SPEC = {
@@ -92,7 +93,7 @@ def finetune(
     key = {
         "version": VERSION,
         "kind": kind,
-        "base": "+".join(map(model_identity, base_models(base))),
+        "base": "+".join(map(model_identity, split_names(base))),
         "examples": content_hash(examples),
         "settings": tuning.model_dump(mode="json"),
         **(pooled if SPEC[kind] == "dense" else {}),
@@ -114,7 +115,7 @@ def finetune(
 
 
 def _name(base: str) -> str:
-    name = base_models(base)[0].rstrip("/").rpartition("/")[2]
+    name = split_names(base)[0].rstrip("/").rpartition("/")[2]
     return "".join(char if char.isalnum() or char in ".-" else "_" for char in name)
 
 
@@ -141,7 +142,7 @@ def run_finetune(request: TuningRequest, settings: Settings, out: Path) -> tuple
     """
     if request.kind not in KINDS:
         raise SettingsError(f"There is no kind {request.kind!r} of model.{did_you_mean(request.kind, KINDS)}")
-    if len(base_models(request.base)) not in ((1, 2) if request.kind == "two-tower" else (1,)):
+    if len(split_names(request.base)) not in ((1, 2) if request.kind == "two-tower" else (1,)):
         raise SettingsError(f"--base {request.base!r}: name one model; two-tower also takes QUESTIONS,PASSAGES.")
     for number in request.positives:
         FineTuning(number, number)  # refuses a number out of range before anything is read

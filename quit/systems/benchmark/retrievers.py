@@ -28,6 +28,7 @@ from quit.retrieval.vectors import check_finite, stored_array
 from quit.settings import FirstStages
 from quit.systems.benchmark.plugins import PluginContext
 from quit.systems.benchmark.task import expand
+from quit.text.words import split_names
 
 BM25_VERSION, DENSE_VERSION = 2, 1
 
@@ -124,7 +125,7 @@ class SentenceRetriever(DenseRetriever):
     """
 
     def __init__(self, context: PluginContext) -> None:
-        names = [name.strip() for name in context.argument.split(",") if name.strip()]
+        names = split_names(context.argument)
         if not 1 <= len(names) <= 2:
             raise InputError("Name the model of a dense retriever: dense:MODEL, or dense:QUERY_MODEL,PASSAGE_MODEL.")
         prompt = context.settings.benchmark.query_prompts.get(names[0])

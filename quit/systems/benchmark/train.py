@@ -20,6 +20,7 @@ from quit.models.encoders.sentence import load_encoder
 from quit.models.loading import load_pretrained, load_sentence_model
 from quit.settings import FineTune
 from quit.systems.benchmark.rerankers import MONOT5_WORDS, monot5_text
+from quit.text.words import split_names
 
 Triples = Sequence[tuple[str, str, str]]
 _CLASSES = {
@@ -29,11 +30,6 @@ _CLASSES = {
     "multi-vector": ("MultiVectorEncoder", "multi_vector_encoder", "MultiVectorMultipleNegativesRankingLoss"),
 }
 """Kind -> sentence-transformers' class, the package of its losses, its loss."""
-
-
-def base_models(base: str) -> list[str]:
-    """Return the models that a base names: one, or those of questions and passages, ``QUESTIONS,PASSAGES``."""
-    return [name.strip() for name in base.split(",") if name.strip()]
 
 
 def train(
@@ -122,7 +118,7 @@ def _two_towers(base: str, device: str, pooled: dict[str, str]) -> Any:
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.base.modules import Router
 
-    names = base_models(base)
+    names = split_names(base)
     of_questions, of_passages = (load_encoder(name, device=device, **pooled) for name in (names[0], names[-1]))
     router = Router.for_query_document(list(of_questions.children()), list(of_passages.children()))
     return SentenceTransformer(modules=[router], device=device, similarity_fn_name=of_passages.similarity_fn_name)
