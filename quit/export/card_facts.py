@@ -122,7 +122,7 @@ class Example:
 class CardFacts:
     """What a card is made from.
 
-    ``contracts``: the columns of each config. ``agreement``: of all readers; ``labelers``: of the labelers only.
+    ``schemas``: the columns of each config. ``agreement``: of all readers; ``labelers``: of the labelers only.
     ``unjudged``: answers without a verdict. ``baselines``: None where no benchmark was named.
     """
 

@@ -97,4 +97,4 @@ class _Sheet:
     def __exit__(self, kind: object, *error: object) -> None:
         self.file.close()
         if kind is None:
-            self.folder.done(self.name, self.rows)
+            self.folder.record(self.name, self.rows)

@@ -77,8 +77,8 @@ class Format:
 
 
 FORMATS: dict[str, Format] = {
-    listed.name: listed
-    for listed in (
+    form.name: form
+    for form in (
         Format("huggingface", "Parquet shards and a dataset card for datasets.load_dataset", ""),
         Format("release-json", "The paper's own JSON files and corpus.jsonl", "answers"),
         Format("paper-index", "The index and retriever files of the paper's own scripts", "answers"),
@@ -147,7 +147,7 @@ def export(
     """
     requested = requested_formats(formats, FORMATS)
     for name in requested:
-        _check_asked(dataset, FORMATS[name])
+        _check_labels(dataset, FORMATS[name])
     publication = Publication(Path(out), dataset.fingerprint, dataset.embedded, overwrite, renew)
     publication.check(requested)
     options = Options(**fields)
@@ -170,7 +170,7 @@ def requested_formats(formats: Sequence[str], supported: Collection[str]) -> lis
     return list(dict.fromkeys(formats))
 
 
-def _check_asked(dataset: Dataset, form: Format) -> None:
+def _check_labels(dataset: Dataset, form: Format) -> None:
     """Raise ``InputError`` where a format would pass off as asked what was not, or leave labels to another rule."""
     if form.has == "answers" and dataset.least > 1:
         raise InputError(
@@ -243,7 +243,7 @@ class Publication:
             (path / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
             sync(path / MANIFEST)
             path.chmod(0o755)  # mkdtemp's 0700 is for temporary folders
-            if not self.overwrite and _is_there(target, manifest):
+            if not self.overwrite and _holds(target, manifest):
                 note(f"{target} holds this export already.")
             else:
                 _move_into_place(path, target, self.overwrite, self.renew, self.fingerprint)
@@ -251,7 +251,7 @@ class Publication:
 
 
 class ExportFolder:
-    """Where a format writes its files: ask for a ``path``, write and close it, then say with ``done`` what it holds.
+    """Where a format writes its files: ask for a ``path``, write and close it, then ``record`` what it holds.
 
     A finished file is flushed and read back for its checksum while the next one is written.
     """
@@ -267,14 +267,14 @@ class ExportFolder:
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
-    def done(self, name: str, rows: int) -> None:
+    def record(self, name: str, rows: int) -> None:
         """Record a finished file with its checksum, as read back, and the number of records it holds."""
         self._entries.append(self._background.submit(self._entry, name, rows))
 
     def text(self, name: str, text: str) -> None:
         """Write a whole file of text; its records are its lines."""
         self.path(name).write_text(text, encoding="utf-8")
-        self.done(name, text.count("\n"))
+        self.record(name, text.count("\n"))
 
     def write(self, file: BinaryIO, data: memoryview) -> None:
         """Write to one of its files, and have every :data:`FLUSHED` bytes of it written to disk meanwhile."""
@@ -338,7 +338,7 @@ def verify(folder: Path) -> Manifest:
     return manifest
 
 
-def _is_there(target: Path, manifest: Manifest) -> bool:
+def _holds(target: Path, manifest: Manifest) -> bool:
     """Whether the target holds this very export: options are no part of a manifest, so only its files tell. Raises as
     ``verify``."""
     existing = read_manifest(target)
@@ -359,11 +359,11 @@ def check_target(target: Path, overwrite: bool, release: str = "") -> None:
     manifest = read_manifest(target)
     if manifest is None or manifest.format != target.name:
         raise SettingsError(f"{target} exists and is not an earlier export: choose another folder, or remove it first.")
-    ours = {MANIFEST, *(entry.path for entry in manifest.files)}
+    own_paths = {MANIFEST, *(entry.path for entry in manifest.files)}
     paths = (path.relative_to(target).as_posix() for path in sorted(target.rglob("*")) if not path.is_dir())
-    if strange := [path for path in paths if path not in ours]:
+    if strangers := [path for path in paths if path not in own_paths]:
         raise SettingsError(
-            f"{target} also holds files that no export wrote ({', '.join(strange[:3])}), which would be deleted: "
+            f"{target} also holds files that no export wrote ({', '.join(strangers[:3])}), which would be deleted: "
             "move them, or choose another folder."
         )
     if not overwrite and manifest.release_fingerprint != release:

@@ -46,7 +46,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
         "subsets": subsets,
     }
     folder.path(FILE).write_text(json.dumps(record, indent=1, allow_nan=False) + "\n", encoding="ascii")
-    folder.done(FILE, len(dataset.ids))
+    folder.record(FILE, len(dataset.ids))
     return {"questions": {split: len(subset["instances"]) for split, subset in subsets.items()}}
 
 

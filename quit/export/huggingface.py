@@ -295,7 +295,7 @@ class ParquetShard:
         table = pa.table({name: columns[name] for name in self.schema.names})
         if not len(table):
             return
-        table = table.cast(_as_given(self.schema, table.schema))
+        table = table.cast(_keep_dictionaries(self.schema, table.schema))
         if self.writer is None:
             self.writer = pq.ParquetWriter(
                 self.folder.path(self.name),
@@ -316,7 +316,7 @@ class ParquetShard:
         if self.writer is not None:
             self.writer.close()
         if kind is None and self.rows:
-            self.folder.done(self.name, self.rows)
+            self.folder.record(self.name, self.rows)
 
 
 def _plain_size(column: pa.Array) -> int:
@@ -327,8 +327,8 @@ def _plain_size(column: pa.Array) -> int:
     return int(lengths[column.indices.drop_null().to_numpy()].sum(dtype=np.int64)) + 4 * len(column)
 
 
-def _as_given(schema: pa.Schema, present: pa.Schema) -> pa.Schema:
-    """Return ``wanted``, with dictionaries left where they are given."""
+def _keep_dictionaries(schema: pa.Schema, present: pa.Schema) -> pa.Schema:
+    """Return ``schema``, but with dictionaries for the columns that are dictionaries in ``present``."""
     fields = [new if pa.types.is_dictionary(new.type) else old for old, new in zip(schema, present, strict=True)]
     return pa.schema(fields)
 

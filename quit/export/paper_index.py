@@ -117,8 +117,8 @@ def _write_split(dataset: Dataset, split: str, passages: _Passages, readers: lis
                 after = [piece if isinstance(piece, str) else piece[rows] for piece in rest]
                 pieces = (head[rows], *names, '", "text": "', texts, '", "rag_answers": {', *after)
                 folder.write(records, buffer_of(pc.binary_join_element_wise(*pieces, "")))
-    folder.done(retriever, len(positions))
-    folder.done(index, len(positions) * len(passages))
+    folder.record(retriever, len(positions))
+    folder.record(index, len(positions) * len(passages))
 
 
 def _around_texts(dataset: Dataset, block: Block, order: np.ndarray, readers: list[str]) -> list[Any]:
@@ -157,7 +157,7 @@ def _write_corpus(dataset: Dataset, passages: _Passages, folder: ExportFolder) -
             owner = positions[owner]
             folder.write(file, buffer_of(passages.lines(owner, numbers, passages.texts(owner, numbers))))
             advance(f"{dataset.writing}: corpus", len(owner), len(order))
-    folder.done("corpus.jsonl", len(order))
+    folder.record("corpus.jsonl", len(order))
 
 
 def _dump(value: Any) -> str:

@@ -44,7 +44,7 @@ def _write_split(lines: Lines, split: str, folder: ExportFolder) -> int:
                 before = ",\n"
             passages += labels.size
         file.write("\n]}\n")
-    folder.done(name, len(positions))
+    folder.record(name, len(positions))
     return passages
 
 

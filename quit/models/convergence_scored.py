@@ -164,11 +164,11 @@ class LLMCandidates:
         ]
         replies = self.generator.complete(requests)
         return [
-            self._drawn(question["question"], question["answers"], reply.text)[:count]
+            self._candidates(question["question"], question["answers"], reply.text)[:count]
             for question, reply in zip(questions, replies, strict=True)
         ]
 
-    def _drawn(self, question: str, answers: list[str], reply: str) -> list[Drawn]:
+    def _candidates(self, question: str, answers: list[str], reply: str) -> list[Drawn]:
         gold_keys = {normalize_answer(answer) for answer in answers}
         by_key: dict[str, str] = {}
         for line in reply.splitlines():

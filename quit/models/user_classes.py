@@ -19,6 +19,7 @@ from quit.settings import JudgeSettings, ReaderSettings, load
 _OBJECT = "object:"
 _OBJECTS: dict[str, object] = {}
 """Value of ``class`` in the settings -> the object that this process was given."""
+_BY_NAME = 'Put the class into a module and name it in a profile: kind = "python", class = "package.module:Name".'
 
 
 def register_models(
@@ -62,9 +63,6 @@ def register_models(
     if len(judges) > 1 or (judges and settings.jury):
         texts.append(f"jury=[{', '.join(f'{{{judge}}}' for judge in judges[1:])}]")
     return texts
-
-
-_BY_NAME = 'Put the class into a module and name it in a profile: kind = "python", class = "package.module:Name".'
 
 
 def user_model_identity(spec: ReaderSettings | JudgeSettings) -> str:

@@ -47,9 +47,9 @@ class Layer(nn.Module):
         y = functional.scaled_dot_product_attention(q, k, v, attn_mask=bias)
         return y.transpose(1, 2).reshape(rows, length, WIDTH)
 
-    def after_attention(self, x: torch.Tensor, attended: torch.Tensor, drop: float = 0.0) -> torch.Tensor:
+    def after_attention(self, x: torch.Tensor, outputs: torch.Tensor, drop: float = 0.0) -> torch.Tensor:
         """Return the next hidden states, shape (..., WIDTH), from the states before and what attention brought."""
-        x = self.norm1(x + functional.dropout(linear(self.out, attended), drop, self.training))
+        x = self.norm1(x + functional.dropout(linear(self.out, outputs), drop, self.training))
         y = linear(self.down, gelu(linear(self.up, x)))
         return self.norm2(x + functional.dropout(y, drop, self.training))
 

@@ -59,9 +59,9 @@ def run(body: Body, texts: Sequence[Pieces], reduce: Callable[[np.ndarray], Any]
     def work(rows: list[int]) -> list[Any]:
         return [reduce(states) for states in _states(body, [texts[row] for row in rows])]
 
-    computed = _pool().map(work, passes) if on_cpu else map(work, passes)
-    for rows, reduced in zip(passes, computed, strict=True):
-        for row, value in zip(rows, reduced, strict=True):
+    values_of_passes = _pool().map(work, passes) if on_cpu else map(work, passes)
+    for rows, values in zip(passes, values_of_passes, strict=True):
+        for row, value in zip(rows, values, strict=True):
             results[row] = value
         if doing:
             advance(doing, len(rows), len(texts))
@@ -113,11 +113,11 @@ def check() -> None:
 
 def _layer(layer: Layer, x: torch.Tensor, blocks: Sequence[_Block], size: int) -> torch.Tensor:
     """Return the states after ``layer``, in the place of those before, ``x``, shape (rows, WIDTH)."""
-    attended = torch.zeros_like(x)
+    outputs = torch.zeros_like(x)
     qkv = torch.cat([linear(layer.qkv, chunk) for chunk in x.split(size)])
     for block in blocks:
-        attended[block.rows] = _attention(qkv[block.rows], block)
-    for chunk, rows in zip(x.split(size), attended.split(size), strict=True):
+        outputs[block.rows] = _attention(qkv[block.rows], block)
+    for chunk, rows in zip(x.split(size), outputs.split(size), strict=True):
         chunk.copy_(layer.after_attention(chunk, rows))
     return x
 
@@ -205,18 +205,18 @@ def _attention(qkv: torch.Tensor, block: _Block) -> torch.Tensor:
     """
     tokens = len(qkv)
     q, k, v = qkv.view(tokens, 3, HEADS, WIDTH // HEADS).permute(1, 2, 0, 3)
-    scores = _own(products((q * _SCALE).contiguous(), k.contiguous()), block.slots)
+    scores = _diagonal(products((q * _SCALE).contiguous(), k.contiguous()), block.slots)
     if block.mask is not None:
         scores = scores + block.mask
     weights = torch.exp2(scores - scores.amax(dim=-1, keepdim=True))
-    _own(block.weights, block.slots).copy_(weights)
+    _diagonal(block.weights, block.slots).copy_(weights)
     rows = weights.view(1, -1, weights.shape[-1])
     sums = products(rows, rows.new_ones(1, _COLUMNS, rows.shape[-1]))[0, :, :1].view(HEADS, tokens, 1)
-    attended = products(block.weights, v.transpose(1, 2).contiguous()) / sums
-    return attended.transpose(0, 1).reshape(tokens, WIDTH)
+    outputs = products(block.weights, v.transpose(1, 2).contiguous()) / sums
+    return outputs.transpose(0, 1).reshape(tokens, WIDTH)
 
 
-def _own(products_of_block: torch.Tensor, slots: int) -> torch.Tensor:
+def _diagonal(products_of_block: torch.Tensor, slots: int) -> torch.Tensor:
     """Return a view of each text's products with itself, shape (HEADS, slots, length, length)."""
     heads, tokens, _ = products_of_block.shape
     length = tokens // slots
