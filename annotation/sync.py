@@ -281,8 +281,8 @@ def _rows_of(reading: Reading, header: Mapping[str, Any]) -> list[dict[str, Any]
     rows: list[dict[str, Any]] = []
     if header["state"] != "skipped":
         rows += [
-            {"kind": "answer", "answer_key": key, "answer": answer, "correct": verdict, "suggested": suggested}
-            for key, answer, verdict, suggested in reading.answers
+            {"kind": "answer", "answer_key": key, "answer": answer, "correct": verdict, "suggested": suggestion}
+            for key, answer, verdict, suggestion in reading.answers
         ]
         rows += [
             {"kind": "missing", "answer_key": normalize_answer(text), "answer": text, "correct": True}

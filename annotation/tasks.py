@@ -177,7 +177,7 @@ def read_result(result: list[dict[str, Any]], data: Mapping[str, Any]) -> Readin
     What does not fit (a choice the task never had, a control that the configuration never had) is kept under
     ``unknown``, never dropped. Raises ``KeyError`` or ``TypeError`` for task data that are not ours.
     """
-    ticked: set[str] = set()
+    ticks: set[str] = set()
     missing: list[str] = []
     flags: list[str] = []
     unknown: list[str] = []
@@ -190,7 +190,7 @@ def read_result(result: list[dict[str, Any]], data: Mapping[str, Any]) -> Readin
         texts = [text.encode("utf-8", "replace").decode() for text in ([texts] if isinstance(texts, str) else texts)]
         if name == "correct":
             for choice in value.get("choices") or []:
-                (ticked.add if choice in by_alias or choice == NONE else unknown.append)(choice)
+                (ticks.add if choice in by_alias or choice == NONE else unknown.append)(choice)
         elif name == "flags":
             for choice in value.get("choices") or []:
                 (flags if choice in FLAGS else unknown).append(choice)
@@ -203,7 +203,7 @@ def read_result(result: list[dict[str, Any]], data: Mapping[str, Any]) -> Readin
                 version = min(version, int(texts[0]))
         else:
             unknown.append(f"{name}: {value}")
-    answers, ask = _verdicts(data, version, ticked, gold_is_wrong="gold_wrong" in flags)
+    answers, ask = _verdicts(data, version, ticks, gold_is_wrong="gold_wrong" in flags)
     return Reading(
         version,
         answers,

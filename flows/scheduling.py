@@ -64,9 +64,9 @@ def run_with_limits(limits: Limits, work: Callable[[], JobResult]) -> Any:
     or ``Waiting`` (for a vendor's batch)."""
     logger = get_run_logger()
     start = time.time()
-    scheduled = bool(deployment.id)  # a deployment's run has its own process
+    has_deployment = bool(deployment.id)  # a deployment's run has its own process
     with (
-        server_watched(str(PREFECT_API_URL.value())) if scheduled else nullcontext(),
+        server_watched(str(PREFECT_API_URL.value())) if has_deployment else nullcontext(),
         timeout(seconds=limits.timeout_seconds or None, timeout_exc_type=RunTimeout),
         listening(_RunLog(logger)),
     ):

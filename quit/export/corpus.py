@@ -25,15 +25,15 @@ def export_corpus(corpus: BuiltCorpus, formats: Sequence[str], out: Path, *, ove
     ``facts`` of a manifest: ``counts``, ``datasets`` and ``sources`` of the corpus, with their licences. Raises as
     :func:`quit.export.files.export` does for the same faults.
     """
-    requested = requested_formats(formats, FORMATS)
+    names = requested_formats(formats, FORMATS)
     publication = Publication(out, corpus.identity, overwrite=overwrite)
-    publication.check(requested)
+    publication.check(names)
 
     def write(name: str, folder: ExportFolder) -> Row:
         about = {key: corpus.manifest[key] for key in ("counts", "datasets", "sources")}
         return about | FORMATS[name](corpus, folder)
 
-    return publication.write(requested, write, dict.fromkeys(requested, VERSION))
+    return publication.write(names, write, dict.fromkeys(names, VERSION))
 
 
 # What all formats read.

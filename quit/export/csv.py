@@ -30,10 +30,10 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
         if not len(positions := dataset.positions(split)):
             continue
         with _Sheet(folder, f"passages.{split}.csv") as passages, _Sheet(folder, f"questions.{split}.csv") as questions:
-            for some in lines.ranges(positions):
-                labels = dataset.labels_of(some)
-                questions.write(_questions(dataset, some, (labels == FULLY).sum(axis=1)))
-                passages.write(_passages(dataset, lines, some, labels))
+            for part in lines.ranges(positions):
+                labels = dataset.labels_of(part)
+                questions.write(_questions(dataset, part, (labels == FULLY).sum(axis=1)))
+                passages.write(_passages(dataset, lines, part, labels))
         rows["questions"][split], rows["passages"][split] = questions.rows, passages.rows
         changed_cells += questions.changed + passages.changed
     return {"rows": rows, "changed_cells": changed_cells, "cell_rule": CELL_RULE}

@@ -145,11 +145,11 @@ def export(
     (``labels.partial``), or an equal target is damaged;
     ``WorkspaceError`` when the disk refuses (full, not writable).
     """
-    requested = requested_formats(formats, FORMATS)
-    for name in requested:
+    names = requested_formats(formats, FORMATS)
+    for name in names:
         _check_labels(dataset, FORMATS[name])
     publication = Publication(Path(out), dataset.fingerprint, dataset.embedded, overwrite, renew)
-    publication.check(requested)
+    publication.check(names)
     options = Options(**fields)
 
     def write(name: str, folder: ExportFolder) -> Mapping[str, Any]:
@@ -157,16 +157,16 @@ def export(
         folder.text(CANARY, f"{dataset.canary}\n")
         return FORMATS[name].writer()(dataset, folder, options)
 
-    return publication.write(requested, write, {name: FORMATS[name].version for name in requested})
+    return publication.write(names, write, {name: FORMATS[name].version for name in names})
 
 
-def requested_formats(formats: Sequence[str], supported: Collection[str]) -> list[str]:
+def requested_formats(formats: Sequence[str], known_names: Collection[str]) -> list[str]:
     """Return the names of formats, each once. Raises ``SettingsError`` for an unknown one, and for none."""
     if not formats:
-        raise SettingsError(f"No export format was named. Known: {', '.join(supported)}.")
+        raise SettingsError(f"No export format was named. Known: {', '.join(known_names)}.")
     for name in formats:
-        if name not in supported:
-            raise SettingsError(f"Unknown export format {name!r}.{did_you_mean(name, list(supported))}")
+        if name not in known_names:
+            raise SettingsError(f"Unknown export format {name!r}.{did_you_mean(name, list(known_names))}")
     return list(dict.fromkeys(formats))
 
 
@@ -178,13 +178,13 @@ def _check_labels(dataset: Dataset, form: Format) -> None:
             f"labels need {dataset.least} (labels.least). huggingface, trec and others hold the labels."
         )
     if form.has and dataset.predicted:
-        missing = "some labels are predicted"
+        gap = "some labels are predicted"
     elif form.has == "answers" and dataset.partly_asked:
-        missing = "not every reader was asked about every passage"
+        gap = "not every reader was asked about every passage"
     else:
         return
     raise InputError(
-        f"The format {form.name} cannot say that {missing} (labels.partial); huggingface can. To have all of them "
+        f"The format {form.name} cannot say that {gap} (labels.partial); huggingface can. To have all of them "
         f"asked: {dataset.fill_in}"
     )
 
@@ -225,10 +225,10 @@ class Publication:
                 manifests.append(self._write_one(name, write, versions[name]))
             except OSError as error:
                 names = ", ".join(manifest.format for manifest in manifests)
-                finished = f" Finished before: {names}." if names else ""
+                earlier = f" Finished before: {names}." if names else ""
                 raise WorkspaceError(
                     f"The export {name} could not be written to {self.out}: {error.strerror or error}. What was there "
-                    f"before is unchanged.{finished} Make room or choose another folder, then run the export again."
+                    f"before is unchanged.{earlier} Make room or choose another folder, then run the export again."
                 ) from error
         return manifests
 
@@ -380,8 +380,8 @@ def _partial(out: Path, name: str):
     with ExitStack() as stack:
         with _lock(out):  # so that no other process removes our folder before it is locked
             for leftover in sorted(out.glob(f"{prefix}*{suffix}")):
-                with _lock(leftover, wait=False) as locked:
-                    if locked:
+                with _lock(leftover, wait=False) as has_lock:
+                    if has_lock:
                         shutil.rmtree(leftover, ignore_errors=True)
             path = Path(tempfile.mkdtemp(prefix=prefix, suffix=suffix, dir=out))
             stack.callback(shutil.rmtree, path, ignore_errors=True)

@@ -182,17 +182,17 @@ def _agreements(dataset: Dataset, patterns: Patterns) -> tuple[ReaderAgreement, 
 def _example(dataset: Dataset) -> Example:
     """Return the first question of test (else dev, train) that has both labels, with the first passage of each; where
     no question has both, the first question of all."""
-    some: list[int] = []
+    part: list[int] = []
     for split in reversed(SPLITS):
         positions = dataset.positions(split)
         if len(positions):
             labels = dataset.labels_of(positions)
             both = (labels == FULLY).any(axis=1) & (labels == PARTIALLY).any(axis=1)
-            some = some or [int(positions[0])]
+            part = part or [int(positions[0])]
             if both.any():
-                some = [int(positions[both.argmax()])]
+                part = [int(positions[both.argmax()])]
                 break
-    block = dataset.block(np.array(some))
+    block = dataset.block(np.array(part))
     columns = _by_passage(dataset, block)["passages"]
     fully = (block.labels == FULLY).sum(axis=1)
     question = pa.table(_questions(dataset, block.positions, np.full(len(dataset.ids), fully[0]))).to_pylist()[0]
@@ -391,8 +391,8 @@ def _dictionary(codes: np.ndarray | pa.Array, values: pa.Array) -> pa.Dictionary
 def _questions(dataset: Dataset, positions: np.ndarray, fully: np.ndarray) -> dict[str, pa.Array]:
     rows = pa.array(positions)
     questions, descriptions = (dataset.aligned(name).take(rows) for name in ("questions", "descriptions"))
-    stored = dataset.question_roles  # null where a release has no roles
-    roles = stored.take(pc.index_in(plain(questions["question_id"]), plain(stored["question_id"])))
+    question_roles = dataset.question_roles  # null where a release has no roles
+    roles = question_roles.take(pc.index_in(plain(questions["question_id"]), plain(question_roles["question_id"])))
     names = ("coarse", "fine", "type_producer", "difficulty", "difficulty_bin", "difficulty_producer")
     return {
         "id": questions["question_id"],

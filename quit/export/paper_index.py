@@ -148,9 +148,9 @@ def _around_texts(dataset: Dataset, block: Block, order: np.ndarray, readers: li
 
 def _write_corpus(dataset: Dataset, passages: _Passages, folder: ExportFolder) -> None:
     positions = np.concatenate([dataset.positions(split) for split in SHUFFLED])
-    shuffled = list(range(len(positions) * len(passages)))
-    random.Random(SEED).shuffle(shuffled)
-    order = np.array(shuffled, dtype=np.int64)
+    permutation = list(range(len(positions) * len(passages)))
+    random.Random(SEED).shuffle(permutation)
+    order = np.array(permutation, dtype=np.int64)
     with folder.path("corpus.jsonl").open("wb") as file:
         for start in range(0, len(order), passages.at_once):
             owner, numbers = np.divmod(order[start : start + passages.at_once], len(passages))

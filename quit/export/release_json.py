@@ -66,9 +66,9 @@ def _write_split(dataset: Dataset, split: str, keys: list[str], folder: ExportFo
         file.write(b"[")
         before = b"\n"
         for block in dataset.blocks(positions):
-            escaped = np.array([_dump(value) for value in block.values], dtype=object)
+            texts = np.array([_dump(value) for value in block.values], dtype=object)
             for position, codes in zip(block.positions, block.codes, strict=True):
-                pieces[1::2] = escaped[codes[order].ravel()].tolist()
+                pieces[1::2] = texts[codes[order].ravel()].tolist()
                 file.writelines((before, _head(dataset, position, origins), b"".join(pieces), b"}"))
                 before = b",\n"
         file.write(b"\n]\n" if len(positions) else b"]\n")

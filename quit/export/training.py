@@ -160,8 +160,8 @@ class Selection:
         ranges = np.searchsorted(pool, [[question * size, (question + 1) * size] for question in same_answer])
         key, start = self._key("other", position), 0
         if len(pool) - np.diff(ranges).sum() <= MOST:  # few: all of them, shuffled, however many are asked for
-            allowed = np.array([passage for passage in pool.tolist() if passage // size not in same_answer], np.int64)
-            return allowed[np.argsort(keyed_draws(key, len(allowed)), kind="stable")][:count].tolist()
+            choices = np.array([passage for passage in pool.tolist() if passage // size not in same_answer], np.int64)
+            return choices[np.argsort(keyed_draws(key, len(choices)), kind="stable")][:count].tolist()
         passages: dict[int, None] = {}
         while len(passages) < count:
             places = (keyed_draws(key, 2 * MOST, start) % np.uint64(len(pool))).astype(np.int64)

@@ -59,8 +59,8 @@ def gather(workspace: Workspace | Release, settings: Settings, release_pair: Seq
     # The judge of imported files is not known.
     judge = settings.judge_name
     if release:
-        recorded = release.content["settings"]
-        judge = JURY if "jury" in recorded else recorded.get("judge", {}).get("name", "published")
+        own_settings = release.content["settings"]
+        judge = JURY if "jury" in own_settings else own_settings.get("judge", {}).get("name", "published")
     with workspace.connect() as connection:
         if not connection.execute("SELECT count(*) FROM questions").fetchall()[0][0]:
             raise InputError(f"{workspace} holds no question yet. Run: quit build -w {workspace}")
@@ -125,8 +125,8 @@ def last_changed(workspace: TableReader) -> str | None:
 def _funnel(workspace: Workspace, releases: Sequence[Release]) -> list[tuple[str, int]]:
     """Questions from the sources to the releases; the splits, which part them, as one step."""
     steps = funnel(workspace)
-    released = [(f"in release {release.name}", _size(release)) for release in releases]
-    return [*steps[:-3], ("in train, dev or test", sum(count for _, count in steps[-3:])), *released]
+    releases_sizes = [(f"in release {release.name}", _size(release)) for release in releases]
+    return [*steps[:-3], ("in train, dev or test", sum(count for _, count in steps[-3:])), *releases_sizes]
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, sql: str, **values: Any) -> list[dict[str, Any]]:
@@ -177,14 +177,14 @@ def _histogram(
     connection: duckdb.DuckDBPyConnection, table: str, value: str, group: str, bins: int
 ) -> list[dict[str, Any]]:
     """Return ``low, high, <group value>: count`` for ``bins`` equal bars over 0 to 1; 1 itself is in the last one."""
-    valued = f"FROM {table} WHERE {value} IS NOT NULL"
-    groups = [row["name"] for row in _rows(connection, f"SELECT DISTINCT {group} AS name {valued} ORDER BY 1")]
+    source = f"FROM {table} WHERE {value} IS NOT NULL"
+    groups = [row["name"] for row in _rows(connection, f"SELECT DISTINCT {group} AS name {source} ORDER BY 1")]
     bars = [{"low": at / bins, "high": (at + 1) / bins, **{name: 0 for name in groups}} for at in range(bins)]
     counts = _rows(
         connection,
         f"""SELECT least(greatest(floor({value} * $bins), 0), $bins - 1)::INTEGER AS bar, {group} AS name,
                    count(*) AS count
-            {valued} GROUP BY 1, 2""",
+            {source} GROUP BY 1, 2""",
         bins=bins,
     )
     for row in counts:
@@ -241,13 +241,13 @@ def _types(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
 
 
 def _difficulty(connection: duckdb.DuckDBPyConnection, bins: int) -> dict[str, Any]:
-    joined = "(SELECT d.*, s.split FROM descriptions d JOIN splits s USING (question_id))"
+    source = "(SELECT d.*, s.split FROM descriptions d JOIN splits s USING (question_id))"
     counts = ", ".join(f"count(*) FILTER (split = '{split}') AS {split}" for split in SPLITS)
     return {
-        "bars": _histogram(connection, joined, "difficulty", "difficulty_bin", bins),
+        "bars": _histogram(connection, source, "difficulty", "difficulty_bin", bins),
         "bins": _rows(
             connection,
-            f"""SELECT difficulty_bin AS bin, count(*) AS questions, {counts}, avg(difficulty) AS mean FROM {joined}
+            f"""SELECT difficulty_bin AS bin, count(*) AS questions, {counts}, avg(difficulty) AS mean FROM {source}
                 WHERE difficulty_bin IS NOT NULL GROUP BY 1 ORDER BY mean""",
         ),
     }

@@ -98,7 +98,7 @@ def _compared(verdicts: pa.Table, settings: Review, live: pa.Table) -> dict[str,
             """
         ).fetchall()
     pairs = Counter((judge, people) for judge, people, _ in rows)
-    read = [(judge == people, question_id) for judge, people, question_id in rows if judge is not None]
+    agreements = [(judge == people, question_id) for judge, people, question_id in rows if judge is not None]
     unread = pairs.pop((None, True), 0) + pairs.pop((None, False), 0)
     if not pairs:
         return None
@@ -110,6 +110,6 @@ def _compared(verdicts: pa.Table, settings: Review, live: pa.Table) -> dict[str,
         "both_no": pairs[False, False],
         "unread": unread,
         "agreement": (pairs[True, True] + pairs[False, False]) / pairs.total(),
-        **dict(zip(("low", "high"), accuracy_interval(*zip(*read, strict=True)), strict=True)),
+        **dict(zip(("low", "high"), accuracy_interval(*zip(*agreements, strict=True)), strict=True)),
         "kappa": cohen_kappa(pairs),
     }

@@ -77,11 +77,11 @@ def _funnel(facts: Facts, max_rows: int) -> Pieces:
     if facts["small_pool"]:
         yield facts["small_pool"]
     sources, records = facts["sources"], facts["counts"]["records"]
-    collected = sum(row["questions"] for row in sources)
+    total = sum(row["questions"] for row in sources)
     by_source = ", ".join(f"{row['source']}: {row['questions']:,}" for row in sources)
-    reached = [f"{count:,} {step}" for step, count in steps if not step.startswith("after ")]
-    reached.insert(1, f"{collected:,} collected ({by_source})")
-    yield f"Questions: {', '.join(reached)}." + f" Source records: {records:,}." * (records != collected)
+    parts = [f"{count:,} {step}" for step, count in steps if not step.startswith("after ")]
+    parts.insert(1, f"{total:,} collected ({by_source})")
+    yield f"Questions: {', '.join(parts)}." + f" Source records: {records:,}." * (records != total)
     rejects = [
         (plain_name(row["reason"]), row["stage"], row["kind"], row["count"], row["example"]) for row in facts["rejects"]
     ]
@@ -125,11 +125,11 @@ def _leaks(leakage: Facts) -> Pieces:
 
 def _questions(facts: Facts, max_rows: int) -> Pieces:
     """Types and difficulty; nothing before questions are described."""
-    types, difficulty, agreed = facts["types"], facts["difficulty"], facts["type_agreement"]
+    types, difficulty, agreement = facts["types"], facts["difficulty"], facts["type_agreement"]
     if not types:
         return
-    if agreed["typed"]:
-        yield type_sentence(**agreed)
+    if agreement["typed"]:
+        yield type_sentence(**agreement)
     rows = [(plain_name(row["coarse"]), *(row[key] for key in (*SPLITS, "questions", "fine"))) for row in types]
     heads: tuple[str, ...] = ("type", *SPLITS, "all", "fine types")
     yield _bars("types", "Questions by type", heads, rows, "questions", (1, 2, 3))
@@ -159,7 +159,7 @@ def _labels(facts: Facts, max_rows: int) -> Pieces:
 
 def _labels_by_split(rows: Sequence[Facts], figures: Facts | None) -> Table:
     """Return labels by split, the bounds that follow, and the figures of table 1."""
-    figured = table_1(figures["summary"]).rows if figures else ()
+    figure_rows = table_1(figures["summary"]).rows if figures else ()
     cells = {
         "questions": [row["questions"] for row in rows],
         "without label 2": [row["without_label_2"] for row in rows],
@@ -167,9 +167,9 @@ def _labels_by_split(rows: Sequence[Facts], figures: Facts | None) -> Table:
         "passages": [row["passages"] for row in rows],
         "label 2": [row["label_2"] for row in rows],
         "share of label 2": [percent(row["share"]) for row in rows],
-        **({"predicted labels": predicted} if any(predicted := [row["predicted"] for row in rows]) else {}),
+        **({"predicted labels": counts} if any(counts := [row["predicted"] for row in rows]) else {}),
     }
-    table = [*cells.items(), *((name, values) for name, *values in figured if name not in cells)]
+    table = [*cells.items(), *((name, values) for name, *values in figure_rows if name not in cells)]
     note = (
         "A question without any passage of label 2 counts as 0 in the means of Hit, RR and Recall at label 2, whatever "
         "a system retrieves. So the share of the other questions is the highest mean that a system can reach. The rows "
@@ -213,10 +213,10 @@ def _shares(rows: list[Facts], column: str, title: str, order: Sequence[str]) ->
 
 
 def _shared(row: Facts) -> str:
-    some = "; ".join(row["answers"][:5]) + (" …" if len(row["answers"]) > 5 else "")
+    answers = "; ".join(row["answers"][:5]) + (" …" if len(row["answers"]) > 5 else "")
     return (
         f"{row['first']} and {row['second']} share {counted(len(row['answers']), 'gold answer')} (of "
-        f"{row['first_questions']:,} and {counted(row['second_questions'], 'question')}): {some}."
+        f"{row['first_questions']:,} and {counted(row['second_questions'], 'question')}): {answers}."
     )
 
 
@@ -259,12 +259,12 @@ def _by_reader(facts: Facts) -> Iterable[Plot]:
     if not counts:
         return
     roles = {row["name"]: row["role"] or "in no profile" for row in facts["readers"]}
-    ordered = [name for name in roles if name in counts]
-    points = {name: {size: right / total for size, (total, _, right, _) in counts[name].items()} for name in ordered}
+    names = [name for name in roles if name in counts]
+    points = {name: {size: right / total for size, (total, _, right, _) in counts[name].items()} for name in names}
     sizes = sorted({size for by_size in counts.values() for size in by_size})
     without_hints = {row["reader"]: f"{row['known']:,} of {row['questions']:,}" for row in facts["probe"]}
     rows = []
-    for name in ordered:
+    for name in names:
         passages, no_answer, correct, cut = (sum(values) for values in zip(*counts[name].values(), strict=True))
         shares = [percent(points[name].get(size)) for size in sizes]
         shares += [share(correct, passages), share(no_answer, passages)]
@@ -316,8 +316,8 @@ def _verdicts(facts: Facts, max_rows: int) -> Pieces:
         if not any(kind["blind"] for kind in people["kinds"]):
             yield "People saw the judge's verdicts, so this agreement is not independent of them."
         if not people["both_yes"] + people["only_judge"]:
-            rejected = share(people["both_no"], people["answers"])
-            yield f"The judge accepts none of these answers, and people reject {rejected}: the agreement says little."
+            rejection = share(people["both_no"], people["answers"])
+            yield f"The judge accepts none of these answers, and people reject {rejection}: the agreement says little."
         rows = [
             ("judge: correct", people["both_yes"], people["only_judge"]),
             ("judge: wrong", people["only_people"], people["both_no"]),
@@ -345,9 +345,9 @@ def _review(facts: Facts, max_rows: int) -> Pieces:
     if not progress:
         return
     yield from described(progress, max_rows)
-    reviewed = [f"{row['split']} {row['reviewed']:,} of {row['asked']:,}" for row in progress["splits"]]
-    if reviewed:
-        yield f"Questions reviewed: {', '.join(reviewed)}."
+    parts = [f"{row['split']} {row['reviewed']:,} of {row['asked']:,}" for row in progress["splits"]]
+    if parts:
+        yield f"Questions reviewed: {', '.join(parts)}."
 
 
 def _models(facts: Facts, max_rows: int) -> Pieces:
@@ -355,9 +355,9 @@ def _models(facts: Facts, max_rows: int) -> Pieces:
     usage = facts["usage"]
     if not usage["costs"]:
         return
-    priced = [row["cost"] for row in usage["costs"] if row["cost"] is not None]
-    if priced:
-        yield f"Cost at the profile's prices: {sum(priced):,.2f}."
+    costs = [row["cost"] for row in usage["costs"] if row["cost"] is not None]
+    if costs:
+        yield f"Cost at the profile's prices: {sum(costs):,.2f}."
     note = (
         "Over all runs of the workspace. Kept: served by the generation cache; cached: prompt tokens from the "
         "server's prefix cache."

@@ -49,12 +49,12 @@ def roles(figures: dict[str, list[dict[str, Any]]]) -> Iterator[str | Table]:
     [total], fewest, order, ranks = (figures[name] for name in _ROLES)
     if not total["questions"]:
         return
-    without, added = total["without"], sum(row["mean"] for row in ranks)
+    without, gain = total["without"], sum(row["mean"] for row in ranks)
     notes = {"labelers were not probed, which counts as 0": "not_probed", "labels are predicted": "predicted"}
     yield (
         f"Of {counted(total['questions'], 'question')}, {total['in_every']:,} have a set of hints that suffices in "
         f"every order, {total['in_some']:,} one that suffices in some order. Of the passages with all hints "
-        f"{percent(without + added)} have label 2: {percent(without)} is success without hints, {percent(added)} the "
+        f"{percent(without + gain)} have label 2: {percent(without)} is success without hints, {percent(gain)} the "
         "sum of the mean contributions."
         + "".join(f" Questions of which {what}: {total[name]:,}." for what, name in notes.items() if total[name])
     )

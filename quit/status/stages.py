@@ -114,13 +114,13 @@ def _begun(workspace: Workspace, stage: Stage, key: str) -> tuple[int, int]:
         fingerprint, _, rest = path.relative_to(folder).as_posix().partition("/")
         below.setdefault(fingerprint, {})[rest] = when
     first = f"{stage.outputs[0]}/"
-    unfinished = [files for files in below.values() if "manifest.json" not in files]
-    parts_of = [{name: when for name, when in files.items() if name.startswith(first)} for files in unfinished]
-    begun = max(parts_of, key=lambda parts: (max(parts.values(), default=0.0), len(parts)), default={})
-    parts = {match: begun[name] for name in begun if (match := _PART.fullmatch(name.removeprefix(first)))}
+    incomplete = [files for files in below.values() if "manifest.json" not in files]
+    parts_of = [{name: when for name, when in files.items() if name.startswith(first)} for files in incomplete]
+    current = max(parts_of, key=lambda parts: (max(parts.values(), default=0.0), len(parts)), default={})
+    parts = {match: current[name] for name in current if (match := _PART.fullmatch(name.removeprefix(first)))}
     if not parts:
         return 0, 0
-    files, shards = unfinished[parts_of.index(begun)], max(parts, key=parts.__getitem__)[2]
+    files, shards = incomplete[parts_of.index(current)], max(parts, key=parts.__getitem__)[2]
     names = [match[0] for match in parts if match[2] == shards]
-    finished = sum(all(f"{output}/{name}" in files for output in stage.outputs) for name in names)
-    return finished, int(shards)
+    complete = sum(all(f"{output}/{name}" in files for output in stage.outputs) for name in names)
+    return complete, int(shards)

@@ -93,14 +93,14 @@ def leakage_losses(workspace: Workspace) -> str | None:
         f"Answer leakage: {losses:,} of {questions:,} questions left out ({share(losses, questions)}), by method "
         f"{method} with {model}"
     )
-    ours, whole = PAPER_LOSSES
-    return text + (f"; the paper: {ours / whole:.1%}." if bem and method == "bem" else ".")
+    loss, total = PAPER_LOSSES
+    return text + (f"; the paper: {loss / total:.1%}." if bem and method == "bem" else ".")
 
 
 def small_pool(workspace: Workspace) -> str | None:
     """Return what to know about a small pool of answers; None where it is large, or no embedded reader has read."""
-    read = (facts.get("models", ()) for run, (_, facts) in workspace.current().items() if run.startswith("read:"))
-    if "/pool-of-" not in "".join(chain(*read)):
+    models = (facts.get("models", ()) for run, (_, facts) in workspace.current().items() if run.startswith("read:"))
+    if "/pool-of-" not in "".join(chain(*models)):
         return None
     rows = workspace.rows(
         f"""SELECT answer FROM (SELECT question_id, unnest(answers) AS answer FROM questions
@@ -213,10 +213,10 @@ def usage_table(workspace: TableReader) -> Table:
     rows = []
     for name, usage in totals(workspace.path).items():
         rate = f"{usage['requests'] / usage['seconds']:.1f}" if usage["seconds"] else ""
-        cached = f"{usage['cached_tokens'] / usage['prompt_tokens']:.0%}" if usage["cached_tokens"] else ""
+        share = f"{usage['cached_tokens'] / usage['prompt_tokens']:.0%}" if usage["cached_tokens"] else ""
         counts = (f"{int(usage[field]):,}" for field in ("requests", "cached", "retries", "prompt_tokens"))
         thoughts = f" ({int(usage['thought_tokens']):,} thoughts)" if usage["thought_tokens"] else ""
-        rows.append((name, *counts, cached, f"{int(usage['completion_tokens']):,}{thoughts}", rate))
+        rows.append((name, *counts, share, f"{int(usage['completion_tokens']):,}{thoughts}", rate))
     heads = ("language model", "asked", "kept", "again", "prompt", "cached", "reply", "a second")
     return Table("Asked, all runs", heads, rows)
 

@@ -30,10 +30,10 @@ def why(story: Mapping[str, Any]) -> dict[str, Any]:
 
 def why_pieces(facts: Mapping[str, Any]) -> list[Table | str]:
     """Return what :func:`why` says in sentences and a table."""
-    sets, without, predicted = facts["sets"], facts["roles"]["without_hints"], facts["roles"]["predicted"]
+    sets, without, predictions = facts["sets"], facts["roles"]["without_hints"], facts["roles"]["predicted"]
     set_names = (f"hint{'s' * (len(digits) > 1)} {'+'.join(digits)}" for digits in facts["minimal_sets"])
-    mixed = [row for row in sets if 0 < row["label_2"] < row["orders"]]
-    such = [f", such as {'+'.join(row['subset'])} (label 2 in {row['label_2']} of {row['orders']})" for row in mixed]
+    in_part = [row for row in sets if 0 < row["label_2"] < row["orders"]]
+    such = [f", such as {'+'.join(row['subset'])} (label 2 in {row['label_2']} of {row['orders']})" for row in in_part]
     right = ", ".join(f"{name} on {count:,}" for name, count in facts["right"].items())
     label_2, passages = (sum(row[name] for row in sets) for name in ("label_2", "orders"))
     several = counted(sum(row["orders"] > 1 for row in sets), "set")
@@ -41,9 +41,9 @@ def why_pieces(facts: Mapping[str, Any]) -> list[Table | str]:
     lines = [
         f"Label 2: {label_2:,} of {passages:,} passages. Right: {right}.",
         f"Enough in every order: {', '.join(set_names) or 'no set of hints'}.",
-        f"Order matters for {len(mixed)} of {several} of two hints or more{such[0] if such else ''}.",
+        f"Order matters for {len(in_part)} of {several} of two hints or more{such[0] if such else ''}.",
         f"A labeler is right without hints: {share}.",
-        *([f"This rests on {counted(predicted, 'predicted label')}."] if predicted else []),
+        *([f"This rests on {counted(predictions, 'predicted label')}."] if predictions else []),
     ]
     others = (len(sets) + 1) // 2
     columns = ("digit", "hint", "shapley", "smallest_set")

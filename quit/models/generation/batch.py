@@ -79,9 +79,9 @@ class BatchGenerator:
                 await self._look(session, notes, tag)
             collected_keys = await self._hand_over(session, notes, requests, positions, on_reply)
             rows = {row[0]: row for row in select_keys(notes, _ROWS, [*positions])}
-            missing = [key for key in positions if key not in collected_keys and not (key in rows and rows[key][1])]
-            self._check(notes, [rows[key] for key in missing if key in rows])
-            for portion in self._portions(requests, positions, missing):
+            open_keys = [key for key in positions if key not in collected_keys and not (key in rows and rows[key][1])]
+            self._check(notes, [rows[key] for key in open_keys if key in rows])
+            for portion in self._portions(requests, positions, open_keys):
                 await self._submit(session, notes, portion)
         if len(collected_keys) < len(positions):
             raise Waiting(self._waiting(notes, [*positions]))
@@ -90,7 +90,7 @@ class BatchGenerator:
     def _waiting(self, notes: sqlite3.Connection, keys: Sequence[bytes]) -> str:
         requests = Counter(row[1] for row in select_keys(notes, _ROWS, keys) if row[1])
         batches = notes.execute("SELECT tag, id, submitted FROM batches ORDER BY submitted").fetchall()
-        mine = [(identity, requests[tag], submitted) for tag, identity, submitted in batches if tag in requests]
+        mine = [(identity, requests[tag], when) for tag, identity, when in batches if tag in requests]
         since = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(mine[0][2]))
         names = ", ".join(f"{identity} ({counted(count, 'request')})" for identity, count, _ in mine)
         return (
@@ -227,10 +227,10 @@ class BatchGenerator:
         """Make a batch. It is noted before, and found again by its tag if it is made and not noted."""
         worst, ledger = Amount(*map(sum, zip(*(amount for _, _, amount in portion)))), self._account.ledger
         await ledger.reserve(worst, request=False)
-        reserved = worst if ledger.is_capped else Amount()  # else a later build, with a cap, would take it back
+        reserve = worst if ledger.is_capped else Amount()  # else a later build, with a cap, would take it back
         tag = uuid.uuid4().hex
         with notes:
-            notes.execute("INSERT INTO batches VALUES (?, NULL, ?, ?, ?)", (tag, time.time(), *reserved))
+            notes.execute("INSERT INTO batches VALUES (?, NULL, ?, ?, ?)", (tag, time.time(), *reserve))
             notes.executemany(
                 "INSERT INTO requests VALUES (?, ?, 0, NULL, NULL) ON CONFLICT (key) DO UPDATE SET tag = excluded.tag",
                 [(key, tag) for key, _, _ in portion],

@@ -131,12 +131,12 @@ class TransformersGenerator:
 
         with self._lock, torch.inference_mode():
             self._before = None  # an error may have left one whose keys were not computed
-            waiting = list(enumerate(requests))[::-1]
+            queue = list(enumerate(requests))[::-1]
             active: list[_Reply] = []
-            while waiting or active:
-                places = min(len(waiting), DECODE - len(active))
-                if waiting and places >= min(REFILL, len(waiting)):
-                    beginners = [self._begin(*waiting.pop()) for _ in range(places)]
+            while queue or active:
+                places = min(len(queue), DECODE - len(active))
+                if queue and places >= min(REFILL, len(queue)):
+                    beginners = [self._begin(*queue.pop()) for _ in range(places)]
                     logits = self._computed([reply.text for reply in beginners])
                     for reply, row in zip(beginners, logits, strict=True):
                         self._add_token(reply, row)
@@ -224,13 +224,13 @@ class TransformersGenerator:
         for piece in pieces:
             ids[0, piece.rows] = torch.tensor(piece.text.ids[piece.at : piece.end])
             positions[0, piece.rows] = torch.arange(piece.at, piece.end) + piece.text.start
-        padded = torch.tensor([*logit_rows, *[0] * (DECODE - len(logit_rows))])
+        row_indices = torch.tensor([*logit_rows, *[0] * (DECODE - len(logit_rows))])
         device = model.device
         logits = model(
             input_ids=ids.to(device),
             position_ids=positions.to(device),
             use_cache=False,
-            logits_to_keep=padded.to(device),
+            logits_to_keep=row_indices.to(device),
             pieces=pieces,
             products=list(_products(pieces, PIECE if rows == PREFILL else 1, device)),
             beginnings=_beginnings(pieces, rows, device),
@@ -259,9 +259,9 @@ class TransformersGenerator:
             token = int(logits.argmax())
         reply.new.append(token)
         reply.text.ids.append(token)
-        whole = tokenizer.decode(reply.new, skip_special_tokens=True)
-        text = before_stop(whole, self._options.sampling(request).get("stop", ()))
-        is_end = text != whole or token in _ends(model, tokenizer)
+        full_text = tokenizer.decode(reply.new, skip_special_tokens=True)
+        text = before_stop(full_text, self._options.sampling(request).get("stop", ()))
+        is_end = text != full_text or token in _ends(model, tokenizer)
         if is_end or len(reply.new) == request.max_tokens + self._options.thinking_tokens:
             reason = "stop" if is_end else "length"
             answer = answer_of(self.name, self._options, text, reason)
@@ -390,13 +390,13 @@ def _attend(
     query = (query[0] * scaling).transpose(0, 1).reshape(rows, heads, -1, width)
     output, total = torch.zeros_like(query), torch.zeros_like(query[..., 0], dtype=torch.float32)
     for product in products:
-        stacked = torch.stack([text.layers[index][:, :, : product.keys] for text in product.texts], dim=1)
+        stack = torch.stack([text.layers[index][:, :, : product.keys] for text in product.texts], dim=1)
         columns, last = torch.arange(product.keys, device=query.device), product.positions[..., None]
-        masked = columns > last
+        mask = columns > last
         if sliding_window:
-            masked |= columns <= last - sliding_window
-        scores = scored(query[product.rows], stacked[0]).masked_fill_(masked[:, None, :, None], -torch.inf)
-        output[product.rows] = mixed(torch.softmax(scores, dim=-1).to(query.dtype), stacked[1])
+            mask |= columns <= last - sliding_window
+        scores = scored(query[product.rows], stack[0]).masked_fill_(mask[:, None, :, None], -torch.inf)
+        output[product.rows] = mixed(torch.softmax(scores, dim=-1).to(query.dtype), stack[1])
         total[product.rows] = scores.logsumexp(dim=-1).transpose(1, 2)
     for beginning, belongs in beginnings:
         length = len(beginning.ids)

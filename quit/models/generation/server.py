@@ -55,7 +55,7 @@ class ServerGenerator:
         """See :class:`quit.models.generation.base.Generator`: there is nothing in this process."""
 
     async def _generate(self, requests: Sequence[ChatRequest], on_reply: OnReply) -> None:
-        waited = 0.0
+        seconds = 0.0
         timeout = aiohttp.ClientTimeout(total=self._server.timeout_seconds, connect=CONNECT_SECONDS)
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
         async with aiohttp.ClientSession(timeout=timeout, connector=connector, trust_env=False) as session:
@@ -64,7 +64,7 @@ class ServerGenerator:
                 usable = [replica for replica in self._replicas if replica not in failed_replicas]
                 present = [replica for replica in usable if not replica.is_gone]
                 if not present:
-                    present, waited = await self._wait_for_any(session, usable, waited)
+                    present, seconds = await self._wait_for_any(session, usable, seconds)
                 queues: dict[Replica, list[int]] = defaultdict(list)
                 for position in positions:
                     queues[_of_group(present, requests[position].group)].append(position)
@@ -87,7 +87,7 @@ class ServerGenerator:
                 finally:
                     await stop(tasks)
                 if len(batch.finished) > len(requests) - len(positions):
-                    waited = 0.0
+                    seconds = 0.0
 
     async def _wait_for_any(
         self, session: aiohttp.ClientSession, replicas: Sequence[Replica], waited: float

@@ -72,12 +72,12 @@ def logits(body: Body, texts: Sequence[Pieces]) -> np.ndarray:
     """Return ``body.head_of`` of each text's first and mean state, shape (texts, ...), float32."""
     if not texts:
         return np.zeros((0,), dtype=np.float32)
-    pooled = np.stack(run(body, texts, lambda states: np.concatenate([states[0], states.mean(axis=0)])))
-    padded = functional.pad(torch.from_numpy(pooled), (0, 0, 0, -len(pooled) % CHUNK))
+    vectors = np.stack(run(body, texts, lambda states: np.concatenate([states[0], states.mean(axis=0)])))
+    chunks = functional.pad(torch.from_numpy(vectors), (0, 0, 0, -len(vectors) % CHUNK))
 
     @torch.inference_mode()
     def head() -> np.ndarray:
-        return torch.cat([body.head_of(chunk) for chunk in padded.split(CHUNK)])[: len(pooled)].numpy()
+        return torch.cat([body.head_of(chunk) for chunk in chunks.split(CHUNK)])[: len(vectors)].numpy()
 
     return _pool().submit(head).result()  # there with one thread: a product's last bits can vary with their number
 

@@ -87,8 +87,8 @@ def of_file(path: Path, questions: Sequence[Question]) -> list[Decomposition]:
 
 def _parents(value: Any, arms: int, where: str) -> tuple[int, ...]:
     """Return each arm's parent, -1 for none."""
-    listed = [None] * arms if value is None else value
-    places = [-1 if parent is None else parent for parent in listed] if isinstance(listed, list) else []
+    values = [None] * arms if value is None else value
+    places = [-1 if parent is None else parent for parent in values] if isinstance(values, list) else []
     fits = [type(parent) is int and -1 <= parent < place for place, parent in enumerate(places)]
     if len(fits) != arms or not all(fits):
         raise InputError(
@@ -201,10 +201,10 @@ def requests(
 def nuggets_of(question: Question, qrels: dict[str, dict[int, int]]) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows relevant to a question, ascending, and which nugget each holds, bool, shape (rows, nuggets)."""
     steps = [{row for row, grade in qrels.get(step.query_id, {}).items() if grade > 0} for step in question.steps]
-    whole = {row for row, grade in qrels.get(question.query_id, {}).items() if grade > 0}
+    relevant = {row for row, grade in qrels.get(question.query_id, {}).items() if grade > 0}
     nugget_rows = [step for step in steps if step]
-    nugget_rows += [{row} for row in sorted(whole - set().union(*steps))]
-    gold = np.array(sorted(whole.union(*steps)), dtype=np.int64)
+    nugget_rows += [{row} for row in sorted(relevant - set().union(*steps))]
+    gold = np.array(sorted(relevant.union(*steps)), dtype=np.int64)
     nuggets = np.array([[row in nugget for nugget in nugget_rows] for row in gold.tolist()], dtype=bool)
     return gold, nuggets.reshape(len(gold), len(nugget_rows))
 
@@ -213,5 +213,5 @@ def _judged(head: AnswerHead, request: Request, question: Question, collection: 
     vectors = np.zeros((len(request.pool), 0)) if request.vectors is None else request.vectors
     texts = collection.texts(request.pool.tolist())
     scores = head.scores(question.text, question.answers, texts, vectors)
-    placed = scores[request.places].reshape(request.documents.shape)
-    return np.where(request.documents >= 0, np.clip(placed, 0.0, 1.0), 0.0)
+    matrix = scores[request.places].reshape(request.documents.shape)
+    return np.where(request.documents >= 0, np.clip(matrix, 0.0, 1.0), 0.0)

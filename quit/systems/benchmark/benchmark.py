@@ -143,11 +143,11 @@ def systems_of(runner: Runner, task: Task, request: BenchmarkRequest) -> list[Sy
     bounds = request.bounds and task.relevance is not None
     systems = []
     for name in [*retrievers, *([ORACLE] if bounds else [])]:
-        retrieved = runner.retrieve(task, name)
-        systems.append(retrieved)
-        systems += [runner.rerank(retrieved, reranker) for reranker in rerankers]
+        ranking = runner.retrieve(task, name)
+        systems.append(ranking)
+        systems += [runner.rerank(ranking, reranker) for reranker in rerankers]
         if bounds:
-            systems.append(runner.rerank(retrieved, ORACLE))
+            systems.append(runner.rerank(ranking, ORACLE))
     return systems
 
 

@@ -33,8 +33,8 @@ def union_freq(passages: Sequence[Sentences], alpha: float, beta: float, max_sen
         }
         for sentence in dict.fromkeys(passage):
             score[sentence] = score.get(sentence, 0) + of_rank / rank + of_position / position[sentence]
-    ordered = sorted(score, key=lambda sentence: -score[sentence])
-    return tuple(ordered[:max_sentences] if max_sentences else ordered)
+    sentences = sorted(score, key=lambda sentence: -score[sentence])
+    return tuple(sentences[:max_sentences] if max_sentences else sentences)
 
 
 def context_of(strategy: str, passages: Sequence[Sentences], alpha: float, beta: float, limit: int = 0) -> Sentences:

@@ -86,9 +86,9 @@ def finetune(
     ``out``: the folder of models; beside each lies ``NAME.json``, written last. Raises ``InputError`` for a model that
     cannot be loaded and a release without examples, ``MissingDependency`` without accelerate.
     """
-    tuning, running = settings.finetune, settings.benchmark
+    tuning, benchmark = settings.finetune, settings.benchmark
     numbers = FineTuning(positives, positives, tuning.negative_kind)
-    pooled = {"pooling": running.pooling, "similarity": running.similarity}
+    vector_options = {"pooling": benchmark.pooling, "similarity": benchmark.similarity}
     examples = triples(dataset, content_id, numbers)
     key = {
         "version": VERSION,
@@ -96,7 +96,7 @@ def finetune(
         "base": "+".join(map(model_identity, split_names(base))),
         "examples": content_hash(examples),
         "settings": tuning.model_dump(mode="json"),
-        **(pooled if SPEC[kind] == "dense" else {}),
+        **(vector_options if SPEC[kind] == "dense" else {}),
     }
     name = f"{_name(base)}-{kind}-{positives}pos-{content_hash(key, size=4)}"
     folder = out / name
@@ -106,7 +106,7 @@ def finetune(
         began = time.monotonic()
         shutil.rmtree(folder, ignore_errors=True)
         with writing(folder):
-            train(kind, base, examples, tuning, running.device, folder, **pooled)
+            train(kind, base, examples, tuning, benchmark.device, folder, **vector_options)
         counts = {"positives": numbers.positives, "negatives": numbers.negatives, "count": len(examples)}
         facts = {**key, **counts, "seconds": round(time.monotonic() - began, 3)}
         write_json(marker, facts)
@@ -149,11 +149,11 @@ def run_finetune(request: TuningRequest, settings: Settings, out: Path) -> tuple
     dataset = Dataset.of_release(request.release)
     content_id = dataset.provenance["content_id"]
     models = out / "models"
-    models_tuned = [
+    tunings = [
         finetune(request.kind, request.base, number, dataset, content_id, settings, models)
         for number in dict.fromkeys(request.positives)
     ]
-    names = [f"{SPEC[request.kind]}:{model.folder}" for model in models_tuned]
+    names = [f"{SPEC[request.kind]}:{model.folder}" for model in tunings]
     if can_rank(request.kind, request.base):
         names.insert(0, f"{SPEC[request.kind]}:{request.base}")
     reranks = request.kind in RERANKERS
@@ -164,7 +164,7 @@ def run_finetune(request: TuningRequest, settings: Settings, out: Path) -> tuple
         rerankers=tuple(names) if reranks else (),
         bounds=reranks,
     )
-    return run_benchmark(benchmark, settings, out), models_tuned
+    return run_benchmark(benchmark, settings, out), tunings
 
 
 def can_rank(kind: str, base: str) -> bool:

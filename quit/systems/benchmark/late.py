@@ -111,7 +111,7 @@ class LateReranker:
 
 def token_encoder(context: PluginContext) -> LateEncoder:
     """Return the token vectors that ``late`` or ``late:MODEL`` asks for."""
-    name, running = context.argument, context.running
+    name, settings = context.argument, context.running
     if name:
-        return ColbertEncoder(name, running, f"{model_identity(name)}/batch={running.batch}", unit=True)
+        return ColbertEncoder(name, settings, f"{model_identity(name)}/batch={settings.batch}", unit=True)
     return TokenVectors(context.models.encoder)

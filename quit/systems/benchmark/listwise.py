@@ -84,9 +84,9 @@ class ListwiseReranker:
 
 def said(counts: Mapping[str, int]) -> str:
     """Return what a reranker counted, in words."""
-    windows, whole, unread = (counts.get(name, 0) for name in ("windows", "permutation", "unread"))
+    windows, full, unread = (counts.get(name, 0) for name in ("windows", "permutation", "unread"))
     return (
-        f"{windows} windows: {whole} replies order all passages, {windows - whole - unread} some, {unread} none (their "
+        f"{windows} windows: {full} replies order all passages, {windows - full - unread} some, {unread} none (their "
         f"windows keep their order); {counts.get('cut', 0)} were cut at benchmark.rank_tokens"
     )
 

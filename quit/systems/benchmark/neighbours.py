@@ -134,5 +134,5 @@ class NarRetriever:
         vectors = self._encoder.documents(texts)
         check_finite(vectors, self._encoder.name, lambda row: texts[row])
         groups = np.arange(len(texts)).reshape(-1, self._subsets.size)
-        excluded = Exclusions(groups.tolist(), len(texts))
-        return ExactSearch(vectors, self._neighbours, precision="fp32", excluded=excluded).rows(0, len(texts))[0]
+        exclusions = Exclusions(groups.tolist(), len(texts))
+        return ExactSearch(vectors, self._neighbours, precision="fp32", excluded=exclusions).rows(0, len(texts))[0]

@@ -193,9 +193,9 @@ def checked(name: str, returned: Ranking, passages: int, depth: int) -> Ranking:
 
 def checked_scores(name: str, scores: np.ndarray, texts: int) -> np.ndarray:
     """Return a reranker's scores as float64. Raises ``InputError`` unless there is one finite number per text."""
-    checked = np.asarray(scores, dtype=np.float64)
-    if checked.shape != (texts,) or not np.isfinite(checked).all():
+    values = np.asarray(scores, dtype=np.float64)
+    if values.shape != (texts,) or not np.isfinite(values).all():
         raise InputError(
-            f"The reranker {name!r} returned no finite score per passage (shape {checked.shape}, {texts} passages)."
+            f"The reranker {name!r} returned no finite score per passage (shape {values.shape}, {texts} passages)."
         )
-    return checked
+    return values

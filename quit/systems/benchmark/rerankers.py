@@ -104,8 +104,8 @@ class MonoT5(_LanguageModel):
         words = [tokenizer(word, add_special_tokens=False)["input_ids"] for word in self.words]
         pieces = {piece for some in words for piece in some if piece != tokenizer.unk_token_id}
         if not len(pieces) == sum(map(len, words)) == len(words):
-            missing = " and ".join(map(repr, self.words))
-            raise InputError(f"{self._name!r} has no single pieces for {missing}: it is no model for {self.name}.")
+            word_list = " and ".join(map(repr, self.words))
+            raise InputError(f"{self._name!r} has no single pieces for {word_list}: it is no model for {self.name}.")
         return model, tokenizer, [piece for [piece] in words]
 
 
@@ -144,8 +144,8 @@ class Upr(_LanguageModel):
         question_ids = tokenizer(query, add_special_tokens=False)["input_ids"]
         if tokenizer.eos_token_id is not None:
             question_ids = [*question_ids, tokenizer.eos_token_id]
-        read = [self._prompt.replace("{passage}", text) for text in texts]
-        sources = tokenizer(read, truncation=True, max_length=self._max_length)["input_ids"]
+        prompts = [self._prompt.replace("{passage}", text) for text in texts]
+        sources = tokenizer(prompts, truncation=True, max_length=self._max_length)["input_ids"]
         question = torch.tensor([question_ids] * len(texts), device=self._device)
         if model.config.is_encoder_decoder:
             inputs, mask = _padded(sources, self._device)

@@ -185,10 +185,10 @@ class Scores:
         policy = settings.without_relevant
         values = [(under(of_a, policy), under(of_b, policy)) for (_, of_a), (_, of_b) in pairs]
         tests = compare(values, settings.resamples, settings.seed)
-        shared = {"corpus": self.task.name, "metric": metric, "reader": reader, "strategy": strategy, "k": k}
+        fields = {"corpus": self.task.name, "metric": metric, "reader": reader, "strategy": strategy, "k": k}
         rows = []
         for ((a, _), (b, _)), test in zip(pairs, tests, strict=True):
-            rows.append({**shared, "a": a, "b": b, **asdict(test), "p_holm": test.holm})
+            rows.append({**fields, "a": a, "b": b, **asdict(test), "p_holm": test.holm})
         return [{name: value for name, value in row.items() if name != "holm"} for row in rows]
 
 
@@ -212,11 +212,11 @@ def run_lines(system: System) -> Iterator[str]:
 
 def falling(scores: np.ndarray) -> list[np.float32]:
     """Return scores as float32, each one less than the one before: an equal one becomes the next smaller number."""
-    lowered: list[np.float32] = []
+    strict_scores: list[np.float32] = []
     for score in np.asarray(scores, dtype=np.float32):
-        lower = np.nextafter(lowered[-1], np.float32(-np.inf)) if lowered else score
-        lowered.append(min(score, lower))
-    return lowered
+        lower = np.nextafter(strict_scores[-1], np.float32(-np.inf)) if strict_scores else score
+        strict_scores.append(min(score, lower))
+    return strict_scores
 
 
 def qrels_lines(task: Task) -> Iterator[str]:

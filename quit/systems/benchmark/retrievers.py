@@ -129,9 +129,9 @@ class SentenceRetriever(DenseRetriever):
         if not 1 <= len(names) <= 2:
             raise InputError("Name the model of a dense retriever: dense:MODEL, or dense:QUERY_MODEL,PASSAGE_MODEL.")
         prompt = context.settings.benchmark.query_prompts.get(names[0])
-        pooled = {"pooling": context.settings.benchmark.pooling, "similarity": context.settings.benchmark.similarity}
-        identity = f"{'+'.join(map(model_identity, names))}/{'/'.join(pooled.values())}/batch={context.running.batch}"
+        options = {"pooling": context.settings.benchmark.pooling, "similarity": context.settings.benchmark.similarity}
+        identity = f"{'+'.join(map(model_identity, names))}/{'/'.join(options.values())}/batch={context.running.batch}"
         identity += f"/{content_hash(prompt, size=4)}" if prompt else ""
-        encoder = SentenceEncoder(names[0], context.running, identity, prompt, **pooled)
-        of_passages = SentenceEncoder(names[1], context.running, identity, **pooled) if len(names) > 1 else None
+        encoder = SentenceEncoder(names[0], context.running, identity, prompt, **options)
+        of_passages = SentenceEncoder(names[1], context.running, identity, **options) if len(names) > 1 else None
         super().__init__(context, encoder, of_passages)

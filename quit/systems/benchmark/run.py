@@ -215,9 +215,9 @@ class Runner:
         }
 
         def make(places: range) -> list[dict[str, Any]]:
-            some = [task.queries[query_number] for query_number in places]
+            queries = [task.queries[query_number] for query_number in places]
             labels = relabel.relabel(
-                some,
+                queries,
                 [rows[query_number] for query_number in places],
                 task.passages,
                 labelers,
@@ -227,17 +227,17 @@ class Runner:
             )
             return [
                 {"question_id": query.question_id, "row": row, "label": label}
-                for query, labels_of_query in zip(some, labels, strict=True)
+                for query, labels_of_query in zip(queries, labels, strict=True)
                 for row, label in labels_of_query.items()
             ]
 
         _, table = self.stages.table("relabel", task.name, key, task.question_ids, RELABELLED, make)
         for row in table.to_pylist():
             labels_of[row["question_id"]][row["row"]] = row["label"]
-        read = relabel.RetrievedLabels([labels_of[question_id] for question_id in task.question_ids], release)
+        by_query = relabel.RetrievedLabels([labels_of[question_id] for question_id in task.question_ids], release)
         if release is not None:
-            self.wrong_zeros = read.wrong_zeros()
-        return read
+            self.wrong_zeros = by_query.wrong_zeros()
+        return by_query
 
     def read(self, system: System, name: str) -> list[ReaderAnswers]:
         """Return a reader's answers to the contexts of a system: every strategy at every k.
@@ -258,8 +258,8 @@ class Runner:
         deepest = max(k for _, k, *_ in kinds)
         sentences = [task.passages.sentences(ranking.rows[:deepest].tolist()) for ranking in system.rankings]
         contexts = [
-            [context_of(strategy, retrieved[:k], alpha, beta, limit) for strategy, k, alpha, beta, limit in kinds]
-            for retrieved in sentences
+            [context_of(strategy, of_question[:k], alpha, beta, limit) for strategy, k, alpha, beta, limit in kinds]
+            for of_question in sentences
         ]
         answers_of = self._answers(f"{task.name}: {system.name}: {name}", reader, task.queries, contexts)
         return [
@@ -275,14 +275,14 @@ class Runner:
         assert isinstance(task.relevance, ReleaseRelevance)
         groups, size = task.relevance.groups, task.passages.size
         reader = self._plugin(make_reader, name, self.context.passages)
-        stored = {info.name: number for number, info in enumerate(self.dataset.ordered_readers)}
-        ours = self.dataset
-        complete = name in stored and ours.answers[name].asked is None
-        if complete and ours.ordered_readers[stored[name]].identity == reader.identity:
+        numbers = {info.name: number for number, info in enumerate(self.dataset.ordered_readers)}
+        dataset = self.dataset
+        complete = name in numbers and dataset.answers[name].asked is None
+        if complete and dataset.ordered_readers[numbers[name]].identity == reader.identity:
             return [
                 [block.values[code] for code in codes]
                 for block in self.dataset.blocks(groups)
-                for codes in block.codes[:, :, stored[name]].tolist()
+                for codes in block.codes[:, :, numbers[name]].tolist()
             ]
         contexts = [task.passages.sentences(range(group * size, (group + 1) * size)) for group in groups.tolist()]
         label = f"{task.name}: every passage: {name}"

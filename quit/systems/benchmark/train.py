@@ -33,10 +33,10 @@ _CLASSES = {
 
 
 def train(
-    kind: str, base: str, examples: Triples, settings: FineTune, device: str, folder: Path, **pooled: str
+    kind: str, base: str, examples: Triples, settings: FineTune, device: str, folder: Path, **options: str
 ) -> None:
     """Train a model on (question, positive, negative) triples and save it to ``folder``. Seeded: the same inputs on the
-    same machine give the same weights. ``pooled``: pooling and similarity of a base that is a plain checkpoint. Raises
+    same machine give the same weights. ``options``: pooling and similarity of a base that is a plain checkpoint. Raises
     ``MissingDependency`` without accelerate."""
     with importing("Fine-tuning"):
         import accelerate  # noqa: F401  # what transformers' trainer runs on
@@ -47,7 +47,7 @@ def train(
     if kind == "monot5":
         job = _monot5_job(base, examples, settings, device, folder)
     else:
-        job = _sentence_job(kind, base, examples, settings, device, folder, pooled)
+        job = _sentence_job(kind, base, examples, settings, device, folder, options)
     job.remove_callback(transformers.PrinterCallback)
     job.train()
     shutil.rmtree(folder / "trainer", ignore_errors=True)
@@ -124,12 +124,12 @@ def _two_towers(base: str, device: str, pooled: dict[str, str]) -> Any:
     return SentenceTransformer(modules=[router], device=device, similarity_fn_name=of_passages.similarity_fn_name)
 
 
-def _rows(examples: Triples, crossed: bool) -> Any:
+def _rows(examples: Triples, for_crossencoder: bool) -> Any:
     """Return the examples as a dataset: (query, passage, label) of a cross-encoder, else the triples themselves."""
     from datasets import Dataset as Rows
 
     questions, right, wrong = (list(column) for column in zip(*examples, strict=True))
-    if not crossed:
+    if not for_crossencoder:
         return Rows.from_dict({"anchor": questions, "positive": right, "negative": wrong})
     texts = [text for pair in zip(right, wrong, strict=True) for text in pair]
     labels = np.tile([1.0, 0.0], len(examples)).tolist()

@@ -30,22 +30,22 @@ def compare(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, An
     kinds: dict[str, list[tuple[Mapping[str, Any], Mapping[str, Any]]]] = {}
     for earlier, later in pairs:
         relevant = set(later["relevant"])
-        gained = (set(later["pool"]) - set(earlier["pool"])) & relevant
+        gain = (set(later["pool"]) - set(earlier["pool"])) & relevant
         parents = _parents(later)
         figures["relevant"] += len(relevant)
-        figures["gained"] += len(gained)
+        figures["gained"] += len(gain)
         figures["lost"] += len((set(earlier["pool"]) - set(later["pool"])) & relevant)
         tops = [set(trace["evidence"][:top]) & relevant for trace in (earlier, later)]
-        figures["gained_in_top"] += len(gained & tops[1])
+        figures["gained_in_top"] += len(gain & tops[1])
         figures["lost_from_top"] += len(tops[0] - tops[1])
-        for document in sorted(gained & parents.keys()):
+        for document in sorted(gain & parents.keys()):
             parent, rank = parents[document]
             figures["by_graph"] += 1
             figures["parent_relevant"] += parent in relevant
             ranks.append(rank)
         kinds.setdefault(later["kind"] or "", []).append((earlier, later))
     figures["parent_rank"] = round(sum(ranks) / len(ranks), 2) if ranks else None
-    figures["kinds"] = {kind: _recalls(some, top) for kind, some in sorted(kinds.items())}
+    figures["kinds"] = {kind: _recalls(rows, top) for kind, rows in sorted(kinds.items())}
     return figures
 
 

@@ -153,8 +153,8 @@ def short(reply: str) -> str:
         answer = (answers or lines or [""])[-1]
     if "no answer" in answer.casefold() or _REFUSAL.search(answer):
         return NO_ANSWER
-    cleaned = clean_answer(answer)
-    return cleaned if cleaned != NO_ANSWER else answer[:MAX_LENGTH].strip() or NO_ANSWER
+    text = clean_answer(answer)
+    return text if text != NO_ANSWER else answer[:MAX_LENGTH].strip() or NO_ANSWER
 
 
 def own_part(reply: str) -> str:

@@ -61,10 +61,10 @@ class Retrieval:
         text = query.text if how.initial == "question" else sub_question
         R = library.first_stage.search([text], how.first)[0] if how.first > 0 else NOTHING
         if how.retrieval == "first":
-            scored = [
+            results = [
                 Scored(row, score, score, 0, "R") for row, score in zip(R.rows.tolist(), R.scores.tolist(), strict=True)
             ]
-            return Evidence(scored, {"first_stage": len(R)})
+            return Evidence(results, {"first_stage": len(R)})
         scored_query = self._expanded(query, sub_question, R) if how.retrieval == "prf" else sub_question
         pool = nar(
             R,

@@ -60,13 +60,13 @@ class Run:
             write_json(trace_path(self.path, query.query_id), system.answer(query))
 
         with ThreadPoolExecutor(workers) as pool:
-            running = [pool.submit(answer, query) for query in self.missing(queries)]
+            futures = [pool.submit(answer, query) for query in self.missing(queries)]
             try:
-                for each in as_completed(running):
+                for each in as_completed(futures):
                     each.result()
-                    advance(f"{self.path.name}: questions", total=len(running))
+                    advance(f"{self.path.name}: questions", total=len(futures))
             finally:
-                for each in running:
+                for each in futures:
                     each.cancel()
 
     def finish(self, queries: Sequence[Query], name: str) -> dict[str, Any]:
@@ -122,8 +122,8 @@ def trace_path(path: Path, query_id: str) -> Path:
 
 def _known(path: Path) -> str:
     files = sorted((path / "traces").glob("*.json")) if (path / "traces").is_dir() else []
-    some = ", ".join(file.stem for file in files[:3])
-    return f" It has {len(files)}: {some}{', ...' if len(files) > 3 else ''}" if files else " It has none yet."
+    names = ", ".join(file.stem for file in files[:3])
+    return f" It has {len(files)}: {names}{', ...' if len(files) > 3 else ''}" if files else " It has none yet."
 
 
 def _differences(earlier: dict[str, Any], description: dict[str, Any]) -> str:
@@ -186,12 +186,12 @@ def replies(traces: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     if not counts["calls"]:
         return {}
     plans = sum(trace["ended"]["reason"].endswith(UNREAD) for trace in traces)
-    reasoned = sum(trace["mer"] is not None and trace["mer"]["answer"] is None for trace in traces)
-    counts["unread"] += plans + reasoned
+    without_answer = sum(trace["mer"] is not None and trace["mer"]["answer"] is None for trace in traces)
+    counts["unread"] += plans + without_answer
     return {
         **counts,
         "unread_plans": plans,
-        "unread_mer": reasoned,
+        "unread_mer": without_answer,
         "ended": dict(sorted(Counter(trace["ended"]["reason"] for trace in traces).items())),
         "prediction_from": dict(sorted(Counter(trace["prediction_from"] for trace in traces).items())),
     }

@@ -23,9 +23,9 @@ def lines(trace: Mapping[str, Any]) -> list[str]:
             text_lines += [f"      {row}" for row in _documents(batch, relevant)]
     end = trace["ended"]
     text_lines += ["", f"ended: {end['reason']}" + (f" ({end['answer']})" if end["answer"] else "")]
-    relevant_scored = sum(document in relevant for document in trace["pool"])
+    relevant_in_pool = sum(document in relevant for document in trace["pool"])
     text_lines.append(
-        f"relevant documents in the pool: {relevant_scored} of {len(relevant)}; "
+        f"relevant documents in the pool: {relevant_in_pool} of {len(relevant)}; "
         f"evidence: {_named(trace['evidence'][:10], relevant)}"
     )
     if trace["mer"]:
@@ -47,11 +47,11 @@ def _uncertainty(batch: Mapping[str, Any]) -> str:
 def _documents(batch: Mapping[str, Any], relevant: set[str]) -> list[str]:
     rows = []
     parents = batch.get("parents") or [None] * len(batch["documents"])
-    scored = zip(batch["documents"], batch["scores"], batch["rescored"], parents, strict=True)
-    for row_number, (document, score, rescored, parent) in enumerate(scored):
+    results = zip(batch["documents"], batch["scores"], batch["rescored"], parents, strict=True)
+    for row_number, (document, score, second_score, parent) in enumerate(results):
         if row_number < _SHOWN or document in relevant:
             came = f"  < {parent}{'*' if parent in relevant else ''}" if parent else ""
-            rows.append(f"{document}{'*' if document in relevant else ''}  {score:.3f} -> {rescored:.3f}{came}")
+            rows.append(f"{document}{'*' if document in relevant else ''}  {score:.3f} -> {second_score:.3f}{came}")
     hidden_count = len(batch["documents"]) - len(rows)
     return [*rows, f"... and {hidden_count} more"] if hidden_count else rows
 

@@ -54,7 +54,7 @@ class SunarSystem:
             stop = stop if answer == NO_ANSWER else replace(stop, answer=answer)
         pool = list(dict.fromkeys(row for each in evidences for row in each.rows))
         top = self.settings.top
-        merged = _turns(evidences, top) if len(evidences) > 1 else pool
+        ranking = _turns(evidences, top) if len(evidences) > 1 else pool
         prediction, source = self._conclusion(path, steps, stop)
         reasoned: dict[str, Any] | None = None
         if self.reasoner is not None:
@@ -74,7 +74,7 @@ class SunarSystem:
             "steps": steps,
             "ended": {"reason": stop.reason, "answer": stop.answer, "raw": stop.raw},
             "pool": self.library.documents.ids(pool),
-            "evidence": self.library.documents.ids(merged),
+            "evidence": self.library.documents.ids(ranking),
             "mer": reasoned,
             "prediction": prediction,
             "prediction_from": source,
@@ -109,9 +109,9 @@ class SunarSystem:
         if self.entailment is not None:
             rescore = asu(sub_question, self._texts, self.reader, self.entailment, m=how.m, literal=how.literal)
         evidence = self._retrieval.evidence(query, sub_question, rescore)
-        read = evidence.rows[: how.top]
-        answer = self.reader.answer(sub_question, self._texts(read)) if with_answer else ""
-        names = self.library.documents.ids(read)
+        rows = evidence.rows[: how.top]
+        answer = self.reader.answer(sub_question, self._texts(rows)) if with_answer else ""
+        names = self.library.documents.ids(rows)
         return evidence, {"sub_question": sub_question, "answer": answer, "read": names, **evidence.trace}
 
     def _by_score(self, query: Query, rows: list[int]) -> list[int]:
