@@ -23,7 +23,6 @@ CHECKPOINT = "kortukov/answer-equivalence-bem"
 VERSION = 1
 """Rises whenever the same checkpoint would give other probabilities."""
 
-
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?")
 
 

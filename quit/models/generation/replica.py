@@ -30,7 +30,7 @@ from quit.settings.models import Omittable
 from quit.text.secrets import contains_secret, shown
 from quit.text.words import counted
 
-_AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
+_AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})  # HTTP codes of passing faults
 _OVERLOADED = frozenset({429, 503, 529})
 _BYTES_A_TOKEN = 4.0  # for token budgets before the server's own count is known
 MAX_BYTES = 4 << 20  # bytes of a reply, after decompression; a thousand times what a long one has
@@ -110,7 +110,7 @@ class Replica:
         self.name = name
         self.url = url.rstrip("/")
         self.last_fault = ""
-        self._failed = 0  # connections in a row that could not be made
+        self._failed_connections = 0  # in a row
         self._model_names = model_names
         self._origin: asyncio.Task[str] | None = None
         self._last_line = -_SAY_SECONDS  # when a failed attempt was last printed
@@ -127,7 +127,7 @@ class Replica:
     @property
     def is_gone(self) -> bool:
         """Whether too many connections in a row have failed."""
-        return self._failed >= CIRCUIT_FAILURES
+        return self._failed_connections >= CIRCUIT_FAILURES
 
     async def work(self, batch: RequestBatch, positions: Sequence[int]) -> None:
         """Answer the requests at ``positions``, starting them in order; returns early when the server is gone.
@@ -157,12 +157,12 @@ class Replica:
 
     async def is_back(self, session: aiohttp.ClientSession) -> bool:
         """Whether the server answers again."""
-        if await self._listed(session) is None:
+        if await self._model_list(session) is None:
             return False
-        self._failed, self._origin = 0, None
+        self._failed_connections, self._origin = 0, None
         return True
 
-    async def _listed(self, session: aiohttp.ClientSession) -> bytearray | None:
+    async def _model_list(self, session: aiohttp.ClientSession) -> bytearray | None:
         """Return the server's list of models as it came; None where it does not answer."""
         content = bytearray()
         with suppress(aiohttp.ClientError, TimeoutError, OSError):
@@ -180,7 +180,7 @@ class Replica:
         """Return the address, and the facts that the server lists about its model."""
         facts: dict[str, Any] = {}
         with suppress(RuntimeError, ValueError, KeyError, TypeError, AttributeError):
-            entries = json.loads(await self._listed(session) or b"")["data"]
+            entries = json.loads(await self._model_list(session) or b"")["data"]
             facts = next((entry for entry in entries if entry["id"] == self._options.model), {})
         texts = (f"{name}={value}" for name, value in sorted(facts.items()) if name not in _VOLATILE and value)
         return shown(" ".join([self.url, *texts]))
@@ -201,7 +201,7 @@ class Replica:
         body = self.body(request)
         max_tokens = self.max_tokens(request)
         estimate = len(body) / _BYTES_A_TOKEN + max_tokens
-        empty = 0
+        empty_replies = 0
         while True:
             await self._requests.spend(1)
             await self._tokens.spend(estimate)
@@ -211,17 +211,17 @@ class Replica:
                 self._meter.add(self.name, retries=1)
                 self.last_fault = str(fault)
                 if fault.absent:
-                    self._failed += 1
+                    self._failed_connections += 1
                     self._say(f"{fault} (waiting for it up to {self._server.patience_seconds:g} s)")
                     if self.is_gone:
                         return None
-                    await asyncio.sleep(pause(self._failed))
+                    await asyncio.sleep(pause(self._failed_connections))
                 else:
                     attempt = batch.attempts[position] = batch.attempts[position] + 1
                     self._say(f"{fault} (attempt {attempt} of {self._server.attempts})")
                     await asyncio.sleep(self._pause_after(fault, attempt))
                 continue
-            self._failed = 0
+            self._failed_connections = 0
             if self._origin is None:
                 self._origin = asyncio.ensure_future(self.ask_origin(batch.session))
             text = choice_of(completion.text) if request.choices else completion.text
@@ -229,9 +229,9 @@ class Replica:
             self._limiter.succeeded()
             if completion.prompt_tokens:
                 self._tokens.correct(estimate - tokens_used(completion, body, max_tokens))
-            if completion.text.strip() or completion.finish_reason == "length" or empty >= _EMPTY_RETRIES:
+            if completion.text.strip() or completion.finish_reason == "length" or empty_replies >= _EMPTY_RETRIES:
                 return completion
-            empty += 1
+            empty_replies += 1
             self._meter.add(self.name, retries=1)
 
     def _say(self, text: str) -> None:
@@ -247,7 +247,7 @@ class Replica:
 
     def _pause_after(self, fault: PassingFault, attempts: int) -> float:
         """Return the seconds until a request is sent again; raises :class:`ServerError` after its last attempt."""
-        self._failed = 0
+        self._failed_connections = 0
         if fault.overloaded:
             self._limiter.overloaded()
         if attempts >= self._server.attempts:
@@ -329,6 +329,7 @@ class Replica:
         return completion
 
     def fault(self, status: int, content: bytes | bytearray, headers: Mapping[str, str]) -> QuitError:
+        """Return what to raise for a reply of another status than 200: a :class:`PassingFault`, or one for good."""
         message = f"HTTP {status}: {_quoted(content)}"
         if 300 <= status < 400:
             host = _host(headers.get("Location", ""))
@@ -370,6 +371,7 @@ class Replica:
         return request.max_tokens + self._options.thinking_tokens
 
     def body(self, request: ChatRequest) -> bytes:
+        """Return the JSON that asks a server for a reply."""
         payload: dict[str, Any] = {
             "model": self._options.model,
             "messages": request.messages(),
