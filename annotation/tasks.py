@@ -94,8 +94,8 @@ def make_task(item: ReviewItem, former: Mapping[str, Any] | None = None) -> dict
             "hints_html": f"<ol>{''.join(f'<li>{escape(hint)}</li>' for hint in item.hints)}</ol>",
             "candidates": candidates,
             "answers": rows + old_rows,
-            "ticked": {**ticks, str(version): _ticked(item)},
-            "seen": {**({} if former is None else former["seen"]), str(version): _seen(item)},
+            "ticked": {**ticks, str(version): _ticks(item)},
+            "seen": {**({} if former is None else former["seen"]), str(version): _versions(item)},
             "blind": [*blind, version] if item.blind else blind,
         },
         "meta": {"key": item.question_id, "version": version, "digest": digest(item)},
@@ -104,7 +104,7 @@ def make_task(item: ReviewItem, former: Mapping[str, Any] | None = None) -> dict
 
 
 def _prediction(item: ReviewItem, version: int) -> dict[str, Any]:
-    ticks = _ticked(item)
+    ticks = _ticks(item)
     values: dict[str, tuple[str, dict[str, Any]]] = {"shown": ("textarea", {"text": [str(version)]})}
     if ticks:
         values["correct"] = ("choices", {"choices": ticks})
@@ -115,11 +115,11 @@ def _prediction(item: ReviewItem, version: int) -> dict[str, Any]:
     return {"model_version": SUGGESTIONS, "result": result}
 
 
-def _seen(item: ReviewItem) -> list[str]:
+def _versions(item: ReviewItem) -> list[str]:
     return [content_of(item.question, item.gold_answers, hints) for hints in (None, item.hints)]
 
 
-def _ticked(item: ReviewItem) -> list[str]:
+def _ticks(item: ReviewItem) -> list[str]:
     return [alias(item.question_id, answer.key) for answer in item.answers if answer.verdict]
 
 

@@ -69,8 +69,8 @@ class _Passages:
         rows = pa.array(self.order)
         subsets = pa.array(published_subsets(dataset))
         self._tails = pc.binary_join_element_wise("", subsets.take(rows), permutations.permutation.take(rows), "_")
-        self._names = pa.array([_escaped(question_id) for question_id in dataset.ids])
-        hints = [[_escaped(row["hint"]) for row in hint_rows] for hint_rows in dataset.selected_hints]
+        self._names = pa.array([_escape(question_id) for question_id in dataset.ids])
+        hints = [[_escape(row["hint"]) for row in hint_rows] for hint_rows in dataset.selected_hints]
         self._hints = pa.array([hint for texts in hints for hint in texts])
         longest = max(sum(map(len, texts)) for texts in hints)
         self.at_once = max(1, min(PASSAGES_AT_ONCE, BYTES_AT_ONCE // longest))
@@ -164,6 +164,6 @@ def _dump(value: Any) -> str:
     return json.dumps(value)
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """Return a text as it is written between quotes."""
     return _dump(text)[1:-1]

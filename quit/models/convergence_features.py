@@ -70,7 +70,7 @@ def features(item: HintSet, encoder: Encoder) -> np.ndarray:
     hints = encoder.encode(list(item.hints)).astype(np.float64)
     question_vector = encoder.encode([item.question])[0].astype(np.float64)
     among = hints @ hints.T
-    question = _prefixed("question", _question(item, near, alike) | {"hints_alike": among.mean()})
+    question = _with_prefix("question", _question(item, near, alike) | {"hints_alike": among.mean()})
     deviations = near - near.mean(axis=0, keepdims=True)
     rows = []
     for position, hint in enumerate(item.hints):
@@ -83,16 +83,16 @@ def features(item: HintSet, encoder: Encoder) -> np.ndarray:
             "place": position / len(item.hints),
             "repeated": item.hints.count(hint) > 1,
         }
-        row = question | _prefixed("hint", hint_features)
+        row = question | _with_prefix("hint", hint_features)
         for index, channel in enumerate(CHANNELS):
-            row |= _prefixed(channel, _gold_and_distractors(near[position, :, index]))
+            row |= _with_prefix(channel, _gold_and_distractors(near[position, :, index]))
             if channel in _CENTRED:
-                row |= _prefixed(f"centred_{channel}", _gold_and_distractors(deviations[position, :, index]))
+                row |= _with_prefix(f"centred_{channel}", _gold_and_distractors(deviations[position, :, index]))
         rows.append([row[name] for name in NAMES])
     return np.array(rows, dtype=np.float64).reshape(len(item.hints), len(NAMES))
 
 
-def _prefixed(prefix: str, values: Mapping[str, float]) -> dict[str, float]:
+def _with_prefix(prefix: str, values: Mapping[str, float]) -> dict[str, float]:
     return {f"{prefix}_{name}": float(value) for name, value in values.items()}
 
 

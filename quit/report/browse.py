@@ -62,7 +62,7 @@ def application(workspace: Workspace | Release, settings: Settings) -> Starlette
     return Starlette(
         routes=Pages(workspace, settings).routes(),
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"])],
-        exception_handlers={QuitError: _said, HTTPException: _said},
+        exception_handlers={QuitError: _error_page, HTTPException: _error_page},
     )
 
 
@@ -203,7 +203,7 @@ def _answer(html: str, styles: str = "'self'", status: int = 200) -> Response:
     return HTMLResponse(html, status, _headers(styles))
 
 
-def _said(request: Request, error: Exception) -> Response:
+def _error_page(request: Request, error: Exception) -> Response:
     status = getattr(error, "status_code", 400 if isinstance(error, InputError) else 500)
     title = {400: "No such search", 404: "Nothing is here"}.get(status, "This page cannot be shown")
     values = {"title": title, "text": getattr(error, "detail", str(error)), "links": _LINKS}

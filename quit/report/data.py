@@ -69,48 +69,48 @@ def gather(workspace: Workspace | Release, settings: Settings, release_pair: Seq
             "date": last_changed(workspace),
             "program": __version__,
             "profile": (workspace.build or {}).get("profile"),
-            "counts": _counted(_counts(connection)),
-            "readers": _counted(_readers(workspace, settings, connection)),
+            "counts": _figure(_counts(connection)),
+            "readers": _figure(_readers(workspace, settings, connection)),
             "judge": judge,
             "release": release is not None,
             "imported": imported_lines(release) if release and release.imported else [],
-            "rejects": _counted(_rows(connection, _REJECTS)),
-            "sources": _counted(_rows(connection, _SOURCES)),
-            "convergence": _counted(_convergence(connection, settings.pages.bins)),
-            "leakage": _counted(_leakage(build, connection, settings) if build else None),
-            "probe": _counted(_rows(connection, PROBE)),
+            "rejects": _figure(_rows(connection, _REJECTS)),
+            "sources": _figure(_rows(connection, _SOURCES)),
+            "convergence": _figure(_convergence(connection, settings.pages.bins)),
+            "leakage": _figure(_leakage(build, connection, settings) if build else None),
+            "probe": _figure(_rows(connection, PROBE)),
             "controls": control_figures(connection),
-            "types": _counted(_types(connection)),
-            "difficulty": _counted(_difficulty(connection, settings.pages.bins)),
+            "types": _figure(_types(connection)),
+            "difficulty": _figure(_difficulty(connection, settings.pages.bins)),
         }  # fmt: skip
-        facts["splits"] = _counted(split_figures(connection))
-        facts["roles"] = _counted(role_figures(connection))
+        facts["splits"] = _figure(split_figures(connection))
+        facts["roles"] = _figure(role_figures(connection))
         facts["drawn_from_all"] = _rows(connection, _PARAMETRIC) if _train(release, settings) == "any" else []
-        facts["passage"] = _counted(example_passage(workspace, connection, facts["readers"]))
-        facts["examples"] = _counted(examples(workspace, connection, settings))
-    facts["funnel"] = _counted(_funnel(build, releases) if build else [])
+        facts["passage"] = _figure(example_passage(workspace, connection, facts["readers"]))
+        facts["examples"] = _figure(examples(workspace, connection, settings))
+    facts["funnel"] = _figure(_funnel(build, releases) if build else [])
     facts["small_pool"] = small_pool(build) if build else None
-    facts["statistics"] = _counted(release.facts["statistics"] if release else build and _statistics(build))
+    facts["statistics"] = _figure(release.facts["statistics"] if release else build and _statistics(build))
     answering = [reader for reader in facts["readers"] if f"read:{reader['name']}" in workspace.state]
     by_hints, patterns = reply_counts(workspace, [reader["name"] for reader in answering])
     columns = ("reader", "hints", "passages", "no_answer", "correct", "cut", "sentences")
     facts["readers_by_hints"] = [dict(zip(columns, row, strict=True)) for row in sorted(by_hints)]
-    facts["agreement"] = _counted(agreement_figures(answering, patterns))
+    facts["agreement"] = _figure(agreement_figures(answering, patterns))
     facts["asked"] = asked(workspace)
     facts["type_agreement"] = dict(zip(("typed", "coarse", "fine"), type_agreement(workspace), strict=True))
-    facts["judges"] = _counted([asdict(agreement) for agreement in judge_agreement(workspace)])
-    facts["people"] = _counted(judge_against_people(build, settings.review) if build else None)
+    facts["judges"] = _figure([asdict(agreement) for agreement in judge_agreement(workspace)])
+    facts["people"] = _figure(judge_against_people(build, settings.review) if build else None)
     status = review_status(build, settings.review) if build else {}
-    facts["review"] = _counted(review_progress(build, settings.review, status) if build else None)
+    facts["review"] = _figure(review_progress(build, settings.review, status) if build else None)
     facts["audit"] = (release.facts.get("verification", {}) if release else status).get("audit")
-    facts["usage"] = _counted(_usage(workspace, settings))
-    facts["whatif"] = _counted(whatif_figures(workspace, settings))
-    facts["releases"] = _counted(list_rows(releases))
-    facts["difference"] = _counted(_difference(release_pair[0], release_pair[1], releases) if release_pair else None)
+    facts["usage"] = _figure(_usage(workspace, settings))
+    facts["whatif"] = _figure(whatif_figures(workspace, settings))
+    facts["releases"] = _figure(list_rows(releases))
+    facts["difference"] = _figure(_difference(release_pair[0], release_pair[1], releases) if release_pair else None)
     return facts
 
 
-def _counted(value: Any) -> Any:
+def _figure(value: Any) -> Any:
     advance("figures", 1, _FIGURES)
     return value
 

@@ -42,16 +42,16 @@ def review_progress(workspace: Workspace, settings: Review, status: dict[str, An
     names_of_facts = ("reviews", "annotators", "kinds", "flags", "agreement", "controls", "decided", "open", "applied")
     return {
         "splits": [{"split": split, "asked": count, "reviewed": reviewed} for split, count, reviewed in counts],
-        **_numbered({name: status[name] for name in names_of_facts}, number),
+        **_with_numbers({name: status[name] for name in names_of_facts}, number),
     }
 
 
-def _numbered(value: Any, number: dict[str, str]) -> Any:
+def _with_numbers(value: Any, number: dict[str, str]) -> Any:
     """Return JSON-like values with numbers in place of names."""
     if isinstance(value, dict):
-        return {key: _numbered(entry, number) for key, entry in value.items()}
+        return {key: _with_numbers(entry, number) for key, entry in value.items()}
     if isinstance(value, list):
-        return [_numbered(entry, number) for entry in value]
+        return [_with_numbers(entry, number) for entry in value]
     return number.get(value, value) if isinstance(value, str) else value
 
 
@@ -69,24 +69,24 @@ def judge_against_people(workspace: Workspace, settings: Review) -> dict[str, An
     ids = live["question_id"].unique().to_pylist()
     columns = ("question_id", "answer_key", "correct", "basis")
     verdicts = workspace.read_questions("verdicts", ids, columns, runs=["judge"])
-    figures = _compared(verdicts, settings, live)
+    figures = _comparison(verdicts, settings, live)
     if figures is None:
         return None
     kinds = [
         {"blind": blind, **of_one}
         for blind in (True, False)
-        if (of_one := _compared(verdicts, settings, of_kind(live, blind)))
+        if (of_one := _comparison(verdicts, settings, of_kind(live, blind)))
     ]
     second = workspace.read_questions("second_verdicts", ids, ("judge", *columns))
     others = [
         {"judge": judge, **of_one}
         for judge in second["judge"].unique().to_pylist()
-        if (of_one := _compared(second.filter(pc.equal(second["judge"], judge)), settings, live))
+        if (of_one := _comparison(second.filter(pc.equal(second["judge"], judge)), settings, live))
     ]
     return {**figures, "kinds": kinds, "others": others}
 
 
-def _compared(verdicts: pa.Table, settings: Review, live: pa.Table) -> dict[str, Any] | None:
+def _comparison(verdicts: pa.Table, settings: Review, live: pa.Table) -> dict[str, Any] | None:
     with duckdb.cursor() as connection:
         connection.register("verdicts", verdicts)
         connection.register("decisions", decide(live, settings))

@@ -65,7 +65,7 @@ def sections(facts: Facts, max_rows: int) -> list[Section]:
     return [section for section in sections if section.pieces]
 
 
-def _imported(facts: Facts, max_rows: int) -> Pieces:
+def _import(facts: Facts, max_rows: int) -> Pieces:
     yield from facts["imported"]
 
 
@@ -152,7 +152,7 @@ def _labels(facts: Facts, max_rows: int) -> Pieces:
             order = [row["bin"] for row in facts["difficulty"]["bins"]] if title == "difficulty" else []
             if figures[key]:
                 yield _shares(figures[key], column, title, order)
-    yield from map(_shared, filter(lambda row: row["answers"], facts["splits"]["shared"]))
+    yield from map(_shared_answers, filter(lambda row: row["answers"], facts["splits"]["shared"]))
     if rows := facts["splits"]["labels"]:
         yield _labels_by_split(rows, figures)
 
@@ -212,7 +212,7 @@ def _shares(rows: list[Facts], column: str, title: str, order: Sequence[str]) ->
     return Plot(f"Fully relevant passages by {title}", heads, cells, name=f"plot-by-{title}", svg=svg)
 
 
-def _shared(row: Facts) -> str:
+def _shared_answers(row: Facts) -> str:
     answers = "; ".join(row["answers"][:5]) + (" …" if len(row["answers"]) > 5 else "")
     return (
         f"{row['first']} and {row['second']} share {counted(len(row['answers']), 'gold answer')} (of "
@@ -422,7 +422,7 @@ def _histogram(name: str, title: str, bars: list[Facts], groups: Sequence[str], 
 
 
 _SECTIONS: tuple[tuple[str, str, Callable[[Facts, int], Pieces]], ...] = (
-    ("imported", "Imported files", _imported),
+    ("imported", "Imported files", _import),
     ("funnel", "From sources to releases", _funnel),
     ("hints", "Hints: convergence and leakage", _hints),
     ("questions", "Types and difficulty", _questions),

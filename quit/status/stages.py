@@ -70,7 +70,7 @@ def status(workspace: Workspace, pipeline: Any = None, *, rejects: bool = True) 
             continue
         shards_done = shards = 0
         if pipeline is None:
-            shards_done, shards = _begun(workspace, stage, key)
+            shards_done, shards = _shards(workspace, stage, key)
         elif current or not stage.inputs:  # the number of shards is not known before the sources are collected
             run = pipeline.stage_run(key)
             shards = len(pipeline.shards(run))
@@ -106,7 +106,7 @@ def _rejects_by_stage(workspace: Workspace) -> dict[str, dict[str, int]]:
     return counts
 
 
-def _begun(workspace: Workspace, stage: Stage, key: str) -> tuple[int, int]:
+def _shards(workspace: Workspace, stage: Stage, key: str) -> tuple[int, int]:
     """Return (shards done, shards) of the stage run's newest unfinished folder."""
     below: dict[str, dict[str, float]] = {}
     folder = workspace.folder(key, stage.number, "x").parent

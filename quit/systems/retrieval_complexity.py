@@ -259,7 +259,7 @@ def agreement(results: Sequence[ComplexityResult], settings: Complexity) -> dict
         decisions = np.array([rating.complex for rating in with_kind])
         figures["kinds"] = {
             "complex_share": {str(kind): float(decisions[kinds == kind].mean()) for kind in np.unique(kinds)},
-            "complex": _associated(with_kind, decisions, kinds, association.cramers_v, settings),
+            "complex": _association(with_kind, decisions, kinds, association.cramers_v, settings),
             **_associated_scores(with_kind, kinds, association.epsilon_squared, settings),
         }
     return figures
@@ -281,7 +281,7 @@ def _two_classes(results: Sequence[ComplexityResult], labels: np.ndarray, settin
         figures[name] = {
             "accuracy": float((decision == labels).mean()),
             "f1": _f1(decision, labels),
-            "matthews": _associated(results, decision, labels, association.matthews, settings),
+            "matthews": _association(results, decision, labels, association.matthews, settings),
         }
     figures["auc"] = _associated_scores(results, labels, association.auc_minus_half, settings)
     for row in figures["auc"].values():
@@ -293,7 +293,7 @@ def _correctness(results: Sequence[ComplexityResult], settings: Complexity) -> d
     decisions, correct = (np.array([getattr(rating, name) for rating in results]) for name in ("complex", "correct"))
     groups = {"all": np.ones(len(results), dtype=bool), "complex": decisions, "not_complex": ~decisions}
     accuracy = {name: float(correct[group].mean()) for name, group in groups.items() if group.any()}
-    pearson = {"complex": _associated(results, decisions, correct, association.pearson, settings)}
+    pearson = {"complex": _association(results, decisions, correct, association.pearson, settings)}
     pearson |= _associated_scores(results, correct, association.pearson, settings)
     return {"items": len(results), "accuracy": accuracy, "pearson": pearson}
 
@@ -333,11 +333,11 @@ def _associated_scores(
     results: Sequence[ComplexityResult], labels: np.ndarray, statistic: association.Statistic, settings: Complexity
 ) -> dict[str, dict[str, Any]]:
     return {
-        name: _associated(results, _values(results, name), labels, statistic, settings) for name in (*SCORES, "margin")
+        name: _association(results, _values(results, name), labels, statistic, settings) for name in (*SCORES, "margin")
     }
 
 
-def _associated(
+def _association(
     results: Sequence[ComplexityResult],
     values: np.ndarray,
     labels: np.ndarray,

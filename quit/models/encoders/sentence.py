@@ -27,14 +27,14 @@ def load_encoder(name: str, *, device: str, pooling: str = "auto", similarity: s
     """
 
     def make(path: str) -> Any:
-        model = _made(path, device, pooling, similarity)
+        model = _load(path, device, pooling, similarity)
         model.encode(["text"], show_progress_bar=False)  # some kinds of model fail only now
         return model
 
     return load(name, make, "The encoder")
 
 
-def _made(path: str, device: str, pooling: str, similarity: str) -> Any:
+def _load(path: str, device: str, pooling: str, similarity: str) -> Any:
     import transformers
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling

@@ -121,7 +121,7 @@ class BatchGenerator:
         batch = await self._json(session, "GET", f"/batches/{identity}")
         if batch.get("status") in _FINISHED:
             files = filter(None, (batch.get("output_file_id"), batch.get("error_file_id")))
-            rows = [self._read(line) for file in files async for line in self._lines(session, file)]
+            rows = [self._row_of(line) for file in files async for line in self._lines(session, file)]
             why = f"the batch is {batch['status']} {json.dumps(batch['errors']) if batch.get('errors') else ''}".strip()
             self._close(notes, tag, rows, shown(why))
 
@@ -151,7 +151,7 @@ class BatchGenerator:
             return Amount()
         return self._account.actual(counted_reply, UNLIMITED) if prompt else Amount()
 
-    def _read(self, line: bytes) -> _Row:
+    def _row_of(self, line: bytes) -> _Row:
         """Return reply, more failures, fault and key of a line of an output or error file."""
         try:
             entry = json.loads(line)

@@ -91,7 +91,7 @@ class GenerationCache:
             row[0]: Completion(row[5], row[6], row[7], row[8], origin=row[10]) for row in rows if is_fit(row)
         }
         if damage_count := len(rows) - len(completions):
-            note(f"{_damaged(self.path, damage_count)}. Asked again.", loud=True)
+            note(f"{_damage(self.path, damage_count)}. Asked again.", loud=True)
         if self.heard is not None and completions:
             self.heard(list(completions))
         return completions
@@ -155,7 +155,7 @@ class GenerationCache:
                 count += 1
             if faults:
                 raise WorkspaceError(
-                    f"{_damaged(self.path, faults)}. Nothing was written. To delete them: quit cache drop --damaged"
+                    f"{_damage(self.path, faults)}. Nothing was written. To delete them: quit cache drop --damaged"
                 )
         return count
 
@@ -282,7 +282,7 @@ def _checksum(row: Sequence[Any]) -> int:
     return zlib.crc32(canonical([row[0].hex(), *row[1:]]))
 
 
-def _damaged(path: Path, count: int) -> str:
+def _damage(path: Path, count: int) -> str:
     return f"{path}: {counted(count, 'kept reply does', 'kept replies do')} not fit the checksum"
 
 

@@ -65,7 +65,7 @@ class _Text:
         """Keep the keys and values of the tokens from ``at`` on."""
         if layer not in self.layers:
             _, heads, _, width = both.shape
-            self.layers[layer] = both.new_zeros((2, heads, _rounded(self.room), width))
+            self.layers[layer] = both.new_zeros((2, heads, _room(self.room), width))
             if self.source is not None:
                 self.layers[layer][:, :, : self.shared] = self.source.layers[layer][:, :, : self.shared]
         self.layers[layer][:, :, at : at + both.shape[2]] = both
@@ -137,7 +137,7 @@ class TransformersGenerator:
                 places = min(len(queue), DECODE - len(active))
                 if queue and places >= min(REFILL, len(queue)):
                     beginners = [self._begin(*queue.pop()) for _ in range(places)]
-                    logits = self._computed([reply.text for reply in beginners])
+                    logits = self._prefill([reply.text for reply in beginners])
                     for reply, row in zip(beginners, logits, strict=True):
                         self._add_token(reply, row)
                     active += beginners
@@ -200,11 +200,11 @@ class TransformersGenerator:
             length = _common(ids, others)
             text = _Text(ids[:length], length + 1)  # and a row of zeros
             if length:
-                self._computed([text])
+                self._prefill([text])
             self._beginnings[template] = text
         return self._beginnings[template] if self._beginnings[template].ids else None
 
-    def _computed(self, texts: Sequence[_Text]) -> list[Any]:
+    def _prefill(self, texts: Sequence[_Text]) -> list[Any]:
         """Compute the keys and values of texts; returns the logits after the last token of each."""
         logits: list[Any] = []
         for pieces in _passes(texts):
@@ -305,7 +305,7 @@ def _passes(texts: Sequence[_Text]) -> Iterator[list[_Piece]]:
     for text in texts:
         at = text.shared
         while at < len(text.ids):
-            end = min(at + PIECE, _rounded(at + 1), at + PREFILL - row, len(text.ids))
+            end = min(at + PIECE, _room(at + 1), at + PREFILL - row, len(text.ids))
             pieces.append(_Piece(text, at, end, row))
             row, at = row + end - at, end
             if row == PREFILL:
@@ -315,7 +315,7 @@ def _passes(texts: Sequence[_Text]) -> Iterator[list[_Piece]]:
         yield pieces
 
 
-def _rounded(tokens: int) -> int:
+def _room(tokens: int) -> int:
     """Return the keys of a product that has room for so many tokens of a text."""
     return -(-tokens // STEP) * STEP
 
@@ -326,7 +326,7 @@ def _products(pieces: Sequence[_Piece], tokens: int, device: Any) -> Iterator[_P
 
     groups: dict[int, list[_Piece]] = {}
     for piece in pieces:
-        groups.setdefault(_rounded(piece.end), []).append(piece)
+        groups.setdefault(_room(piece.end), []).append(piece)
     for keys, group in groups.items():
         for start in range(0, len(group), PIECES):
             part = group[start : start + PIECES]

@@ -310,7 +310,7 @@ class Replica:
                 thought_tokens=(usage.get("completion_tokens_details") or {}).get("reasoning_tokens") or 0,
             )
         except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
-            raise PassingFault(f"a reply that is not a chat completion ({error}): {_quoted(content)}") from None
+            raise PassingFault(f"a reply that is not a chat completion ({error}): {_error_text(content)}") from None
         if completion.finish_reason not in ("stop", "length"):
             raise PassingFault(f"a reply that was not finished ({shown(completion.finish_reason)})")
         model = shown(str(reply.get("model") or ""), 80)
@@ -330,7 +330,7 @@ class Replica:
 
     def fault(self, status: int, content: bytes | bytearray, headers: Mapping[str, str]) -> QuitError:
         """Return what to raise for a reply of another status than 200: a :class:`PassingFault`, or one for good."""
-        message = f"HTTP {status}: {_quoted(content)}"
+        message = f"HTTP {status}: {_error_text(content)}"
         if 300 <= status < 400:
             host = _host(headers.get("Location", ""))
             return SettingsError(
@@ -400,7 +400,7 @@ class Replica:
         return json.dumps(payload | dict(self._options.extra), ensure_ascii=False).encode()
 
 
-def _quoted(content: bytes | bytearray) -> str:
+def _error_text(content: bytes | bytearray) -> str:
     """Return the text of a body for a message: the error's text if it is JSON."""
     text = content[:_QUOTED].decode("utf-8", "replace")
     try:

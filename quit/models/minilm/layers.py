@@ -55,7 +55,7 @@ class Layer(nn.Module):
 
 
 @cache
-def _published() -> dict[str, torch.Tensor]:
+def _published_weights() -> dict[str, torch.Tensor]:
     from safetensors.torch import load_file
 
     pa.system_memory_pool().release_unused()  # what tables took before: the network needs about 0.5 GB
@@ -75,7 +75,7 @@ class Body(nn.Module):
 
     def __init__(self, layers: Sequence[int]) -> None:
         super().__init__()
-        state = _published()
+        state = _published_weights()
         self.register_buffer("words", state["embeddings.word_embeddings.weight"], persistent=False)
         positions = state["embeddings.position_embeddings.weight"][:POSITIONS]
         self.register_buffer("positions", positions.clone(), persistent=False)

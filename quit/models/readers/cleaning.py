@@ -71,7 +71,7 @@ def clean_answer(raw: str, finish_reason: str = "stop", sentences: Sentences = "
     if raw.strip().startswith("(") and text.endswith(")") and "(" not in text:
         text = text[:-1].rstrip(_CLOSING)
     bare = text.strip(".,;:!?- ")
-    if not bare or says_no_answer(text) or _folded(bare) == "n/a":
+    if not bare or says_no_answer(text) or _casefold(bare) == "n/a":
         return NO_ANSWER
     cut = finish_reason == "length" or any(mark in string for string in stop for mark in ".!?")
     return NO_ANSWER if sentences == "drop" and is_sentence(text, cut=cut) else text
@@ -84,10 +84,10 @@ def without_controls(text: str) -> str:
 
 def says_no_answer(text: str) -> bool:
     """Return whether a text contains "no answer", in any case, width and spacing, or with an underscore."""
-    return _NO_ANSWER.search(_folded(text)) is not None
+    return _NO_ANSWER.search(_casefold(text)) is not None
 
 
-def _folded(text: str) -> str:
+def _casefold(text: str) -> str:
     return unicodedata.normalize("NFKC", text).casefold()
 
 

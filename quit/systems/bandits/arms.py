@@ -193,7 +193,7 @@ def requests(
         if relevance == "scores":
             request = replace(request, observed=normalised(scores, request.lengths))
         elif relevance != "qrels" and len(request.pool):
-            request = replace(request, observed=_judged(relevance, request, entry.question, collection))
+            request = replace(request, observed=_head_scores(relevance, request, entry.question, collection))
         bandit_requests.append(request)
     return bandit_requests
 
@@ -209,7 +209,7 @@ def nuggets_of(question: Question, qrels: dict[str, dict[int, int]]) -> tuple[np
     return gold, nuggets.reshape(len(gold), len(nugget_rows))
 
 
-def _judged(head: AnswerHead, request: Request, question: Question, collection: BuiltCorpus) -> np.ndarray:
+def _head_scores(head: AnswerHead, request: Request, question: Question, collection: BuiltCorpus) -> np.ndarray:
     vectors = np.zeros((len(request.pool), 0)) if request.vectors is None else request.vectors
     texts = collection.texts(request.pool.tolist())
     scores = head.scores(question.text, question.answers, texts, vectors)

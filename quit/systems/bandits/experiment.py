@@ -70,7 +70,7 @@ class Grid:
         ``value``: macro average. ``low``, ``high``: 95% bootstrap interval over requests. ``difference``: from the
         baseline at the same budget, flat, paired by request, with its interval; None where the baseline was not run.
         """
-        counts = self._resampled()
+        counts = self._resamples()
         names = [policy.name for policy in self.policies]
         means = np.moveaxis(self.means, 0, -1)
         base = means[names.index(BASELINE), 0] if BASELINE in names else None
@@ -100,7 +100,7 @@ class Grid:
         """
         if "tree" not in self.structures:
             return []
-        counts = self._resampled()
+        counts = self._resamples()
         rows = []
         for (number, policy), (at, budget) in product(enumerate(self.policies), enumerate(self.settings.budgets)):
             for metric in COMPARED:
@@ -114,7 +114,7 @@ class Grid:
                 rows.append(row | {"gain": gain, "low": low, "high": high})
         return rows
 
-    def _resampled(self) -> np.ndarray:
+    def _resamples(self) -> np.ndarray:
         """Return how often each request is in each resample of the bootstrap, shape (resamples, requests)."""
         count = len(self.requests)
         generator = np.random.default_rng(self.settings.seed)

@@ -153,14 +153,14 @@ def systems_of(runner: Runner, task: Task, request: BenchmarkRequest) -> list[Sy
 
 def _run(request: BenchmarkRequest, runner: Runner, task: Task, out: Path) -> Outcome:
     systems = systems_of(runner, task, request)
-    scores = [_scored(runner, task, systems, request.readers)]
+    scores = [_score(runner, task, systems, request.readers)]
     if request.bounds:
         for reader in dict.fromkeys(request.readers):
             scores[0].add_optimal(reader, runner.every_passage(task, reader))
     if runner.settings.judge_others:
         no_bounds = [system for system in systems if ORACLE not in (system.retriever, system.reranker)]
         judged_task = replace(task, name=OTHERS, relevance=runner.relabelled(task, no_bounds))
-        scores.append(_scored(runner, judged_task, no_bounds, ()))
+        scores.append(_score(runner, judged_task, no_bounds, ()))
     every = list(systems)
     for path in request.corpora:
         beside = Task(corpus_name(path), DocumentPassages(open_documents(path)), task.queries, None)
@@ -169,7 +169,7 @@ def _run(request: BenchmarkRequest, runner: Runner, task: Task, out: Path) -> Ou
         other_systems = [replace(system, task=labelled_task) for system in other_systems]
         if request.bounds:
             other_systems += [runner.rerank(system, ORACLE) for system in other_systems if not system.reranker]
-        scores.append(_scored(runner, labelled_task, other_systems, request.readers))
+        scores.append(_score(runner, labelled_task, other_systems, request.readers))
         every += other_systems
     note("evaluate")
     results, comparisons = _write(request, runner, task, every, scores, out)
@@ -178,7 +178,7 @@ def _run(request: BenchmarkRequest, runner: Runner, task: Task, out: Path) -> Ou
     return Outcome(results, comparisons, runner.stages.seconds, runner.wrong_zeros)
 
 
-def _scored(runner: Runner, task: Task, systems: Sequence[System], readers: Sequence[str]) -> Scores:
+def _score(runner: Runner, task: Task, systems: Sequence[System], readers: Sequence[str]) -> Scores:
     settings = runner.context.settings.benchmark
     scores = Scores(task)
     for system in systems:

@@ -61,13 +61,13 @@ class ListwiseReranker:
         for start in windows(len(texts), self._window, self._stride):
             part = order[start : start + self._window]
             order[start : start + self._window] = [
-                part[position] for position in self._permuted(query, [texts[i] for i in part])
+                part[position] for position in self._order(query, [texts[i] for i in part])
             ]
         scores = np.zeros(len(texts))
         scores[order] = np.arange(len(texts), 0, -1)
         return scores
 
-    def _permuted(self, query: str, texts: Sequence[str]) -> list[int]:
+    def _order(self, query: str, texts: Sequence[str]) -> list[int]:
         passages = "\n".join(f"[{number}] {text}" for number, text in enumerate(texts, start=1))
         fields = {"count": str(len(texts)), "passages": passages, "question": query}
         request = ChatRequest(self._prompt, fields, self._tokens, group=query)

@@ -113,9 +113,9 @@ class NarRetriever:
     def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
         """Return at most ``depth`` passages of the scored subsets per query."""
         rankings = self._first.search(queries, self._settings.first)
-        return [self._walked(query, ranking, depth) for query, ranking in zip(queries, rankings, strict=True)]
+        return [self._walk(query, ranking, depth) for query, ranking in zip(queries, rankings, strict=True)]
 
-    def _walked(self, query: str, ranking: Ranking, depth: int) -> Ranking:
+    def _walk(self, query: str, ranking: Ranking, depth: int) -> Ranking:
         def score(rows: Sequence[int]) -> np.ndarray:
             return self._scorer.score(query, self._subsets.texts(rows))
 

@@ -95,9 +95,9 @@ class DenseRetriever:
             count, size = self._passages.groups, max(1, size // len(self._passages.subsets))
         for number, start in enumerate(range(0, count, size)):
             part = range(start, min(start + size, count))
-            yield stored_array(self._folder / f"{number:06d}.npy", partial(self._encoded, part))
+            yield stored_array(self._folder / f"{number:06d}.npy", partial(self._encode, part))
 
-    def _encoded(self, part: range) -> np.ndarray:
+    def _encode(self, part: range) -> np.ndarray:
         passages = self._passages
         if self._granularity == "subset":
             parts = [passages.parts(group) for group in part]

@@ -148,7 +148,7 @@ class Runner:
         key = {"version": VERSION, "reranker": reranker.identity, "of": system.fingerprint, "depth": depth}
 
         def reranked(places: range) -> list[Ranking]:
-            return [self._reranked(name, reranker, task, query, system.rankings[query], depth) for query in places]
+            return [self._rerank(name, reranker, task, query, system.rankings[query], depth) for query in places]
 
         label = f"{task.name}: {system.retriever} + {name}"
         counter = reranker.counts if isinstance(reranker, ListwiseReranker) else None
@@ -174,7 +174,7 @@ class Runner:
         fingerprint, table = self.stages.table(stage, label, key, task.question_ids, RANKINGS, rows, counter)
         return fingerprint, rankings_of(table, task.question_ids)
 
-    def _reranked(self, name: str, reranker: Scorer, task: Task, query: int, ranking: Ranking, depth: int) -> Ranking:
+    def _rerank(self, name: str, reranker: Scorer, task: Task, query: int, ranking: Ranking, depth: int) -> Ranking:
         rows = ranking.rows[:depth]
         if not len(rows):
             return ranking

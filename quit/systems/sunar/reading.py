@@ -127,13 +127,13 @@ class LanguageModelAnswers:
 
     def answer(self, question: str, texts: Sequence[str]) -> str:
         """See :class:`AnswerModel`."""
-        return self._read(self._asker.ask(_fields(question, texts)))
+        return self._short_answer(self._asker.ask(_fields(question, texts)))
 
     def samples(self, question: str, texts: Sequence[str], m: int) -> list[str]:
         """See :class:`AnswerModel`."""
-        return [self._read(reply) for reply in self._asker.sample(_fields(question, texts), m)]
+        return [self._short_answer(reply) for reply in self._asker.sample(_fields(question, texts), m)]
 
-    def _read(self, reply: str) -> str:
+    def _short_answer(self, reply: str) -> str:
         _count(unread=self._needs_mark and final_answer(reply) is None)
         return short(reply)
 

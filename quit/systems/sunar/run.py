@@ -37,7 +37,7 @@ class Run:
     def __init__(self, path: Path, description: dict[str, Any]) -> None:
         self.path = path
         description = {"version": VERSION, **description}
-        earlier = _read(path / "run.json") if (path / "run.json").is_file() else None
+        earlier = _read_object(path / "run.json") if (path / "run.json").is_file() else None
         if earlier is not None and earlier != description:
             raise WorkspaceError(
                 f"{path} holds a run that differs in {_differences(earlier, description)}. "
@@ -87,22 +87,22 @@ class Run:
 
 def by_substring(path: Path) -> bool:
     """Return whether cover-EM of the run in a folder counts an answer within a word."""
-    return _read(path / "run.json").get("settings", {}).get("cover_em") == "substring"
+    return _read_object(path / "run.json").get("settings", {}).get("cover_em") == "substring"
 
 
 def read_trace(path: Path, query_id: str) -> dict[str, Any]:
     """Return a trace of the run in a folder. Raises :class:`InputError` where there is none, or it cannot be read."""
     file = trace_path(path, query_id)
     if not file.is_file():
-        raise InputError(f"{path} has no trace of the question {query_id!r}.{_known(path)}")
-    return _read(file)
+        raise InputError(f"{path} has no trace of the question {query_id!r}.{_traces_note(path)}")
+    return _read_object(file)
 
 
 def trace_ids(path: Path) -> list[str]:
     """Return the sorted ids of the answered questions. Raises :class:`InputError` where there is no run."""
     if not (path / "run.json").is_file():
         raise InputError(f"{path} holds no run. Make one: quit sunar run")
-    return sorted(_read(file)["query_id"] for file in (path / "traces").glob("*.json"))
+    return sorted(_read_object(file)["query_id"] for file in (path / "traces").glob("*.json"))
 
 
 def runs_in(path: Path) -> list[Path]:
@@ -120,7 +120,7 @@ def trace_path(path: Path, query_id: str) -> Path:
     return path / "traces" / f"{name}.json"
 
 
-def _known(path: Path) -> str:
+def _traces_note(path: Path) -> str:
     files = sorted((path / "traces").glob("*.json")) if (path / "traces").is_dir() else []
     names = ", ".join(file.stem for file in files[:3])
     return f" It has {len(files)}: {names}{', ...' if len(files) > 3 else ''}" if files else " It has none yet."
@@ -136,7 +136,7 @@ def _differences(earlier: dict[str, Any], description: dict[str, Any]) -> str:
     return ", ".join(differences)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read_object(path: Path) -> dict[str, Any]:
     value = read_json(path)
     if not isinstance(value, dict):
         raise InputError(f"{path} cannot be read as a JSON object. Delete it and run the same command again.")

@@ -17,7 +17,7 @@ def lines(trace: Mapping[str, Any]) -> list[str]:
     text_lines.append(f"planner: {trace['planner']}")
     for number, step in enumerate(trace["steps"], start=1):
         text_lines += ["", f"{number}. {step['sub_question']}", f"   answer: {step['answer']}"]
-        text_lines.append(f"   first stage: {step['first_stage']} documents; read: {_named(step['read'], relevant)}")
+        text_lines.append(f"   first stage: {step['first_stage']} documents; read: {_names(step['read'], relevant)}")
         for batch_number, batch in enumerate(step.get("batches", ())):
             text_lines += [f"   batch {batch_number} from {batch['pool']}{_uncertainty(batch)}"]
             text_lines += [f"      {row}" for row in _documents(batch, relevant)]
@@ -26,7 +26,7 @@ def lines(trace: Mapping[str, Any]) -> list[str]:
     relevant_in_pool = sum(document in relevant for document in trace["pool"])
     text_lines.append(
         f"relevant documents in the pool: {relevant_in_pool} of {len(relevant)}; "
-        f"evidence: {_named(trace['evidence'][:10], relevant)}"
+        f"evidence: {_names(trace['evidence'][:10], relevant)}"
     )
     if trace["mer"]:
         text_lines.append(f"meta reasoner: {trace['mer']['answer'] or '(no answer)'}")
@@ -56,5 +56,5 @@ def _documents(batch: Mapping[str, Any], relevant: set[str]) -> list[str]:
     return [*rows, f"... and {hidden_count} more"] if hidden_count else rows
 
 
-def _named(documents: list[str], relevant: set[str]) -> str:
+def _names(documents: list[str], relevant: set[str]) -> str:
     return " ".join(f"{document}{'*' if document in relevant else ''}" for document in documents) or "none"

@@ -41,10 +41,10 @@ class SunarSystem:
         """Return the trace of one question, always the same: every step, the evidence, ``prediction``, and ``replies``:
         what language models were asked (:data:`quit.systems.sunar.reading.COUNTS`)."""
         with counted() as replies:
-            trace = self._answered(query)
+            trace = self._answer(query)
         return trace | {"replies": dict(replies)}
 
-    def _answered(self, query: Query) -> dict[str, Any]:
+    def _answer(self, query: Query) -> dict[str, Any]:
         path, steps, evidences, stop = self._decompose(query)
         if not path:
             evidence, step = self._step(query, query.text)
