@@ -109,7 +109,7 @@ class _Reply:
     prompt: int
     generator: Any
     new: list[int] = field(default_factory=list)
-    finished: Completion | None = None
+    completion: Completion | None = None
 
 
 class TransformersGenerator:
@@ -141,8 +141,8 @@ class TransformersGenerator:
                     for reply, row in zip(beginners, logits, strict=True):
                         self._add_token(reply, row)
                     active += beginners
-                commits = [on_reply(reply.position, reply.finished) for reply in active if reply.finished]
-                active = [reply for reply in active if not reply.finished]
+                commits = [on_reply(reply.position, reply.completion) for reply in active if reply.completion]
+                active = [reply for reply in active if not reply.completion]
                 for commit in commits:
                     if commit is not None:
                         commit.result()
@@ -265,7 +265,7 @@ class TransformersGenerator:
         if is_end or len(reply.new) == request.max_tokens + self._options.thinking_tokens:
             reason = "stop" if is_end else "length"
             answer = answer_of(self.name, self._options, text, reason)
-            reply.finished = Completion(answer, reason, reply.prompt, len(reply.new))
+            reply.completion = Completion(answer, reason, reply.prompt, len(reply.new))
 
     @once
     def _loaded(self) -> tuple[Any, Any]:
@@ -377,13 +377,13 @@ def _attend(
     for piece in pieces:  # in order: a later piece can take over what an earlier one has
         piece.text.keep(index, piece.at, both[:, :, piece.rows])
 
-    def scored(queries: Any, keys: Any) -> Any:
+    def scores_of(queries: Any, keys: Any) -> Any:
         """Return scores (..., key heads, tokens, group, keys) of queries (..., tokens, key heads, group, width)."""
         queries = queries.transpose(-4, -3)
         scores = (queries.flatten(-3, -2) @ keys.mT).unflatten(-2, queries.shape[-3:-1]).float()
         return torch.tanh(scores / softcap) * softcap if softcap else scores
 
-    def mixed(shares: Any, values: Any) -> Any:
+    def mix(shares: Any, values: Any) -> Any:
         """Return sums of values, in the shape of queries."""
         return (shares.flatten(-3, -2) @ values).unflatten(-2, shares.shape[-3:-1]).transpose(-4, -3)
 
@@ -395,19 +395,19 @@ def _attend(
         mask = columns > last
         if sliding_window:
             mask |= columns <= last - sliding_window
-        scores = scored(query[product.rows], stack[0]).masked_fill_(mask[:, None, :, None], -torch.inf)
-        output[product.rows] = mixed(torch.softmax(scores, dim=-1).to(query.dtype), stack[1])
+        scores = scores_of(query[product.rows], stack[0]).masked_fill_(mask[:, None, :, None], -torch.inf)
+        output[product.rows] = mix(torch.softmax(scores, dim=-1).to(query.dtype), stack[1])
         total[product.rows] = scores.logsumexp(dim=-1).transpose(1, 2)
     for beginning, belongs in beginnings:
         length = len(beginning.ids)
-        own, values = beginning.layers[index][:, :, : length + 1]
-        scores = scored(query, own)
+        keys, values = beginning.layers[index][:, :, : length + 1]
+        scores = scores_of(query, keys)
         if sliding_window:
             columns = torch.arange(length + 1, device=query.device)
             scores.masked_fill_((columns <= positions[:, None] - sliding_window)[:, None], -torch.inf)
         scores[..., -1] = total.transpose(0, 1)
         shares = torch.softmax(scores, dim=-1).to(query.dtype)
-        output = torch.where(belongs, mixed(shares, values) + shares[..., -1:].transpose(0, 1) * output, output)
+        output = torch.where(belongs, mix(shares, values) + shares[..., -1:].transpose(0, 1) * output, output)
     return output.flatten(1, 2)[None], None
 
 

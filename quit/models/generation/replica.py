@@ -79,7 +79,7 @@ class PassingFault(QuitError):
 class RequestBatch:
     """The requests of one call, over all replicas and waits.
 
-    ``attempts``: position of a request -> its failed attempts at its server; ``finished``: positions of those with a
+    ``attempts``: position of a request -> its failed attempts at its server; ``with_reply``: positions of those with a
     reply.
     """
 
@@ -87,7 +87,7 @@ class RequestBatch:
     requests: Sequence[ChatRequest]
     on_reply: OnReply
     attempts: Counter[int] = field(default_factory=Counter)
-    finished: set[int] = field(default_factory=set)
+    with_reply: set[int] = field(default_factory=set)
 
 
 class Replica:
@@ -189,7 +189,7 @@ class Replica:
         completion = await self._complete(batch, position)
         if completion is None:
             return
-        batch.finished.add(position)
+        batch.with_reply.add(position)
         commit = batch.on_reply(position, completion)
         if commit is not None:
             # In flight until it is on disk: that is all a kill costs. Shielded, for the writer sets the future.

@@ -60,7 +60,7 @@ class ServerGenerator:
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
         async with aiohttp.ClientSession(timeout=timeout, connector=connector, trust_env=False) as session:
             batch, failed_replicas = RequestBatch(session, requests, on_reply), set[Replica]()
-            while positions := [position for position in range(len(requests)) if position not in batch.finished]:
+            while positions := [position for position in range(len(requests)) if position not in batch.with_reply]:
                 usable = [replica for replica in self._replicas if replica not in failed_replicas]
                 present = [replica for replica in usable if not replica.is_gone]
                 if not present:
@@ -86,27 +86,27 @@ class ServerGenerator:
                                 note(f"{what}. Its requests go to the other servers.", loud=True)
                 finally:
                     await stop(tasks)
-                if len(batch.finished) > len(requests) - len(positions):
+                if len(batch.with_reply) > len(requests) - len(positions):
                     seconds = 0.0
 
     async def _wait_for_any(
-        self, session: aiohttp.ClientSession, replicas: Sequence[Replica], waited: float
+        self, session: aiohttp.ClientSession, replicas: Sequence[Replica], seconds: float
     ) -> tuple[list[Replica], float]:
         """Wait until one of ``replicas`` is back; returns those that are, and the seconds waited since the last reply.
 
-        ``waited``: the seconds so far. Raises :class:`ServerError` when patience is over.
+        ``seconds``: the seconds so far. Raises :class:`ServerError` when patience is over.
         """
         pause = 1.0
-        while waited < self._server.patience_seconds:
-            await asyncio.sleep(min(pause, self._server.patience_seconds - waited))
-            waited = min(waited + pause, self._server.patience_seconds)
+        while seconds < self._server.patience_seconds:
+            await asyncio.sleep(min(pause, self._server.patience_seconds - seconds))
+            seconds = min(seconds + pause, self._server.patience_seconds)
             pause = min(pause * 1.5, 10.0)
             back = [replica for replica in replicas if await replica.is_back(session)]
             if back:
-                return back, waited
+                return back, seconds
         faults = "; ".join(f"{replica.url} ({replica.last_fault})" for replica in self._replicas)
         raise ServerError(
-            f"The server of {self.name} did not answer: {faults}. Waited {waited:.0f} s for it. "
+            f"The server of {self.name} did not answer: {faults}. Waited {seconds:.0f} s for it. "
             f"What it answered before is kept. {self._server.remedy} Then run the same command again."
         )
 
