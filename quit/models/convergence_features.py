@@ -126,12 +126,13 @@ def _similarities(item: HintSet, encoder: Encoder) -> tuple[np.ndarray, np.ndarr
     """Return (hints, answers, channels) and (answers, answers) similarities; the gold answer is the last one."""
     answers = _answers(item)
     hints = list(item.hints)
-    h = encoder.encode(hints)
+    hint_vectors = encoder.encode(hints)
     bare = encoder.encode(answers)
     claims = template_vectors(encoder.encode, answers, NAME + STATEMENTS)
     with_question = encoder.encode([f"{item.question} {answer}" for answer in answers])
     near = np.zeros((len(hints), len(answers), len(CHANNELS)))
-    near[:, :, 0], near[:, :, 1], near[:, :, 2] = (products(h, answers) for answers in (bare, claims, with_question))
+    for channel, vectors in enumerate((bare, claims, with_question)):
+        near[:, :, channel] = products(hint_vectors, vectors)
     for i, hint in enumerate(hints):
         names = names_in(hint)
         if names:

@@ -128,7 +128,7 @@ class BatchGenerator:
     def _close(self, notes: sqlite3.Connection, tag: str, rows: Sequence[_Row], why: str | None) -> None:
         """Note what came of a batch, all of it or nothing; ``why`` requests have no reply, None: it was never made."""
         with notes:
-            reserved = notes.execute("SELECT cost, tokens FROM batches WHERE tag = ?", (tag,)).fetchone()
+            reserve = notes.execute("SELECT cost, tokens FROM batches WHERE tag = ?", (tag,)).fetchone()
             notes.executemany(
                 "UPDATE requests SET reply = ?, failures = failures + ?, fault = ? WHERE key = ? AND tag = ?",
                 [(*row, tag) for row in rows],
@@ -139,7 +139,7 @@ class BatchGenerator:
             notes.execute("UPDATE requests SET tag = NULL WHERE tag = ?", (tag,))
             notes.execute("DELETE FROM batches WHERE tag = ?", (tag,))
         costs = [self._paid(reply) for reply, *_ in rows if reply]
-        self._account.ledger.settle(Amount(*reserved), Amount(*map(sum, zip(Amount(), *costs))), request=False)
+        self._account.ledger.settle(Amount(*reserve), Amount(*map(sum, zip(Amount(), *costs))), request=False)
 
     def _paid(self, reply: str) -> Amount:
         """Return what a reply cost by its own count; nothing where that cannot be read."""
