@@ -1,6 +1,7 @@
 # Two commands: `make run` sets everything up and runs the main job, `make test` sets everything up and passes the tests.
 PYTHON ?= python3
 VENV := .venv
+SHELL := bash
 BIN := $(VENV)/bin
 WORKSPACE ?= workspace
 JOBS ?= 3  # for two cores: some tests wait for servers
@@ -19,7 +20,9 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info < (3, 14) else "Python 3.11, 3.12 or 3.13 is needed; run: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt pip
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[all]' --group test
+	@echo "Downloading and installing packages: minutes. Of 10 MB or more:"
+	@set -o pipefail; $(BIN)/python -u -m pip install --progress-bar off --constraint constraints.txt --editable '.[all]' --group test \
+		| sed -u -n -E 's/^ *(Downloading|Using cached) ([^ ]+ \([0-9]{2,}\.[0-9] MB\))$$/  \2/p; s/^Installing.*/Installing them/p'
 	@touch $@
 
 run: setup  ## Build the starter collection on the embedded profile

@@ -44,7 +44,7 @@ class Server:
                 base_url=self.url, api_key=token, timeout=settings.timeout_seconds, max_retries=0
             )
         except ApiError:  # the SDK reads in a personal access token itself that it has expired
-            raise self._refused() from None
+            raise self._refusal() from None
         self._people: dict[int, str] = {}
 
     def ask(self, call: Callable[[LabelStudio], Answer], *, again: bool = True) -> Answer:
@@ -76,7 +76,7 @@ class Server:
         """Return what is wrong with a server for a while; raise what asking again cannot fix."""
         code = error.status_code or 0
         if code in (401, 403):
-            raise self._refused() from None
+            raise self._refusal() from None
         if code == 404:
             raise InputError(f"{self.url} has no such thing: {_detail(error)}") from None
         if 200 <= code < 300:
@@ -85,7 +85,7 @@ class Server:
             raise InputError(f"{self.url} did not accept a request: {_detail(error)}") from None
         return f"answered {code}: it may be overloaded, or half way through an upgrade"
 
-    def _refused(self) -> SettingsError:
+    def _refusal(self) -> SettingsError:
         return SettingsError(
             f"{self.url} refused the token: it is wrong or has expired, or its kind is switched off there. Make a new "
             f"one under {self.url}/user/account and set {TOKEN} to it."

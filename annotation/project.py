@@ -97,7 +97,7 @@ def guidelines_html() -> str:
 
 
 @contextmanager
-def alone(store: ReviewStore, seconds: float):
+def review_lock(store: ReviewStore, seconds: float):
     """Hold the workspace's reviews: one push or pull at a time. Raises :class:`WorkspaceError` after ``seconds``."""
     with writing(store.folder):
         store.folder.mkdir(parents=True, exist_ok=True)
@@ -130,7 +130,7 @@ def push(
     done again.
     """
     review = settings.review
-    with alone(store, settings.run.lock_seconds):
+    with review_lock(store, settings.run.lock_seconds):
         report = PushReport(url=server.url)
         facts = _project(store, server, settings, project, new_project, report)
         number = report.project = facts.id
@@ -316,8 +316,8 @@ def _import(server: Server, project: int, chunk: Sequence[ReviewItem]) -> None:
         _import_once(server, project, chunk)
     except ServerError:
         there = {task_key(task) for task in server.tasks(project, ["id", "meta"])}
-        if left := [item for item in chunk if item.question_id not in there]:
-            _import_once(server, project, left)
+        if rest := [item for item in chunk if item.question_id not in there]:
+            _import_once(server, project, rest)
 
 
 def _import_once(server: Server, project: int, chunk: Sequence[ReviewItem]) -> None:

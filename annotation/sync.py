@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from quit.annotation.client import Server
-from quit.annotation.project import alone, edited, known_project, task_key
+from quit.annotation.project import edited, known_project, review_lock, task_key
 from quit.annotation.tasks import Reading, read_result
 from quit.common.ids import content_hash
 from quit.review.store import ReviewStore
@@ -34,7 +34,7 @@ _FULL = (
 @dataclass
 class PullReport:
     """What a pull brought. ``versions``: new versions of annotations, ``rows``: rows appended, ``verdicts``: those that
-    accept or reject an answer, ``withdrawn``: deleted annotations, ``ask_back``: those whose annotators have to be
+    accept or reject an answer, ``withdrawn``: deleted annotations, ``unclear``: those whose annotators have to be
     asked what they mean, ``tasks``: tasks on the server, ``done``: those with all the annotations they need,
     ``problems``: in words, each with what to do."""
 
@@ -45,7 +45,7 @@ class PullReport:
     verdicts: int = 0
     withdrawn: int = 0
     skipped: int = 0
-    ask_back: int = 0
+    unclear: int = 0
     tasks: int = 0
     done: int = 0
     part: str | None = None
@@ -60,7 +60,7 @@ def pull(
     ``full``: read every task, not only those changed since the last pull. Raises :class:`InputError` when the project
     is gone or not the only one, and whatever the server's requests raise; nothing is lost then.
     """
-    with alone(store, settings.run.lock_seconds):
+    with review_lock(store, settings.run.lock_seconds):
         report = PullReport(url=server.url)
         facts = known_project(store, server, project)
         number = report.project = facts.id
@@ -82,7 +82,7 @@ def pull(
         report.rows = len(rows.new)
         report.verdicts = sum(row.get("correct") is not None for row in rows.new)
         questions = unclear_annotations(store.read())
-        report.ask_back = len(questions)
+        report.unclear = len(questions)
         report.problems += _questions(questions, f"{server.url}/projects/{number}/data")
         report.tasks = counts.task_number
         report.done = counts.finished_task_number
@@ -281,8 +281,8 @@ def _rows_of(reading: Reading, header: Mapping[str, Any]) -> list[dict[str, Any]
     rows: list[dict[str, Any]] = []
     if header["state"] != "skipped":
         rows += [
-            {"kind": "answer", "answer_key": key, "answer": answer, "correct": accepted, "suggested": suggested}
-            for key, answer, accepted, suggested in reading.answers
+            {"kind": "answer", "answer_key": key, "answer": answer, "correct": verdict, "suggested": suggestion}
+            for key, answer, verdict, suggestion in reading.answers
         ]
         rows += [
             {"kind": "missing", "answer_key": normalize_answer(text), "answer": text, "correct": True}

@@ -94,8 +94,8 @@ def make_task(item: ReviewItem, former: Mapping[str, Any] | None = None) -> dict
             "hints_html": f"<ol>{''.join(f'<li>{escape(hint)}</li>' for hint in item.hints)}</ol>",
             "candidates": candidates,
             "answers": rows + old_rows,
-            "ticked": {**ticks, str(version): _ticked(item)},
-            "seen": {**({} if former is None else former["seen"]), str(version): _seen(item)},
+            "ticked": {**ticks, str(version): _ticks(item)},
+            "seen": {**({} if former is None else former["seen"]), str(version): _versions(item)},
             "blind": [*blind, version] if item.blind else blind,
         },
         "meta": {"key": item.question_id, "version": version, "digest": digest(item)},
@@ -104,7 +104,7 @@ def make_task(item: ReviewItem, former: Mapping[str, Any] | None = None) -> dict
 
 
 def _prediction(item: ReviewItem, version: int) -> dict[str, Any]:
-    ticks = _ticked(item)
+    ticks = _ticks(item)
     values: dict[str, tuple[str, dict[str, Any]]] = {"shown": ("textarea", {"text": [str(version)]})}
     if ticks:
         values["correct"] = ("choices", {"choices": ticks})
@@ -115,11 +115,11 @@ def _prediction(item: ReviewItem, version: int) -> dict[str, Any]:
     return {"model_version": SUGGESTIONS, "result": result}
 
 
-def _seen(item: ReviewItem) -> list[str]:
+def _versions(item: ReviewItem) -> list[str]:
     return [content_of(item.question, item.gold_answers, hints) for hints in (None, item.hints)]
 
 
-def _ticked(item: ReviewItem) -> list[str]:
+def _ticks(item: ReviewItem) -> list[str]:
     return [alias(item.question_id, answer.key) for answer in item.answers if answer.verdict]
 
 
@@ -177,12 +177,12 @@ def read_result(result: list[dict[str, Any]], data: Mapping[str, Any]) -> Readin
     What does not fit (a choice the task never had, a control that the configuration never had) is kept under
     ``unknown``, never dropped. Raises ``KeyError`` or ``TypeError`` for task data that are not ours.
     """
-    ticked: set[str] = set()
+    ticks: set[str] = set()
     missing: list[str] = []
     flags: list[str] = []
     unknown: list[str] = []
     note: list[str] = []
-    shown = int(data["version"])
+    version = int(data["version"])
     by_alias = {row["alias"]: row for row in data["answers"]}
     for entry in result:
         name, value = entry.get("from_name"), entry.get("value") or {}
@@ -190,7 +190,7 @@ def read_result(result: list[dict[str, Any]], data: Mapping[str, Any]) -> Readin
         texts = [text.encode("utf-8", "replace").decode() for text in ([texts] if isinstance(texts, str) else texts)]
         if name == "correct":
             for choice in value.get("choices") or []:
-                (ticked.add if choice in by_alias or choice == NONE else unknown.append)(choice)
+                (ticks.add if choice in by_alias or choice == NONE else unknown.append)(choice)
         elif name == "flags":
             for choice in value.get("choices") or []:
                 (flags if choice in FLAGS else unknown).append(choice)
@@ -200,40 +200,40 @@ def read_result(result: list[dict[str, Any]], data: Mapping[str, Any]) -> Readin
             note += [text.strip() for text in texts if text.strip()]
         elif name == "shown":
             if texts and str(texts[0]).isdecimal():
-                shown = min(shown, int(texts[0]))
+                version = min(version, int(texts[0]))
         else:
             unknown.append(f"{name}: {value}")
-    answers, ask = _verdicts(data, shown, ticked, gold_is_wrong="gold_wrong" in flags)
+    answers, ask = _verdicts(data, version, ticks, gold_is_wrong="gold_wrong" in flags)
     return Reading(
-        shown,
+        version,
         answers,
         tuple(dict.fromkeys(missing)),
         tuple(flag for flag in FLAGS if flag in flags),
         "\n".join(note) or None,
         tuple(dict.fromkeys(unknown)),
-        shown in data["blind"],
+        version in data["blind"],
         ask,
-        tuple(data["seen"][str(shown)]),
+        tuple(data["seen"][str(version)]),
     )
 
 
 def _verdicts(
-    data: Mapping[str, Any], shown: int, ticked: set[str], gold_is_wrong: bool
+    data: Mapping[str, Any], version: int, ticked: set[str], gold_is_wrong: bool
 ) -> tuple[tuple[tuple[str, str, bool | None, bool | None], ...], str | None]:
     """Return ``answers`` and ``ask`` of a :class:`Reading`."""
     ask = "empty" if not ticked else "both" if {NONE} < ticked else None
     asks_gold = ask is None and not gold_is_wrong
-    suggestions = data["ticked"].get(str(shown))
+    suggestions = data["ticked"].get(str(version))
     answers: dict[str, tuple[str, str, bool | None, bool | None]] = {}
     for row in data["answers"]:
         name = row["alias"]
         if name in answers:
             continue
-        if name in ticked or (row["since"] <= shown and (row["until"] is None or shown < row["until"])):
-            accepted: bool | None = name in ticked
-            if asks_gold and not accepted and row["gold"]:
-                ask, accepted = "gold", None
+        if name in ticked or (row["since"] <= version and (row["until"] is None or version < row["until"])):
+            verdict: bool | None = name in ticked
+            if asks_gold and not verdict and row["gold"]:
+                ask, verdict = "gold", None
             elif ask in ("empty", "both"):
-                accepted = None
-            answers[name] = (row["key"], row["answer"], accepted, None if suggestions is None else name in suggestions)
+                verdict = None
+            answers[name] = (row["key"], row["answer"], verdict, None if suggestions is None else name in suggestions)
     return tuple(answers.values()), ask

@@ -101,13 +101,12 @@ def _notify(slug: str, message: dict[str, str]) -> None:
         )
 
 
-def as_text(said: dict[str, str]) -> str:
+def as_text(message: dict[str, str]) -> str:
     """Return a notice as lines for people."""
     lines = [
-        f"The run {said['run']} of {said['flow']} on {said['workspace'] or 'no workspace'}: {said['state']}.",
-        said["error"],
-        said["what_to_do"],
-        said["url"],
+        f"The run {message['run']} of {message['flow']} on {message['workspace'] or 'no workspace'}: "
+        f"{message['state']}.",
+        *(message[name] for name in ("error", "what_to_do", "url")),
     ]
     return "\n".join(line for line in lines if line)
 

@@ -58,14 +58,14 @@ def release(
     def work() -> JobResult:
         options: dict[str, Any] = {"overwrite": overwrite, "folder": folder, "settings": settings}
         outcome = jobs.release(workspace, name, waivers, formats, out, **options, step=as_task)
-        facts, nothing, opened = outcome.result, outcome.nothing_new, Workspace.open(workspace)
-        frozen = open_release(Path(facts["path"]) if folder else opened.path / FOLDER / facts["name"])
+        facts, nothing, source = outcome.result, outcome.nothing_new, Workspace.open(workspace)
+        frozen = open_release(Path(facts["path"]) if folder else source.path / FOLDER / facts["name"])
         for gate in frozen.facts["gates"] if facts["new"] else ():
             get_run_logger().info("gate %s: %s (%s violations)", gate["gate"], gate["state"], gate["violations"])
         heading = f"**{nothing}**\n\n" if nothing else ""
         summary = "\n".join(f"    {line}" for line in lines(frozen))
         create_markdown_artifact(
-            heading + markdown_links(opened) + summary,
+            heading + markdown_links(source) + summary,
             key="quit-release",
             description="Counts, statistics, sources, readers, gates",
         )

@@ -110,10 +110,10 @@ def _run(limits: Limits, workspace: str, *arguments: Any, **options: Any) -> Rep
         outcome = jobs.review(workspace, *arguments, **options, step=as_task)
         for step, report in outcome.result.items():
             get_run_logger().info("%s: %s", step, report)
-        opened = Workspace.open(workspace)
-        summary = markdown_links(opened) + markdown(review_status(opened, settings_of(opened).review))
+        source = Workspace.open(workspace)
+        summary = markdown_links(source) + markdown(review_status(source, settings_of(source).review))
         create_markdown_artifact(summary, key="quit-review-summary", description="Done, open, agreement, label changes")
-        project = ReviewStore(opened).project
+        project = ReviewStore(source).project
         if project.get("url") and project.get("id"):
             link = f"{address(project['url'])}/projects/{project['id']}/data"
             create_link_artifact(link, link_text="Review project", key="quit-review-project")

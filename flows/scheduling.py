@@ -63,10 +63,10 @@ def run_with_limits(limits: Limits, work: Callable[[], JobResult]) -> Any:
     """Do a flow's work under its limits and return what the flow returns: the result, or a state ``Nothing new``
     or ``Waiting`` (for a vendor's batch)."""
     logger = get_run_logger()
-    started = time.time()
-    scheduled = bool(deployment.id)  # a deployment's run has its own process
+    start = time.time()
+    has_deployment = bool(deployment.id)  # a deployment's run has its own process
     with (
-        server_watched(str(PREFECT_API_URL.value())) if scheduled else nullcontext(),
+        server_watched(str(PREFECT_API_URL.value())) if has_deployment else nullcontext(),
         timeout(seconds=limits.timeout_seconds or None, timeout_exc_type=RunTimeout),
         listening(_RunLog(logger)),
     ):
@@ -75,7 +75,7 @@ def run_with_limits(limits: Limits, work: Callable[[], JobResult]) -> Any:
         except Waiting as waiting:
             logger.info("%s", waiting)
             return Completed(name=WAITING, message=str(waiting))
-    seconds = time.time() - started
+    seconds = time.time() - start
     if outcome.nothing_new is None:
         logger.info("done in %.1f s", seconds)
         return outcome.result

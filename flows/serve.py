@@ -55,14 +55,14 @@ class Planned:
     def to_dict(self, now: datetime | None = None) -> dict[str, Any]:
         """Return it as JSON-like values, with when it runs next."""
         schedule, after = self.schedule, now or datetime.now(UTC)
-        following = schedule.next_time(after)
+        next_time = schedule.next_time(after)
         return {
             "deployment": f"{schedule.flow}/{self.name}",
             "workspace": self.workspace,
             "cron": schedule.cron or None,
             "timezone": schedule.timezone if schedule.cron else None,
             "enabled": schedule.enabled,
-            "next": following.isoformat() if following else None,
+            "next": next_time.isoformat() if next_time else None,
             "at_once": schedule.at_once,
             "collision": schedule.collision,
             "parameters": self.parameters,
@@ -84,13 +84,13 @@ def plan(
     profile without labelers.
     """
     check_buildable(settings)
-    scheduled = {schedule.flow for schedule in settings.schedules}
-    schedules = [*settings.schedules, *(Schedule(flow=flow) for flow in FLOWS if flow not in scheduled)]  # type: ignore[arg-type]
+    flows = {schedule.flow for schedule in settings.schedules}
+    schedules = [*settings.schedules, *(Schedule(flow=flow) for flow in FLOWS if flow not in flows)]  # type: ignore[arg-type]
     folders = list({folder.address: folder for folder in map(Workspace, workspaces)}.values())
-    shared = len({folder.name for folder in folders}) < len(folders)
+    same_names = len({folder.name for folder in folders}) < len(folders)
     deployments = []
     for folder in folders:
-        label = f"{folder.name}-{content_hash(folder.address, size=3)}" if shared else folder.name
+        label = f"{folder.name}-{content_hash(folder.address, size=3)}" if same_names else folder.name
         last_build = (folder.build or {}) if folder.exists else {}
         source_texts = [_absolute(text) for text in sources]
         if not source_texts and not last_build:
@@ -128,10 +128,10 @@ def _parameters(
         "benchmark": {"release": workspace.address, "out": str(folder / "benchmark"), **run},
     }
     flow = FLOWS[schedule.flow]
-    accepted = [name for name in flow.parameters.properties if name != "limits"]
-    if unknown := [name for name in schedule.parameters if name not in accepted]:
+    names = [name for name in flow.parameters.properties if name != "limits"]
+    if unknown := [name for name in schedule.parameters if name not in names]:
         raise SettingsError(
-            f"Schedule {schedule.title!r}: {schedule.flow} takes no {unknown[0]!r}.{did_you_mean(unknown[0], accepted)}"
+            f"Schedule {schedule.title!r}: {schedule.flow} takes no {unknown[0]!r}.{did_you_mean(unknown[0], names)}"
         )
     parameters = {**defaults[schedule.flow], **schedule.parameters, "limits": Limits(**limits).model_dump()}
     try:

@@ -57,11 +57,11 @@ def prefect_server(enabled: bool, settings: ServeSettings) -> Iterator[str | Non
 def server_watched(url: str, patience: float = 60.0) -> Iterator[None]:
     """End this process where the server has not answered for ``patience`` seconds: Prefect's client would try without
     end. Use it only in a process that does nothing else."""
-    ended = threading.Event()
+    end_event = threading.Event()
 
     def watch() -> None:
         last = time.monotonic()
-        while not ended.wait(min(5.0, patience / 4)):
+        while not end_event.wait(min(5.0, patience / 4)):
             if healthy(url):
                 last = time.monotonic()
             elif time.monotonic() - last > patience:
@@ -77,4 +77,4 @@ def server_watched(url: str, patience: float = 60.0) -> Iterator[None]:
     try:
         yield
     finally:
-        ended.set()
+        end_event.set()

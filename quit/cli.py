@@ -7,31 +7,13 @@ import os
 import sys
 import traceback
 from contextlib import nullcontext
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from quit.commands import (
-    bandits,
-    benchmark,
-    build,
-    complexity,
-    corpora,
-    evaluate,
-    export,
-    models,
-    overrides,
-    query,
-    release,
-    report,
-    review,
-    serve,
-    setup,
-    status,
-    sunar,
-    workspace,
-)
+from quit.commands import build
 from quit.common.logs import without_secrets_in_logs
 from quit.common.stopping import end_with, exit_code, handling_interrupts
 from quit.common.telemetry import without_telemetry
@@ -40,43 +22,16 @@ from quit.errors import QuitError, fault_of_the_machine
 from quit.text.secrets import without_secrets
 from quit.version import __version__
 
-COMMANDS: dict[str, dict[str, Any]] = {
-    "From sources to a published dataset": {
-        "build": build.build,
-        "show": status.show,
-        "review": review.app,
-        "release": release.app,
-        "export": export.export,
-    },
-    "Look closer": {
-        "check": build.check,
-        "plan": build.plan,
-        "status": status.status,
-        "report": report.report,
-        "browse": report.browse,
-        "query": query.query,
-        "override": overrides.override,
-    },
-    "Run and measure QA systems": {
-        "corpus": corpora.corpus,
-        "index": corpora.index,
-        "graph": corpora.graph,
-        "benchmark": benchmark.app,
-        "evaluate": evaluate.app,
-        "complexity": complexity.app,
-        "sunar": sunar.app,
-        "bandits": bandits.app,
-    },
-    "Set up and operate": {
-        "settings": setup.settings,
-        "doctor": setup.doctor,
-        "models": models.models,
-        "cache": models.cache,
-        "workspace": workspace.app,
-        "serve": serve.serve,
-    },
+COMMANDS = {
+    "From sources to a published dataset": "build.build status.show review release export.export",
+    "Look closer": "build.check build.plan status.status report.report report.browse query.query overrides.override",
+    "Run and measure QA systems": (
+        "corpora.corpus corpora.index corpora.graph benchmark evaluate complexity sunar bandits"
+    ),
+    "Set up and operate": "setup.settings setup.doctor models.models models.cache workspace serve.serve",
 }
-"""Panel of ``quit --help`` -> its commands, in working order."""
+"""Panel of ``quit --help`` -> its commands in working order: module and name in :mod:`quit.commands`, or a module whose
+``app`` is a group of commands."""
 
 _LASTING = (("serve",), ("browse",), ("review", "serve"), ("models", "serve"))
 """Commands that Ctrl-C ends as a matter of course; they see to it themselves."""
@@ -84,7 +39,7 @@ _LASTING = (("serve",), ("browse",), ("review", "serve"), ("models", "serve"))
 
 class _InOrder(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
-        return [name for members in COMMANDS.values() for name in members]
+        return [place.rpartition(".")[2] for places in COMMANDS.values() for place in places.split()]
 
 
 app = typer.Typer(
@@ -97,10 +52,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for panel, members in COMMANDS.items():
-    for name, member in members.items():
+for panel, places in COMMANDS.items():
+    for place in places.split():
+        module, _, name = place.partition(".")
+        member = getattr(import_module(f"quit.commands.{module}"), name or "app")
         if isinstance(member, typer.Typer):
-            app.add_typer(member, name=name, rich_help_panel=panel)
+            app.add_typer(member, name=name or module, rich_help_panel=panel)
         else:
             named = build.SourceCommand if name in ("build", "plan", "check") else TyperCommand
             app.command(name, cls=named, rich_help_panel=panel)(member)

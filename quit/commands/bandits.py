@@ -9,23 +9,12 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from quit.commands.options import (
-    CorpusOption,
-    IndexOption,
-    JsonOption,
-    NamedProfileOption,
-    QuestionKindOption,
-    QuestionLimitOption,
-    QuestionSourceOption,
-    SetOption,
-    load_settings,
-    local_folder,
-    show,
-    split_names,
-)
+from quit.commands import options
+from quit.commands.options import load_settings, local_folder, show
 from quit.common.terminal import echo
 from quit.errors import MissingDependency, SettingsError
 from quit.render.table import Table
+from quit.text.words import split_names
 
 app = typer.Typer(help="Choose which sub-query's ranking to read on (Petcu et al.).", no_args_is_help=True)
 
@@ -57,8 +46,8 @@ RelevanceOption = Annotated[
 
 @app.command()
 def run(
-    corpus: CorpusOption,
-    index: IndexOption = None,
+    corpus: options.Corpus,
+    index: options.Index = None,
     vectors: VectorsOption = None,
     out: OutOption = Path("bandits"),
     arms: ArmsOption = "sub-questions",
@@ -72,12 +61,12 @@ def run(
         str | None,
         typer.Option("--tune", help="A policy whose tree is tried with other n, tau and lambda: bandits.trials."),
     ] = None,
-    source: QuestionSourceOption = None,
-    kind: QuestionKindOption = None,
-    questions: QuestionLimitOption = None,
-    profile: NamedProfileOption = "embedded",
-    set_: SetOption = None,
-    as_json: JsonOption = False,
+    source: options.QuestionSource = None,
+    kind: options.QuestionKind = None,
+    questions: options.QuestionLimit = None,
+    profile: options.NamedProfile = "embedded",
+    set_: options.Set = None,
+    as_json: options.Json = False,
 ) -> None:
     """Run policies over budgets: precision, recall, alpha-nDCG, and on two levels what opening arms step by step gains;
     whether relevance falls with the rank.
@@ -118,8 +107,8 @@ def run(
 
 @app.command()
 def report(
-    corpus: CorpusOption,
-    index: IndexOption = None,
+    corpus: options.Corpus,
+    index: options.Index = None,
     vectors: VectorsOption = None,
     out: OutOption = Path("reports"),
     arms: ArmsOption = "sub-questions",
@@ -129,12 +118,12 @@ def report(
     ] = "full,random,random-rank-aware,epsilon-greedy,bernoulli-top-5,top-k-ucb-diversity",
     budget: Annotated[float, typer.Option("--budget", "-b", min=0, max=100, help="Percent of all documents.")] = 20,
     repeats: Annotated[int, typer.Option("--repeats", min=1, help="Runs of a policy, each with its own reports.")] = 1,
-    source: QuestionSourceOption = None,
-    kind: QuestionKindOption = None,
-    questions: QuestionLimitOption = None,
-    profile: NamedProfileOption = "embedded",
-    set_: SetOption = None,
-    as_json: JsonOption = False,
+    source: options.QuestionSource = None,
+    kind: options.QuestionKind = None,
+    questions: options.QuestionLimit = None,
+    profile: options.NamedProfile = "embedded",
+    set_: options.Set = None,
+    as_json: options.Json = False,
 ) -> None:
     """Let a language model write a cited report from the documents that each policy picked, and judge it.
 

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from quit.commands.options import ByOption, JsonOption, NamedProfileOption, SetOption, load_settings, local_folder, show
+from quit.commands import options
+from quit.commands.options import load_settings, local_folder, show
 from quit.common.terminal import echo
 from quit.render.table import Table
 
@@ -62,7 +63,7 @@ def run(
     bounds: Annotated[
         bool, typer.Option("--bounds/--no-bounds", help="Oracle retriever, oracle reranker and Optimal as rows too.")
     ] = True,
-    by: ByOption = None,
+    by: options.By = None,
     judge_others: Annotated[
         str | None,
         typer.Option(
@@ -73,10 +74,10 @@ def run(
             " metrics also with the labels that follow.",
         ),
     ] = None,
-    profile: NamedProfileOption = "embedded",
-    set_: SetOption = None,
+    profile: options.NamedProfile = "embedded",
+    set_: options.Set = None,
     quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
     """Retrieve, rerank and read over a release; write tables, TREC run files and a leaderboard page.
 
@@ -130,10 +131,10 @@ def finetune(
             help="Whose passages cross-encoders and MonoT5 rerank, beside the oracle's. Repeat for several.",
         ),
     ] = None,
-    profile: NamedProfileOption = "embedded",
-    set_: SetOption = None,
+    profile: options.NamedProfile = "embedded",
+    set_: options.Set = None,
     quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
     """Fine-tune a model on the train split with 1 to 200 positives per question; benchmark each beside its base.
 
@@ -163,10 +164,10 @@ def grid(
     split: SplitOption = "dev",
     retriever: RetrieverOption = None,
     reranker: RerankerOption = None,
-    profile: NamedProfileOption = "embedded",
-    set_: SetOption = None,
+    profile: options.NamedProfile = "embedded",
+    set_: options.Set = None,
     quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
     """Try weights alpha and beta of Union_freq (benchmark.grid): EM for each, over all systems, readers and k above 1.
 
@@ -187,7 +188,7 @@ def grid(
 
 
 @app.command("list")
-def list_(as_json: JsonOption = False, profile: NamedProfileOption = "embedded") -> None:
+def list_(as_json: options.Json = False, profile: options.NamedProfile = "embedded") -> None:
     """List the retrievers, rerankers and readers that can be named, plugins included, and where they come from.
 
     Example: `quit benchmark list`

@@ -9,17 +9,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from quit.commands.options import (
-    JsonOption,
-    NamedProfileOption,
-    ProfileOption,
-    QuietOption,
-    SetOption,
-    WorkspaceOption,
-    complete_sources,
-    print_json,
-    show,
-)
+from quit.commands import options
+from quit.commands.options import complete_sources, print_json, show
 from quit.errors import SettingsError
 from quit.text.words import counted
 
@@ -62,10 +53,10 @@ FirstQuestionsOption = Annotated[
 
 
 def build(
-    workspace: WorkspaceOption = Path("workspace"),
+    workspace: options.Workspace = Path("workspace"),
     source: SourceOption = None,
-    profile: ProfileOption = None,
-    set_: SetOption = None,
+    profile: options.Profile = None,
+    set_: options.Set = None,
     shards: Annotated[
         int | None, typer.Option("--shards", min=1, help="Parts per table; changes nothing in the result.")
     ] = None,
@@ -92,7 +83,7 @@ def build(
             "again. To resume such a build, leave it out.",
         ),
     ] = False,
-    quiet: QuietOption = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Run the pipeline: from source files to labelled passages.
 
@@ -113,20 +104,20 @@ def build(
     changes = {"run.shards": shards, "run.runner": runner, "collect.questions": questions, "run.max_cost": max_cost}
     opened = Workspace(workspace)
     _, profile, texts = as_built(opened, profile, set_, changes)
-    options: dict[str, Any] = {"add": add, "replace": replace, "fresh_replies": fresh_replies}
+    arguments: dict[str, Any] = {"add": add, "replace": replace, "fresh_replies": fresh_replies}
     with BuildConsole(quiet):
         sources = [named_source(text) for text in source or ()]
-        run_job("build", workspace=opened, sources=sources, profile=profile, settings=texts, **options)
+        run_job("build", workspace=opened, sources=sources, profile=profile, settings=texts, **arguments)
     if not quiet:
         opened.refresh()  # a flow opens it by itself
         print_summary(opened)
 
 
 def plan(
-    workspace: WorkspaceOption = Path("workspace"),
+    workspace: options.Workspace = Path("workspace"),
     source: SourceOption = None,
-    profile: ProfileOption = None,
-    set_: SetOption = None,
+    profile: options.Profile = None,
+    set_: options.Set = None,
     throughput: Annotated[float | None, typer.Option("--throughput", min=0.001, help="Replies per second.")] = None,
     block: Annotated[int, typer.Option("--block", min=1, help="Tokens per block of the server's prefix cache.")] = 16,
     sample: Annotated[int, typer.Option("--sample", min=1, help="Questions whose prompts are counted.")] = 200,
@@ -134,7 +125,7 @@ def plan(
         float | None, typer.Option("--spend", min=0, help="Also say which labels this amount of money buys.")
     ] = None,
     questions: FirstQuestionsOption = None,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
     """Say what a build will ask of language models before anything is spent: requests, tokens, hours, money.
 
@@ -145,8 +136,8 @@ def plan(
     from quit.commands.console import print_plan
     from quit.library.building import plan as plan_build
 
-    options: dict[str, Any] = {"throughput": throughput, "block": block, "sample": sample, "spend": spend}
-    costs = plan_build(workspace, source, profile, set_, questions=questions, **options)
+    arguments: dict[str, Any] = {"throughput": throughput, "block": block, "sample": sample, "spend": spend}
+    costs = plan_build(workspace, source, profile, set_, questions=questions, **arguments)
     if as_json:
         print_json(asdict(costs))
     else:
@@ -161,13 +152,13 @@ def check(
             autocompletion=complete_sources,
         ),
     ],
-    profile: NamedProfileOption = "embedded",
-    set_: SetOption = None,
+    profile: options.NamedProfile = "embedded",
+    set_: options.Set = None,
     limit: Annotated[int, typer.Option("--limit", min=0, help="Faults and notes to print; 0 for all.")] = 50,
     no_models: Annotated[
         bool, typer.Option("--no-models", help="Look for hints that give the answer away by rules alone: quicker.")
     ] = False,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
     """Read sources and look for leaks as a build would; say what would be left out and why, and what looks odd. Writes
     nothing.

@@ -8,19 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from quit.commands.options import (
-    CorpusOption,
-    IndexOption,
-    JsonOption,
-    NamedProfileOption,
-    QuestionKindOption,
-    QuestionLimitOption,
-    QuestionSourceOption,
-    SetOption,
-    load_settings,
-    local_folder,
-    show,
-)
+from quit.commands import options
+from quit.commands.options import load_settings, local_folder, show
 from quit.render.table import Table
 
 app = typer.Typer(help="How hard questions are for retrieval over a corpus (Gabburo et al.).", no_args_is_help=True)
@@ -28,8 +17,8 @@ app = typer.Typer(help="How hard questions are for retrieval over a corpus (Gabb
 
 @app.command()
 def run(
-    corpus: CorpusOption,
-    index: IndexOption = None,
+    corpus: options.Corpus,
+    index: options.Index = None,
     queries: Annotated[
         Path | None,
         typer.Option(
@@ -39,12 +28,12 @@ def run(
     out: Annotated[Path, typer.Option("--out", "-o", **local_folder, help="Folder of the tables.")] = Path(
         "complexity"
     ),
-    source: QuestionSourceOption = None,
-    kind: QuestionKindOption = None,
-    questions: QuestionLimitOption = None,
-    profile: NamedProfileOption = "embedded",
-    set_: SetOption = None,
-    as_json: JsonOption = False,
+    source: options.QuestionSource = None,
+    kind: options.QuestionKind = None,
+    questions: options.QuestionLimit = None,
+    profile: options.NamedProfile = "embedded",
+    set_: options.Set = None,
+    as_json: options.Json = False,
 ) -> None:
     """Find complex questions: no retrieved document answers them, and all together do not cover everything asked.
 

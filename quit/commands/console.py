@@ -304,14 +304,17 @@ def _print_passages(life: dict[str, Any], limit: int) -> None:
 
 
 def _print_verdicts(life: dict[str, Any]) -> None:
+    has_votes = any(row["votes"] for row in life["verdicts"])
     rows = [
         ("unknown" if (row["correct"], row["basis"]) == (None, None) else _verdict(row["correct"]), row["answer"],
-         row["passages"], BASES.get(row["basis"], "published"))
+         row["passages"], BASES.get(row["basis"], "published"),
+         *[", ".join(f"{vote['judge']}: {_verdict(vote['correct'])}" for vote in row["votes"])] * has_votes)
         for row in life["verdicts"]
     ]  # fmt: skip
     if rows:
         _OUT.print()
-        _show(Table("Verdicts", ("verdict", "answer", "times given", "because of"), rows, (1, 3)))
+        heads = ("verdict", "answer", "times given", "because of", *["each judge"] * has_votes)
+        _show(Table("Verdicts", heads, rows, (1, 3, 4)))
         _OUT.print(f"Valid answers: {escape('; '.join(row['answer'] for row in life['valid_answers']))}")
 
 

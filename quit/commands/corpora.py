@@ -7,19 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from quit.commands.options import (
-    CorpusOption,
-    JsonOption,
-    NamedProfileOption,
-    QuestionKindOption,
-    QuietOption,
-    SetOption,
-    load_settings,
-    local_folder,
-    show,
-    split_names,
-)
+from quit.commands import options
+from quit.commands.options import load_settings, local_folder, show
 from quit.common.terminal import echo
+from quit.text.words import split_names
 
 corpus = typer.Typer(help="Corpora for the QA systems: documents, queries, relevance.", no_args_is_help=True)
 index = typer.Typer(help="First stages over a corpus: BM25, sparse and dense encoders.", no_args_is_help=True)
@@ -49,9 +40,9 @@ def corpus_build(
         ),
     ],
     out: OutOption,
-    profile: NamedProfileOption = "embedded",
-    set_: SetOption = None,
-    quiet: QuietOption = False,
+    profile: options.NamedProfile = "embedded",
+    set_: options.Set = None,
+    quiet: options.Quiet = False,
 ) -> None:
     """Merge sources into a corpus: documents, queries with their sub-questions, and which documents support them.
 
@@ -71,7 +62,7 @@ def corpus_build(
 
 
 @corpus.command("show")
-def corpus_show(path: CorpusArgument, as_json: JsonOption = False) -> None:
+def corpus_show(path: CorpusArgument, as_json: options.Json = False) -> None:
     """Show what a corpus holds: counts by source, query sets, licences, what was left out.
 
     Example: `quit corpus show C`
@@ -104,12 +95,12 @@ def corpus_export(
 
 @index.command("build")
 def index_build(
-    corpus: CorpusOption,
+    corpus: options.Corpus,
     out: OutOption,
     encoder: EncoderOption = "bm25",
-    profile: NamedProfileOption = "embedded",
-    set_: SetOption = None,
-    quiet: QuietOption = False,
+    profile: options.NamedProfile = "embedded",
+    set_: options.Set = None,
+    quiet: options.Quiet = False,
 ) -> None:
     """Build a first stage over a corpus and keep it on disk. Settings: `first_stages.*`.
 
@@ -128,13 +119,13 @@ def index_build(
 
 @index.command("evaluate")
 def index_evaluate(
-    corpus: CorpusOption,
+    corpus: options.Corpus,
     folders: Annotated[list[Path], typer.Argument(help="Folders of indexes; several are also fused.")],
     graph: Annotated[Path | None, typer.Option("--graph", "-g", help="A graph: adds one and two hops.")] = None,
-    kind: QuestionKindOption = None,
-    profile: NamedProfileOption = "embedded",
-    set_: SetOption = None,
-    as_json: JsonOption = False,
+    kind: options.QuestionKind = None,
+    profile: options.NamedProfile = "embedded",
+    set_: options.Set = None,
+    as_json: options.Json = False,
 ) -> None:
     """Measure first stages against the corpus's qrels: nDCG at 10, recall at 10 and 100, what hops add.
 
@@ -157,13 +148,13 @@ def index_evaluate(
 
 @graph.command("build")
 def graph_build(
-    corpus: CorpusOption,
+    corpus: options.Corpus,
     out: OutOption,
     encoder: EncoderOption = "minilm",
     k: Annotated[int, typer.Option("--k", "-k", min=1, help="Neighbours per document.")] = 100,
-    profile: NamedProfileOption = "embedded",
-    set_: SetOption = None,
-    quiet: QuietOption = False,
+    profile: options.NamedProfile = "embedded",
+    set_: options.Set = None,
+    quiet: options.Quiet = False,
 ) -> None:
     """Find each document's k nearest others and store them as PyTerrier's np_topk and as Parquet. Settings: `graph.*`.
 
@@ -191,12 +182,12 @@ def graph_import(
             help="`.json` of {document: {neighbour: score}} or {document: [neighbour, ...]}, or a TREC run."
         ),
     ],
-    corpus: CorpusOption,
+    corpus: options.Corpus,
     out: OutOption,
     encoder: Annotated[
         str, typer.Option("--encoder", "-e", help="What made it, as `quit graph build` names encoders.")
     ] = "imported",
-    quiet: QuietOption = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Store the neighbours that another program found as a graph of a corpus. Ids are the corpus's, or those of its
     sources `jsonl` and `beir`; the graph says how many documents the corpus lacks.
@@ -215,7 +206,7 @@ def graph_import(
 
 
 @graph.command("show")
-def graph_show(path: GraphArgument, as_json: JsonOption = False) -> None:
+def graph_show(path: GraphArgument, as_json: options.Json = False) -> None:
     """Describe a graph: encoder, method, recall, degrees, similarities.
 
     Example: `quit graph show G`
@@ -229,13 +220,13 @@ def graph_show(path: GraphArgument, as_json: JsonOption = False) -> None:
 @graph.command("report")
 def graph_report(
     path: GraphArgument,
-    corpus: CorpusOption,
+    corpus: options.Corpus,
     out: OutOption,
     index: Annotated[
         list[Path] | None, typer.Option("--index", "-i", help="Folder of a first stage; repeat for several.")
     ] = None,
-    profile: NamedProfileOption = "embedded",
-    set_: SetOption = None,
+    profile: options.NamedProfile = "embedded",
+    set_: options.Set = None,
 ) -> None:
     """Plot degrees, similarities and which gold documents hops make reachable; the numbers beside them as report.json.
 

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from quit.commands.options import (
-    ByOption,
-    JsonOption,
-    NamedProfileOption,
-    QuestionLimitOption,
-    SetOption,
-    WorkspaceOption,
-    load_settings,
-    open_workspace,
-    print_json,
-    release_place,
-    show,
-)
+from quit.commands import options
+from quit.commands.options import load_settings, open_workspace, print_json, release_place, show
+from quit.render.table import Table, number
 
 app = typer.Typer(
     help="Score a run file; measure judge and convergence against people or published values.", no_args_is_help=True
@@ -32,11 +23,11 @@ def run(
     release: Annotated[
         Path | None, typer.Option("--release", "-r", **release_place, help="Folder or URL of a release.")
     ] = None,
-    workspace: WorkspaceOption = Path("workspace"),
+    workspace: options.Workspace = Path("workspace"),
     split: Annotated[str, typer.Option("--split", help="Questions: train, dev, test or all.")] = "test",
-    by: ByOption = None,
-    set_: SetOption = None,
-    as_json: JsonOption = False,
+    by: options.By = None,
+    set_: options.Set = None,
+    as_json: options.Json = False,
 ) -> None:
     """Score a ranking of passages by any system, with the metrics and intervals of `quit benchmark run`.
 
@@ -68,9 +59,9 @@ def run(
 @app.command("judge")
 def judge(
     pairs: Annotated[Path, typer.Argument(help="JSONL of {question, answers, candidate, label}.")],
-    profile: NamedProfileOption = "paper",
-    set_: SetOption = None,
-    as_json: JsonOption = False,
+    profile: options.NamedProfile = "paper",
+    set_: options.Set = None,
+    as_json: options.Json = False,
 ) -> None:
     """Agreement of a profile's judge, or of each one of its jury, with human verdicts and with the equivalence model.
 
@@ -79,16 +70,19 @@ def judge(
     from quit.models.factory import Models
     from quit.operations import instruments
 
-    _print_figures(instruments.judge(pairs, Models(load_settings(profile, set_))), as_json)
+    figures = instruments.judge(pairs, Models(load_settings(profile, set_)))
+    judges = figures.get("judges", [])
+    lines = _lines({name: value for name, value in figures.items() if name != "judges"})
+    show(figures, as_json, ["\n".join(lines), _judges_table(judges)] if judges else lines)
 
 
 @app.command("convergence")
 def convergence(
     source: Annotated[str, typer.Option("--source", "-s", help="KIND:PATH of a source with published convergence.")],
-    limit: QuestionLimitOption = None,
-    profile: NamedProfileOption = "embedded",
-    set_: SetOption = None,
-    as_json: JsonOption = False,
+    limit: options.QuestionLimit = None,
+    profile: options.NamedProfile = "embedded",
+    set_: options.Set = None,
+    as_json: options.Json = False,
 ) -> None:
     """Recomputed against published convergence, and the rank correlation of the profile's (`convergence.method`).
 
@@ -99,14 +93,15 @@ def convergence(
     from quit.sources import parse_source
 
     settings = load_settings(profile, set_)
-    _print_figures(instruments.convergence_agreement(parse_source(source), Models(settings), settings, limit), as_json)
+    figures = instruments.convergence_agreement(parse_source(source), Models(settings), settings, limit)
+    show(figures, as_json, _lines(figures))
 
 
 @app.command("judges")
 def judges(
-    workspace: WorkspaceOption = Path("workspace"),
+    workspace: options.Workspace = Path("workspace"),
     limit: Annotated[int, typer.Option("--limit", min=0, help="Disagreements to list; 0 for all.")] = 20,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
     """Agreement of the judges of a workspace with one another, and the answers on which they differ.
 
@@ -125,9 +120,21 @@ def judges(
         print_disagreements(agreements, rows, limit)
 
 
-def _print_figures(figures: dict[str, Any], as_json: bool) -> None:
+def _lines(figures: dict[str, Any]) -> list[str]:
     lines = []
     for name, value in figures.items():
         for item in value if isinstance(value, list) else [value]:
             lines.append(f"{name}: {item:.4f}" if isinstance(item, float) else f"{name}: {item}")
-    show(figures, as_json, lines)
+    return lines
+
+
+def _judges_table(judges: Sequence[Mapping[str, Any]]) -> Table:
+    """Return a row for each judge of a jury; dashes for what a judge without readable verdicts lacks."""
+    names = ("readable", "yes", "accuracy", "kappa", "precision", "recall", "f1")
+    rows = []
+    for row in judges:
+        low, high = row.get("accuracy_interval", (None, None))
+        with_others = [row["with"].get(other["judge"]) for other in judges]
+        rows.append((row["judge"], *map(row.get, names), f"{number(low)} to {number(high)}", *with_others))
+    heads = ("judge", *names, "accuracy, 95% interval", *(f"kappa with {row['judge']}" for row in judges))
+    return Table("Judges of the jury against people", heads, rows)

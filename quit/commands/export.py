@@ -7,16 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from quit.commands.options import (
-    JsonOption,
-    QuietOption,
-    WorkspaceOption,
-    complete_formats,
-    local_folder,
-    release_place,
-    show,
-    split_names,
-)
+from quit.commands import options
+from quit.commands.options import complete_formats, local_folder, release_place, show
+from quit.text.words import split_names
 
 if TYPE_CHECKING:
     from quit.library.arguments import Format
@@ -24,9 +17,6 @@ if TYPE_CHECKING:
 ReleaseOption = Annotated[
     Path | None,
     typer.Option("--release", **release_place, help="Folder or URL of a release, instead of the workspace's tables."),
-]
-FormatOption = Annotated[
-    str, typer.Option("--format", "-f", help="Formats, separated by commas.", autocompletion=complete_formats)
 ]
 OutOption = Annotated[
     Path, typer.Option("--out", "-o", **local_folder, help="Folder to write into; one subfolder per format.")
@@ -39,67 +29,60 @@ CardOption = Annotated[
         "of the release.",
     ),
 ]
-BenchmarkOption = Annotated[
-    Path | None,
-    typer.Option("--benchmark", help="huggingface: folder of `quit benchmark run`, for baselines in the card."),
-]
-EvalOption = Annotated[
-    bool,
-    typer.Option(
-        "--eval", help="huggingface: write tasks for Inspect, lm-evaluation-harness and MTEB beside the data."
-    ),
-]
-PushOption = Annotated[
-    str | None,
-    typer.Option(
-        "--push", metavar="ORG/NAME", help="Publish huggingface on the hub, with the token in HF_TOKEN; private."
-    ),
-]
-PublicOption = Annotated[bool, typer.Option("--public", help="--push: let everyone see it.")]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="--push: list what would be published; needs no token.")]
-PaperKeysOption = Annotated[
-    bool, typer.Option("--paper-keys", help="release-json, paper-index: put answers under the paper's six names.")
-]
-PositivesOption = Annotated[
-    int, typer.Option("--positives", help="tevatron, colbert, monot5: passages of label 2 per question, at most.")
-]
-NegativesOption = Annotated[
-    int, typer.Option("--negatives", help="tevatron, colbert, monot5: negative passages per question, at most.")
-]
-NegativeKindOption = Annotated[
-    str,
-    typer.Option(
-        "--negative-kind",
-        help="other (label 2 of other questions: the paper's), any (of theirs), partial (label 1) or hard (mined).",
-    ),
-]
-MinerOption = Annotated[str, typer.Option("--miner", help="What finds hard negatives: bm25 or encoder.")]
-SeedOption = Annotated[
-    str, typer.Option("--seed", help="Key of the choice of positives and negatives, and of the passages of --eval.")
-]
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier export.")]
 
 
 def export(
-    workspace: WorkspaceOption = Path("workspace"),
+    workspace: options.Workspace = Path("workspace"),
     release_: ReleaseOption = None,
-    format_: FormatOption = "huggingface,release-json",
+    format_: Annotated[
+        str, typer.Option("--format", "-f", help="Formats, separated by commas.", autocompletion=complete_formats)
+    ] = "huggingface,release-json",
     out: OutOption = Path("exports"),
     card: CardOption = None,
-    benchmark: BenchmarkOption = None,
-    evaluation: EvalOption = False,
-    push: PushOption = None,
-    public: PublicOption = False,
-    dry_run: DryRunOption = False,
-    paper_keys: PaperKeysOption = False,
-    positives: PositivesOption = 10,
-    negatives: NegativesOption = 10,
-    negative_kind: NegativeKindOption = "other",
-    miner: MinerOption = "bm25",
-    seed: SeedOption = "export",
+    benchmark: Annotated[
+        Path | None,
+        typer.Option("--benchmark", help="huggingface: folder of `quit benchmark run`, for baselines in the card."),
+    ] = None,
+    evaluation: Annotated[
+        bool,
+        typer.Option(
+            "--eval", help="huggingface: write tasks for Inspect, lm-evaluation-harness and MTEB beside the data."
+        ),
+    ] = False,
+    push: Annotated[
+        str | None,
+        typer.Option(
+            "--push", metavar="ORG/NAME", help="Publish huggingface on the hub, with the token in HF_TOKEN; private."
+        ),
+    ] = None,
+    public: Annotated[bool, typer.Option("--public", help="--push: let everyone see it.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="--push: list what would be published; needs no token.")
+    ] = False,
+    paper_keys: Annotated[
+        bool, typer.Option("--paper-keys", help="release-json, paper-index: put answers under the paper's six names.")
+    ] = False,
+    positives: Annotated[
+        int, typer.Option("--positives", help="tevatron, colbert, monot5: passages of label 2 per question, at most.")
+    ] = 10,
+    negatives: Annotated[
+        int, typer.Option("--negatives", help="tevatron, colbert, monot5: negative passages per question, at most.")
+    ] = 10,
+    negative_kind: Annotated[
+        str,
+        typer.Option(
+            "--negative-kind",
+            help="other (label 2 of other questions: the paper's), any (of theirs), partial (label 1) or hard (mined).",
+        ),
+    ] = "other",
+    miner: Annotated[str, typer.Option("--miner", help="What finds hard negatives: bm25 or encoder.")] = "bm25",
+    seed: Annotated[
+        str, typer.Option("--seed", help="Key of the choice of positives and negatives, and of the passages of --eval.")
+    ] = "export",
     overwrite: OverwriteOption = False,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    quiet: options.Quiet = False,
+    as_json: options.Json = False,
 ) -> None:
     """Write the labelled dataset in formats that other tools read, and publish it.
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quit.commands.options import JsonOption, NamedProfileOption, SetOption, load_settings, show
+from quit.commands import options
+from quit.commands.options import load_settings, show
 from quit.common.terminal import echo
 from quit.errors import SettingsError, did_you_mean
 from quit.text.words import counted
@@ -29,8 +30,8 @@ cache = typer.Typer(
 
 @models.command("serve")
 def serve(
-    profile: NamedProfileOption = "paper",
-    set_: SetOption = None,
+    profile: options.NamedProfile = "paper",
+    set_: options.Set = None,
     start: Annotated[
         str | None, typer.Option("--start", help="Start the server of this reader or judge in the foreground.")
     ] = None,
@@ -77,7 +78,7 @@ def serve(
 
 
 @models.command("try")
-def try_(profile: NamedProfileOption = "server", set_: SetOption = None, as_json: JsonOption = False) -> None:
+def try_(profile: options.NamedProfile = "server", set_: options.Set = None, as_json: options.Json = False) -> None:
     """Ask each reader about a passage, and the judge for a verdict, for real; print prompt, reply, tokens and cost.
 
     The question is the first of the bundled collection; the judge is given its gold answer. No reply is kept.
@@ -132,7 +133,7 @@ def fetch(name: Annotated[str, typer.Argument(help="The model: `smollm2`.")]) ->
 
 
 @cache.command("stats")
-def stats(as_json: JsonOption = False) -> None:
+def stats(as_json: options.Json = False) -> None:
     """Show what is cached: replies by model and server, then vectors, equivalence probabilities and findings of
     the leakage filter.
 

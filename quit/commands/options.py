@@ -15,7 +15,7 @@ from quit.common.terminal import echo, say
 from quit.errors import SettingsError
 
 if TYPE_CHECKING:
-    from quit.engine.workspace import Workspace
+    from quit.engine.workspace import Workspace as OpenWorkspace
     from quit.render.table import Table
     from quit.settings import Settings
 
@@ -83,42 +83,40 @@ release_place: dict[str, Any] = {"parser": _release, "metavar": "PLACE"}
 local_folder: dict[str, Any] = {"parser": _local, "metavar": "PATH"}
 """What an option needs that names something to write."""
 _WORKSPACE = "Folder of the workspace, or the URL of one: s3://bucket/prefix."
-WorkspaceOption = Annotated[Path, typer.Option("--workspace", "-w", **place, help=_WORKSPACE)]
-ReleaseArgument = Annotated[
+Workspace = Annotated[Path, typer.Option("--workspace", "-w", **place, help=_WORKSPACE)]
+Release = Annotated[
     Path,
     typer.Argument(**release_place, help="Folder or URL of a release, such as workspace/releases/v1."),
 ]
-CorpusOption = Annotated[Path, typer.Option("--corpus", "-c", help="Folder of a corpus (`quit corpus build`).")]
-IndexOption = Annotated[
+Corpus = Annotated[Path, typer.Option("--corpus", "-c", help="Folder of a corpus (`quit corpus build`).")]
+Index = Annotated[
     list[Path] | None,
     typer.Option(
         "--index", "-i", help="Folder of an index (`quit index build`); several are fused. None: BM25 in memory."
     ),
 ]
-QuestionSourceOption = Annotated[
+QuestionSource = Annotated[
     str | None, typer.Option("--source", "-s", help="Only questions of this source: musique, 2wiki, quit, beir.")
 ]
-QuestionKindOption = Annotated[
+QuestionKind = Annotated[
     str | None, typer.Option("--kind", help="Only questions of this type of the source: 2hop, comparison.")
 ]
-QuestionLimitOption = Annotated[
-    int | None, typer.Option("--questions", min=1, help="Only the first so many questions.")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-ProfileOption = Annotated[
+QuestionLimit = Annotated[int | None, typer.Option("--questions", min=1, help="Only the first so many questions.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Profile = Annotated[
     str | None,
     typer.Option("--profile", "-p", help="Profile: a name, or the path of a TOML file.", autocompletion=_profiles),
 ]
-NamedProfileOption = Annotated[
+NamedProfile = Annotated[
     str, typer.Option("--profile", "-p", help="Profile: a name, or the path of a TOML file.", autocompletion=_profiles)
 ]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors (and JSON, if asked for).")]
-SetOption = Annotated[
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors (and JSON, if asked for).")]
+Set = Annotated[
     list[str] | None,
     typer.Option("--set", help="Override a setting: labels.max_new_tokens=16.", autocompletion=_settings_keys),
 ]
 
-ByOption = Annotated[
+By = Annotated[
     str | None,
     typer.Option(
         "--by",
@@ -157,16 +155,11 @@ def show(value: Any, as_json: bool, pieces: Iterable[Table | str]) -> None:
         terminal.show(pieces)
 
 
-def split_names(text: str) -> list[str]:
-    """Return the names of a list with commas between them."""
-    return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def open_workspace(place: str | Path) -> Workspace:
+def open_workspace(place: str | Path) -> OpenWorkspace:
     """Return an existing workspace. Raises as :meth:`quit.engine.location.Location.open` does."""
-    from quit.engine.workspace import Workspace
+    from quit.engine.workspace import Workspace as OpenWorkspace
 
-    return Workspace.open(place)
+    return OpenWorkspace.open(place)
 
 
 def load_settings(profile: str, overrides: Sequence[str] | None) -> Settings:

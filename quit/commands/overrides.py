@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from quit.commands.options import JsonOption, WorkspaceOption, open_workspace, show
+from quit.commands import options
+from quit.commands.options import open_workspace, show
 
 override = typer.Typer(help="Overrule findings of the leakage filter; the next build applies it.", no_args_is_help=True)
 
@@ -21,10 +22,10 @@ def override_leak(
     decision: Annotated[str, typer.Option("--decision", help="`leak` or `no_leak`.")],
     by: ByOption,
     reason: ReasonOption,
-    workspace: WorkspaceOption = Path("workspace"),
+    workspace: options.Workspace = Path("workspace"),
     span: Annotated[str | None, typer.Option("--span", help="Words of the hint that are meant; else any.")] = None,
     answer: Annotated[str | None, typer.Option("--answer", help="Answer that is meant; else any.")] = None,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
     """Decide whether a hint gives an answer away, over the leakage filter.
 
@@ -42,8 +43,8 @@ def override_leak(
 @override.command("import")
 def override_import(
     file: Annotated[Path, typer.Argument(help="JSONL of {hint_id, decision, by, reason, span?, answer?, kind?}.")],
-    workspace: WorkspaceOption = Path("workspace"),
-    as_json: JsonOption = False,
+    workspace: options.Workspace = Path("workspace"),
+    as_json: options.Json = False,
 ) -> None:
     """Import overrides from a file; if a line is wrong, none. Decisions that are in force already are skipped.
 
@@ -57,9 +58,9 @@ def override_import(
 
 @override.command("list")
 def override_list(
-    workspace: WorkspaceOption = Path("workspace"),
+    workspace: options.Workspace = Path("workspace"),
     question: Annotated[str | None, typer.Option("--question", help="Only those of this question id.")] = None,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
     """List all overrides, oldest first, those replaced or withdrawn too.
 
@@ -77,8 +78,8 @@ def override_withdraw(
     override_id: Annotated[str, typer.Argument(help="Id of an override that is in force.")],
     by: ByOption,
     reason: ReasonOption = "withdrawn",
-    workspace: WorkspaceOption = Path("workspace"),
-    as_json: JsonOption = False,
+    workspace: options.Workspace = Path("workspace"),
+    as_json: options.Json = False,
 ) -> None:
     """End an override (by one more row): the instrument decides again, and its old tables are current again.
 

@@ -9,14 +9,15 @@ from typing import Annotated
 
 import typer
 
-from quit.commands.options import JsonOption, WorkspaceOption, json_value, print_json
+from quit.commands import options
+from quit.commands.options import json_value, print_json
 from quit.text.invisible import visible
 
 
 def query(
     sql: Annotated[str, typer.Argument(help="A query in DuckDB's SQL; the tables are views of their names.")],
-    workspace: WorkspaceOption = Path("workspace"),
-    as_json: JsonOption = False,
+    workspace: options.Workspace = Path("workspace"),
+    as_json: options.Json = False,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV; lists are JSON.")] = False,
 ) -> None:
     """Run SQL over the current tables of a workspace or a release. DuckDB's SQL can read and write any file that you

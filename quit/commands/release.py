@@ -7,24 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
+from quit.commands import options
 from quit.commands.export import CardOption
-from quit.commands.options import (
-    JsonOption,
-    NamedProfileOption,
-    QuietOption,
-    ReleaseArgument,
-    WorkspaceOption,
-    load_settings,
-    local_folder,
-    open_workspace,
-    release_place,
-    show,
-    split_names,
-)
-from quit.commands.options import SetOption as AnySettingOption
+from quit.commands.options import load_settings, local_folder, open_workspace, release_place, show
 from quit.errors import GateError, SettingsError
 from quit.render.table import Table
-from quit.text.words import counted
+from quit.text.words import counted, split_names
 
 app = typer.Typer(help="Freeze versions of the dataset, check, verify and compare them.", no_args_is_help=True)
 
@@ -43,7 +31,7 @@ SetOption = Annotated[
 
 @app.command()
 def create(
-    workspace: WorkspaceOption = Path("workspace"),
+    workspace: options.Workspace = Path("workspace"),
     name: Annotated[str, typer.Option("--name", "-n", help="Name of the version, such as v1.")] = ...,  # type: ignore[assignment]
     out: Annotated[
         Path | None,
@@ -53,8 +41,8 @@ def create(
     ] = None,
     waive: WaiveOption = None,
     set_: SetOption = None,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    quiet: options.Quiet = False,
+    as_json: options.Json = False,
 ) -> None:
     """Freeze the current tables as a release, if every gate is passed or waived.
 
@@ -66,9 +54,9 @@ def create(
     from quit.flows.calling import run_job
     from quit.library.progress import working
 
-    options: dict[str, Any] = {"waive": waive, "settings": set_, "folder": str(out) if out else None}
+    arguments: dict[str, Any] = {"waive": waive, "settings": set_, "folder": str(out) if out else None}
     with working("release", quiet):
-        facts = run_job("release", workspace=str(workspace), name=name, **options)
+        facts = run_job("release", workspace=str(workspace), name=name, **arguments)
     path, content_id = facts["path"], facts["content_id"]
     line = f"{path}: release {facts['name']}, content id {content_id}"
     if not facts["new"]:
@@ -84,8 +72,8 @@ def import_(
     name: Annotated[
         str | None, typer.Option("--name", "-n", help="Name of the version; the folder's name if not given.")
     ] = None,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    quiet: options.Quiet = False,
+    as_json: options.Json = False,
 ) -> None:
     """Make a release of a dataset published as the paper's release JSON, so that every command for releases runs on it.
 
@@ -111,7 +99,7 @@ def import_(
 
 
 @app.command()
-def verify(path: ReleaseArgument, as_json: JsonOption = False) -> None:
+def verify(path: options.Release, as_json: options.Json = False) -> None:
     """Recompute every checksum and the content id; name each file that is not what was frozen.
 
     Example: `quit release verify workspace/releases/v1`
@@ -128,7 +116,7 @@ def verify(path: ReleaseArgument, as_json: JsonOption = False) -> None:
 
 
 @app.command("list")
-def list_(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOption = False) -> None:
+def list_(workspace: options.Workspace = Path("workspace"), as_json: options.Json = False) -> None:
     """List the releases in a workspace.
 
     Example: `quit release list`
@@ -147,7 +135,7 @@ def list_(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOption = 
 
 
 @app.command("show")
-def show_(path: ReleaseArgument, as_json: JsonOption = False) -> None:
+def show_(path: options.Release, as_json: options.Json = False) -> None:
     """Show what a release says of itself: counts, statistics, sources, readers, reviews, gates.
 
     Example: `quit release show workspace/releases/v1`
@@ -164,14 +152,14 @@ def check(
     path: Annotated[
         Path | None, typer.Argument(**release_place, help="Folder or URL of a release; the workspace if not given.")
     ] = None,
-    workspace: WorkspaceOption = Path("workspace"),
+    workspace: options.Workspace = Path("workspace"),
     waive: WaiveOption = None,
     set_: SetOption = None,
     venue: Annotated[
         str, typer.Option("--for", metavar="VENUE", help="Also the metadata that a venue requires: neurips.")
     ] = "",
     card: CardOption = None,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
     """Say which quality gates a workspace (or a release) passes; exits with 8 when one fails.
 
@@ -228,12 +216,12 @@ def check(
 
 @app.command()
 def probe(
-    path: ReleaseArgument,
+    path: options.Release,
     reader: Annotated[str, typer.Option("--reader", help="A reader of the profile, or a class: module:Class.")],
-    profile: NamedProfileOption = "embedded",
-    set_: AnySettingOption = None,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    profile: options.NamedProfile = "embedded",
+    set_: options.Set = None,
+    quiet: options.Quiet = False,
+    as_json: options.Json = False,
 ) -> None:
     """Ask a model that came later the questions of a release without hints: which may it have memorised?
 
@@ -261,7 +249,7 @@ def probe(
 def diff(
     before: Annotated[Path, typer.Argument(**release_place, help="Folder or URL of the earlier release.")],
     after: Annotated[Path, typer.Argument(**release_place, help="Folder or URL of the later release.")],
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
     limit: Annotated[int, typer.Option("--limit", min=0, help="Rows a list in Markdown; 0 for all.")] = 50,
 ) -> None:
     """Say in Markdown which questions, labels and valid answers changed between two releases, and why.
@@ -294,7 +282,7 @@ def what_if(
         Path | None, typer.Option("--benchmark", help="Folder of `quit benchmark run` on this release.")
     ] = None,
     limit: Annotated[int, typer.Option("--limit", min=0, help="Questions that are listed.")] = 10,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
     """Say which labels flip under another rule, from kept answers and verdicts; no model is asked.
 

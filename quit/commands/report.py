@@ -7,16 +7,9 @@ from typing import Annotated
 
 import typer
 
+from quit.commands import options
 from quit.commands.export import OverwriteOption
-from quit.commands.options import (
-    JsonOption,
-    QuestionLimitOption,
-    QuietOption,
-    WorkspaceOption,
-    local_folder,
-    print_json,
-    release_place,
-)
+from quit.commands.options import local_folder, print_json, release_place
 from quit.common.terminal import echo
 from quit.errors import SettingsError
 
@@ -26,7 +19,7 @@ SetOption = Annotated[
 
 
 def report(
-    workspace: WorkspaceOption = Path("workspace"),
+    workspace: options.Workspace = Path("workspace"),
     out: Annotated[
         Path | None,
         typer.Option(
@@ -45,8 +38,8 @@ def report(
         ),
     ] = None,
     set_: SetOption = None,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    quiet: options.Quiet = False,
+    as_json: options.Json = False,
 ) -> None:
     """Write one HTML page about the dataset: what bounds the scores, what was left out, hints, types, labels, readers,
     review, costs, releases, examples. Of a release (`-w RELEASE`): what it holds of these, written beside its folder.
@@ -72,7 +65,7 @@ def report(
 
 
 def browse(
-    workspace: WorkspaceOption = Path("workspace"),
+    workspace: options.Workspace = Path("workspace"),
     port: Annotated[
         int | None, typer.Option("--port", min=0, max=65535, help="Port on this machine; 0 takes a free one.")
     ] = None,
@@ -80,7 +73,7 @@ def browse(
         Path | None,
         typer.Option("--bundle", **local_folder, help="Write the pages into this folder instead: no server is needed."),
     ] = None,
-    questions: QuestionLimitOption = None,
+    questions: options.QuestionLimit = None,
     overwrite: OverwriteOption = False,
     set_: SetOption = None,
 ) -> None:

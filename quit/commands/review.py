@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from quit.commands.options import JsonOption, QuietOption, WorkspaceOption, open_workspace, show
+from quit.commands import options
+from quit.commands.options import open_workspace, show
 from quit.common.terminal import echo
 from quit.text.words import counted
 
@@ -34,7 +35,7 @@ ProjectOption = Annotated[
 
 @app.command()
 def serve(
-    workspace: WorkspaceOption = Path("workspace"),
+    workspace: options.Workspace = Path("workspace"),
     port: Annotated[int | None, typer.Option("--port", help="Port to listen on; 0 takes a free one.")] = None,
 ) -> None:
     """Start Label Studio on this machine, with its database in the workspace; Ctrl-C stops it.
@@ -83,7 +84,7 @@ def serve(
 
 @app.command()
 def push(
-    workspace: WorkspaceOption = Path("workspace"),
+    workspace: options.Workspace = Path("workspace"),
     url: UrlOption = None,
     project: ProjectOption = None,
     new_project: Annotated[
@@ -93,7 +94,7 @@ def push(
         bool, typer.Option("--repair-config", help="Put back a labelling page that someone edited.")
     ] = False,
     set_: SetOption = None,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
     """Make or update the review project: one task per question of dev and test, the most informative first.
 
@@ -104,8 +105,8 @@ def push(
     from quit.annotation.client import connect
     from quit.status.stages import settings_of
 
-    options: dict[str, Any] = {"new_project": new_project, "repair": repair_config, "settings": set_}
-    report = _step("push", workspace, url=url, project=project, **options)
+    arguments: dict[str, Any] = {"new_project": new_project, "repair": repair_config, "settings": set_}
+    report = _step("push", workspace, url=url, project=project, **arguments)
     opened = open_workspace(workspace)
     link = connect(opened.path, settings_of(opened).review, url).invitation(report["project"])
     verb = "Made" if report["created"] else "Updated"
@@ -120,13 +121,13 @@ def push(
 
 @app.command()
 def pull(
-    workspace: WorkspaceOption = Path("workspace"),
+    workspace: options.Workspace = Path("workspace"),
     url: UrlOption = None,
     project: ProjectOption = None,
     full: Annotated[
         bool, typer.Option("--full", help="Read every task, not only those changed since the last pull.")
     ] = False,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
     """Import what people did into the table `reviews`, and say whom to ask about unclear pages.
 
@@ -145,11 +146,11 @@ def pull(
 
 @app.command()
 def apply(
-    workspace: WorkspaceOption = Path("workspace"),
+    workspace: options.Workspace = Path("workspace"),
     withdraw: Annotated[bool, typer.Option("--withdraw", help="Undo: labels as before any review.")] = False,
     set_: SetOption = None,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
+    quiet: options.Quiet = False,
+    as_json: options.Json = False,
 ) -> None:
     """Update labels and valid answers with the reviews pulled so far. No reader or judge is asked; only with
     `labels.partial`, skipped labelers are asked about passages whose answer people reject.
@@ -182,11 +183,11 @@ def apply(
 
 @app.command()
 def status(
-    workspace: WorkspaceOption = Path("workspace"),
+    workspace: options.Workspace = Path("workspace"),
     disagreements: Annotated[
         bool, typer.Option("--disagreements", help="List every answer and flag on which people disagree.")
     ] = False,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
     """Show progress: done, open, blind tasks and others, agreement (alpha of all, kappa of every two annotators),
     control questions, what is applied. Asks no server.
@@ -211,7 +212,7 @@ def status(
 
 @app.command()
 def run(
-    workspace: WorkspaceOption = Path("workspace"),
+    workspace: options.Workspace = Path("workspace"),
     url: UrlOption = None,
     every: Annotated[
         str | None, typer.Option("--cron", help="Keep running and repeat on this schedule, such as '0 * * * *'.")
@@ -238,13 +239,13 @@ def run(
         show(None, False, pieces(review_status(opened, settings_of(opened).review)))
 
 
-def _step(step: str, workspace: Path, quiet: bool = False, **options: Any) -> dict[str, Any]:
+def _step(step: str, workspace: Path, quiet: bool = False, **arguments: Any) -> dict[str, Any]:
     """Carry out a step of the review and return what it did."""
     from quit.flows.calling import run_job
     from quit.library.progress import working
 
     with working(step, quiet):
-        return run_job("review", workspace=str(workspace), steps=[step], **options)[step]
+        return run_job("review", workspace=str(workspace), steps=[step], **arguments)[step]
 
 
 def _print_report(report: dict[str, Any], as_json: bool, lines: list[str]) -> None:

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from quit.commands.options import JsonOption, NamedProfileOption, SetOption, load_settings, place, show
+from quit.commands import options
+from quit.commands.options import load_settings, place, show
 from quit.common.terminal import echo
 
 
@@ -21,8 +22,8 @@ def serve(
         list[str] | None,
         typer.Option("--source", "-s", help="KIND:PATH of builds; those of each workspace's last build if not given."),
     ] = None,
-    profile: NamedProfileOption = "embedded",
-    set_: SetOption = None,
+    profile: options.NamedProfile = "embedded",
+    set_: options.Set = None,
     api_url: Annotated[
         str | None, typer.Option("--api-url", help="Prefect server, such as http://127.0.0.1:4200/api.")
     ] = None,
@@ -30,7 +31,7 @@ def serve(
         bool, typer.Option("--with-server", help="Start a Prefect server on this machine, with its pages.")
     ] = False,
     list_: Annotated[bool, typer.Option("--list", help="Only say what would be deployed.")] = False,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
     """Offer build, review-sync, label-update, release and benchmark in Prefect, and start their runs on the profile's
     schedules.

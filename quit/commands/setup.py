@@ -7,19 +7,20 @@ from typing import Annotated
 
 import typer
 
-from quit.commands.options import JsonOption, NamedProfileOption, SetOption, open_workspace, place, print_json
+from quit.commands import options
+from quit.commands.options import open_workspace, place, print_json
 from quit.errors import SettingsError
 
 
 def settings(
-    profile: NamedProfileOption = "embedded",
-    set_: SetOption = None,
+    profile: options.NamedProfile = "embedded",
+    set_: options.Set = None,
     workspace: Annotated[
         Path | None,
         typer.Option("--workspace", "-w", **place, help="This workspace's last build, instead of a profile."),
     ] = None,
     toml: Annotated[bool, typer.Option("--toml", help="Print the profile itself, to copy and change.")] = False,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
     """Print the effective settings, each with where it comes from.
 
@@ -50,8 +51,8 @@ def doctor(
     workspace: Annotated[
         Path | None, typer.Option("--workspace", "-w", **place, help="Also check this workspace.")
     ] = None,
-    profile: NamedProfileOption = "embedded",
-    as_json: JsonOption = False,
+    profile: options.NamedProfile = "embedded",
+    as_json: options.Json = False,
 ) -> None:
     """Check the installation, models, servers and settings, and say what to do about each fault.
 

@@ -8,16 +8,17 @@ from typing import Annotated
 
 import typer
 
-from quit.commands.options import JsonOption, WorkspaceOption, open_workspace, print_json
+from quit.commands import options
+from quit.commands.options import open_workspace, print_json
 from quit.errors import InputError
 
 
 def status(
-    workspace: WorkspaceOption = Path("workspace"),
+    workspace: options.Workspace = Path("workspace"),
     left_out: Annotated[
         bool, typer.Option("--left-out", help="List every record, hint and question that was left out, and why.")
     ] = False,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
     """Say how far each stage is, what was left out and why.
 
@@ -47,8 +48,8 @@ def status(
 
 def show(
     question_id: Annotated[str, typer.Argument(help="Id of a question; the source's id works if it is unique.")],
-    workspace: WorkspaceOption = Path("workspace"),
-    as_json: JsonOption = False,
+    workspace: options.Workspace = Path("workspace"),
+    as_json: options.Json = False,
     passages: Annotated[int, typer.Option("--passages", help="Passages to print; 0 for all.")] = 12,
     why: Annotated[
         bool, typer.Option("--why", help="Say which hints suffice, add and harm, and whether their order matters.")

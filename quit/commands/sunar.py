@@ -7,19 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from quit.commands.options import (
-    CorpusOption,
-    IndexOption,
-    JsonOption,
-    NamedProfileOption,
-    QuestionKindOption,
-    QuestionLimitOption,
-    QuestionSourceOption,
-    SetOption,
-    load_settings,
-    local_folder,
-    show,
-)
+from quit.commands import options
+from quit.commands.options import load_settings, local_folder, show
 from quit.render.table import Table, number
 
 app = typer.Typer(help="Answer complex questions with SUNAR, and compare it with its ablations.", no_args_is_help=True)
@@ -31,9 +20,9 @@ OutOption = Annotated[
 
 @app.command()
 def run(
-    corpus: CorpusOption,
+    corpus: options.Corpus,
     graph: Annotated[Path | None, typer.Option("--graph", help="Folder of its graph: quit graph build.")] = None,
-    index: IndexOption = None,
+    index: options.Index = None,
     first: Annotated[
         Path | None,
         typer.Option(
@@ -45,16 +34,16 @@ def run(
         Path | None,
         typer.Option("--queries", help="JSONL of {query_id, text, answers}; the corpus's own questions if not given."),
     ] = None,
-    source: QuestionSourceOption = None,
-    kind: QuestionKindOption = None,
-    questions: QuestionLimitOption = None,
+    source: options.QuestionSource = None,
+    kind: options.QuestionKind = None,
+    questions: options.QuestionLimit = None,
     variant: Annotated[
         list[str] | None, typer.Option("--variant", help="What to run; repeat for several. See `quit sunar variants`.")
     ] = None,
     out: OutOption = Path("sunar"),
-    profile: NamedProfileOption = "embedded",
-    set_: SetOption = None,
-    as_json: JsonOption = False,
+    profile: options.NamedProfile = "embedded",
+    set_: options.Set = None,
+    as_json: options.Json = False,
 ) -> None:
     """Answer questions, keep every step as JSON, print the figures.
 
@@ -93,7 +82,7 @@ def trace(
     variant: Annotated[
         str | None, typer.Option("--variant", help="Whose trace; if not given, that of every variant which has one.")
     ] = None,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
     """Show what was asked, retrieved, sampled and answered for one question, step by step.
 
@@ -125,7 +114,7 @@ def compare(
     top: Annotated[int, typer.Option("--top", min=1, help="Documents that are read.")] = 10,
     resamples: Annotated[int, typer.Option("--resamples", min=10, help="Resamples of interval and test.")] = 10_000,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of these.")] = 0,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
     """Say how far two runs differ (paired tests), which relevant documents one finds and the other does not, and
     through whose neighbours.
@@ -161,7 +150,9 @@ def compare(
 
 
 @app.command()
-def variants(profile: NamedProfileOption = "embedded", set_: SetOption = None, as_json: JsonOption = False) -> None:
+def variants(
+    profile: options.NamedProfile = "embedded", set_: options.Set = None, as_json: options.Json = False
+) -> None:
     """List the systems and ablations that can be run, with the settings that they run with.
 
     Example: `quit sunar variants -p paper`

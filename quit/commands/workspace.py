@@ -8,13 +8,8 @@ from typing import Annotated
 
 import typer
 
-from quit.commands.options import (
-    JsonOption,
-    WorkspaceOption,
-    local_folder,
-    open_workspace,
-    show,
-)
+from quit.commands import options
+from quit.commands.options import local_folder, open_workspace, show
 
 app = typer.Typer(help="Look after a workspace: back it up, restore it, free space.", no_args_is_help=True)
 WaitOption = Annotated[
@@ -26,10 +21,10 @@ _MIB = 1 << 20
 @app.command("backup")
 def backup(
     archive: Annotated[Path, typer.Argument(**local_folder, help="Tar file to write; it must not exist.")],
-    workspace: WorkspaceOption = Path("workspace"),
+    workspace: options.Workspace = Path("workspace"),
     everything: Annotated[bool, typer.Option("--everything", help="Tables of older fingerprints too.")] = False,
     wait: WaitOption = 180.0,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
     """Write a workspace to one tar file: current tables, reviews, overrides, releases, settings.
 
@@ -52,8 +47,8 @@ def backup(
 @app.command("restore")
 def restore(
     archive: Annotated[Path, typer.Argument(help="Tar file that `quit workspace backup` wrote.")],
-    workspace: WorkspaceOption = Path("workspace"),
-    as_json: JsonOption = False,
+    workspace: options.Workspace = Path("workspace"),
+    as_json: options.Json = False,
 ) -> None:
     """Make a workspace from a backup, in a new folder, whole or not at all; every file is compared with its checksum.
 
@@ -80,12 +75,12 @@ def restore(
 
 @app.command("gc")
 def gc(
-    workspace: WorkspaceOption = Path("workspace"),
+    workspace: options.Workspace = Path("workspace"),
     remove: Annotated[bool, typer.Option("--remove", help="Remove them. Without it nothing is changed.")] = False,
     keep: Annotated[int, typer.Option("--keep", min=0, help="Leave so many of each stage, the newest.")] = 0,
     days: Annotated[float, typer.Option("--days", min=0, help="Leave what is younger than so many days.")] = 0.0,
     wait: WaitOption = 180.0,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
     """List tables that other settings, sources or versions left behind, or remove them. A dry run unless --remove is
     given.

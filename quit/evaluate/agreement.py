@@ -24,16 +24,18 @@ class PairAgreement:
     agreement: float
     kappa: float | None
 
-
-def cohen_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float | None:
-    """Return kappa of two annotators' values for the same items, in order, as :func:`kappa_of`.
-
-    Raises ``ValueError`` when the sequences differ in length.
-    """
-    return kappa_of(Counter(zip(first, second, strict=True)))
+    @classmethod
+    def of(cls, first: str, second: str, pairs: Mapping[Any, int]) -> PairAgreement:
+        """Return the agreement of two annotators; ``pairs``: how many items have these two values."""
+        items = sum(pairs.values())
+        return cls(first, second, items, _agreed(pairs) / items, cohen_kappa(pairs))
 
 
-def kappa_of(pairs: Mapping[Any, int]) -> float | None:
+def _agreed(pairs: Mapping[Any, int]) -> int:
+    return sum(count for values, count in pairs.items() if eq(*values))
+
+
+def cohen_kappa(pairs: Mapping[Any, int]) -> float | None:
     """Return kappa of two annotators; ``pairs``: how many items have these two values.
 
     None for no items, or where both always use the same one value (chance agreement is then 1).
@@ -45,7 +47,7 @@ def kappa_of(pairs: Mapping[Any, int]) -> float | None:
     for (of_first, of_second), count in pairs.items():
         left[of_first] += count
         right[of_second] += count
-    observed = sum(count for values, count in pairs.items() if eq(*values)) / items
+    observed = _agreed(pairs) / items
     chance = sum(left[value] * right[value] for value in left) / items**2
     return None if chance == 1 else (observed - chance) / (1 - chance)
 
@@ -78,12 +80,9 @@ def pair_agreements(judged: Mapping[str, Mapping[Hashable, Hashable]]) -> list[P
     """Return the agreement of every two annotators who share items; ``judged``: annotator -> item -> value."""
     agreements = []
     for first, second in combinations(sorted(judged), 2):
-        shared = [*(judged[first].keys() & judged[second].keys())]
-        if shared:
-            left = [judged[first][item] for item in shared]
-            right = [judged[second][item] for item in shared]
-            agreed = sum(map(eq, left, right)) / len(shared)
-            agreements.append(PairAgreement(first, second, len(shared), agreed, cohen_kappa(left, right)))
+        if shared := judged[first].keys() & judged[second].keys():
+            pairs = Counter((judged[first][item], judged[second][item]) for item in shared)
+            agreements.append(PairAgreement.of(first, second, pairs))
     return agreements
 
 

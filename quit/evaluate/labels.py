@@ -15,7 +15,7 @@ import duckdb
 import pyarrow as pa
 
 from quit import contracts
-from quit.evaluate.agreement import PairAgreement, alpha_of_counts, kappa_of
+from quit.evaluate.agreement import PairAgreement, alpha_of_counts
 from quit.text.normalize import normalize_answer
 
 ALL = "all"
@@ -149,8 +149,7 @@ def reader_agreement(readers: Sequence[str], patterns: Patterns) -> ReaderAgreem
         verdicts = Counter[tuple[int, int]]()
         for (_, bits), number in patterns.items():
             verdicts[bits >> first & 1, bits >> second & 1] += number
-        agreement = (verdicts[0, 0] + verdicts[1, 1]) / passages
-        pairs.append(PairAgreement(readers[first], readers[second], passages, agreement, kappa_of(verdicts)))
+        pairs.append(PairAgreement.of(readers[first], readers[second], verdicts))
     return ReaderAgreement(
         passages,
         dict(zip(readers, asked, strict=True)),

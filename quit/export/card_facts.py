@@ -60,10 +60,10 @@ def read_baselines(folder: Path, content_id: str | None) -> Baselines:
     ``InputError`` for a folder without results, damaged ones, or those of another release than ``content_id``.
     """
     try:
-        described = json.loads((folder / "run.json").read_text(encoding="utf-8"))["facts"]
+        facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))["facts"]
         results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
-        release, missing = str(described["release"]), str(described["without a relevant passage"])
-        questions = f"{described['questions']}; one without a relevant passage {missing}"
+        release, without_relevant = str(facts["release"]), str(facts["without a relevant passage"])
+        questions = f"{facts['questions']}; one without a relevant passage {without_relevant}"
         rows = _rows([row for row in results if row["corpus"] == "release"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(
@@ -122,7 +122,7 @@ class Example:
 class CardFacts:
     """What a card is made from.
 
-    ``contracts``: the columns of each config. ``agreement``: of all readers; ``labelers``: of the labelers only.
+    ``schemas``: the columns of each config. ``agreement``: of all readers; ``labelers``: of the labelers only.
     ``unjudged``: answers without a verdict. ``baselines``: None where no benchmark was named.
     """
 
@@ -162,8 +162,8 @@ class CardFacts:
 def hub_licence(licence: str) -> str:
     """Return the hub's identifier of a licence: ``CC BY 4.0`` -> ``cc-by-4.0``; ``other`` for one it does not know,
     ``unknown`` for none."""
-    folded = "-".join(licence.casefold().replace("-", " ").split()).removesuffix("-license").removesuffix("-licence")
-    return {"": "unknown", "cc0": "cc0-1.0", **{name: name for name in _LICENCES}}.get(folded, "other")
+    key = "-".join(licence.casefold().replace("-", " ").split()).removesuffix("-license").removesuffix("-licence")
+    return {"": "unknown", "cc0": "cc0-1.0", **{name: name for name in _LICENCES}}.get(key, "other")
 
 
 def licence_urls(origin: Dataset | Origin, card: Card) -> list[str]:
@@ -197,8 +197,8 @@ def source_list(dataset: Dataset | Origin) -> list[Mapping[str, Any]]:
 def title(dataset: Dataset | Origin, card: Card) -> str:
     """Return the dataset's name; where the publisher gives none, one with the files of its sources."""
     files = list(dict.fromkeys(str(source["file"]) for source in source_list(dataset) if source.get("file")))
-    some = ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
-    return card.name or "Inferential question answering" + (f" from {some}" if files else "")
+    names = ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
+    return card.name or "Inferential question answering" + (f" from {names}" if files else "")
 
 
 def cell(value: Any) -> str:

@@ -25,15 +25,15 @@ def export_corpus(corpus: BuiltCorpus, formats: Sequence[str], out: Path, *, ove
     ``facts`` of a manifest: ``counts``, ``datasets`` and ``sources`` of the corpus, with their licences. Raises as
     :func:`quit.export.files.export` does for the same faults.
     """
-    requested = requested_formats(formats, FORMATS)
+    names = requested_formats(formats, FORMATS)
     publication = Publication(out, corpus.identity, overwrite=overwrite)
-    publication.check(requested)
+    publication.check(names)
 
     def write(name: str, folder: ExportFolder) -> Row:
         about = {key: corpus.manifest[key] for key in ("counts", "datasets", "sources")}
         return about | FORMATS[name](corpus, folder)
 
-    return publication.write(requested, write, dict.fromkeys(requested, VERSION))
+    return publication.write(names, write, dict.fromkeys(names, VERSION))
 
 
 # What all formats read.
@@ -76,14 +76,14 @@ def _beir(corpus: BuiltCorpus, folder: ExportFolder) -> Row:
 
 
 def _topics(corpus: BuiltCorpus, folder: ExportFolder) -> Row:
-    changed = 0
+    changed_texts = 0
     for name, (queries, qrels) in _sets(corpus).items():
-        changed += sum(one_line(row["text"]) != row["text"] for row in queries)
+        changed_texts += sum(one_line(row["text"]) != row["text"] for row in queries)
         topics = (f"{row['query_id']}\t{one_line(row['text'])}\n" for row in queries)
         write_texts(folder, f"topics.{name}.tsv", topics)
         relevant = (f"{row['query_id']} 0 {row['doc_id']} {row['relevance']}\n" for row in qrels)
         write_texts(folder, f"qrels.{name}.txt", relevant)
-    return {"texts_changed": changed, "text_rule": TEXT_RULE}
+    return {"texts_changed": changed_texts, "text_rule": TEXT_RULE}
 
 
 def _trec(corpus: BuiltCorpus, folder: ExportFolder) -> Row:

@@ -25,23 +25,23 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
     """Write both tables of each split; return rows by table and split, and how many cells were changed."""
     lines = Lines(dataset, escaped=False)
     rows: dict[str, dict[str, int]] = {"questions": {}, "passages": {}}
-    changed = 0
+    changed_cells = 0
     for split in SPLITS:
         if not len(positions := dataset.positions(split)):
             continue
         with _Sheet(folder, f"passages.{split}.csv") as passages, _Sheet(folder, f"questions.{split}.csv") as questions:
-            for some in lines.ranges(positions):
-                labels = dataset.labels_of(some)
-                questions.write(_questions(dataset, some, (labels == FULLY).sum(axis=1)))
-                passages.write(_passages(dataset, lines, some, labels))
+            for part in lines.ranges(positions):
+                labels = dataset.labels_of(part)
+                questions.write(_questions(dataset, part, (labels == FULLY).sum(axis=1)))
+                passages.write(_passages(dataset, lines, part, labels))
         rows["questions"][split], rows["passages"][split] = questions.rows, passages.rows
-        changed += questions.changed + passages.changed
-    return {"rows": rows, "changed_cells": changed, "cell_rule": CELL_RULE}
+        changed_cells += questions.changed + passages.changed
+    return {"rows": rows, "changed_cells": changed_cells, "cell_rule": CELL_RULE}
 
 
 def _questions(dataset: Dataset, positions: np.ndarray, fully: np.ndarray) -> dict[str, pa.Array]:
     row_indices = pa.array(positions)
-    questions, described = (dataset.aligned(name).take(row_indices) for name in ("questions", "descriptions"))
+    questions, descriptions = (dataset.aligned(name).take(row_indices) for name in ("questions", "descriptions"))
     hints = [[row["hint"] for row in dataset.selected_hints[position]] for position in positions]
     valid = [dataset.valid_answers_of[position] for position in positions]
     return {
@@ -50,9 +50,9 @@ def _questions(dataset: Dataset, positions: np.ndarray, fully: np.ndarray) -> di
         "answers": pa.array([json_text(answers) for answers in questions["answers"].to_pylist()]),
         "valid_answers": pa.array([json_text(answers) for answers in valid]),
         **{f"hint_{index}": pa.array(column) for index, column in enumerate(zip(*hints, strict=True))},
-        "type": described["coarse"],
-        "difficulty": described["difficulty"],
-        "difficulty_bin": described["difficulty_bin"],
+        "type": descriptions["coarse"],
+        "difficulty": descriptions["difficulty"],
+        "difficulty_bin": descriptions["difficulty_bin"],
         "source": questions["source"],
         "fully_relevant_passages": pa.array(fully),
     }
@@ -97,4 +97,4 @@ class _Sheet:
     def __exit__(self, kind: object, *error: object) -> None:
         self.file.close()
         if kind is None:
-            self.folder.done(self.name, self.rows)
+            self.folder.record(self.name, self.rows)

@@ -69,17 +69,15 @@ def write(
             files[f"lm_eval/{group}_{name}.yaml"] = "lm_eval", {"group": group, "target": target, "task": name}
     for path, (template, own) in files.items():
         values = {**facts, **own, "prompts": prompts, "json": json_text, "max_tokens": max_tokens}
-        text = filled(f"{template}.jinja", **values)
-        folder.path(path).write_text(text, encoding="utf-8")
-        folder.done(path, text.count("\n"))
+        folder.text(path, filled(f"{template}.jinja", **values))
     return shards, {"left_out": left_out, "seed": options.fine_tuning.seed}
 
 
 def _rows(dataset: Dataset, selection: Selection, positions: np.ndarray) -> Iterator[dict[str, Any]]:
     golds = dataset.aligned("questions")["answers"]
     fully = dataset.labels_of(positions) == FULLY
-    if (predicted := dataset.predictions(positions)) is not None:
-        fully &= np.isnan(predicted)
+    if (predictions := dataset.predictions(positions)) is not None:
+        fully &= np.isnan(predictions)
     for position, right, hints in zip(positions.tolist(), fully, dataset.hint_lists(positions), strict=True):
         if right.any():
             row = int(selection.ordered("positive", position, np.flatnonzero(right))[0])

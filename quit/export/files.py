@@ -77,8 +77,8 @@ class Format:
 
 
 FORMATS: dict[str, Format] = {
-    listed.name: listed
-    for listed in (
+    form.name: form
+    for form in (
         Format("huggingface", "Parquet shards and a dataset card for datasets.load_dataset", ""),
         Format("release-json", "The paper's own JSON files and corpus.jsonl", "answers"),
         Format("paper-index", "The index and retriever files of the paper's own scripts", "answers"),
@@ -133,11 +133,11 @@ def export(
     *,
     overwrite: bool = False,
     renew: bool = False,
-    **asked: Any,
+    **fields: Any,
 ) -> list[Manifest]:
     """Write each format into its own folder ``out/<format>`` and return their manifests, in the order asked for.
 
-    ``asked``: fields of ``Options``. All targets are checked before anything is written. A target that holds these
+    ``fields``: those of ``Options``. All targets are checked before anything is written. A target that holds these
     very bytes already, such as the first of two formats after a kill in the second, is left as it is. ``overwrite``:
     replace any earlier export of ours; ``renew``: one of this release only (with another card, say). Raises
     ``SettingsError`` for an unknown format, none at all, a target that is not an earlier export of ours, or another one
@@ -145,33 +145,32 @@ def export(
     (``labels.partial``), or an equal target is damaged;
     ``WorkspaceError`` when the disk refuses (full, not writable).
     """
-    requested = requested_formats(formats, FORMATS)
-    for name in requested:
-        _check_asked(dataset, FORMATS[name])
+    names = requested_formats(formats, FORMATS)
+    for name in names:
+        _check_labels(dataset, FORMATS[name])
     publication = Publication(Path(out), dataset.fingerprint, dataset.embedded, overwrite, renew)
-    publication.check(requested)
-    options = Options(**asked)
+    publication.check(names)
+    options = Options(**fields)
 
     def write(name: str, folder: ExportFolder) -> Mapping[str, Any]:
         dataset.writing = name
-        folder.path(CANARY).write_text(f"{dataset.canary}\n", encoding="utf-8")
-        folder.done(CANARY, 1)
+        folder.text(CANARY, f"{dataset.canary}\n")
         return FORMATS[name].writer()(dataset, folder, options)
 
-    return publication.write(requested, write, {name: FORMATS[name].version for name in requested})
+    return publication.write(names, write, {name: FORMATS[name].version for name in names})
 
 
-def requested_formats(formats: Sequence[str], supported: Collection[str]) -> list[str]:
+def requested_formats(formats: Sequence[str], known_names: Collection[str]) -> list[str]:
     """Return the names of formats, each once. Raises ``SettingsError`` for an unknown one, and for none."""
     if not formats:
-        raise SettingsError(f"No export format was named. Known: {', '.join(supported)}.")
+        raise SettingsError(f"No export format was named. Known: {', '.join(known_names)}.")
     for name in formats:
-        if name not in supported:
-            raise SettingsError(f"Unknown export format {name!r}.{did_you_mean(name, list(supported))}")
+        if name not in known_names:
+            raise SettingsError(f"Unknown export format {name!r}.{did_you_mean(name, list(known_names))}")
     return list(dict.fromkeys(formats))
 
 
-def _check_asked(dataset: Dataset, form: Format) -> None:
+def _check_labels(dataset: Dataset, form: Format) -> None:
     """Raise ``InputError`` where a format would pass off as asked what was not, or leave labels to another rule."""
     if form.has == "answers" and dataset.least > 1:
         raise InputError(
@@ -179,13 +178,13 @@ def _check_asked(dataset: Dataset, form: Format) -> None:
             f"labels need {dataset.least} (labels.least). huggingface, trec and others hold the labels."
         )
     if form.has and dataset.predicted:
-        missing = "some labels are predicted"
+        gap = "some labels are predicted"
     elif form.has == "answers" and dataset.partly_asked:
-        missing = "not every reader was asked about every passage"
+        gap = "not every reader was asked about every passage"
     else:
         return
     raise InputError(
-        f"The format {form.name} cannot say that {missing} (labels.partial); huggingface can. To have all of them "
+        f"The format {form.name} cannot say that {gap} (labels.partial); huggingface can. To have all of them "
         f"asked: {dataset.fill_in}"
     )
 
@@ -225,10 +224,11 @@ class Publication:
             try:
                 manifests.append(self._write_one(name, write, versions[name]))
             except OSError as error:
-                done = f" Finished before: {', '.join(manifest.format for manifest in manifests)}." if manifests else ""
+                names = ", ".join(manifest.format for manifest in manifests)
+                earlier = f" Finished before: {names}." if names else ""
                 raise WorkspaceError(
                     f"The export {name} could not be written to {self.out}: {error.strerror or error}. What was there "
-                    f"before is unchanged.{done} Make room or choose another folder, then run the export again."
+                    f"before is unchanged.{earlier} Make room or choose another folder, then run the export again."
                 ) from error
         return manifests
 
@@ -243,7 +243,7 @@ class Publication:
             (path / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
             sync(path / MANIFEST)
             path.chmod(0o755)  # mkdtemp's 0700 is for temporary folders
-            if not self.overwrite and _is_there(target, manifest):
+            if not self.overwrite and _holds(target, manifest):
                 note(f"{target} holds this export already.")
             else:
                 _move_into_place(path, target, self.overwrite, self.renew, self.fingerprint)
@@ -251,7 +251,7 @@ class Publication:
 
 
 class ExportFolder:
-    """Where a format writes its files: ask for a ``path``, write and close it, then say with ``done`` what it holds.
+    """Where a format writes its files: ask for a ``path``, write and close it, then ``record`` what it holds.
 
     A finished file is flushed and read back for its checksum while the next one is written.
     """
@@ -267,9 +267,14 @@ class ExportFolder:
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
-    def done(self, name: str, rows: int) -> None:
+    def record(self, name: str, rows: int) -> None:
         """Record a finished file with its checksum, as read back, and the number of records it holds."""
         self._entries.append(self._background.submit(self._entry, name, rows))
+
+    def text(self, name: str, text: str) -> None:
+        """Write a whole file of text; its records are its lines."""
+        self.path(name).write_text(text, encoding="utf-8")
+        self.record(name, text.count("\n"))
 
     def write(self, file: BinaryIO, data: memoryview) -> None:
         """Write to one of its files, and have every :data:`FLUSHED` bytes of it written to disk meanwhile."""
@@ -333,7 +338,7 @@ def verify(folder: Path) -> Manifest:
     return manifest
 
 
-def _is_there(target: Path, manifest: Manifest) -> bool:
+def _holds(target: Path, manifest: Manifest) -> bool:
     """Whether the target holds this very export: options are no part of a manifest, so only its files tell. Raises as
     ``verify``."""
     existing = read_manifest(target)
@@ -354,11 +359,11 @@ def check_target(target: Path, overwrite: bool, release: str = "") -> None:
     manifest = read_manifest(target)
     if manifest is None or manifest.format != target.name:
         raise SettingsError(f"{target} exists and is not an earlier export: choose another folder, or remove it first.")
-    ours = {MANIFEST, *(entry.path for entry in manifest.files)}
+    own_paths = {MANIFEST, *(entry.path for entry in manifest.files)}
     paths = (path.relative_to(target).as_posix() for path in sorted(target.rglob("*")) if not path.is_dir())
-    if strange := [path for path in paths if path not in ours]:
+    if strangers := [path for path in paths if path not in own_paths]:
         raise SettingsError(
-            f"{target} also holds files that no export wrote ({', '.join(strange[:3])}), which would be deleted: "
+            f"{target} also holds files that no export wrote ({', '.join(strangers[:3])}), which would be deleted: "
             "move them, or choose another folder."
         )
     if not overwrite and manifest.release_fingerprint != release:
@@ -374,10 +379,10 @@ def _partial(out: Path, name: str):
     prefix, suffix = f".{name}.", ".partial"
     with ExitStack() as stack:
         with _lock(out):  # so that no other process removes our folder before it is locked
-            for left in sorted(out.glob(f"{prefix}*{suffix}")):
-                with _lock(left, wait=False) as locked:
-                    if locked:
-                        shutil.rmtree(left, ignore_errors=True)
+            for leftover in sorted(out.glob(f"{prefix}*{suffix}")):
+                with _lock(leftover, wait=False) as has_lock:
+                    if has_lock:
+                        shutil.rmtree(leftover, ignore_errors=True)
             path = Path(tempfile.mkdtemp(prefix=prefix, suffix=suffix, dir=out))
             stack.callback(shutil.rmtree, path, ignore_errors=True)
             stack.enter_context(_lock(path))

@@ -22,14 +22,14 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
     """
     provenance = dataset.provenance
     gold = dataset.aligned("questions")["answers"].to_pylist()
-    described = dataset.aligned("descriptions").to_pylist()
+    descriptions = dataset.aligned("descriptions").to_pylist()
     urls = dict(zip(*(dataset.hints[name].to_pylist() for name in ("hint_id", "url")), strict=True))
     subsets = {}
     for split in SPLITS:
         positions = dataset.positions(split).tolist()
         instances = {
             dataset.ids[position]: {
-                "question": _question(dataset.question_of[position], described[position]),
+                "question": _question(dataset.question_of[position], descriptions[position]),
                 "answers": [_part("answer", answer) for answer in gold[position]],
                 "hints": [_hint(row, urls.get(row["hint_id"])) for row in dataset.selected_hints[position]],
                 "metadata": {"valid_answers": dataset.valid_answers_of[position]},
@@ -46,7 +46,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
         "subsets": subsets,
     }
     folder.path(FILE).write_text(json.dumps(record, indent=1, allow_nan=False) + "\n", encoding="ascii")
-    folder.done(FILE, len(dataset.ids))
+    folder.record(FILE, len(dataset.ids))
     return {"questions": {split: len(subset["instances"]) for split, subset in subsets.items()}}
 
 
@@ -54,9 +54,9 @@ def _part(kind: str, text: str, **more: Any) -> dict[str, Any]:
     return {kind: text, "entities": [], "metrics": {}, "metadata": {}} | more
 
 
-def _question(text: str, described: dict[str, Any]) -> dict[str, Any]:
-    kind = {"major": described["coarse"], "minor": described["fine"]} if described["coarse"] else {}
-    difficulty = {"difficulty": described["difficulty_bin"]} if described["difficulty_bin"] else {}
+def _question(text: str, description: dict[str, Any]) -> dict[str, Any]:
+    kind = {"major": description["coarse"], "minor": description["fine"]} if description["coarse"] else {}
+    difficulty = {"difficulty": description["difficulty_bin"]} if description["difficulty_bin"] else {}
     return _part("question", text, question_type=kind, metadata=difficulty)
 
 

@@ -137,15 +137,11 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
         unjudged=unjudged,
         baselines=baselines,
     )
-    for name, content in (
-        ("README.md", card(facts).encode()),
-        ("settings.json", json_bytes({"card": options.card.given, **dataset.provenance, "models": facts.models})),
-    ):
-        folder.path(name).write_bytes(content)
-        folder.done(name, content.count(b"\n"))
-    content = json_bytes(croissant(facts, [entry for entry in folder.entries() if entry.path.endswith(".parquet")]))
-    folder.path("croissant.json").write_bytes(content)
-    folder.done("croissant.json", content.count(b"\n"))
+    folder.text("README.md", card(facts))
+    settings = {"card": options.card.given, **dataset.provenance, "models": facts.models}
+    folder.text("settings.json", json_bytes(settings).decode())
+    files = [entry for entry in folder.entries() if entry.path.endswith(".parquet")]
+    folder.text("croissant.json", json_bytes(croissant(facts, files)).decode())
     return _manifest_facts(dataset, facts) | more
 
 
@@ -186,17 +182,17 @@ def _agreements(dataset: Dataset, patterns: Patterns) -> tuple[ReaderAgreement, 
 def _example(dataset: Dataset) -> Example:
     """Return the first question of test (else dev, train) that has both labels, with the first passage of each; where
     no question has both, the first question of all."""
-    some: list[int] = []
+    part: list[int] = []
     for split in reversed(SPLITS):
         positions = dataset.positions(split)
         if len(positions):
             labels = dataset.labels_of(positions)
             both = (labels == FULLY).any(axis=1) & (labels == PARTIALLY).any(axis=1)
-            some = some or [int(positions[0])]
+            part = part or [int(positions[0])]
             if both.any():
-                some = [int(positions[both.argmax()])]
+                part = [int(positions[both.argmax()])]
                 break
-    block = dataset.block(np.array(some))
+    block = dataset.block(np.array(part))
     columns = _by_passage(dataset, block)["passages"]
     fully = (block.labels == FULLY).sum(axis=1)
     question = pa.table(_questions(dataset, block.positions, np.full(len(dataset.ids), fully[0]))).to_pylist()[0]
@@ -206,8 +202,8 @@ def _example(dataset: Dataset) -> Example:
         {name: column[row].as_py() for name, column in columns.items()}
         | {
             "answers": [
-                block.values[code] if asked else "(not asked)"
-                for code, asked in zip(block.codes[0, row, :labelers], block.asked[0, row, :labelers], strict=True)
+                block.values[code] if is_asked else "(not asked)"
+                for code, is_asked in zip(block.codes[0, row, :labelers], block.asked[0, row, :labelers], strict=True)
             ]
         }
         for row in first
@@ -299,7 +295,7 @@ class ParquetShard:
         table = pa.table({name: columns[name] for name in self.schema.names})
         if not len(table):
             return
-        table = table.cast(_as_given(self.schema, table.schema))
+        table = table.cast(_keep_dictionaries(self.schema, table.schema))
         if self.writer is None:
             self.writer = pq.ParquetWriter(
                 self.folder.path(self.name),
@@ -320,7 +316,7 @@ class ParquetShard:
         if self.writer is not None:
             self.writer.close()
         if kind is None and self.rows:
-            self.folder.done(self.name, self.rows)
+            self.folder.record(self.name, self.rows)
 
 
 def _plain_size(column: pa.Array) -> int:
@@ -331,8 +327,8 @@ def _plain_size(column: pa.Array) -> int:
     return int(lengths[column.indices.drop_null().to_numpy()].sum(dtype=np.int64)) + 4 * len(column)
 
 
-def _as_given(schema: pa.Schema, present: pa.Schema) -> pa.Schema:
-    """Return ``wanted``, with dictionaries left where they are given."""
+def _keep_dictionaries(schema: pa.Schema, present: pa.Schema) -> pa.Schema:
+    """Return ``schema``, but with dictionaries for the columns that are dictionaries in ``present``."""
     fields = [new if pa.types.is_dictionary(new.type) else old for old, new in zip(schema, present, strict=True)]
     return pa.schema(fields)
 
@@ -352,9 +348,9 @@ def _by_passage(dataset: Dataset, block: Block) -> dict[str, dict[str, pa.Array]
     probability = dataset.predictions(block.positions)
     probability = np.full(len(label), np.nan) if probability is None else probability.ravel()
     infos = dataset.ordered_readers
-    asked = block.asked.ravel()
+    is_asked = block.asked.ravel()
     reader = np.tile(np.arange(readers, dtype=np.int32), questions * passages)
-    judged = block.correct[np.arange(questions)[:, None, None], block.codes].ravel()
+    correct = block.correct[np.arange(questions)[:, None, None], block.codes].ravel()
     rows = np.arange(questions * passages, dtype=np.int32)
     qrels = {"query-id": question_id, "corpus-id": passage_id, "score": label}
     return {
@@ -376,9 +372,9 @@ def _by_passage(dataset: Dataset, block: Block) -> dict[str, dict[str, pa.Array]
             "question_id": _dictionary(np.repeat(owner, readers), ids),
             "reader": _dictionary(reader, pa.array([info.name for info in infos])),
             "role": _dictionary(reader, pa.array([info.role for info in infos])),
-            "answer": _dictionary(pa.array(block.codes.ravel(), mask=~asked), pa.array(block.values, pa.string())),
-            "correct": pa.array(judged == 1, mask=(judged < 0) | ~asked),
-            "asked": pa.array(asked),
+            "answer": _dictionary(pa.array(block.codes.ravel(), mask=~is_asked), pa.array(block.values, pa.string())),
+            "correct": pa.array(correct == 1, mask=(correct < 0) | ~is_asked),
+            "asked": pa.array(is_asked),
         },
     }
 
@@ -394,16 +390,16 @@ def _dictionary(codes: np.ndarray | pa.Array, values: pa.Array) -> pa.Dictionary
 
 def _questions(dataset: Dataset, positions: np.ndarray, fully: np.ndarray) -> dict[str, pa.Array]:
     rows = pa.array(positions)
-    questions, described = (dataset.aligned(name).take(rows) for name in ("questions", "descriptions"))
-    stored = dataset.question_roles  # null where a release has no roles
-    roles = stored.take(pc.index_in(plain(questions["question_id"]), plain(stored["question_id"])))
+    questions, descriptions = (dataset.aligned(name).take(rows) for name in ("questions", "descriptions"))
+    question_roles = dataset.question_roles  # null where a release has no roles
+    roles = question_roles.take(pc.index_in(plain(questions["question_id"]), plain(question_roles["question_id"])))
     names = ("coarse", "fine", "type_producer", "difficulty", "difficulty_bin", "difficulty_producer")
     return {
         "id": questions["question_id"],
         "question": questions["question"],
         "answers": questions["answers"],
         "valid_answers": pa.array([dataset.valid_answers_of[position] for position in positions], _TEXTS),
-        **{name: described[name] for name in names},
+        **{name: descriptions[name] for name in names},
         "parametric": dataset.splits["parametric"].take(rows),
         "source": questions["source"],
         "passages": pa.array(np.full(len(positions), len(dataset.permutations), dtype=np.int32)),

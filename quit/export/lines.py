@@ -80,8 +80,6 @@ class Lines:
         hints = [[prepare(hint) for hint in hints] for hints in self.dataset.hint_lists(positions)]
         return passage_texts(hints, self.dataset.permutations)
 
-    # Whole files.
-
     def write_passages(
         self,
         folder: ExportFolder,
@@ -98,8 +96,8 @@ class Lines:
         prepare = json_inside if before.startswith("{") else one_line
         after += "\n"
         with line_file(folder, name) as write:
-            for some in self.ranges(positions):
-                ids, texts = self.passage_ids(some, prepare), self.texts(some, prepare)
+            for part in self.ranges(positions):
+                ids, texts = self.passage_ids(part, prepare), self.texts(part, prepare)
                 rows = write(pc.binary_join_element_wise(before, ids, between, texts, after, ""))
         return rows
 
@@ -118,9 +116,9 @@ class Lines:
         first, middle, last, end = parts
         with line_file(folder, name, head) as write:
             rows = 0
-            for some in self.ranges(self.dataset.positions(split)):
-                labels = LABELS.take(pa.array(self.dataset.labels_of(some).ravel()))
-                columns = [first, self.question_ids(some), middle, self.passage_ids(some), last, labels, end + "\n"]
+            for part in self.ranges(self.dataset.positions(split)):
+                labels = LABELS.take(pa.array(self.dataset.labels_of(part).ravel()))
+                columns = [first, self.question_ids(part), middle, self.passage_ids(part), last, labels, end + "\n"]
                 rows = write(pc.binary_join_element_wise(*columns, ""))
         return rows
 
@@ -142,17 +140,17 @@ class PassageTexts:
         self._tails = lines.tails.to_pylist()
         bounds = permutations.offsets.tolist()
         indices = permutations.indices.tolist()
-        self._chosen = [indices[low:high] for low, high in pairwise(bounds)]
+        self._indices = [indices[low:high] for low, high in pairwise(bounds)]
 
     def text(self, number: int) -> str:
         """Return a passage's text."""
-        position, row = divmod(number, len(self._chosen))
+        position, row = divmod(number, len(self._indices))
         hints = self._hints[position]
-        return " ".join([hints[index] for index in self._chosen[row]])
+        return " ".join([hints[index] for index in self._indices[row]])
 
     def id(self, number: int) -> str:
         """Return a passage's id."""
-        position, row = divmod(number, len(self._chosen))
+        position, row = divmod(number, len(self._indices))
         return self._ids[position] + self._tails[row]
 
 
@@ -164,7 +162,7 @@ def write_texts(folder: ExportFolder, name: str, lines: Iterable[str], head: str
         for line in lines:
             file.write(line)
             rows += 1
-    folder.done(name, rows)
+    folder.record(name, rows)
     return rows
 
 
@@ -186,7 +184,7 @@ def line_file(folder: ExportFolder, name: str, head: str = ""):
             return rows
 
         yield write
-    folder.done(name, rows)
+    folder.record(name, rows)
 
 
 def buffer_of(lines: pa.StringArray) -> memoryview:

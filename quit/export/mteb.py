@@ -48,18 +48,16 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
 
     shards = lines.shards()
     for number, shard in enumerate(shards):
-        add("corpus", "corpus", (_passages(lines, some) for some in row_groups(dataset, shard)), number, len(shards))
+        add("corpus", "corpus", (_passages(lines, part) for part in row_groups(dataset, shard)), number, len(shards))
     add("queries", "queries", [{"_id": pa.array(dataset.ids), "text": pa.array(dataset.question_of)}])
     for name in ("corpus", "queries"):
         files[f"fully-{name}"], rows[f"fully-{name}"] = files[name], rows[name]
     for split in SPLITS:
         if len(positions := dataset.positions(split)):
-            add("default", split, (_qrels(lines, some) for some in row_groups(dataset, positions)))
-            add("fully-qrels", split, (fully_relevant(_qrels(lines, some)) for some in row_groups(dataset, positions)))
+            add("default", split, (_qrels(lines, part) for part in row_groups(dataset, positions)))
+            add("fully-qrels", split, (fully_relevant(_qrels(lines, part)) for part in row_groups(dataset, positions)))
 
-    text = _card(dataset, files, options.card)
-    folder.path("README.md").write_text(text, encoding="utf-8")
-    folder.done("README.md", text.count("\n"))
+    folder.text("README.md", _card(dataset, files, options.card))
     return {"rows": rows, "empty_splits": [split for split in SPLITS if split not in rows["default"]]}
 
 

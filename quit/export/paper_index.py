@@ -40,16 +40,16 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
     and three.
     """
     keys = reader_keys(dataset, options.paper_keys)
-    shown = {key: info for key, info in keys.items() if info.role != "labeler"}
+    infos = {key: info for key, info in keys.items() if info.role != "labeler"}
     passages = _Passages(dataset)
     for split in SPLITS:
-        _write_split(dataset, split, passages, list(shown), folder)
+        _write_split(dataset, split, passages, list(infos), folder)
     _write_corpus(dataset, passages, folder)
     return {
         "paper_keys": options.paper_keys,
         "shuffle": {"order": list(SHUFFLED), "seed": SEED},
         "readers": [
-            {"key": key, "name": info.name, "kind": info.kind, "identity": info.identity} for key, info in shown.items()
+            {"key": key, "name": info.name, "kind": info.kind, "identity": info.identity} for key, info in infos.items()
         ],
     }
 
@@ -69,8 +69,8 @@ class _Passages:
         rows = pa.array(self.order)
         subsets = pa.array(published_subsets(dataset))
         self._tails = pc.binary_join_element_wise("", subsets.take(rows), permutations.permutation.take(rows), "_")
-        self._names = pa.array([_escaped(question_id) for question_id in dataset.ids])
-        hints = [[_escaped(row["hint"]) for row in selected] for selected in dataset.selected_hints]
+        self._names = pa.array([_escape(question_id) for question_id in dataset.ids])
+        hints = [[_escape(row["hint"]) for row in hint_rows] for hint_rows in dataset.selected_hints]
         self._hints = pa.array([hint for texts in hints for hint in texts])
         longest = max(sum(map(len, texts)) for texts in hints)
         self.at_once = max(1, min(PASSAGES_AT_ONCE, BYTES_AT_ONCE // longest))
@@ -117,8 +117,8 @@ def _write_split(dataset: Dataset, split: str, passages: _Passages, readers: lis
                 after = [piece if isinstance(piece, str) else piece[rows] for piece in rest]
                 pieces = (head[rows], *names, '", "text": "', texts, '", "rag_answers": {', *after)
                 folder.write(records, buffer_of(pc.binary_join_element_wise(*pieces, "")))
-    folder.done(retriever, len(positions))
-    folder.done(index, len(positions) * len(passages))
+    folder.record(retriever, len(positions))
+    folder.record(index, len(positions) * len(passages))
 
 
 def _around_texts(dataset: Dataset, block: Block, order: np.ndarray, readers: list[str]) -> list[Any]:
@@ -148,22 +148,22 @@ def _around_texts(dataset: Dataset, block: Block, order: np.ndarray, readers: li
 
 def _write_corpus(dataset: Dataset, passages: _Passages, folder: ExportFolder) -> None:
     positions = np.concatenate([dataset.positions(split) for split in SHUFFLED])
-    shuffled = list(range(len(positions) * len(passages)))
-    random.Random(SEED).shuffle(shuffled)
-    order = np.array(shuffled, dtype=np.int64)
+    permutation = list(range(len(positions) * len(passages)))
+    random.Random(SEED).shuffle(permutation)
+    order = np.array(permutation, dtype=np.int64)
     with folder.path("corpus.jsonl").open("wb") as file:
         for start in range(0, len(order), passages.at_once):
             owner, numbers = np.divmod(order[start : start + passages.at_once], len(passages))
             owner = positions[owner]
             folder.write(file, buffer_of(passages.lines(owner, numbers, passages.texts(owner, numbers))))
             advance(f"{dataset.writing}: corpus", len(owner), len(order))
-    folder.done("corpus.jsonl", len(order))
+    folder.record("corpus.jsonl", len(order))
 
 
 def _dump(value: Any) -> str:
     return json.dumps(value)
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """Return a text as it is written between quotes."""
     return _dump(text)[1:-1]

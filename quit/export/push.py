@@ -103,7 +103,7 @@ def push(folder: Path, target: Target) -> Published:
                 f"{target.repository} exists and is public: pass public (--public) to publish there, or name another."
             )
         _manifest_there(api, target.repository)
-        tagged = not target.tag or _is_tagged(api, target, manifest)
+        has_tag = not target.tag or _is_tagged(api, target, manifest)
         commit = api.upload_folder(
             repo_id=target.repository,
             repo_type="dataset",
@@ -112,7 +112,7 @@ def push(folder: Path, target: Target) -> Published:
             delete_patterns=[*(f"{config}/*.parquet" for config in CONFIGS), *evaluation.FILES],
             commit_message=f"Dataset by QUIT builder{target.tag and f', release {target.tag}'}",
         )
-        if not tagged:
+        if not has_tag:
             api.create_tag(target.repository, tag=target.tag, revision=commit.oid, repo_type="dataset")
     return Published(str(url), public)
 
@@ -135,13 +135,13 @@ def _manifest_there(api: HfApi, repository: str, revision: str = "main") -> Mani
     )
 
 
-def _is_tagged(api: HfApi, target: Target, ours: Manifest) -> bool:
+def _is_tagged(api: HfApi, target: Target, manifest: Manifest) -> bool:
     """Whether the tag is there, with our Parquet files (the card may differ). Raises ``SettingsError`` where it has
     others."""
     if target.tag not in {ref.name for ref in api.list_repo_refs(target.repository, repo_type="dataset").tags}:
         return False
     theirs = _manifest_there(api, target.repository, target.tag)
-    if theirs is None or _data(theirs) != _data(ours):
+    if theirs is None or _data(theirs) != _data(manifest):
         raise SettingsError(
             f"{target.repository} has a tag {target.tag} of other data, so nothing was published. Create the release "
             "under another name, or delete the tag: "

@@ -66,13 +66,13 @@ def _write_split(dataset: Dataset, split: str, keys: list[str], folder: ExportFo
         file.write(b"[")
         before = b"\n"
         for block in dataset.blocks(positions):
-            escaped = np.array([_dump(value) for value in block.values], dtype=object)
+            texts = np.array([_dump(value) for value in block.values], dtype=object)
             for position, codes in zip(block.positions, block.codes, strict=True):
-                pieces[1::2] = escaped[codes[order].ravel()].tolist()
+                pieces[1::2] = texts[codes[order].ravel()].tolist()
                 file.writelines((before, _head(dataset, position, origins), b"".join(pieces), b"}"))
                 before = b",\n"
         file.write(b"\n]\n" if len(positions) else b"]\n")
-    folder.done(name, len(positions))
+    folder.record(name, len(positions))
 
 
 def _head(dataset: Dataset, position: int, origins: dict[str, str]) -> bytes:
@@ -143,7 +143,7 @@ def _write_corpus(dataset: Dataset, folder: ExportFolder) -> None:
                 hint = _dump(row["hint"])[1:-1]
                 pieces |= {f"hint {place}": hint, f"next {place}": b" " + hint}
             file.write(b"".join(lines(pieces)))
-    folder.done("corpus.jsonl", dataset.passage_count)
+    folder.record("corpus.jsonl", dataset.passage_count)
 
 
 def _dump(value: Any) -> bytes:

@@ -42,8 +42,8 @@ def write_trec(dataset: Dataset, folder: ExportFolder, options: Options) -> dict
         names = ((lines.ids[position], dataset.question_of[position]) for position in dataset.positions(split))
         write_texts(folder, f"topics.{split}.txt", (topic(*pair) for pair in names))
     tags = sum("<" in text or ">" in text for text in dataset.question_of)
-    escaped = lines.escapes(texts=True) | {"classic_topics_without_angle_brackets": tags}
-    return {"passages": passages, **_topics_and_qrels(lines, folder), "escaped": escaped}
+    escapes = lines.escapes(texts=True) | {"classic_topics_without_angle_brackets": tags}
+    return {"passages": passages, **_topics_and_qrels(lines, folder), "escaped": escapes}
 
 
 def topic(name: str, question: str) -> str:

@@ -34,17 +34,17 @@ def _write_split(lines: Lines, split: str, folder: ExportFolder) -> int:
     name, passages = f"{split}.json", 0
     with folder.path(name).open("w", encoding="utf-8") as file:
         before = f'{{"version": {json_text(VERSION)}, "data": [\n'
-        for some in lines.ranges(positions):
-            labels = lines.dataset.labels_of(some)
-            shape = (len(some), labels.shape[1])
-            ids = np.array(lines.passage_ids(some, json_inside).to_pylist(), dtype=object).reshape(shape)
-            texts = np.array(lines.texts(some, json_inside).to_pylist(), dtype=object).reshape(shape)
-            for position, *of_question in zip(some, ids, texts, labels.tolist(), strict=True):
+        for part in lines.ranges(positions):
+            labels = lines.dataset.labels_of(part)
+            shape = (len(part), labels.shape[1])
+            ids = np.array(lines.passage_ids(part, json_inside).to_pylist(), dtype=object).reshape(shape)
+            texts = np.array(lines.texts(part, json_inside).to_pylist(), dtype=object).reshape(shape)
+            for position, *of_question in zip(part, ids, texts, labels.tolist(), strict=True):
                 file.write(before + _article(lines.dataset, int(position), of_question))
                 before = ",\n"
             passages += labels.size
         file.write("\n]}\n")
-    folder.done(name, len(positions))
+    folder.record(name, len(positions))
     return passages
 
 

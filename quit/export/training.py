@@ -134,51 +134,53 @@ class Selection:
         fully = np.concatenate(labels or [np.zeros((0, size), np.int8)]) == FULLY
         pool = passages_of(fully if options.kind == "other" else np.ones_like(fully), positions)
         for position, right in zip(positions.tolist(), fully, strict=True):
-            ours = self.ordered("positive", position, np.flatnonzero(right))[: options.positives]
+            positives = self.ordered("positive", position, np.flatnonzero(right))[: options.positives]
             if options.kind == "partial":
                 rows = self.ordered("partial", position, np.flatnonzero(~right))
                 negatives = (position * size + rows[: options.negatives]).tolist()
             elif rankings is not None:
-                negatives = self._hard(position, next(rankings))
+                negatives = self._hard_negatives(position, next(rankings))
                 if len(negatives) < options.negatives:  # such as a question that shares no word with any hint
-                    more = [passage for passage in self._drawn(position, pool) if passage not in negatives]
+                    more = [passage for passage in self._drawn_negatives(position, pool) if passage not in negatives]
                     count["topped_up"] += bool(more)
                     negatives += more[: options.negatives - len(negatives)]
             else:
-                negatives = self._drawn(position, pool)
-            yield Example(position, (position * size + ours).tolist(), negatives)
+                negatives = self._drawn_negatives(position, pool)
+            yield Example(position, (position * size + positives).tolist(), negatives)
 
     def ordered(self, purpose: str, position: int, rows: np.ndarray) -> np.ndarray:
         """Return passages of a question (rows of its permutations, int64) in the order of a keyed hash."""
-        drawn = keyed_draws(self._key(purpose, position), len(self.dataset.permutations))
-        return rows[np.argsort(drawn[rows], kind="stable")]
+        draws = keyed_draws(self._key(purpose, position), len(self.dataset.permutations))
+        return rows[np.argsort(draws[rows], kind="stable")]
 
-    def _drawn(self, position: int, pool: np.ndarray) -> list[int]:
+    def _drawn_negatives(self, position: int, pool: np.ndarray) -> list[int]:
         """Return negatives out of ``pool`` (passages, int64), without those of questions that share an answer."""
         size, count = len(self.dataset.permutations), self.options.negatives
-        barred = self._sharing(position)
-        ranges = np.searchsorted(pool, [[question * size, (question + 1) * size] for question in barred])
+        same_answer = self._same_answer(position)
+        ranges = np.searchsorted(pool, [[question * size, (question + 1) * size] for question in same_answer])
         key, start = self._key("other", position), 0
-        if len(pool) - np.diff(ranges).sum() <= MOST:  # few: all of them, shuffled, whatever is wanted
-            allowed = np.array([passage for passage in pool.tolist() if passage // size not in barred], np.int64)
-            return allowed[np.argsort(keyed_draws(key, len(allowed)), kind="stable")][:count].tolist()
+        if len(pool) - np.diff(ranges).sum() <= MOST:  # few: all of them, shuffled, however many are asked for
+            choices = np.array([passage for passage in pool.tolist() if passage // size not in same_answer], np.int64)
+            return choices[np.argsort(keyed_draws(key, len(choices)), kind="stable")][:count].tolist()
         passages: dict[int, None] = {}
         while len(passages) < count:
             places = (keyed_draws(key, 2 * MOST, start) % np.uint64(len(pool))).astype(np.int64)
             start += 2 * MOST
-            passages |= dict.fromkeys(passage for passage in pool[places].tolist() if passage // size not in barred)
+            passages |= dict.fromkeys(
+                passage for passage in pool[places].tolist() if passage // size not in same_answer
+            )
         return list(passages)[:count]
 
-    def _hard(self, position: int, ranking: np.ndarray) -> list[int]:
+    def _hard_negatives(self, position: int, ranking: np.ndarray) -> list[int]:
         size, count = len(self.dataset.permutations), self.options.negatives
-        barred = self._sharing(position)
-        nearest = [question for question in ranking.tolist() if question not in barred][:count]
+        same_answer = self._same_answer(position)
+        nearest = [question for question in ranking.tolist() if question not in same_answer][:count]
         rows = [question * size + self.full_row for question in nearest]
         turns = range(size - 1)
-        further = (question * size + int(self._further(question)[turn]) for turn in turns for question in nearest)
-        return rows + list(islice(further, count - len(rows)))
+        others = (question * size + int(self._other_passages(question)[turn]) for turn in turns for question in nearest)
+        return rows + list(islice(others, count - len(rows)))
 
-    def _further(self, position: int) -> np.ndarray:
+    def _other_passages(self, position: int) -> np.ndarray:
         """Return the rows of a question's other passages, in the order in which they become hard negatives."""
         if position not in self._orders:
             rows = np.delete(np.arange(len(self.dataset.permutations)), self.full_row)
@@ -186,7 +188,7 @@ class Selection:
         return self._orders[position]
 
     def _rankings(self, positions: np.ndarray) -> Iterator[np.ndarray]:
-
+        """Yield for each question the questions of its split, nearest first, as positions."""
         questions = [self.dataset.question_of[position] for position in positions]
         documents = [" ".join(hints) for hints in self.dataset.hint_lists(positions)]
         for rows in nearest_questions(self.options.miner, questions, documents, self.encoder):
@@ -212,7 +214,7 @@ class Selection:
                 positions_of.setdefault(key, set()).add(position)
         return positions_of
 
-    def _sharing(self, position: int) -> set[int]:
+    def _same_answer(self, position: int) -> set[int]:
         """Return the questions, of any split, that share a valid answer with this one, and itself."""
         return {position}.union(*(self._owners[key] for key in self._keys[position]))
 

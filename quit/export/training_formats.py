@@ -47,8 +47,8 @@ def write_tevatron(dataset: Dataset, folder: ExportFolder, options: Options) -> 
         queries = (query(position) + "\n" for position in dataset.positions(split))
         write_texts(folder, f"queries.{split}.jsonl", queries)
     passages = lines.write_passages(folder, "corpus.jsonl", '{"docid": "', '", "title": "", "text": "', '"}')
-    escaped = lines.escapes(texts=False)
-    return {"passages": passages, "examples": rows, "fine_tuning": selection.facts(), "escaped": escaped}
+    escapes = lines.escapes(texts=False)
+    return {"passages": passages, "examples": rows, "fine_tuning": selection.facts(), "escaped": escapes}
 
 
 def write_monot5(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
@@ -120,10 +120,10 @@ def _write_collection(lines: Lines, folder: ExportFolder) -> None:
     dataset = lines.dataset
     write_texts(folder, "query_ids.tsv", (f"{number}\t{name}\n" for number, name in enumerate(lines.ids)))
     with line_file(folder, "collection.tsv") as put, line_file(folder, "passage_ids.tsv") as put_id:
-        for some in lines.ranges():
-            numbers = _texts(passage_numbers(dataset, some))
-            put(pc.binary_join_element_wise(numbers, "\t", lines.texts(some, one_line), "\n", ""))
-            put_id(pc.binary_join_element_wise(numbers, "\t", lines.passage_ids(some), "\n", ""))
+        for part in lines.ranges():
+            numbers = _texts(passage_numbers(dataset, part))
+            put(pc.binary_join_element_wise(numbers, "\t", lines.texts(part, one_line), "\n", ""))
+            put_id(pc.binary_join_element_wise(numbers, "\t", lines.passage_ids(part), "\n", ""))
 
 
 def _texts(numbers: np.ndarray) -> pa.StringArray:

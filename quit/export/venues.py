@@ -35,11 +35,11 @@ def required(venue: str, origin: Origin, card: Card) -> list[dict[str, Any]]:
     if venue not in VENUES:
         raise SettingsError(f"No requirements of {venue!r} are known.{did_you_mean(venue, list(VENUES))}")
     metadata = described(origin, card)
-    derived = {name: metadata.get(name) for name in ("url", "version", "prov:wasDerivedFrom")}
-    derived["license"] = licence_urls(origin, card)
+    values = {name: metadata.get(name) for name in ("url", "version", "prov:wasDerivedFrom")}
+    values["license"] = licence_urls(origin, card)
     rows = []
     for field, source in VENUES[venue].items():
-        there = bool(derived.get(field, getattr(card, source, True)))
+        there = bool(values.get(field, getattr(card, source, True)))
         if setting := Card.model_fields.get(source):
             what = str(setting.description).partition(". ")[0].removesuffix(".")
             source = f"card.{source}" if there else f"[card] {source}: {what}"

@@ -65,7 +65,7 @@ def build(
     """
     from quit.library import jobs
     from quit.library.progress import BuildConsole
-    from quit.models.own_classes import register_models
+    from quit.models.user_classes import register_models
     from quit.settings import load, without
 
     changes = {"run.shards": shards, "run.runner": runner, "collect.questions": questions}

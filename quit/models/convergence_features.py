@@ -70,8 +70,8 @@ def features(item: HintSet, encoder: Encoder) -> np.ndarray:
     hints = encoder.encode(list(item.hints)).astype(np.float64)
     question_vector = encoder.encode([item.question])[0].astype(np.float64)
     among = hints @ hints.T
-    question = _prefixed("question", _question(item, near, alike) | {"hints_alike": among.mean()})
-    centred = near - near.mean(axis=0, keepdims=True)
+    question = _with_prefix("question", _question(item, near, alike) | {"hints_alike": among.mean()})
+    deviations = near - near.mean(axis=0, keepdims=True)
     rows = []
     for position, hint in enumerate(item.hints):
         nearest = np.sort(among[position])  # the last is the hint itself
@@ -83,16 +83,16 @@ def features(item: HintSet, encoder: Encoder) -> np.ndarray:
             "place": position / len(item.hints),
             "repeated": item.hints.count(hint) > 1,
         }
-        row = question | _prefixed("hint", hint_features)
+        row = question | _with_prefix("hint", hint_features)
         for index, channel in enumerate(CHANNELS):
-            row |= _prefixed(channel, _gold_and_distractors(near[position, :, index]))
+            row |= _with_prefix(channel, _gold_and_distractors(near[position, :, index]))
             if channel in _CENTRED:
-                row |= _prefixed(f"centred_{channel}", _gold_and_distractors(centred[position, :, index]))
+                row |= _with_prefix(f"centred_{channel}", _gold_and_distractors(deviations[position, :, index]))
         rows.append([row[name] for name in NAMES])
     return np.array(rows, dtype=np.float64).reshape(len(item.hints), len(NAMES))
 
 
-def _prefixed(prefix: str, values: Mapping[str, float]) -> dict[str, float]:
+def _with_prefix(prefix: str, values: Mapping[str, float]) -> dict[str, float]:
     return {f"{prefix}_{name}": float(value) for name, value in values.items()}
 
 
@@ -126,16 +126,17 @@ def _similarities(item: HintSet, encoder: Encoder) -> tuple[np.ndarray, np.ndarr
     """Return (hints, answers, channels) and (answers, answers) similarities; the gold answer is the last one."""
     answers = _answers(item)
     hints = list(item.hints)
-    h = encoder.encode(hints)
+    hint_vectors = encoder.encode(hints)
     bare = encoder.encode(answers)
-    stated = template_vectors(encoder.encode, answers, NAME + STATEMENTS)
+    claims = template_vectors(encoder.encode, answers, NAME + STATEMENTS)
     with_question = encoder.encode([f"{item.question} {answer}" for answer in answers])
     near = np.zeros((len(hints), len(answers), len(CHANNELS)))
-    near[:, :, 0], near[:, :, 1], near[:, :, 2] = (products(h, answers) for answers in (bare, stated, with_question))
+    for channel, vectors in enumerate((bare, claims, with_question)):
+        near[:, :, channel] = products(hint_vectors, vectors)
     for i, hint in enumerate(hints):
         names = names_in(hint)
         if names:
-            near[i, :, 3] = products(stated, on_grid(encoder.encode(names).mean(axis=0)))
+            near[i, :, 3] = products(claims, on_grid(encoder.encode(names).mean(axis=0)))
     return near, products(bare, bare).astype(np.float64)
 
 

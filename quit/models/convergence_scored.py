@@ -164,11 +164,11 @@ class LLMCandidates:
         ]
         replies = self.generator.complete(requests)
         return [
-            self._drawn(question["question"], question["answers"], reply.text)[:count]
+            self._candidates(question["question"], question["answers"], reply.text)[:count]
             for question, reply in zip(questions, replies, strict=True)
         ]
 
-    def _drawn(self, question: str, answers: list[str], reply: str) -> list[Drawn]:
+    def _candidates(self, question: str, answers: list[str], reply: str) -> list[Drawn]:
         gold_keys = {normalize_answer(answer) for answer in answers}
         by_key: dict[str, str] = {}
         for line in reply.splitlines():
@@ -182,6 +182,6 @@ class LLMCandidates:
         pairs = [Pair(question, answer, candidate) for candidate in candidates for answer in answers]
         equal = self.equivalence.probability(pairs).reshape(len(candidates), len(answers)).max(axis=1)
         near = products(self.encoder.encode(candidates), self.encoder.encode(answers)).max(axis=1)
-        measured = zip(candidates, equal.tolist(), near.tolist(), strict=True)
+        similarities = zip(candidates, equal.tolist(), near.tolist(), strict=True)
         limit = self.settings.candidate_equivalence
-        return [Drawn(candidate, "", similarity) for candidate, same, similarity in measured if same < limit]
+        return [Drawn(candidate, "", similarity) for candidate, same, similarity in similarities if same < limit]

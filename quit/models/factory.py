@@ -31,14 +31,14 @@ from quit.models.generation.local import TransformersGenerator
 from quit.models.judges import JUDGE_FIELDS, EquivalenceJudge, GptEvalJudge, Jury
 from quit.models.loading import once
 from quit.models.minilm.encoder import MiniLM
-from quit.models.own import OwnGenerator, OwnJudge, OwnReader
-from quit.models.own_classes import own_identity
 from quit.models.prompting import PromptTemplate, load_prompt
 from quit.models.protocols import CandidateSource, ConvergenceModel, Encoder, Equivalence, Judge, Reader
 from quit.models.question_type import QuestionTypeClassifier
 from quit.models.readers import AnswerPool, embedded_reader
 from quit.models.readers.llm import PROBE_FIELDS, READER_FIELDS, LLMReader
 from quit.models.readers.pool import pool_size
+from quit.models.user_classes import user_model_identity
+from quit.models.user_models import UserGenerator, UserJudge, UserReader
 from quit.settings import JudgeSettings, ReaderSettings, Settings
 
 
@@ -221,13 +221,13 @@ def options_of(spec: ReaderSettings | JudgeSettings) -> ModelOptions:
 
 def generator_identity(spec: ReaderSettings | JudgeSettings) -> str:
     """Return the identity of a model's generator, without loading a model."""
-    return own_identity(spec) if spec.kind == "python" else options_of(spec).identity
+    return user_model_identity(spec) if spec.kind == "python" else options_of(spec).identity
 
 
 def make_generator(spec: ReaderSettings | JudgeSettings, settings: Settings, meter: Meter, ledger: Ledger) -> Generator:
     """Return the generator of a reader or judge. Nothing is loaded or asked before its first use."""
     if spec.kind == "python":
-        return OwnGenerator(spec)
+        return UserGenerator(spec)
     options = options_of(spec)
     if spec.kind == "server":
         from quit.models.generation.server import ServerGenerator
@@ -254,11 +254,11 @@ def judge_prompt(spec: JudgeSettings) -> PromptTemplate:
     return load_prompt(spec.prompt, JUDGE_FIELDS)
 
 
-def language_judge(spec: JudgeSettings, generator: Completing | None = None) -> GptEvalJudge | OwnJudge:
+def language_judge(spec: JudgeSettings, generator: Completing | None = None) -> GptEvalJudge | UserJudge:
     """Return the judge that asks ``generator``; without one, for its identity alone."""
     generator = generator or OfflineGenerator(generator_identity(spec))
     if spec.kind == "python":
-        return OwnJudge(spec.name, generator)
+        return UserJudge(spec.name, generator)
     return GptEvalJudge(spec.name, generator, judge_prompt(spec), spec.max_new_tokens, spec.attempts, spec.constrained)
 
 
@@ -275,11 +275,11 @@ class OfflineGenerator:
 
 def language_reader(
     spec: ReaderSettings, settings: Settings, generator: Completing | None = None
-) -> LLMReader | OwnReader:
+) -> LLMReader | UserReader:
     """Return the reader that asks ``generator``; without one, for its requests and identity alone."""
     labels, generator = settings.labels, generator or OfflineGenerator(generator_identity(spec))
     if spec.kind == "python":
-        return OwnReader(spec.name, generator, labels.sentences)
+        return UserReader(spec.name, generator, labels.sentences)
     return LLMReader(
         spec.name,
         generator,

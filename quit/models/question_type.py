@@ -206,5 +206,5 @@ def probabilities(questions: Sequence[str], arrays: Mapping[str, np.ndarray], ne
 
 
 def _log_softmax(logits: np.ndarray) -> np.ndarray:
-    shifted = logits - logits.max(axis=1, keepdims=True)
-    return shifted - log(exp(shifted).sum(axis=1, keepdims=True))
+    differences = logits - logits.max(axis=1, keepdims=True)
+    return differences - log(exp(differences).sum(axis=1, keepdims=True))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from quit.errors import QuitError
 from quit.models.generation.serving import check, servings
-from quit.settings import Settings, load
+from quit.settings import load
 from quit.text.words import counted
 
 _PACKAGES = ("prefect", "datasets", "duckdb", "pyarrow", "torch", "transformers")
@@ -36,7 +36,8 @@ def examine(profile: str = "embedded", workspace: Path | str | None = None) -> l
     checks.append(
         _check("settings", lambda: counted(len(load(profile).settings.readers), "reader"), "Fix the profile.")
     )
-    checks += _servers(load(profile).settings) if checks[-1].ok else []
+    for each in servings(load(profile).settings) if checks[-1].ok else ():
+        checks.append(Check(f"server of {', '.join(each.users)}", *check(each)))
     if workspace is not None:
         checks.append(_check("workspace", lambda: _workspace(workspace), "Build it again, or restore a backup."))
     return checks
@@ -54,10 +55,6 @@ def _minilm() -> str:
     from quit.models.minilm.encoder import MiniLM
 
     return f"{len(MiniLM().encode(['Which city is the capital of France?'])[0])} dimensions, checksum as published"
-
-
-def _servers(settings: Settings) -> list[Check]:
-    return [Check(f"server of {', '.join(each.users)}", *check(each)) for each in servings(settings)]
 
 
 def _workspace(path: Path | str) -> str:

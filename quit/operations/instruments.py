@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from quit.common.json_lines import json_lines
 from quit.errors import InputError, did_you_mean
-from quit.evaluate.agreement import cohen_kappa, kappa_of
+from quit.evaluate.agreement import cohen_kappa
 from quit.evaluate.association import spearman
 from quit.evaluate.significance import accuracy_interval
 from quit.models.convergence_scored import ScoredConvergence, convergence
@@ -80,14 +80,14 @@ def _against(truth: np.ndarray, verdicts: Sequence[Verdict], questions: Sequence
         "readable": float(read.mean()),
         "yes": float(machine.mean()),
         "accuracy_interval": accuracy_interval(machine == people, np.array(questions)[read]),
-        "kappa": cohen_kappa(machine.tolist(), people.tolist()),
+        "kappa": cohen_kappa(Counter(zip(machine.tolist(), people.tolist(), strict=True))),
         **rates(machine, people),
     }
 
 
 def _kappa(first: Sequence[Verdict], second: Sequence[Verdict]) -> float | None:
     both = [(a.correct, b.correct) for a, b in zip(first, second, strict=True) if None not in (a.correct, b.correct)]
-    return kappa_of(Counter(both))
+    return cohen_kappa(Counter(both))
 
 
 def convergence_agreement(source: SourceRef, models: Models, settings: Settings, limit: int | None = None) -> Figures:

@@ -21,10 +21,10 @@ from quit.engine.usage import totals
 from quit.models.factory import judge_prompt, language_reader, reader_prompts
 from quit.models.generation.base import cache_key
 from quit.models.generation.cache import GenerationCache
-from quit.models.own import OwnReader
 from quit.models.prompting import CHARACTERS_A_TOKEN
 from quit.models.protocols import Prompt
 from quit.models.readers.llm import LLMReader
+from quit.models.user_models import UserReader
 from quit.operations.partial import PartialPlan, partial_plan, sums
 from quit.settings import JudgeSettings, ReaderSettings, Settings
 from quit.sources import read_sources
@@ -357,7 +357,7 @@ def _tokens(
 
 
 def cached_replies(
-    reader: LLMReader | OwnReader,
+    reader: LLMReader | UserReader,
     question: Prompt,
     paths: Sequence[tuple[int, ...]],
     repetitions: int,

@@ -13,7 +13,7 @@ from quit.engine.pipeline import Pipeline
 from quit.engine.plan import StageRun
 from quit.errors import ServerError, SettingsError
 from quit.models.factory import generator_identity, language_reader
-from quit.models.generation.serving import listed, refuses_key
+from quit.models.generation.serving import model_names, refuses_key
 from quit.operations.plan import cached_replies, is_current, passage_paths, planned_questions
 from quit.settings import JudgeSettings, ReaderSettings
 from quit.text.secrets import shown
@@ -94,7 +94,7 @@ def _ask_servers(pipeline: Pipeline, served: _Served, *, kept: bool = False, fre
         users, absent = ", ".join(spec.name for spec in specs), []
         for url in urls:
             try:
-                names = listed(url, key)
+                names = model_names(url, key)
             except HTTPError as error:
                 if refuses_key(error):
                     text = f"{url} refuses the API key of {users} (HTTP {error.code}). {server.key_remedy}"

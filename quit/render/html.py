@@ -42,7 +42,7 @@ def template_text(name: str) -> str:
 
 
 def spans(text: str, words: Sequence[str]) -> list[tuple[str, bool]]:
-    """Cut ``text`` where words of ``wanted`` stand; return pieces, each with whether it is one of them.
+    """Cut ``text`` where one of ``words`` stands; return pieces, each with whether it is one of them.
 
     >>> spans("It is in Rome.", ["Rome"])
     [('It is in ', False), ('Rome', True), ('.', False)]

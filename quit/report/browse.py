@@ -62,26 +62,26 @@ def application(workspace: Workspace | Release, settings: Settings) -> Starlette
     return Starlette(
         routes=Pages(workspace, settings).routes(),
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"])],
-        exception_handlers={QuitError: _said, HTTPException: _said},
+        exception_handlers={QuitError: _error_page, HTTPException: _error_page},
     )
 
 
-def serve(workspace: Workspace | Release, settings: Settings, port: int, started: Callable[[str], None]) -> None:
-    """Serve until Ctrl-C. ``started`` receives the address. Raises :class:`SettingsError` when the port is taken."""
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    with listening:
+def serve(workspace: Workspace | Release, settings: Settings, port: int, on_start: Callable[[str], None]) -> None:
+    """Serve until Ctrl-C. ``on_start`` receives the address. Raises :class:`SettingsError` when the port is taken."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    with listener:
         try:
-            listening.bind((HOST, port))
+            listener.bind((HOST, port))
         except OSError as error:
             raise SettingsError(
                 f"Port {port} of this machine cannot be used: {error.strerror}. Name another one: --port 0 takes a "
                 "free one."
             ) from error
-        started(f"http://{HOST}:{listening.getsockname()[1]}/")
+        on_start(f"http://{HOST}:{listener.getsockname()[1]}/")
         server = uvicorn.Server(uvicorn.Config(application(workspace, settings), log_level="warning", access_log=False))
         with suppress(KeyboardInterrupt):  # the way to end it
-            server.run(sockets=[listening])
+            server.run(sockets=[listener])
 
 
 class Pages:
@@ -91,12 +91,12 @@ class Pages:
     """
 
     def __init__(
-        self, opened: Workspace | Release, settings: Settings, links: dict[str, str] = _LINKS, first: int | None = None
+        self, source: Workspace | Release, settings: Settings, links: dict[str, str] = _LINKS, first: int | None = None
     ) -> None:
-        self._workspace, self._settings, self._links = opened, settings, links
-        self.readers = shown_readers(opened, settings)
+        self._workspace, self._settings, self._links = source, settings, links
+        self.readers = shown_readers(source, settings)
         self._labelers = [reader.name for reader in self.readers if reader.role == "labeler"]
-        self.lookup = Lookup(opened, len(self._labelers), first)
+        self.lookup = Lookup(source, len(self._labelers), first)
         self._report: tuple[Any, str] | None = None
         self._drawing = threading.Lock()
 
@@ -135,8 +135,8 @@ class Pages:
             page=page,
             pages=pages,
             first=(page - 1) * size,
-            to=lambda **changed: (
-                home + urlencode([*(pair for pair in search_pairs if pair[0] not in changed), *changed.items()])
+            to=lambda **link: (
+                home + urlencode([*(pair for pair in search_pairs if pair[0] not in link), *link.items()])
             ),
         )
 
@@ -203,7 +203,7 @@ def _answer(html: str, styles: str = "'self'", status: int = 200) -> Response:
     return HTMLResponse(html, status, _headers(styles))
 
 
-def _said(request: Request, error: Exception) -> Response:
+def _error_page(request: Request, error: Exception) -> Response:
     status = getattr(error, "status_code", 400 if isinstance(error, InputError) else 500)
     title = {400: "No such search", 404: "Nothing is here"}.get(status, "This page cannot be shown")
     values = {"title": title, "text": getattr(error, "detail", str(error)), "links": _LINKS}

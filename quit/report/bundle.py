@@ -49,7 +49,7 @@ def write_bundle(
 def _write(workspace: Workspace | Release, pages: Pages, folder: ExportFolder) -> dict[str, int]:
     def save(name: str, text: str) -> None:
         folder.path(name).write_text(text, encoding="utf-8", newline="\n")
-        folder.done(name, 1)
+        folder.record(name, 1)
 
     def pack(name: str | int, text: str) -> None:
         save(f"data/{name}.js", f'packed = "{b64encode(zlib.compress(text.encode(), 9)).decode()}"\n')

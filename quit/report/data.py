@@ -45,72 +45,72 @@ from quit.version import __version__
 _FIGURES = 22  # steps of ``gather`` that progress is reported about
 
 
-def gather(workspace: Workspace | Release, settings: Settings, compared: Sequence[Path] = ()) -> dict[str, Any]:
+def gather(workspace: Workspace | Release, settings: Settings, release_pair: Sequence[Path] = ()) -> dict[str, Any]:
     """Return all that the report shows, as JSON-like values; ``None`` or empty where the workspace knows nothing of it.
 
-    ``compared``: folders of two releases, earlier and later, whose difference is wanted (empty: no difference).
+    ``release_pair``: folders of two releases, earlier and later, whose difference is wanted (empty: no difference).
     Raises ``InputError`` where nothing has been collected yet, or for a folder that is not a release or a damaged one.
     """
-    if len(compared) not in (0, 2):
-        raise InputError(f"A difference needs two releases, the earlier one first; {len(compared)} given.")
-    releases = [open_release(path) for path in compared] or shown_releases(workspace)
-    frozen = workspace if isinstance(workspace, Release) else None
-    built = workspace if isinstance(workspace, Workspace) else None
+    if len(release_pair) not in (0, 2):
+        raise InputError(f"A difference needs two releases, the earlier one first; {len(release_pair)} given.")
+    releases = [open_release(path) for path in release_pair] or shown_releases(workspace)
+    release = workspace if isinstance(workspace, Release) else None
+    build = workspace if isinstance(workspace, Workspace) else None
     # The judge of imported files is not known.
     judge = settings.judge_name
-    if frozen:
-        recorded = frozen.content["settings"]
-        judge = JURY if "jury" in recorded else recorded.get("judge", {}).get("name", "published")
+    if release:
+        own_settings = release.content["settings"]
+        judge = JURY if "jury" in own_settings else own_settings.get("judge", {}).get("name", "published")
     with workspace.connect() as connection:
         if not connection.execute("SELECT count(*) FROM questions").fetchall()[0][0]:
             raise InputError(f"{workspace} holds no question yet. Run: quit build -w {workspace}")
         facts = {
-            "name": frozen.name if frozen else settings.card.name or workspace.name,
+            "name": release.name if release else settings.card.name or workspace.name,
             "date": last_changed(workspace),
             "program": __version__,
             "profile": (workspace.build or {}).get("profile"),
-            "counts": _counted(_counts(connection)),
-            "readers": _counted(_readers(workspace, settings, connection)),
+            "counts": _figure(_counts(connection)),
+            "readers": _figure(_readers(workspace, settings, connection)),
             "judge": judge,
-            "release": frozen is not None,
-            "imported": imported_lines(frozen) if frozen and frozen.imported else [],
-            "rejects": _counted(_rows(connection, _REJECTS)),
-            "sources": _counted(_rows(connection, _SOURCES)),
-            "convergence": _counted(_convergence(connection, settings.pages.bins)),
-            "leakage": _counted(_leakage(built, connection, settings) if built else None),
-            "probe": _counted(_rows(connection, PROBE)),
+            "release": release is not None,
+            "imported": imported_lines(release) if release and release.imported else [],
+            "rejects": _figure(_rows(connection, _REJECTS)),
+            "sources": _figure(_rows(connection, _SOURCES)),
+            "convergence": _figure(_convergence(connection, settings.pages.bins)),
+            "leakage": _figure(_leakage(build, connection, settings) if build else None),
+            "probe": _figure(_rows(connection, PROBE)),
             "controls": control_figures(connection),
-            "types": _counted(_types(connection)),
-            "difficulty": _counted(_difficulty(connection, settings.pages.bins)),
+            "types": _figure(_types(connection)),
+            "difficulty": _figure(_difficulty(connection, settings.pages.bins)),
         }  # fmt: skip
-        facts["splits"] = _counted(split_figures(connection))
-        facts["roles"] = _counted(role_figures(connection))
-        facts["drawn_from_all"] = _rows(connection, _PARAMETRIC) if _train(frozen, settings) == "any" else []
-        facts["passage"] = _counted(example_passage(workspace, connection, facts["readers"]))
-        facts["examples"] = _counted(examples(workspace, connection, settings))
-    facts["funnel"] = _counted(_funnel(built, releases) if built else [])
-    facts["small_pool"] = small_pool(built) if built else None
-    facts["statistics"] = _counted(frozen.facts["statistics"] if frozen else built and _statistics(built))
+        facts["splits"] = _figure(split_figures(connection))
+        facts["roles"] = _figure(role_figures(connection))
+        facts["drawn_from_all"] = _rows(connection, _PARAMETRIC) if _train(release, settings) == "any" else []
+        facts["passage"] = _figure(example_passage(workspace, connection, facts["readers"]))
+        facts["examples"] = _figure(examples(workspace, connection, settings))
+    facts["funnel"] = _figure(_funnel(build, releases) if build else [])
+    facts["small_pool"] = small_pool(build) if build else None
+    facts["statistics"] = _figure(release.facts["statistics"] if release else build and _statistics(build))
     answering = [reader for reader in facts["readers"] if f"read:{reader['name']}" in workspace.state]
     by_hints, patterns = reply_counts(workspace, [reader["name"] for reader in answering])
     columns = ("reader", "hints", "passages", "no_answer", "correct", "cut", "sentences")
     facts["readers_by_hints"] = [dict(zip(columns, row, strict=True)) for row in sorted(by_hints)]
-    facts["agreement"] = _counted(agreement_figures(answering, patterns))
+    facts["agreement"] = _figure(agreement_figures(answering, patterns))
     facts["asked"] = asked(workspace)
     facts["type_agreement"] = dict(zip(("typed", "coarse", "fine"), type_agreement(workspace), strict=True))
-    facts["judges"] = _counted([asdict(agreement) for agreement in judge_agreement(workspace)])
-    facts["people"] = _counted(judge_against_people(built, settings.review) if built else None)
-    status = review_status(built, settings.review) if built else {}
-    facts["review"] = _counted(review_progress(built, settings.review, status) if built else None)
-    facts["audit"] = (frozen.facts.get("verification", {}) if frozen else status).get("audit")
-    facts["usage"] = _counted(_usage(workspace, settings))
-    facts["whatif"] = _counted(whatif_figures(workspace, settings))
-    facts["releases"] = _counted(list_rows(releases))
-    facts["difference"] = _counted(_difference(compared[0], compared[1], releases) if compared else None)
+    facts["judges"] = _figure([asdict(agreement) for agreement in judge_agreement(workspace)])
+    facts["people"] = _figure(judge_against_people(build, settings.review) if build else None)
+    status = review_status(build, settings.review) if build else {}
+    facts["review"] = _figure(review_progress(build, settings.review, status) if build else None)
+    facts["audit"] = (release.facts.get("verification", {}) if release else status).get("audit")
+    facts["usage"] = _figure(_usage(workspace, settings))
+    facts["whatif"] = _figure(whatif_figures(workspace, settings))
+    facts["releases"] = _figure(list_rows(releases))
+    facts["difference"] = _figure(_difference(release_pair[0], release_pair[1], releases) if release_pair else None)
     return facts
 
 
-def _counted(value: Any) -> Any:
+def _figure(value: Any) -> Any:
     advance("figures", 1, _FIGURES)
     return value
 
@@ -125,8 +125,8 @@ def last_changed(workspace: TableReader) -> str | None:
 def _funnel(workspace: Workspace, releases: Sequence[Release]) -> list[tuple[str, int]]:
     """Questions from the sources to the releases; the splits, which part them, as one step."""
     steps = funnel(workspace)
-    released = [(f"in release {release.name}", _size(release)) for release in releases]
-    return [*steps[:-3], ("in train, dev or test", sum(count for _, count in steps[-3:])), *released]
+    releases_sizes = [(f"in release {release.name}", _size(release)) for release in releases]
+    return [*steps[:-3], ("in train, dev or test", sum(count for _, count in steps[-3:])), *releases_sizes]
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, sql: str, **values: Any) -> list[dict[str, Any]]:
@@ -177,14 +177,14 @@ def _histogram(
     connection: duckdb.DuckDBPyConnection, table: str, value: str, group: str, bins: int
 ) -> list[dict[str, Any]]:
     """Return ``low, high, <group value>: count`` for ``bins`` equal bars over 0 to 1; 1 itself is in the last one."""
-    valued = f"FROM {table} WHERE {value} IS NOT NULL"
-    groups = [row["name"] for row in _rows(connection, f"SELECT DISTINCT {group} AS name {valued} ORDER BY 1")]
+    source = f"FROM {table} WHERE {value} IS NOT NULL"
+    groups = [row["name"] for row in _rows(connection, f"SELECT DISTINCT {group} AS name {source} ORDER BY 1")]
     bars = [{"low": at / bins, "high": (at + 1) / bins, **{name: 0 for name in groups}} for at in range(bins)]
     counts = _rows(
         connection,
         f"""SELECT least(greatest(floor({value} * $bins), 0), $bins - 1)::INTEGER AS bar, {group} AS name,
                    count(*) AS count
-            {valued} GROUP BY 1, 2""",
+            {source} GROUP BY 1, 2""",
         bins=bins,
     )
     for row in counts:
@@ -193,14 +193,14 @@ def _histogram(
 
 
 def _convergence(connection: duckdb.DuckDBPyConnection, bins: int) -> dict[str, Any]:
-    used = "CASE WHEN selected THEN 'in passages' ELSE 'left aside' END"
-    bars = _histogram(connection, "ranked_hints", "convergence", used, bins)
+    use = "CASE WHEN selected THEN 'in passages' ELSE 'left aside' END"
+    bars = _histogram(connection, "ranked_hints", "convergence", use, bins)
     return {
         "bars": bars,
         "groups": list(bars[0])[2:],  # after low and high
         "producers": _rows(
             connection,
-            f"""SELECT coalesce(producer, 'unknown') AS producer, {used} AS hints, count(*) AS count,
+            f"""SELECT coalesce(producer, 'unknown') AS producer, {use} AS hints, count(*) AS count,
                        avg(convergence) AS mean, median(convergence) AS median
                 FROM ranked_hints WHERE convergence IS NOT NULL GROUP BY 1, 2 ORDER BY 2, 3 DESC, 1""",
         ),
@@ -241,13 +241,13 @@ def _types(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
 
 
 def _difficulty(connection: duckdb.DuckDBPyConnection, bins: int) -> dict[str, Any]:
-    described = "(SELECT d.*, s.split FROM descriptions d JOIN splits s USING (question_id))"
+    source = "(SELECT d.*, s.split FROM descriptions d JOIN splits s USING (question_id))"
     counts = ", ".join(f"count(*) FILTER (split = '{split}') AS {split}" for split in SPLITS)
     return {
-        "bars": _histogram(connection, described, "difficulty", "difficulty_bin", bins),
+        "bars": _histogram(connection, source, "difficulty", "difficulty_bin", bins),
         "bins": _rows(
             connection,
-            f"""SELECT difficulty_bin AS bin, count(*) AS questions, {counts}, avg(difficulty) AS mean FROM {described}
+            f"""SELECT difficulty_bin AS bin, count(*) AS questions, {counts}, avg(difficulty) AS mean FROM {source}
                 WHERE difficulty_bin IS NOT NULL GROUP BY 1 ORDER BY mean""",
         ),
     }
@@ -267,17 +267,17 @@ def _usage(workspace: TableReader, settings: Settings) -> dict[str, Any]:
     prices = {model.name: model for model in settings.replying_models}
     usage = totals(workspace.path)
     costs = []
-    for name, used in usage.items():
+    for name, counts in usage.items():
         spec = prices.get(name)
-        tokens = (used[name] for name in ("prompt_tokens", "cached_tokens", "completion_tokens"))
-        replies = used["requests"] + used["cached"]
+        tokens = (counts[name] for name in ("prompt_tokens", "cached_tokens", "completion_tokens"))
+        replies = counts["requests"] + counts["cached"]
         costs.append(
             {
                 "model": name,
                 "replies": int(replies),
-                "asked": int(used["requests"]),
-                "kept": int(used["cached"]),
-                "kept_share": used["cached"] / replies if replies else 0.0,
+                "asked": int(counts["requests"]),
+                "kept": int(counts["cached"]),
+                "kept_share": counts["cached"] / replies if replies else 0.0,
                 "cost": spec and settings.cost(spec, *tokens),
             }
         )

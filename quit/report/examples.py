@@ -106,8 +106,8 @@ def examples(workspace: TableReader, connection: duckdb.DuckDBPyConnection, sett
     return [{**kind, "questions": [example(next(lives), _ANSWERS) for _ in kind["questions"]]} for kind in kinds]
 
 
-def example(question: dict[str, Any], most: int) -> dict[str, Any]:
-    """Return what is shown of one question; ``question``: its story; ``most``: answers at most, those from most
+def example(question: dict[str, Any], max_answers: int) -> dict[str, Any]:
+    """Return what is shown of one question; ``question``: its story; ``max_answers``: answers at most, those from most
     passages first."""
     passages, record = question["passages"], question["question"] or {}
     readers: dict[str, set[str]] = {}
@@ -115,7 +115,7 @@ def example(question: dict[str, Any], most: int) -> dict[str, Any]:
         for reader, answer in passage["answers"].items():
             readers.setdefault(normalize_answer(answer), set()).add(reader)
     verdicts = [row for row in question["verdicts"] if row["passages"]]
-    labelled = [passage["label"] for passage in passages if passage["label"] is not None]
+    labels = [passage["label"] for passage in passages if passage["label"] is not None]
     return {
         "question_id": question["question_id"],
         "question": record.get("question", ""),
@@ -129,19 +129,19 @@ def example(question: dict[str, Any], most: int) -> dict[str, Any]:
              "leaks": [leak["span"] for leak in question["leak_findings"] if leak["hint_id"] == hint["hint_id"]]}
             for hint in question["hints"] if hint["selected"] or not passages
         ],
-        "passages": len(labelled),
-        "fully": labelled.count(2),
+        "passages": len(labels),
+        "fully": labels.count(2),
         "answers": [
             {"answer": row["answer"], "correct": row["correct"], "probability": row["probability"],
              "basis": row["basis"],
              "passages": row["passages"], "readers": sorted(readers.get(normalize_answer(row["answer"]), ()))}
-            for row in verdicts[:most]
+            for row in verdicts[:max_answers]
         ],
         "readers": len({reader for passage in passages for reader in passage["answers"]}),
-        "more_answers": max(0, len(verdicts) - most),
+        "more_answers": max(0, len(verdicts) - max_answers),
         "reasons": list(dict.fromkeys(
             f"{row['stage']}: {plain_name(row['reason'])} ({row['detail']})"
             for row in question["rejects"] if row["kind"] == "question"
         )),
-        "changes": [row["reason"] for row in question["changes"] if row["reviews"]][:most],
+        "changes": [row["reason"] for row in question["changes"] if row["reviews"]][:max_answers],
     }  # fmt: skip

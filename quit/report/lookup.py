@@ -227,9 +227,9 @@ def _texts_left_out(workspace: Workspace | Release) -> pa.Table:
     places = {tuple(place): question_id for *place, question_id in workspace.rows(sql, ["rejects"])}
     texts: list[tuple[str, str, list[str]]] = []
     if places and isinstance(workspace, Workspace) and workspace.build:
-        planned = [source["sha256"] for source in workspace.current()["collect"][1]["sources"]]
+        checksums = [source["sha256"] for source in workspace.current()["collect"][1]["sources"]]
         with suppress(QuitError):
-            for record in read_sources([*map(parse_source, workspace.build["sources"])], planned):
+            for record in read_sources([*map(parse_source, workspace.build["sources"])], checksums):
                 if (raw := record.question) and (question_id := places.get((raw.source, raw.file, raw.position))):
                     texts.append((question_id, raw.question, [*raw.answers]))
     kinds = {"question_id": pa.string(), "question": pa.string(), "answers": pa.list_(pa.string())}
@@ -251,9 +251,9 @@ def _matching(
 ) -> tuple[str, list[str]]:
     """Return the FROM and WHERE of a search and its values; raise ``InputError`` as :meth:`Lookup.search` does."""
     filters = {name: value for name, value in filters.items() if value}
-    allowed = [("order", order, list(ORDERS)), *(("check", name, list(CHECKS)) for name in checks)]
-    allowed += [(name, value, [choice for choice, _ in choices[name]]) for name, value in filters.items()]
-    for name, value, names in allowed:
+    options = [("order", order, list(ORDERS)), *(("check", name, list(CHECKS)) for name in checks)]
+    options += [(name, value, [choice for choice, _ in choices[name]]) for name, value in filters.items()]
+    for name, value, names in options:
         if value not in names:
             raise InputError(f"There is no {name} {value!r}. Known: {', '.join(names) or 'none'}.")
     words = text.split()

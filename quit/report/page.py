@@ -20,14 +20,14 @@ def render(facts: dict[str, Any], rows: int, links: dict[str, str] | None = None
     questions can be opened. Raises ``MissingDependency`` without matplotlib.
     """
     coverage = facts["asked"] or {}
-    rows_asked = [SplitLabels(**row) for row in coverage.get("labels", [])]
+    label_rows = [SplitLabels(**row) for row in coverage.get("labels", [])]
     return (
         environment()
         .get_template("report.html")
         .render(
             facts=facts,
             sections=sections(facts, rows),
-            predicted=predicted_sentence(rows_asked, coverage.get("looks", [])),
+            predicted=predicted_sentence(label_rows, coverage.get("looks", [])),
             embedded=[row["name"] for row in facts["readers"] if row["kind"] == "embedded"],
             style=Markup(template_text("style.css")),
             links=links,

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit.engine.workspace import Workspace
-from quit.evaluate.agreement import kappa_of
+from quit.evaluate.agreement import cohen_kappa
 from quit.evaluate.significance import accuracy_interval
 from quit.review.store import ReviewStore
 from quit.settings import Review
@@ -42,16 +42,16 @@ def review_progress(workspace: Workspace, settings: Review, status: dict[str, An
     names_of_facts = ("reviews", "annotators", "kinds", "flags", "agreement", "controls", "decided", "open", "applied")
     return {
         "splits": [{"split": split, "asked": count, "reviewed": reviewed} for split, count, reviewed in counts],
-        **_numbered({name: status[name] for name in names_of_facts}, number),
+        **_with_numbers({name: status[name] for name in names_of_facts}, number),
     }
 
 
-def _numbered(value: Any, number: dict[str, str]) -> Any:
+def _with_numbers(value: Any, number: dict[str, str]) -> Any:
     """Return JSON-like values with numbers in place of names."""
     if isinstance(value, dict):
-        return {key: _numbered(entry, number) for key, entry in value.items()}
+        return {key: _with_numbers(entry, number) for key, entry in value.items()}
     if isinstance(value, list):
-        return [_numbered(entry, number) for entry in value]
+        return [_with_numbers(entry, number) for entry in value]
     return number.get(value, value) if isinstance(value, str) else value
 
 
@@ -69,24 +69,24 @@ def judge_against_people(workspace: Workspace, settings: Review) -> dict[str, An
     ids = live["question_id"].unique().to_pylist()
     columns = ("question_id", "answer_key", "correct", "basis")
     verdicts = workspace.read_questions("verdicts", ids, columns, runs=["judge"])
-    compared = _compared(verdicts, settings, live)
-    if compared is None:
+    figures = _comparison(verdicts, settings, live)
+    if figures is None:
         return None
     kinds = [
         {"blind": blind, **of_one}
         for blind in (True, False)
-        if (of_one := _compared(verdicts, settings, of_kind(live, blind)))
+        if (of_one := _comparison(verdicts, settings, of_kind(live, blind)))
     ]
     second = workspace.read_questions("second_verdicts", ids, ("judge", *columns))
     others = [
         {"judge": judge, **of_one}
         for judge in second["judge"].unique().to_pylist()
-        if (of_one := _compared(second.filter(pc.equal(second["judge"], judge)), settings, live))
+        if (of_one := _comparison(second.filter(pc.equal(second["judge"], judge)), settings, live))
     ]
-    return {**compared, "kinds": kinds, "others": others}
+    return {**figures, "kinds": kinds, "others": others}
 
 
-def _compared(verdicts: pa.Table, settings: Review, live: pa.Table) -> dict[str, Any] | None:
+def _comparison(verdicts: pa.Table, settings: Review, live: pa.Table) -> dict[str, Any] | None:
     with duckdb.cursor() as connection:
         connection.register("verdicts", verdicts)
         connection.register("decisions", decide(live, settings))
@@ -98,7 +98,7 @@ def _compared(verdicts: pa.Table, settings: Review, live: pa.Table) -> dict[str,
             """
         ).fetchall()
     pairs = Counter((judge, people) for judge, people, _ in rows)
-    read = [(judge == people, question_id) for judge, people, question_id in rows if judge is not None]
+    agreements = [(judge == people, question_id) for judge, people, question_id in rows if judge is not None]
     unread = pairs.pop((None, True), 0) + pairs.pop((None, False), 0)
     if not pairs:
         return None
@@ -110,6 +110,6 @@ def _compared(verdicts: pa.Table, settings: Review, live: pa.Table) -> dict[str,
         "both_no": pairs[False, False],
         "unread": unread,
         "agreement": (pairs[True, True] + pairs[False, False]) / pairs.total(),
-        **dict(zip(("low", "high"), accuracy_interval(*zip(*read, strict=True)), strict=True)),
-        "kappa": kappa_of(pairs),
+        **dict(zip(("low", "high"), accuracy_interval(*zip(*agreements, strict=True)), strict=True)),
+        "kappa": cohen_kappa(pairs),
     }

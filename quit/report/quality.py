@@ -29,8 +29,8 @@ def split_figures(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
         {**asdict(row), "without_label_2": row.without_label_2, "bound": row.bound, "share": row.share}
         for row in labels_by_split(splits, labels, selection)
     ]
-    shared = [asdict(row) for row in shared_answers(splits, questions)]
-    return {"labels": by_split, "shared": shared}
+    rows = [asdict(row) for row in shared_answers(splits, questions)]
+    return {"labels": by_split, "shared": rows}
 
 
 def agreement_figures(readers: Sequence[Mapping[str, str]], patterns: Patterns) -> dict[str, Any]:

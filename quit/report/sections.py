@@ -59,17 +59,17 @@ class Section:
         return [piece for piece in self.pieces if isinstance(piece, Table) and not isinstance(piece, Plot)]
 
 
-def sections(facts: Facts, most: int) -> list[Section]:
-    """Return the sections that have anything to show; ``most``: rows of a list."""
-    sections = (Section(name, title, list(pieces(facts, most))) for name, title, pieces in _SECTIONS)
+def sections(facts: Facts, max_rows: int) -> list[Section]:
+    """Return the sections that have anything to show; ``max_rows``: rows of a list."""
+    sections = (Section(name, title, list(pieces(facts, max_rows))) for name, title, pieces in _SECTIONS)
     return [section for section in sections if section.pieces]
 
 
-def _imported(facts: Facts, most: int) -> Pieces:
+def _import(facts: Facts, max_rows: int) -> Pieces:
     yield from facts["imported"]
 
 
-def _funnel(facts: Facts, most: int) -> Pieces:
+def _funnel(facts: Facts, max_rows: int) -> Pieces:
     """What is left after each stage, what was left out and why; nothing for a release."""
     steps = facts["funnel"]
     if not steps:
@@ -77,11 +77,11 @@ def _funnel(facts: Facts, most: int) -> Pieces:
     if facts["small_pool"]:
         yield facts["small_pool"]
     sources, records = facts["sources"], facts["counts"]["records"]
-    collected = sum(row["questions"] for row in sources)
+    total = sum(row["questions"] for row in sources)
     by_source = ", ".join(f"{row['source']}: {row['questions']:,}" for row in sources)
-    reached = [f"{count:,} {step}" for step, count in steps if not step.startswith("after ")]
-    reached.insert(1, f"{collected:,} collected ({by_source})")
-    yield f"Questions: {', '.join(reached)}." + f" Source records: {records:,}." * (records != collected)
+    parts = [f"{count:,} {step}" for step, count in steps if not step.startswith("after ")]
+    parts.insert(1, f"{total:,} collected ({by_source})")
+    yield f"Questions: {', '.join(parts)}." + f" Source records: {records:,}." * (records != total)
     rejects = [
         (plain_name(row["reason"]), row["stage"], row["kind"], row["count"], row["example"]) for row in facts["rejects"]
     ]
@@ -91,7 +91,7 @@ def _funnel(facts: Facts, most: int) -> Pieces:
         yield "Nothing was left out."
 
 
-def _hints(facts: Facts, most: int) -> Pieces:
+def _hints(facts: Facts, max_rows: int) -> Pieces:
     """Convergence and leaks of the hints."""
     convergence, leakage = facts["convergence"], facts["leakage"]
     if convergence["groups"]:
@@ -123,13 +123,13 @@ def _leaks(leakage: Facts) -> Pieces:
         yield Table("Leaks by question", heads, rows, (1, 3, 4), more=leakage["leaking"] - len(rows), fold=True)
 
 
-def _questions(facts: Facts, most: int) -> Pieces:
+def _questions(facts: Facts, max_rows: int) -> Pieces:
     """Types and difficulty; nothing before questions are described."""
-    types, difficulty, agreed = facts["types"], facts["difficulty"], facts["type_agreement"]
+    types, difficulty, agreement = facts["types"], facts["difficulty"], facts["type_agreement"]
     if not types:
         return
-    if agreed["typed"]:
-        yield type_sentence(**agreed)
+    if agreement["typed"]:
+        yield type_sentence(**agreement)
     rows = [(plain_name(row["coarse"]), *(row[key] for key in (*SPLITS, "questions", "fine"))) for row in types]
     heads: tuple[str, ...] = ("type", *SPLITS, "all", "fine types")
     yield _bars("types", "Questions by type", heads, rows, "questions", (1, 2, 3))
@@ -140,11 +140,11 @@ def _questions(facts: Facts, most: int) -> Pieces:
     yield replace(plot, heads=("difficulty", *SPLITS, "all", "mean"), rows=rows)
 
 
-def _labels(facts: Facts, most: int) -> Pieces:
+def _labels(facts: Facts, max_rows: int) -> Pieces:
     """Labels by split with the bounds that follow, by number of hints, type and difficulty; table 1."""
     figures = facts["statistics"]
-    if drawn := {row["split"]: share(row["parametric"], row["questions"]) for row in facts["drawn_from_all"]}:
-        shares = ", ".join(f"{drawn[split]} of {split}" for split in SPLITS if split in drawn)
+    if shares_by_split := {row["split"]: share(row["parametric"], row["questions"]) for row in facts["drawn_from_all"]}:
+        shares = ", ".join(f"{shares_by_split[split]} of {split}" for split in SPLITS if split in shares_by_split)
         yield f"Splits are drawn from all questions (split.train = any). Answered without hints: {shares}."
     if figures:
         yield _by_hints(figures)
@@ -152,14 +152,14 @@ def _labels(facts: Facts, most: int) -> Pieces:
             order = [row["bin"] for row in facts["difficulty"]["bins"]] if title == "difficulty" else []
             if figures[key]:
                 yield _shares(figures[key], column, title, order)
-    yield from map(_shared, filter(lambda row: row["answers"], facts["splits"]["shared"]))
+    yield from map(_shared_answers, filter(lambda row: row["answers"], facts["splits"]["shared"]))
     if rows := facts["splits"]["labels"]:
         yield _labels_by_split(rows, figures)
 
 
 def _labels_by_split(rows: Sequence[Facts], figures: Facts | None) -> Table:
     """Return labels by split, the bounds that follow, and the figures of table 1."""
-    figured = table_1(figures["summary"]).rows if figures else ()
+    figure_rows = table_1(figures["summary"]).rows if figures else ()
     cells = {
         "questions": [row["questions"] for row in rows],
         "without label 2": [row["without_label_2"] for row in rows],
@@ -167,9 +167,9 @@ def _labels_by_split(rows: Sequence[Facts], figures: Facts | None) -> Table:
         "passages": [row["passages"] for row in rows],
         "label 2": [row["label_2"] for row in rows],
         "share of label 2": [percent(row["share"]) for row in rows],
-        **({"predicted labels": predicted} if any(predicted := [row["predicted"] for row in rows]) else {}),
+        **({"predicted labels": counts} if any(counts := [row["predicted"] for row in rows]) else {}),
     }
-    table = [*cells.items(), *((name, values) for name, *values in figured if name not in cells)]
+    table = [*cells.items(), *((name, values) for name, *values in figure_rows if name not in cells)]
     note = (
         "A question without any passage of label 2 counts as 0 in the means of Hit, RR and Recall at label 2, whatever "
         "a system retrieves. So the share of the other questions is the highest mean that a system can reach. The rows "
@@ -212,15 +212,15 @@ def _shares(rows: list[Facts], column: str, title: str, order: Sequence[str]) ->
     return Plot(f"Fully relevant passages by {title}", heads, cells, name=f"plot-by-{title}", svg=svg)
 
 
-def _shared(row: Facts) -> str:
-    some = "; ".join(row["answers"][:5]) + (" …" if len(row["answers"]) > 5 else "")
+def _shared_answers(row: Facts) -> str:
+    answers = "; ".join(row["answers"][:5]) + (" …" if len(row["answers"]) > 5 else "")
     return (
         f"{row['first']} and {row['second']} share {counted(len(row['answers']), 'gold answer')} (of "
-        f"{row['first_questions']:,} and {counted(row['second_questions'], 'question')}): {some}."
+        f"{row['first_questions']:,} and {counted(row['second_questions'], 'question')}): {answers}."
     )
 
 
-def _validity(facts: Facts, most: int) -> Pieces:
+def _validity(facts: Facts, max_rows: int) -> Pieces:
     """What the labels rest on: hints, labelers, people."""
     yield from roles(facts["roles"])
     if facts["whatif"]:
@@ -229,7 +229,7 @@ def _validity(facts: Facts, most: int) -> Pieces:
         yield from audit_pieces(facts["audit"])
 
 
-def _readers(facts: Facts, most: int) -> Pieces:
+def _readers(facts: Facts, max_rows: int) -> Pieces:
     """How often each reader is right with and without hints, and how far they agree."""
     yield from _by_reader(facts)
     yield from asked_tables(facts["asked"])
@@ -259,17 +259,17 @@ def _by_reader(facts: Facts) -> Iterable[Plot]:
     if not counts:
         return
     roles = {row["name"]: row["role"] or "in no profile" for row in facts["readers"]}
-    ordered = [name for name in roles if name in counts]
-    points = {name: {size: right / total for size, (total, _, right, _) in counts[name].items()} for name in ordered}
+    names = [name for name in roles if name in counts]
+    points = {name: {size: right / total for size, (total, _, right, _) in counts[name].items()} for name in names}
     sizes = sorted({size for by_size in counts.values() for size in by_size})
-    known = {row["reader"]: f"{row['known']:,} of {row['questions']:,}" for row in facts["probe"]}
+    without_hints = {row["reader"]: f"{row['known']:,} of {row['questions']:,}" for row in facts["probe"]}
     rows = []
-    for name in ordered:
+    for name in names:
         passages, no_answer, correct, cut = (sum(values) for values in zip(*counts[name].values(), strict=True))
         shares = [percent(points[name].get(size)) for size in sizes]
         shares += [share(correct, passages), share(no_answer, passages)]
         cells = (None if facts["imported"] else share(cut, passages), passages)
-        rows.append((name, roles[name], known.get(name), *shares, *cells))
+        rows.append((name, roles[name], without_hints.get(name), *shares, *cells))
     hints = (counted(size, "hint") for size in sizes)
     heads = ("reader", "role", "known without hints", *hints, "all", "no answer", "cut", "passages")
     svg = plots.lines("plot-readers", points, "hints in the passage", "correct answers")
@@ -300,7 +300,7 @@ def _kappas(agreement: Facts) -> Table:
     return Table("Agreement of every two readers", ("readers", "kappa", "alike"), rows, note=note, fold=True)
 
 
-def _verdicts(facts: Facts, most: int) -> Pieces:
+def _verdicts(facts: Facts, max_rows: int) -> Pieces:
     """The judge against people, and against other judges."""
     people = facts["people"]
     if people:
@@ -316,8 +316,8 @@ def _verdicts(facts: Facts, most: int) -> Pieces:
         if not any(kind["blind"] for kind in people["kinds"]):
             yield "People saw the judge's verdicts, so this agreement is not independent of them."
         if not people["both_yes"] + people["only_judge"]:
-            rejected = share(people["both_no"], people["answers"])
-            yield f"The judge accepts none of these answers, and people reject {rejected}: the agreement says little."
+            rejection = share(people["both_no"], people["answers"])
+            yield f"The judge accepts none of these answers, and people reject {rejection}: the agreement says little."
         rows = [
             ("judge: correct", people["both_yes"], people["only_judge"]),
             ("judge: wrong", people["only_people"], people["both_no"]),
@@ -339,25 +339,25 @@ def _others_against_people(others: Sequence[Mapping[str, Any]]) -> Table:
     return Table("Other judges against people", ("judge", "answers", "alike", "interval", "kappa", "unread"), rows)
 
 
-def _review(facts: Facts, most: int) -> Pieces:
+def _review(facts: Facts, max_rows: int) -> Pieces:
     """How far the review is and how annotators agree."""
     progress = facts["review"]
     if not progress:
         return
-    yield from described(progress, most)
-    reviewed = [f"{row['split']} {row['reviewed']:,} of {row['asked']:,}" for row in progress["splits"]]
-    if reviewed:
-        yield f"Questions reviewed: {', '.join(reviewed)}."
+    yield from described(progress, max_rows)
+    parts = [f"{row['split']} {row['reviewed']:,} of {row['asked']:,}" for row in progress["splits"]]
+    if parts:
+        yield f"Questions reviewed: {', '.join(parts)}."
 
 
-def _models(facts: Facts, most: int) -> Pieces:
+def _models(facts: Facts, max_rows: int) -> Pieces:
     """What language models cost."""
     usage = facts["usage"]
     if not usage["costs"]:
         return
-    priced = [row["cost"] for row in usage["costs"] if row["cost"] is not None]
-    if priced:
-        yield f"Cost at the profile's prices: {sum(priced):,.2f}."
+    costs = [row["cost"] for row in usage["costs"] if row["cost"] is not None]
+    if costs:
+        yield f"Cost at the profile's prices: {sum(costs):,.2f}."
     note = (
         "Over all runs of the workspace. Kept: served by the generation cache; cached: prompt tokens from the "
         "server's prefix cache."
@@ -366,7 +366,7 @@ def _models(facts: Facts, most: int) -> Pieces:
     yield Table("Language models", (*usage["heads"], "cost"), rows, note=note)
 
 
-def _releases(facts: Facts, most: int) -> Pieces:
+def _releases(facts: Facts, max_rows: int) -> Pieces:
     """Versions and their gates."""
     releases = facts["releases"]
     if not releases:
@@ -388,13 +388,13 @@ def _releases(facts: Facts, most: int) -> Pieces:
         yield Table("Quality gates", heads, rows, tuple(range(1, len(releases) + 1)))
 
 
-def _difference(facts: Facts, most: int) -> Pieces:
+def _difference(facts: Facts, max_rows: int) -> Pieces:
     """What changed between two releases."""
     changes = facts["difference"]
     if not changes:
         return
     yield f"From {changes['before']['name']} to {changes['after']['name']}."
-    yield from differences(changes, most)
+    yield from differences(changes, max_rows)
     points = {name: {int(size): share for size, share in some.items()} for name, some in changes["by_hints"].items()}
     if not changes["same"] and len(points) == 2 and all(points.values()):
         yield _shares_by_hints("difference", points)
@@ -422,7 +422,7 @@ def _histogram(name: str, title: str, bars: list[Facts], groups: Sequence[str], 
 
 
 _SECTIONS: tuple[tuple[str, str, Callable[[Facts, int], Pieces]], ...] = (
-    ("imported", "Imported files", _imported),
+    ("imported", "Imported files", _import),
     ("funnel", "From sources to releases", _funnel),
     ("hints", "Hints: convergence and leakage", _hints),
     ("questions", "Types and difficulty", _questions),

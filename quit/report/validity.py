@@ -50,12 +50,12 @@ def roles(figures: dict[str, list[dict[str, Any]]]) -> Iterator[str | Table]:
     [total], fewest, order, ranks = (figures[name] for name in _ROLES)
     if not total["questions"]:
         return
-    without, added = total["without"], sum(row["mean"] for row in ranks)
+    without, gain = total["without"], sum(row["mean"] for row in ranks)
     notes = {"labelers were not probed, which counts as 0": "not_probed", "labels are predicted": "predicted"}
     yield (
         f"Of {counted(total['questions'], 'question')}, {total['in_every']:,} have a set of hints that suffices in "
         f"every order, {total['in_some']:,} one that suffices in some order. Of the passages with all hints "
-        f"{percent(without + added)} have label 2: {percent(without)} is success without hints, {percent(added)} the "
+        f"{percent(without + gain)} have label 2: {percent(without)} is success without hints, {percent(gain)} the "
         "sum of the mean contributions."
         + "".join(f" Questions of which {what}: {total[name]:,}." for what, name in notes.items() if total[name])
     )
@@ -76,16 +76,16 @@ def roles(figures: dict[str, list[dict[str, Any]]]) -> Iterator[str | Table]:
     yield Plot("Mean contribution of hints by rank", heads, rows, name="plot-ranks", svg=svg)
 
 
-def whatif_figures(opened: Workspace | Release, settings: Settings) -> list[dict[str, Any]]:
+def whatif_figures(workspace: Workspace | Release, settings: Settings) -> list[dict[str, Any]]:
     """Return what leaving out each labeler, and asking for two, changes (:meth:`Answered.effects`).
 
     Empty with one labeler, and while labels or answers are not finished.
     """
-    if isinstance(opened, Release):
-        subject = subject_of_release(opened)
+    if isinstance(workspace, Release):
+        subject = subject_of_release(workspace)
     else:
         readers: Any = settings.readers
-        subject = Subject(current_files(opened), readers, settings)
+        subject = Subject(current_files(workspace), readers, settings)
     try:
         answered = answered_of(subject)
         return answered.effects(answered.standard_rules())

@@ -56,18 +56,16 @@ def agreement(live: pa.Table) -> dict[str, Any]:
     pairs = pair_agreements(judged)
     people = []
     for annotator, verdicts in sorted(judged.items()):
-        verdicts_of_one, others = [], []
+        shared = Counter[tuple[Hashable, Hashable]]()
         for other, theirs in judged.items():
             if other != annotator:
-                shared = [*(verdicts.keys() & theirs.keys())]
-                verdicts_of_one += [verdicts[item] for item in shared]
-                others += [theirs[item] for item in shared]
+                shared.update((verdicts[item], theirs[item]) for item in verdicts.keys() & theirs.keys())
         people.append(
             {
                 "annotator": annotator,
                 "answers": len(verdicts),
-                "shared": len(verdicts_of_one),
-                "kappa_with_others": cohen_kappa(verdicts_of_one, others),
+                "shared": shared.total(),
+                "kappa_with_others": cohen_kappa(shared),
             }
         )
     return {
@@ -218,7 +216,7 @@ def review_status(workspace: Workspace, settings: Review) -> dict[str, Any]:
         "flags": flags(live, settings),
         "agreement": agreement(live),
         "controls": control_scores(live, controls),
-        "ask_back": unclear_annotations(reviews),
+        "unclear": unclear_annotations(reviews),
         "decided": len(decisions) - decisions.column("decision").null_count,
         "open": len(open_decisions := disagreements(decisions)),
         "disagreements": open_decisions,

@@ -196,6 +196,11 @@ def as_id(value: Any, name: str) -> str:
     return text
 
 
+def record_id(record: dict, name: str, key: str | None) -> str:
+    """Return a record's own id, else its key in an object of records. Raises as :func:`need` and :func:`as_id`."""
+    return as_id(key if key is not None and name not in record else need(record, name, "an id"), name)
+
+
 def as_text(value: Any, name: str) -> str:
     """Return ``value`` if it is text of a sane length. Raises ``BadRecord`` (``wrong_type``, ``too_long``)."""
     if not isinstance(value, str):

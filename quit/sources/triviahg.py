@@ -33,9 +33,7 @@ def read(path: Path) -> Iterator[SourceRecord]:
 def parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:
     """Return the checked parts of one record. Raises ``BadRecord``."""
     fields.need_all(record, *("Q_ID",) * (key is None), "Question", "ExactAnswer", "Hints")
-    record_id = fields.as_id(
-        key if key is not None and "Q_ID" not in record else fields.need(record, "Q_ID", "an id"), "Q_ID"
-    )
+    record_id = fields.record_id(record, "Q_ID", key)
     question = fields.as_text(fields.need(record, "Question", "a text"), "Question")
     answers = fields.as_texts(fields.need(record, "ExactAnswer", "a text or a list of texts"), "ExactAnswer")
     texts = fields.as_list(fields.need(record, "Hints", _TEXTS), "Hints", _TEXTS)

@@ -31,9 +31,7 @@ def read(path: Path) -> Iterator[SourceRecord]:
 def parse(record: dict[str, Any], key: str | None = None) -> DraftRecord:
     """Return the checked parts of one record. Raises ``BadRecord``."""
     fields.need_all(record, *("id",) * (key is None), "question", *("answer",) * ("answers" not in record), "hints")
-    record_id = fields.as_id(
-        key if key is not None and "id" not in record else fields.need(record, "id", "an id"), "id"
-    )
+    record_id = fields.record_id(record, "id", key)
     question_field = fields.need(record, "question", "an object with 'question'")
     about = question_field if isinstance(question_field, dict) else {"question": question_field}
     question = fields.as_text(fields.need(about, "question", "a text", "question."), "question.question")

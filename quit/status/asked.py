@@ -15,7 +15,7 @@ def asked(workspace: TableReader) -> dict[str, Any] | None:
     ``selection_rounds``); None where every reader was asked about every passage."""
     sql = "SELECT reader, count(*) FILTER (asked), count(*) FROM answers GROUP BY 1 ORDER BY 1"
     rows = workspace.rows(sql, ["answers"])
-    if all(asked == passages for _, asked, passages in rows):
+    if all(count == passages for _, count, passages in rows):
         return None
     order = {run.removeprefix("read:"): position for position, run in enumerate(workspace.state)}
     rows.sort(key=lambda row: order.get(row[0], len(order)))

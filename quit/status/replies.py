@@ -55,7 +55,7 @@ def _counts(workspace: TableReader, readers: Sequence[str], shard: Range) -> tup
     table = permutation_table(max((len(text) for text in permutations.unique().to_pylist()), default=1))
     by_hints: list[ByHints] = []
     # One element per question and permutation; bit 0 is the first reader.
-    answered, asked, right = (np.zeros(len(ids) * len(table), np.int64) for _ in range(3))
+    is_row, asked_bits, right_bits = (np.zeros(len(ids) * len(table), np.int64) for _ in range(3))
     for position, reader in enumerate(readers):
         run = [f"read:{reader}"]
         columns = ["question_id", "permutation", "number", "ended", "asked"]
@@ -67,18 +67,18 @@ def _counts(workspace: TableReader, readers: Sequence[str], shard: Range) -> tup
         question = positions_in(rows["question_id"], ids)
         cells = (question * len(table) + permutation)[question >= 0]
         was_asked = rows["asked"].to_numpy()
-        answered[cells] = 1
-        asked[cells] |= was_asked[question >= 0].astype(np.int64) << position
-        right[cells] |= (was_asked & correct[answers.index])[question >= 0].astype(np.int64) << position
-    return by_hints, _patterns(asked[answered > 0], right[answered > 0])
+        is_row[cells] = 1
+        asked_bits[cells] |= was_asked[question >= 0].astype(np.int64) << position
+        right_bits[cells] |= (was_asked & correct[answers.index])[question >= 0].astype(np.int64) << position
+    return by_hints, _patterns(asked_bits[is_row > 0], right_bits[is_row > 0])
 
 
 def _by_hints(reader: str, answers: Answers, correct: np.ndarray, hints: np.ndarray) -> list[ByHints]:
     """Return a row per number of hints. ``correct``: bool, shape (distinct answers,); ``hints``: shape (rows,)."""
-    asked = answers.rows["asked"].to_numpy()
+    is_asked = answers.rows["asked"].to_numpy()
     size = int(hints.max(initial=0)) + 1
     cells = answers.index * size + hints
-    counts = np.bincount(cells[asked], minlength=len(correct) * size).reshape(-1, size)  # (distinct answers, hints)
+    counts = np.bincount(cells[is_asked], minlength=len(correct) * size).reshape(-1, size)  # (distinct answers, hints)
     cut = pc.fill_null(pc.equal(answers.rows["ended"], "length"), False).to_numpy()
     no_answer = np.flatnonzero(pc.equal(answers.distinct["answer"], NO_ANSWER).to_numpy())
     raw = answers.distinct["raw"].take(pa.array(no_answer))
@@ -88,16 +88,18 @@ def _by_hints(reader: str, answers: Answers, correct: np.ndarray, hints: np.ndar
         counts.sum(axis=0),
         counts[no_answer].sum(axis=0),
         counts[correct].sum(axis=0),
-        np.bincount(hints[asked & cut], minlength=size),
+        np.bincount(hints[is_asked & cut], minlength=size),
         counts[no_answer[pc.fill_null(sentence, False).to_numpy()]].sum(axis=0),
     )
     rows = zip(range(size), *(column.tolist() for column in columns), strict=True)
     return [(reader, *row) for row in rows if row[1]]
 
 
-def _patterns(asked: np.ndarray, right: np.ndarray) -> Patterns:
-    """Return how often each pair of sets occurs; ``asked``, ``right``: int64, shape (passages,)."""
-    (asked_sets, first), (right_sets, second) = (np.unique(bits, return_inverse=True) for bits in (asked, right))
+def _patterns(asked_bits: np.ndarray, right_bits: np.ndarray) -> Patterns:
+    """Return how often each pair of sets occurs; ``asked_bits``, ``right_bits``: int64, shape (passages,)."""
+    (asked_sets, first), (right_sets, second) = (
+        np.unique(bits, return_inverse=True) for bits in (asked_bits, right_bits)
+    )
     pairs, counts = np.unique(first * len(right_sets) + second, return_counts=True)
     places = zip(*(row.tolist() for row in np.divmod(pairs, max(1, len(right_sets)))), counts.tolist())
     return Counter({(int(asked_sets[a]), int(right_sets[b])): count for a, b, count in places})

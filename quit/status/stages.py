@@ -68,15 +68,15 @@ def status(workspace: Workspace, pipeline: Any = None, *, rejects: bool = True) 
                 StageStatus(stage.number, key, stage.doc, "complete", counts, reasons.get(key, {}), shards, shards)
             )
             continue
-        done = shards = 0
+        shards_done = shards = 0
         if pipeline is None:
-            done, shards = _begun(workspace, stage, key)
+            shards_done, shards = _shards(workspace, stage, key)
         elif current or not stage.inputs:  # the number of shards is not known before the sources are collected
             run = pipeline.stage_run(key)
             shards = len(pipeline.shards(run))
-            done = shards - len(pipeline.pending(run))
-        state = "partial" if done else "to do"
-        rows.append(StageStatus(stage.number, key, stage.doc, state, shards_done=done, shards=shards))
+            shards_done = shards - len(pipeline.pending(run))
+        state = "partial" if shards_done else "to do"
+        rows.append(StageStatus(stage.number, key, stage.doc, state, shards_done=shards_done, shards=shards))
     return rows
 
 
@@ -106,7 +106,7 @@ def _rejects_by_stage(workspace: Workspace) -> dict[str, dict[str, int]]:
     return counts
 
 
-def _begun(workspace: Workspace, stage: Stage, key: str) -> tuple[int, int]:
+def _shards(workspace: Workspace, stage: Stage, key: str) -> tuple[int, int]:
     """Return (shards done, shards) of the stage run's newest unfinished folder."""
     below: dict[str, dict[str, float]] = {}
     folder = workspace.folder(key, stage.number, "x").parent
@@ -114,13 +114,13 @@ def _begun(workspace: Workspace, stage: Stage, key: str) -> tuple[int, int]:
         fingerprint, _, rest = path.relative_to(folder).as_posix().partition("/")
         below.setdefault(fingerprint, {})[rest] = when
     first = f"{stage.outputs[0]}/"
-    unfinished = [files for files in below.values() if "manifest.json" not in files]
-    parts_of = [{name: when for name, when in files.items() if name.startswith(first)} for files in unfinished]
-    begun = max(parts_of, key=lambda parts: (max(parts.values(), default=0.0), len(parts)), default={})
-    parts = {match: begun[name] for name in begun if (match := _PART.fullmatch(name.removeprefix(first)))}
+    incomplete = [files for files in below.values() if "manifest.json" not in files]
+    parts_of = [{name: when for name, when in files.items() if name.startswith(first)} for files in incomplete]
+    current = max(parts_of, key=lambda parts: (max(parts.values(), default=0.0), len(parts)), default={})
+    parts = {match: current[name] for name in current if (match := _PART.fullmatch(name.removeprefix(first)))}
     if not parts:
         return 0, 0
-    files, shards = unfinished[parts_of.index(begun)], max(parts, key=parts.__getitem__)[2]
+    files, shards = incomplete[parts_of.index(current)], max(parts, key=parts.__getitem__)[2]
     names = [match[0] for match in parts if match[2] == shards]
-    done = sum(all(f"{output}/{name}" in files for output in stage.outputs) for name in names)
-    return done, int(shards)
+    complete = sum(all(f"{output}/{name}" in files for output in stage.outputs) for name in names)
+    return complete, int(shards)

@@ -33,8 +33,12 @@ _QUERIES = {
         {_MINE} ORDER BY permutation""",
     "answers": f"""SELECT permutation, reader, answer
         FROM answers JOIN distinct_answers USING (question_id, reader, number) {_MINE} AND asked""",
-    "verdicts": f"""SELECT answer, correct, probability, basis, passages, judge FROM verdicts {_MINE}
-        ORDER BY passages DESC, answer""",
+    "verdicts": f"""SELECT answer, correct, probability, basis, passages, judge, coalesce(votes, []) AS votes
+        FROM verdicts LEFT JOIN (
+            SELECT question_id, answer_key,
+                list({{'judge': judge, 'correct': correct, 'probability': probability}} ORDER BY judge) AS votes
+            FROM second_verdicts WHERE basis = 'model' GROUP BY ALL
+        ) USING (question_id, answer_key) {_MINE} ORDER BY passages DESC, answer""",
     "valid_answers": f"SELECT answer, origin, passages FROM valid_answers {_MINE} ORDER BY origin, answer",
     "reviews": f"""SELECT annotator, state, version, kind, answer, correct, text, updated FROM reviews {_MINE}
         ORDER BY annotator, annotation, version, kind, answer""",
@@ -67,15 +71,15 @@ def story(workspace: TableReader, name: str) -> dict[str, Any]:
 def stories(workspace: TableReader, question_ids: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Yield the story of each of these questions, as :func:`story` returns it."""
     ids = f"({', '.join('?' * len(question_ids)) or 'NULL'})"
-    owned: dict[str, dict[str, list[dict[str, Any]]]] = {name: {} for name in _QUERIES}
+    rows_of: dict[str, dict[str, list[dict[str, Any]]]] = {name: {} for name in _QUERIES}
     with workspace.connect(question_ids) as connection:
         for name, query in _QUERIES.items():
             sql = query.replace("SELECT", "SELECT question_id AS owner,", 1).replace("$ids", ids)
             for row in _asker(connection)(sql, *question_ids):
-                owned[name].setdefault(row.pop("owner"), []).append(row)
+                rows_of[name].setdefault(row.pop("owner"), []).append(row)
     labelers = _labelers(workspace)
     for identity in question_ids:
-        yield _story(workspace, {name: owned[name].get(identity, []) for name in _QUERIES}, identity, labelers)
+        yield _story(workspace, {name: rows_of[name].get(identity, []) for name in _QUERIES}, identity, labelers)
 
 
 def _story(workspace: TableReader, rows: dict[str, Any], identity: str, labelers: list[str]) -> dict[str, Any]:

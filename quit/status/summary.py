@@ -13,7 +13,7 @@ from quit.common.files import is_url
 from quit.engine.reading import TableReader
 from quit.engine.usage import origins, totals
 from quit.engine.workspace import Workspace
-from quit.evaluate.agreement import kappa_of
+from quit.evaluate.agreement import cohen_kappa
 from quit.evaluate.labels import SPLITS
 from quit.models.readers.pool import FITTING_MINIMUM, about_small_pool, pool_size
 from quit.render.table import Table, markdown, plain_name, share
@@ -38,15 +38,15 @@ def funnel(workspace: Workspace) -> list[tuple[str, int]]:
         "SELECT stage, reason, count(DISTINCT question_id) FROM rejects WHERE kind = 'question' GROUP BY ALL",
         ["rejects"],
     )
-    [(left,)] = workspace.rows("SELECT count(*) FROM questions", ["questions"])
+    [(rest,)] = workspace.rows("SELECT count(*) FROM questions", ["questions"])
     splits = dict(workspace.rows("SELECT split, count(*) FROM splits GROUP BY 1", ["splits"]))
     number = {stage.name: stage.number for stage in STAGES}
     losses.sort(key=lambda loss: (number.get(loss[0], 0), loss[1] == "beyond_questions", loss[1]))
-    left += sum(count for stage, _, count in losses if stage == collect_stage.name)
-    steps = [("in the sources", left)]
+    rest += sum(count for stage, _, count in losses if stage == collect_stage.name)
+    steps = [("in the sources", rest)]
     for stage, reason, count in losses:
-        left -= count
-        steps.append((f"after {stage} ({plain_name(reason)})", left))
+        rest -= count
+        steps.append((f"after {stage} ({plain_name(reason)})", rest))
     return [*steps, *((f"in {split}", splits.get(split, 0)) for split in SPLITS)]
 
 
@@ -81,7 +81,7 @@ def leakage_losses(workspace: Workspace) -> str | None:
     _, manifest = workspace.current().get("filter", (None, {}))
     if not manifest.get("models"):
         return None
-    [(questions, lost)] = workspace.rows(
+    [(questions, losses)] = workspace.rows(
         "SELECT count(*), count(*) FILTER (question_id IN (SELECT question_id FROM rejects WHERE stage = 'filter' AND "
         "kind = 'question')) FROM questions",
         ["questions", "rejects"],
@@ -90,17 +90,17 @@ def leakage_losses(workspace: Workspace) -> str | None:
     bem = manifest["models"][filter_stage.models.index("equivalence")].startswith("bem-")
     model = "BEM" if bem else "the embedded equivalence model" + (" in BEM's place" if method == "bem" else "")
     text = (
-        f"Answer leakage: {lost:,} of {questions:,} questions left out ({share(lost, questions)}), by method "
+        f"Answer leakage: {losses:,} of {questions:,} questions left out ({share(losses, questions)}), by method "
         f"{method} with {model}"
     )
-    ours, whole = PAPER_LOSSES
-    return text + (f"; the paper: {ours / whole:.1%}." if bem and method == "bem" else ".")
+    loss, total = PAPER_LOSSES
+    return text + (f"; the paper: {loss / total:.1%}." if bem and method == "bem" else ".")
 
 
 def small_pool(workspace: Workspace) -> str | None:
     """Return what to know about a small pool of answers; None where it is large, or no embedded reader has read."""
-    read = (facts.get("models", ()) for run, (_, facts) in workspace.current().items() if run.startswith("read:"))
-    if "/pool-of-" not in "".join(chain(*read)):
+    models = (facts.get("models", ()) for run, (_, facts) in workspace.current().items() if run.startswith("read:"))
+    if "/pool-of-" not in "".join(chain(*models)):
         return None
     rows = workspace.rows(
         f"""SELECT answer FROM (SELECT question_id, unnest(answers) AS answer FROM questions
@@ -169,7 +169,7 @@ def judge_agreement(workspace: TableReader) -> list[JudgeAgreement]:
     agreements = []
     for judge, second, answers, agree, first_only, second_only, unread, both in rows:
         neither = answers - both - first_only - second_only
-        kappa = kappa_of({(1, 1): both, (1, 0): first_only, (0, 1): second_only, (0, 0): neither})
+        kappa = cohen_kappa({(1, 1): both, (1, 0): first_only, (0, 1): second_only, (0, 0): neither})
         agreements.append(JudgeAgreement(judge, second, answers, agree, first_only, second_only, unread, kappa))
     return agreements
 
@@ -211,12 +211,12 @@ def usage_table(workspace: TableReader) -> Table:
     server's prefix cache, and of replies, thoughts among them; replies a second.
     """
     rows = []
-    for name, used in totals(workspace.path).items():
-        rate = f"{used['requests'] / used['seconds']:.1f}" if used["seconds"] else ""
-        cached = f"{used['cached_tokens'] / used['prompt_tokens']:.0%}" if used["cached_tokens"] else ""
-        counts = (f"{int(used[field]):,}" for field in ("requests", "cached", "retries", "prompt_tokens"))
-        thoughts = f" ({int(used['thought_tokens']):,} thoughts)" if used["thought_tokens"] else ""
-        rows.append((name, *counts, cached, f"{int(used['completion_tokens']):,}{thoughts}", rate))
+    for name, usage in totals(workspace.path).items():
+        rate = f"{usage['requests'] / usage['seconds']:.1f}" if usage["seconds"] else ""
+        share = f"{usage['cached_tokens'] / usage['prompt_tokens']:.0%}" if usage["cached_tokens"] else ""
+        counts = (f"{int(usage[field]):,}" for field in ("requests", "cached", "retries", "prompt_tokens"))
+        thoughts = f" ({int(usage['thought_tokens']):,} thoughts)" if usage["thought_tokens"] else ""
+        rows.append((name, *counts, share, f"{int(usage['completion_tokens']):,}{thoughts}", rate))
     heads = ("language model", "asked", "kept", "again", "prompt", "cached", "reply", "a second")
     return Table("Asked, all runs", heads, rows)
 
@@ -229,20 +229,20 @@ def stages_table(workspace: Workspace, pipeline: Any = None) -> Table:
     for row in status(workspace, pipeline):  # readers that are as far and have as many rows share a line
         alike = (row.run.partition(":")[0], row.state, row.shards_done, *list(row.rows.values())[:1], str(row.rejects))
         groups.setdefault(alike, []).append(row)
-    lines, shown = [], set[str]()
+    lines, earlier = [], set[str]()
     for group in groups.values():
         first, (name, _, reader) = group[0], group[0].run.partition(":")
         counts = {table: [row.rows[table] for row in group] for table, count in first.rows.items() if count}
-        made = [_rows_made(table, numbers) + where.get(table, "") for table, numbers in counts.items()]
-        fresh = made if reader else [words for words in made if words not in shown]  # not what a stage before says
-        shown.update(made)
+        row_counts = [_rows_made(table, numbers) + where.get(table, "") for table, numbers in counts.items()]
+        fresh = [words for words in row_counts if reader or words not in earlier]  # not what a stage before says
+        earlier.update(row_counts)
         rejects = ((count, *what.partition(": ")) for what, count in first.rejects.items())
-        left = [f"{counted(count, kind)}: {plain_name(reason)}" for count, kind, _, reason in rejects]
+        losses = [f"{counted(count, kind)}: {plain_name(reason)}" for count, kind, _, reason in rejects]
         run = first.run if len(group) == 1 else f"{name} ({len(group)} readers)"
         state = first.state if first.state != "partial" else f"{first.shards_done} of {first.shards} shards"
         each = " each" * (len(group) > 1 and bool(fresh))
         words = ", ".join(fresh) + each or "nothing new" * (state == "complete")
-        lines.append((f"{first.number:>2} {run}", state, words, ", ".join(left)))
+        lines.append((f"{first.number:>2} {run}", state, words, ", ".join(losses)))
     return Table("", ("stage", "state", "made", "left out"), lines, (1, 2, 3))
 
 

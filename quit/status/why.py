@@ -30,25 +30,25 @@ def why(story: Mapping[str, Any]) -> dict[str, Any]:
 
 def why_pieces(facts: Mapping[str, Any]) -> list[Table | str]:
     """Return what :func:`why` says in sentences and a table."""
-    sets, without, predicted = facts["sets"], facts["roles"]["without_hints"], facts["roles"]["predicted"]
-    named = (f"hint{'s' * (len(digits) > 1)} {'+'.join(digits)}" for digits in facts["minimal_sets"])
-    mixed = [row for row in sets if 0 < row["label_2"] < row["orders"]]
-    such = [f", such as {'+'.join(row['subset'])} (label 2 in {row['label_2']} of {row['orders']})" for row in mixed]
+    sets, without, predictions = facts["sets"], facts["roles"]["without_hints"], facts["roles"]["predicted"]
+    set_names = (f"hint{'s' * (len(digits) > 1)} {'+'.join(digits)}" for digits in facts["minimal_sets"])
+    in_part = [row for row in sets if 0 < row["label_2"] < row["orders"]]
+    such = [f", such as {'+'.join(row['subset'])} (label 2 in {row['label_2']} of {row['orders']})" for row in in_part]
     right = ", ".join(f"{name} on {count:,}" for name, count in facts["right"].items())
     label_2, passages = (sum(row[name] for row in sets) for name in ("label_2", "orders"))
     several = counted(sum(row["orders"] > 1 for row in sets), "set")
     share = "not known, counted as never" if without is None else f"in {percent(without)} of the probe's repetitions"
     lines = [
         f"Label 2: {label_2:,} of {passages:,} passages. Right: {right}.",
-        f"Enough in every order: {', '.join(named) or 'no set of hints'}.",
-        f"Order matters for {len(mixed)} of {several} of two hints or more{such[0] if such else ''}.",
+        f"Enough in every order: {', '.join(set_names) or 'no set of hints'}.",
+        f"Order matters for {len(in_part)} of {several} of two hints or more{such[0] if such else ''}.",
         f"A labeler is right without hints: {share}.",
-        *([f"This rests on {counted(predicted, 'predicted label')}."] if predicted else []),
+        *([f"This rests on {counted(predictions, 'predicted label')}."] if predictions else []),
     ]
     others = (len(sets) + 1) // 2
-    shown = ("digit", "hint", "shapley", "smallest_set")
+    columns = ("digit", "hint", "shapley", "smallest_set")
     rows = [
-        (*(row[name] for name in shown), f"{row['harmed'] * others:.0f} of {others}") for row in facts["hint_roles"]
+        (*(row[name] for name in columns), f"{row['harmed'] * others:.0f} of {others}") for row in facts["hint_roles"]
     ]
     note = (
         "contribution: Shapley value of the share of orders with label 2. smallest set: hints in the smallest set that "

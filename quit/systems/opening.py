@@ -52,16 +52,16 @@ def chosen(
     """Return the first ``limit`` whole questions, of one source and kind. Raises :class:`InputError` for none."""
     every = questions(collection)
     of_source = [question for question in every if source in (None, question.source)]
-    selected = [question for question in of_source if kind in (None, question.kind)][:limit]
+    of_kind = [question for question in of_source if kind in (None, question.kind)][:limit]
     if not every:
         raise InputError("The corpus holds no question.")
-    if of_source and not selected:
+    if of_source and not of_kind:
         kinds = ", ".join(sorted({question.kind or "none" for question in of_source}))
         raise InputError(f"The corpus holds no question of the kind {kind!r}; its kinds: {kinds}.")
-    if not selected:
+    if not of_kind:
         sources = ", ".join(sorted({question.source for question in every}))
         raise InputError(f"The corpus holds no question of the source {source!r}; its sources: {sources}.")
-    return selected
+    return of_kind
 
 
 @dataclass(frozen=True)

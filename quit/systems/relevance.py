@@ -48,8 +48,8 @@ def read_yes_or_no(reply: str) -> bool | None:
     """Return the verdict of a reply that starts with Yes or No, or says that the answer is one of them; else None."""
     if (verdict := parse_verdict(reply)) is not None:
         return verdict
-    named = _ANSWER_IS.search(reply)
-    return named[1].casefold() == "yes" if named else None
+    match = _ANSWER_IS.search(reply)
+    return match[1].casefold() == "yes" if match else None
 
 
 class YesNo:

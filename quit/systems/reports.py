@@ -138,7 +138,7 @@ class ReportJudge:
                 [{"report": text, "question": nugget.question, "answer": nugget.answer} for nugget in task.nuggets],
                 group=task.request_id,
             )
-        supported = {position for (position, _), verdict in zip(pairs, supports, strict=True) if verdict}
+        support = {position for (position, _), verdict in zip(pairs, supports, strict=True) if verdict}
         return Report(
             request_id=task.request_id,
             text=text,
@@ -146,7 +146,7 @@ class ReportJudge:
             documents=tuple(identity for identity, _ in task.documents),
             citation_support=_share(sum(verdict is True for verdict in supports), citations),
             nugget_coverage=_share(sum(verdict is True for verdict in nugget_verdicts), len(task.nuggets)),
-            sentence_support=_share(len(supported), len(sentences)),
+            sentence_support=_share(len(support), len(sentences)),
             citations=citations,
             invented=citations - len(pairs),
             unread=supports.count(None) + nugget_verdicts.count(None),

@@ -122,14 +122,14 @@ def questions_of(questions: Sequence[Question]) -> list[ComplexityQuestion]:
             ComplexityQuestion(step.query_id, step.text, step.answers, 1, "step", question.query_id)
             for step in question.steps
         ]
-    answered = [question_row for question_row in every if question_row.answers]
-    if not answered:
+    with_answers = [question_row for question_row in every if question_row.answers]
+    if not with_answers:
         raise InputError("None of the questions has an answer, so their complexity cannot be measured.")
-    if len(answered) < len(every):
+    if len(with_answers) < len(every):
         _log.warning(
-            "%d of %d questions have no reference answer and are left out.", len(every) - len(answered), len(every)
+            "%d of %d questions have no reference answer and are left out.", len(every) - len(with_answers), len(every)
         )
-    return answered
+    return with_answers
 
 
 def read_questions(path: Path) -> list[ComplexityQuestion]:
@@ -241,26 +241,26 @@ def agreement(results: Sequence[ComplexityResult], settings: Complexity) -> dict
     A part is left out where its labels are not known.
     """
     figures: dict[str, Any] = {}
-    labelled = [rating for rating in results if rating.question.label is not None]
-    labels = np.array([rating.question.label for rating in labelled])
+    with_label = [rating for rating in results if rating.question.label is not None]
+    labels = np.array([rating.question.label for rating in with_label])
     if len(np.unique(labels)) == 2:
-        figures["known_complex"] = _two_classes(labelled, labels, settings)
-    hopped = [rating for rating in results if rating.question.hops is not None]
-    hops = np.array([rating.question.hops for rating in hopped])
+        figures["known_complex"] = _two_classes(with_label, labels, settings)
+    with_hops = [rating for rating in results if rating.question.hops is not None]
+    hops = np.array([rating.question.hops for rating in with_hops])
     if len(np.unique(hops[hops > 1])) > 1:
-        several = [rating for rating, more in zip(hopped, hops > 1, strict=True) if more]
+        several = [rating for rating, more in zip(with_hops, hops > 1, strict=True) if more]
         figures["hops"] = _associated_scores(several, hops[hops > 1], association.kendall_tau_b, settings)
-    judged = [rating for rating in results if rating.correct is not None]
-    if judged:
-        figures["correct"] = _correctness(judged, settings)
-    typed = [rating for rating in results if rating.question.kind not in (None, "step")]
-    kinds = np.array([rating.question.kind for rating in typed])
+    with_verdict = [rating for rating in results if rating.correct is not None]
+    if with_verdict:
+        figures["correct"] = _correctness(with_verdict, settings)
+    with_kind = [rating for rating in results if rating.question.kind not in (None, "step")]
+    kinds = np.array([rating.question.kind for rating in with_kind])
     if len(set(kinds)) > 1:
-        decisions = np.array([rating.complex for rating in typed])
+        decisions = np.array([rating.complex for rating in with_kind])
         figures["kinds"] = {
             "complex_share": {str(kind): float(decisions[kinds == kind].mean()) for kind in np.unique(kinds)},
-            "complex": _associated(typed, decisions, kinds, association.cramers_v, settings),
-            **_associated_scores(typed, kinds, association.epsilon_squared, settings),
+            "complex": _association(with_kind, decisions, kinds, association.cramers_v, settings),
+            **_associated_scores(with_kind, kinds, association.epsilon_squared, settings),
         }
     return figures
 
@@ -281,7 +281,7 @@ def _two_classes(results: Sequence[ComplexityResult], labels: np.ndarray, settin
         figures[name] = {
             "accuracy": float((decision == labels).mean()),
             "f1": _f1(decision, labels),
-            "matthews": _associated(results, decision, labels, association.matthews, settings),
+            "matthews": _association(results, decision, labels, association.matthews, settings),
         }
     figures["auc"] = _associated_scores(results, labels, association.auc_minus_half, settings)
     for row in figures["auc"].values():
@@ -293,7 +293,7 @@ def _correctness(results: Sequence[ComplexityResult], settings: Complexity) -> d
     decisions, correct = (np.array([getattr(rating, name) for rating in results]) for name in ("complex", "correct"))
     groups = {"all": np.ones(len(results), dtype=bool), "complex": decisions, "not_complex": ~decisions}
     accuracy = {name: float(correct[group].mean()) for name, group in groups.items() if group.any()}
-    pearson = {"complex": _associated(results, decisions, correct, association.pearson, settings)}
+    pearson = {"complex": _association(results, decisions, correct, association.pearson, settings)}
     pearson |= _associated_scores(results, correct, association.pearson, settings)
     return {"items": len(results), "accuracy": accuracy, "pearson": pearson}
 
@@ -333,11 +333,11 @@ def _associated_scores(
     results: Sequence[ComplexityResult], labels: np.ndarray, statistic: association.Statistic, settings: Complexity
 ) -> dict[str, dict[str, Any]]:
     return {
-        name: _associated(results, _values(results, name), labels, statistic, settings) for name in (*SCORES, "margin")
+        name: _association(results, _values(results, name), labels, statistic, settings) for name in (*SCORES, "margin")
     }
 
 
-def _associated(
+def _association(
     results: Sequence[ComplexityResult],
     values: np.ndarray,
     labels: np.ndarray,

@@ -1,4 +1,4 @@
-"""Numbers in sentences."""
+"""Numbers in sentences, and lists of names."""
 
 from __future__ import annotations
 
@@ -10,3 +10,8 @@ def counted(number: int, one: str, many: str = "") -> str:
     ('1 person', '1,234 hints')
     """
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+
+
+def split_names(text: str) -> list[str]:
+    """Return the names of a list with commas between them."""
+    return [name.strip() for name in text.split(",") if name.strip()]

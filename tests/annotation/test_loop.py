@@ -79,7 +79,7 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, se
         _annotate(ben, by_question[question], ticked[question])
 
     pull = json.loads(quit_review("pull", "-w", workspace, *url, "--json"))
-    assert pull["versions"] == 3 + len(order) // 2 and pull["ask_back"] == 1
+    assert pull["versions"] == 3 + len(order) // 2 and pull["unclear"] == 1
     [question] = pull["problems"]
     assert question.startswith(f"Ask ada@example.org about {second}: the gold answer") and "?task=" in question
     reviews = opened.read("reviews").to_pylist()
@@ -91,7 +91,7 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, se
     assert pull["verdicts"] == sum(row["correct"] is not None for row in reviews) > 0
     assert {row["blind"] for row in mine} == {first in blind}
     status = json.loads(quit_review("status", "-w", workspace, "--json"))
-    assert [row["question_id"] for row in status["ask_back"]] == [second]
+    assert [row["question_id"] for row in status["unclear"]] == [second]
 
     report = json.loads(quit_review("apply", "-w", workspace, "--json"))
     # The second is a tie wherever the judge accepts more than the gold answers, and so is Ada's flag: the judge stands,

@@ -106,7 +106,7 @@ def test_what_nobody_said_is_asked_back_about_until_it_is_said(store, server, se
     numbers = {name: annotate(ada, pushed[name], page_result(name, *keys)) for name, keys in ticked.items()}
     for _ in range(2):  # asked at every pull
         report = pull(store, server, settings)
-        assert report.ask_back == len(report.problems) == 3
+        assert report.unclear == len(report.problems) == 3
         wording = {"q000": "nothing is ticked", "q001": "and so is an", "q002": "gold answer 'Gold'"}
         for question, words in wording.items():
             [problem] = [problem for problem in report.problems if question in problem]
@@ -116,7 +116,7 @@ def test_what_nobody_said_is_asked_back_about_until_it_is_said(store, server, se
     _rewrite(ada, numbers["q001"], page_result("q001", NONE, flags=["gold_wrong"]))
     _rewrite(ada, numbers["q002"], page_result("q002", "gold", "tin"))
     report = pull(store, server, settings)
-    assert (report.versions, report.ask_back, report.problems) == (3, 0, [])
+    assert (report.versions, report.unclear, report.problems) == (3, 0, [])
     answers = {key: value for key, value in _verdicts(store, settings).items() if key[1] != "gold_wrong"}
     right = {("q000", "gold"), ("q002", "gold"), ("q002", "tin"), ("q003", "gold")}
     assert answers == {(f"q00{number}", key): (f"q00{number}", key) in right for number in range(4) for key in KEYS}

@@ -82,6 +82,8 @@ def test_a_question_in_full(drawn: SimpleNamespace) -> None:
     annotation = {"kind": "annotation", "annotator": "ada", "state": "submitted", "version": 2, "text": None}
     label = {"change": "label", "passages": 3, "before": 1, "after": 2, "reviews": ["r1"], "reason": "accepted"}
     removal = {"change": "question_removed", "reviews": [], "reason": "leak"}
+    verdict = {"correct": None, "basis": None, "answer": "Pera", "passages": 4, "votes": []}
+    votes = [{"judge": "a", "correct": True}, {"judge": "b", "correct": None}]
     life = {
         "origins": [{"source": "jsonl", "file": "f.jsonl", "where": "f.jsonl, line 3", "record_id": "r"}],
         "rejects": [reject],
@@ -91,7 +93,7 @@ def test_a_question_in_full(drawn: SimpleNamespace) -> None:
         "probe": [{"repetition": n, "reader": "one", "answer": "Rome", "correct": False} for n in range(2)],
         "split": {"split": "dev", "parametric": False},
         "passages": [passage("0", 2, 0.75), passage("01", 1, None), passage("1", 1, None)],
-        "verdicts": [{"correct": None, "basis": basis, "answer": "Pera", "passages": 4} for basis in (None, "model")],
+        "verdicts": [verdict, {**verdict, "basis": "model", "votes": votes}],
         "valid_answers": [{"answer": "Pera", "origin": None}, {"answer": "Istanbul", "origin": None}],
         "reviews": [annotation, {"kind": "comment", "text": "Good."}, {"kind": "flag", "text": None}],
         "changes": [label, removal, {"change": "answer_added", "reviews": [], "reason": "seen"}],
@@ -110,9 +112,9 @@ def test_a_question_in_full(drawn: SimpleNamespace) -> None:
         *("passage label answers", "0 2 (predicted, 0.75) Pera (1)", "01 1 Pera (1)", "... 1 more"),
         *(
             "Verdicts",
-            "verdict answer times given because of",
+            "verdict answer times given because of each judge",
             "unknown Pera 4 published",
-            "unreadable Pera 4 the judge",
+            "unreadable Pera 4 the judge a: correct, b: unreadable",
         ),
         *("Valid answers: Pera; Istanbul", "Reviewed by ada (submitted, version 2)", "comment: Good."),
         "Changed by review: 3 labels 1 -> 2: accepted",
@@ -170,7 +172,7 @@ def test_what_a_terminal_would_obey_is_shown(drawn: SimpleNamespace) -> None:
     life = {
         "passages": [{**LIFE["passages"][0], "answers": dict.fromkeys(READERS, HOSTILE)}],
         "hints": [{**LIFE["hints"][0], "hint": HOSTILE}],
-        "verdicts": [{"correct": True, "basis": "rules", "answer": HOSTILE, "passages": 1}],
+        "verdicts": [{"correct": True, "basis": "rules", "answer": HOSTILE, "passages": 1, "votes": []}],
     }
     console.print_question({**LIFE, "candidates": [HOSTILE], **life}, 0)
     console.print_rows(pa.table({"reply": [HOSTILE]}))

@@ -49,7 +49,7 @@ def test_agreement_of_readers_is_that_of_their_values_one_by_one():
     assert agreement.alpha == pytest.approx(krippendorff_alpha(units))
     for pair in agreement.pairs:
         first, second = ([unit["xyz".index(name)] for unit in units] for name in (pair.first, pair.second))
-        assert pair.kappa == pytest.approx(cohen_kappa(first, second))
+        assert pair.kappa == pytest.approx(cohen_kappa(Counter(zip(first, second, strict=True))))
         assert pair.agreement == pytest.approx(sum(map(bool.__eq__, first, second)) / 21)
 
 
@@ -69,7 +69,7 @@ def test_a_reader_that_was_not_asked_everything_is_compared_with_none():
     assert agreement.compared == ("x", "z") and [(pair.first, pair.second) for pair in agreement.pairs] == [("x", "z")]
     units = [[True, True]] * 5 + [[True, False]] + [[False, False]] + [[False, True]] * 3
     assert agreement.alpha == pytest.approx(krippendorff_alpha(units))
-    assert agreement.pairs[0].kappa == pytest.approx(cohen_kappa(*map(list, zip(*units, strict=True))))
+    assert agreement.pairs[0].kappa == pytest.approx(cohen_kappa(Counter(map(tuple, units))))
     assert of_readers(patterns, [1, 2]) == {(0b10, 0b10): 5, (0b10, 0): 1, (0b11, 0b01): 1, (0b11, 0b10): 3}
 
 

@@ -1,5 +1,6 @@
 """A release's questions asked without hints by a model that came later."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "mine.py").write_text(MINE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "mine", raising=False)  # another test's
     return small.freeze(tmp_path / "v1", small.rows()).path
 
 

@@ -234,7 +234,7 @@ def test_a_question_is_told_the_same_from_one_part_and_from_several(tmp_path) ->
         assert story(whole, question) == story(parts, question)
     assert story(parts, "q4")["rejects"][0]["reason"] == "answer_leak"
     # An example counts its labels and cuts its answers.
-    shown = example(story(whole, "q1"), most=1)
+    shown = example(story(whole, "q1"), max_answers=1)
     assert (shown["passages"], shown["fully"], len(shown["answers"]), shown["more_answers"]) == (4, 3, 1, 1)
     assert shown["answers"][0]["readers"] == ["one"]
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from quit.models.factory import Models
 from quit.models.generation import CachedGenerator
-from quit.models.generation.base import ChatRequest, Completion, Done
+from quit.models.generation.base import ChatRequest, Completion, OnReply
 from quit.models.protocols import Prompt, Reply
 from quit.retrieval.protocols import Ranking
 from quit.settings import Settings, parse
@@ -23,10 +23,10 @@ class Scripted:
         self._reply, self._ends = reply, ends
         self.requests: list[ChatRequest] = []
 
-    def generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
+    def generate(self, requests: Sequence[ChatRequest], on_reply: OnReply) -> None:
         for place, request in enumerate(requests):
             self.requests.append(request)
-            done(place, Completion(self._reply(request), self._ends))
+            on_reply(place, Completion(self._reply(request), self._ends))
 
 
 def scripted(reply: Callable[[ChatRequest], str]) -> CachedGenerator:

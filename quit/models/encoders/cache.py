@@ -83,9 +83,9 @@ class _Memory:
 
     def _learn(self, texts: list[str]) -> dict[str, np.ndarray]:
         keys = {text: content_key(self._kind, text) for text in texts}
-        stored = self._store.read(list(keys.values())) if self._store else {}
-        misses = [text for text in texts if keys[text] not in stored]
-        vectors = {text: np.frombuffer(stored[key], dtype=self._dtype) for text, key in keys.items() if key in stored}
+        values = self._store.read(list(keys.values())) if self._store else {}
+        misses = [text for text in texts if keys[text] not in values]
+        vectors = {text: np.frombuffer(values[key], dtype=self._dtype) for text, key in keys.items() if key in values}
         self._remember(vectors)
         return vectors | (self.keep(misses, self._make(misses)) if misses else {})
 

@@ -27,22 +27,22 @@ def load_encoder(name: str, *, device: str, pooling: str = "auto", similarity: s
     """
 
     def make(path: str) -> Any:
-        model = _made(path, device, pooling, similarity)
+        model = _load(path, device, pooling, similarity)
         model.encode(["text"], show_progress_bar=False)  # some kinds of model fail only now
         return model
 
     return load(name, make, "The encoder")
 
 
-def _made(path: str, device: str, pooling: str, similarity: str) -> Any:
+def _load(path: str, device: str, pooling: str, similarity: str) -> Any:
     import transformers
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling
     from sentence_transformers.util import is_sentence_transformer_model
 
-    running: dict[str, Any] = {"device": device, "local_files_only": Path(path).is_dir()}
-    if is_sentence_transformer_model(path, local_files_only=running["local_files_only"]):
-        return SentenceTransformer(path, **running)
+    options: dict[str, Any] = {"device": device, "local_files_only": Path(path).is_dir()}
+    if is_sentence_transformer_model(path, local_files_only=options["local_files_only"]):
+        return SentenceTransformer(path, **options)
     model: Any
     config = transformers.AutoConfig.from_pretrained(path)
     architecture = (config.architectures or [""])[0]
@@ -58,12 +58,12 @@ def _made(path: str, device: str, pooling: str, similarity: str) -> Any:
             encoder.bert_model.save_pretrained(folder)
             transformers.AutoTokenizer.from_pretrained(path).save_pretrained(folder)
             bare = {"add_pooling_layer": False}  # DPR has none
-            model = SentenceTransformer(folder, **running, similarity_fn_name="dot", model_kwargs=bare)
+            model = SentenceTransformer(folder, **options, similarity_fn_name="dot", model_kwargs=bare)
         pooling = "cls"
     elif architecture == "Contriever":
-        model, pooling = SentenceTransformer(path, **running, similarity_fn_name="dot"), "mean"
+        model, pooling = SentenceTransformer(path, **options, similarity_fn_name="dot"), "mean"
     else:
-        model = SentenceTransformer(path, **running, similarity_fn_name=similarity)  # type: ignore[arg-type]
+        model = SentenceTransformer(path, **options, similarity_fn_name=similarity)  # type: ignore[arg-type]
     if pooling in _MODES:
         model[-1] = Pooling(model[0].get_embedding_dimension(), _MODES[pooling])  # type: ignore[arg-type]
     return model

@@ -23,7 +23,6 @@ CHECKPOINT = "kortukov/answer-equivalence-bem"
 VERSION = 1
 """Rises whenever the same checkpoint would give other probabilities."""
 
-
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?")
 
 
@@ -63,20 +62,20 @@ class BemEquivalence:
         if not pairs:
             return np.zeros(0)
         distinct = list(dict.fromkeys(pairs))
-        encoded = self._tokenizer(
+        tokens = self._tokenizer(
             [f"[CLS] {pair.candidate} [SEP]" for pair in distinct],
             [f"{pair.reference} [SEP] {pair.question} [SEP]" for pair in distinct],
             add_special_tokens=False,
             truncation="longest_first",
             max_length=min(512, self._model.config.max_position_embeddings),
         )
-        lengths = [len(ids) for ids in encoded["input_ids"]]
+        lengths = [len(ids) for ids in tokens["input_ids"]]
         order = sorted(range(len(distinct)), key=lengths.__getitem__)
         value: dict[Pair, float] = {}
         for start in range(0, len(order), self._batch):
             rows = order[start : start + self._batch]
             batch = self._tokenizer.pad(
-                {key: [encoded[key][row] for row in rows] for key in encoded}, padding=True, return_tensors="pt"
+                {key: [tokens[key][row] for row in rows] for key in tokens}, padding=True, return_tensors="pt"
             ).to(self._device)
             with torch.inference_mode():
                 chance = self._model(**batch).logits.float().softmax(dim=-1)[:, 1].cpu().numpy()

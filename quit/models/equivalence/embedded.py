@@ -54,10 +54,10 @@ class EnsembleClassifier:
         at: np.ndarray = np.zeros((len(x), columns.size), dtype=np.int16)
         while True:
             goes_left = x[rows, arrays["tree_feature"][columns, at]] <= arrays["tree_threshold"][columns, at]
-            following = np.where(goes_left, arrays["tree_left"][columns, at], arrays["tree_right"][columns, at])
-            if (following == at).all():
+            children = np.where(goes_left, arrays["tree_left"][columns, at], arrays["tree_right"][columns, at])
+            if (children == at).all():
                 return arrays["tree_base"] + arrays["tree_value"][columns, at].sum(axis=1)
-            at = following
+            at = children
 
     def cross(self, sequences: Sequence[Any]) -> np.ndarray:
         """Return the cross-encoder's log odds of inputs that its tokenizer made, shape (len(sequences),), float64."""

@@ -190,8 +190,8 @@ def months(text: str) -> frozenset[int]:
 
 @lru_cache(maxsize=100_000)
 def _trigrams(text: str) -> frozenset[str]:
-    padded = f" {text} "
-    return frozenset(padded[index : index + 3] for index in range(len(padded) - 2))
+    spaced = f" {text} "
+    return frozenset(spaced[index : index + 3] for index in range(len(spaced) - 2))
 
 
 def _jaccard(first: frozenset[str], second: frozenset[str]) -> float:
@@ -213,8 +213,8 @@ def alike(first: str, second: str) -> float:
         return 0.0
     # An ending more or less is inflection in a long word (*chiasm*, *chiasma*), another name in a short one (*Paul*,
     # *Paula*).
-    inflected = min(len(first), len(second)) >= 6 and abs(len(first) - len(second)) <= 2
-    return max(near, 0.85 if inflected and (first.startswith(second) or second.startswith(first)) else 0.0)
+    may_be_inflection = min(len(first), len(second)) >= 6 and abs(len(first) - len(second)) <= 2
+    return max(near, 0.85 if may_be_inflection and (first.startswith(second) or second.startswith(first)) else 0.0)
 
 
 @lru_cache(maxsize=1)
@@ -330,22 +330,22 @@ def _words(gold: Sequence[str], answer: Sequence[str], question_words: set[str])
 
 def _rare(gold: Sequence[str], answer: Sequence[str], question_words: set[str]) -> dict[str, float]:
     """Return recall (of all, and of what the question does not give away), precision and extremes, by rarity."""
-    shared, extra = (
+    common, extra = (
         set(gold) & set(answer),
         [word for word in answer if word not in gold and word not in question_words],
     )
     weight = sum(rarity(word) for word in gold)
     new = [word for word in gold if word not in question_words]
     weight_new = sum(rarity(word) for word in new)
-    recalled = sum(rarity(word) for word in gold if word in shared)
-    recalled_new = sum(rarity(word) for word in new if word in shared)
-    precise = sum(rarity(word) for word in answer if word in shared)
+    recall = sum(rarity(word) for word in gold if word in common)
+    recalled_new = sum(rarity(word) for word in new if word in common)
+    precise = sum(rarity(word) for word in answer if word in common)
     return {
-        "recall_rare": recalled / weight if weight else float(bool(shared)),
+        "recall_rare": recall / weight if weight else float(bool(common)),
         "recall_rare_new": recalled_new / weight_new if weight_new else 0.5,
         "precision_rare": precise / max(1e-3, sum(rarity(word) for word in answer)),
-        "rarest_shared": max((rarity(word) for word in shared), default=0.0),
-        "rarest_missing": max((rarity(word) for word in gold if word not in shared), default=0.0),
+        "rarest_shared": max((rarity(word) for word in common), default=0.0),
+        "rarest_missing": max((rarity(word) for word in gold if word not in common), default=0.0),
         "rarest_extra": max((rarity(word) for word in extra), default=0.0),
     }
 

@@ -84,7 +84,7 @@ class Completion:
                 raise ValueError(f"its {name} is not a number from 0 to {_MAX_TOKENS:,}")
 
 
-Done = Callable[[int, Completion], Future[None] | None]
+OnReply = Callable[[int, Completion], Future[None] | None]
 """Called with a request's position and its completion as soon as it is there, from any thread.
 
 Where it returns a future, the reply is safe once that is done; a generator that waits for it before its next request
@@ -101,12 +101,12 @@ class Generator(Protocol):
     name: str
     identity: str
 
-    def generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
-        """Answer all requests, in their order as far as possible; returns when each was handed to ``done``.
+    def generate(self, requests: Sequence[ChatRequest], on_reply: OnReply) -> None:
+        """Answer all requests, in their order as far as possible; returns when each was handed to ``on_reply``.
 
         Raises :class:`quit.errors.ServerError` when the model cannot be reached and
-        :class:`quit.errors.SettingsError` when it refuses what it is asked; what was handed to ``done`` before stays
-        good.
+        :class:`quit.errors.SettingsError` when it refuses what it is asked; what was handed to ``on_reply`` before
+        stays good.
         """
         ...
 
@@ -207,18 +207,19 @@ def before_stop(text: str, stop: Sequence[str]) -> str:
     return text[: min((at for ending in stop if (at := text.find(ending)) >= 0), default=len(text))]
 
 
-def answer_of(name: str, options: ModelOptions, text: str, ended: str, reasoning: str | None = None) -> str:
+def answer_of(name: str, options: ModelOptions, text: str, finish_reason: str, reasoning: str | None = None) -> str:
     """Return a reply without its thoughts; empty where it was cut inside them.
 
-    ``ended``: the reply's ``finish_reason``; ``reasoning``: thoughts that a server sends apart from the text, None for
-    a model in this process. There the chat template may have opened the thoughts, so ``</think>`` can stand alone.
-    Raises :class:`SettingsError` for thoughts where ``options.thinking`` is ``refuse``.
+    ``finish_reason``: of the reply; ``reasoning``: thoughts that a server sends apart from the text, None for a model
+    in this process. There the chat template may have opened the thoughts, so ``</think>`` can stand alone. Raises
+    :class:`SettingsError` for thoughts where ``options.thinking`` is ``refuse``.
     """
     if options.thinking == "drop":
-        _, closed, answer = text.rpartition("</think>")
+        _, end_tag, answer = text.rpartition("</think>")
         answer = answer.lstrip()  # vLLM leaves the line ends after the thoughts
-        cut = answer.startswith("<think>") or (ended == "length" and options.thinking_tokens and reasoning is None)
-        return "" if cut and not closed else answer
+        ran_out = finish_reason == "length" and options.thinking_tokens and reasoning is None
+        cut = ran_out or answer.startswith("<think>")
+        return "" if cut and not end_tag else answer
     if "<think>" in text or "</think>" in text or reasoning:
         raise SettingsError(
             f"{name} sent its thinking with its answer. Switch it off in the profile (template_options = "

@@ -24,7 +24,7 @@ from filelock import FileLock
 
 from quit.common.cache import cache_folder, open_wal, select_keys
 from quit.errors import ServerError, SettingsError, Waiting
-from quit.models.generation.base import ChatRequest, Completion, Done, ModelOptions, cache_key
+from quit.models.generation.base import ChatRequest, Completion, ModelOptions, OnReply, cache_key
 from quit.models.generation.ledger import UNLIMITED, Account, Amount
 from quit.models.generation.limits import pause
 from quit.models.generation.meter import Meter
@@ -59,38 +59,38 @@ class BatchGenerator:
         self._meter = meter
         self._replica = Replica(name, server.urls()[0], server.key(), options, server, meter, account, [])
 
-    def generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
+    def generate(self, requests: Sequence[ChatRequest], on_reply: OnReply) -> None:
         """See :class:`quit.models.generation.base.Generator`. Raises ``Waiting`` while replies are missing."""
         path = cache_folder("batches.sqlite")
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(path.with_suffix(".lock"))  # no other shard or build makes or collects a batch meanwhile
         with lock, closing(open_wal(path, "FULL", _BATCHES)) as notes:
             notes.execute(_REQUESTS)
-            run(self._generate(notes, requests, done))
+            run(self._generate(notes, requests, on_reply))
 
     def release(self) -> None:
         """See :class:`quit.models.generation.base.Generator`: there is nothing in this process."""
 
-    async def _generate(self, notes: sqlite3.Connection, requests: Sequence[ChatRequest], done: Done) -> None:
+    async def _generate(self, notes: sqlite3.Connection, requests: Sequence[ChatRequest], on_reply: OnReply) -> None:
         positions = {cache_key(self.identity, request): position for position, request in enumerate(requests)}
         timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS, sock_read=self._server.timeout_seconds)
         async with aiohttp.ClientSession(timeout=timeout, trust_env=False) as session:
             for tag in {row[1] for row in select_keys(notes, _ROWS, [*positions]) if row[1]}:
                 await self._look(session, notes, tag)
-            handed = await self._hand_over(session, notes, requests, positions, done)
+            collected_keys = await self._hand_over(session, notes, requests, positions, on_reply)
             rows = {row[0]: row for row in select_keys(notes, _ROWS, [*positions])}
-            missing = [key for key in positions if key not in handed and not (key in rows and rows[key][1])]
-            self._check(notes, [rows[key] for key in missing if key in rows])
-            for portion in self._portions(requests, positions, missing):
+            open_keys = [key for key in positions if key not in collected_keys and not (key in rows and rows[key][1])]
+            self._check(notes, [rows[key] for key in open_keys if key in rows])
+            for portion in self._portions(requests, positions, open_keys):
                 await self._submit(session, notes, portion)
-        if len(handed) < len(positions):
+        if len(collected_keys) < len(positions):
             raise Waiting(self._waiting(notes, [*positions]))
         _forget(notes, positions)
 
     def _waiting(self, notes: sqlite3.Connection, keys: Sequence[bytes]) -> str:
         requests = Counter(row[1] for row in select_keys(notes, _ROWS, keys) if row[1])
         batches = notes.execute("SELECT tag, id, submitted FROM batches ORDER BY submitted").fetchall()
-        mine = [(identity, requests[tag], submitted) for tag, identity, submitted in batches if tag in requests]
+        mine = [(identity, requests[tag], when) for tag, identity, when in batches if tag in requests]
         since = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(mine[0][2]))
         names = ", ".join(f"{identity} ({counted(count, 'request')})" for identity, count, _ in mine)
         return (
@@ -121,14 +121,14 @@ class BatchGenerator:
         batch = await self._json(session, "GET", f"/batches/{identity}")
         if batch.get("status") in _FINISHED:
             files = filter(None, (batch.get("output_file_id"), batch.get("error_file_id")))
-            rows = [self._read(line) for file in files async for line in self._lines(session, file)]
+            rows = [self._row_of(line) for file in files async for line in self._lines(session, file)]
             why = f"the batch is {batch['status']} {json.dumps(batch['errors']) if batch.get('errors') else ''}".strip()
             self._close(notes, tag, rows, shown(why))
 
     def _close(self, notes: sqlite3.Connection, tag: str, rows: Sequence[_Row], why: str | None) -> None:
         """Note what came of a batch, all of it or nothing; ``why`` requests have no reply, None: it was never made."""
         with notes:
-            reserved = notes.execute("SELECT cost, tokens FROM batches WHERE tag = ?", (tag,)).fetchone()
+            reserve = notes.execute("SELECT cost, tokens FROM batches WHERE tag = ?", (tag,)).fetchone()
             notes.executemany(
                 "UPDATE requests SET reply = ?, failures = failures + ?, fault = ? WHERE key = ? AND tag = ?",
                 [(*row, tag) for row in rows],
@@ -139,7 +139,7 @@ class BatchGenerator:
             notes.execute("UPDATE requests SET tag = NULL WHERE tag = ?", (tag,))
             notes.execute("DELETE FROM batches WHERE tag = ?", (tag,))
         costs = [self._paid(reply) for reply, *_ in rows if reply]
-        self._account.ledger.settle(Amount(*reserved), Amount(*map(sum, zip(Amount(), *costs))), request=False)
+        self._account.ledger.settle(Amount(*reserve), Amount(*map(sum, zip(Amount(), *costs))), request=False)
 
     def _paid(self, reply: str) -> Amount:
         """Return what a reply cost by its own count; nothing where that cannot be read."""
@@ -151,7 +151,7 @@ class BatchGenerator:
             return Amount()
         return self._account.actual(counted_reply, UNLIMITED) if prompt else Amount()
 
-    def _read(self, line: bytes) -> _Row:
+    def _row_of(self, line: bytes) -> _Row:
         """Return reply, more failures, fault and key of a line of an output or error file."""
         try:
             entry = json.loads(line)
@@ -172,13 +172,13 @@ class BatchGenerator:
         notes: sqlite3.Connection,
         requests: Sequence[ChatRequest],
         positions: dict[bytes, int],
-        done: Done,
+        on_reply: OnReply,
     ) -> set[bytes]:
         """Hand over the replies that have come, and return their keys. An empty one is asked for once more."""
         replies = [row for row in select_keys(notes, _ROWS, [*positions]) if row[3] is not None]
         origin = await self._replica.ask_origin(session) if replies else ""
         commits: list[Future[None]] = []
-        handed, again = set(), []
+        collected_keys, again = set(), []
         for key, _, failures, reply, _ in replies:
             try:
                 completion = self._replica.parse(reply.encode())
@@ -190,8 +190,8 @@ class BatchGenerator:
             if not completion.text.strip() and completion.finish_reason == "stop" and not failures:
                 again.append(("an empty reply", key))
                 continue
-            handed.add(key)
-            commit = done(positions[key], replace(completion, origin=origin))
+            collected_keys.add(key)
+            commit = on_reply(positions[key], replace(completion, origin=origin))
             if commit is not None:
                 commits.append(commit)
         for commit in commits:
@@ -200,7 +200,7 @@ class BatchGenerator:
             notes.executemany(
                 "UPDATE requests SET reply = NULL, failures = failures + 1, fault = ? WHERE key = ?", again
             )
-        return handed
+        return collected_keys
 
     def _portions(
         self, requests: Sequence[ChatRequest], positions: dict[bytes, int], keys: Iterable[bytes]
@@ -216,7 +216,7 @@ class BatchGenerator:
             if portion and (len(portion) == MAX_REQUESTS or size + len(line) > MAX_FILE_BYTES):
                 yield portion
                 portion, size = [], 0
-            portion.append((key, line, self._account.worst(body, self._replica.most(request))))
+            portion.append((key, line, self._account.worst(body, self._replica.max_tokens(request))))
             size += len(line)
         if portion:
             yield portion
@@ -227,10 +227,10 @@ class BatchGenerator:
         """Make a batch. It is noted before, and found again by its tag if it is made and not noted."""
         worst, ledger = Amount(*map(sum, zip(*(amount for _, _, amount in portion)))), self._account.ledger
         await ledger.reserve(worst, request=False)
-        reserved = worst if ledger.is_capped else Amount()  # else a later build, with a cap, would take it back
+        reserve = worst if ledger.is_capped else Amount()  # else a later build, with a cap, would take it back
         tag = uuid.uuid4().hex
         with notes:
-            notes.execute("INSERT INTO batches VALUES (?, NULL, ?, ?, ?)", (tag, time.time(), *reserved))
+            notes.execute("INSERT INTO batches VALUES (?, NULL, ?, ?, ?)", (tag, time.time(), *reserve))
             notes.executemany(
                 "INSERT INTO requests VALUES (?, ?, 0, NULL, NULL) ON CONFLICT (key) DO UPDATE SET tag = excluded.tag",
                 [(key, tag) for key, _, _ in portion],

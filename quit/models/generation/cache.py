@@ -91,7 +91,7 @@ class GenerationCache:
             row[0]: Completion(row[5], row[6], row[7], row[8], origin=row[10]) for row in rows if is_fit(row)
         }
         if damage_count := len(rows) - len(completions):
-            note(f"{_damaged(self.path, damage_count)}. Asked again.", loud=True)
+            note(f"{_damage(self.path, damage_count)}. Asked again.", loud=True)
         if self.heard is not None and completions:
             self.heard(list(completions))
         return completions
@@ -102,18 +102,18 @@ class GenerationCache:
 
         Yields the keys that no other caller has reserved, and the events that are set when the other callers finish.
         """
-        done = threading.Event()
+        end_event = threading.Event()
         with self._lock:
             events = {self._events[key] for key in keys if key in self._events}
             free_keys = [key for key in keys if key not in self._events]
-            self._events |= dict.fromkeys(free_keys, done)
+            self._events |= dict.fromkeys(free_keys, end_event)
         try:
             yield free_keys, events
         finally:
             with self._lock:
                 for key in free_keys:
                     del self._events[key]
-            done.set()
+            end_event.set()
 
     def add(self, entry: Entry) -> Future[None]:
         """Append a reply; the future is done when it is on disk. A key that is there already keeps its first fit reply.
@@ -144,18 +144,18 @@ class GenerationCache:
 
         Raises :class:`WorkspaceError` where one does not fit its checksum; then nothing is written.
         """
-        count = damaged = 0
+        count = faults = 0
         with self._lock, self._usable(), replacing(out) as partial, partial.open("w", encoding="utf-8") as file:
             for *row, checksum in self._database.execute(f"SELECT {COLUMNS}, checksum FROM replies ORDER BY key"):
                 if not is_fit((*row, checksum)):
-                    damaged += 1
+                    faults += 1
                     continue
                 fields = dict(zip(_NAMES, (row[0].hex(), *row[1:]), strict=True))
                 file.write(json.dumps(fields, ensure_ascii=False) + "\n")
                 count += 1
-            if damaged:
+            if faults:
                 raise WorkspaceError(
-                    f"{_damaged(self.path, damaged)}. Nothing was written. To delete them: quit cache drop --damaged"
+                    f"{_damage(self.path, faults)}. Nothing was written. To delete them: quit cache drop --damaged"
                 )
         return count
 
@@ -183,10 +183,10 @@ class GenerationCache:
 
     def _delete(self, condition: str, values: Sequence[tuple[Any, ...]]) -> int:
         with self._lock, self._usable(), self._database as database:
-            deleted = database.executemany(f"DELETE FROM replies WHERE {condition}", values).rowcount
-            if deleted and database.execute("SELECT 1 FROM sqlite_master WHERE name = 'remote_replies'").fetchone():
+            number = database.executemany(f"DELETE FROM replies WHERE {condition}", values).rowcount
+            if number and database.execute("SELECT 1 FROM sqlite_master WHERE name = 'remote_replies'").fetchone():
                 database.execute("DELETE FROM remote_replies WHERE key NOT IN (SELECT key FROM replies)")
-        return max(deleted, 0)
+        return max(number, 0)
 
     def close(self) -> None:
         """Write the waiting replies and close the file."""
@@ -260,14 +260,14 @@ def insert(database: sqlite3.Connection, rows: Iterable[Sequence[Any]]) -> tuple
 
     A key with a fit reply keeps it; one that is damaged is replaced.
     """
-    rows, added, count = iter(rows), 0, 0
+    rows, new, count = iter(rows), 0, 0
     while portion := list(islice(rows, _PORTION)):
         first = {row[0]: row for row in reversed(portion)}
         fit_keys = {row[0] for row in select_keys(database, _FIND, list(first)) if is_fit(row)}
         new_rows = [(*row, _checksum(row)) for key, row in first.items() if key not in fit_keys]
         database.executemany(_INSERT, new_rows)
-        added, count = added + len(new_rows), count + len(portion)
-    return added, count
+        new, count = new + len(new_rows), count + len(portion)
+    return new, count
 
 
 def is_fit(row: Sequence[Any]) -> bool:
@@ -282,7 +282,7 @@ def _checksum(row: Sequence[Any]) -> int:
     return zlib.crc32(canonical([row[0].hex(), *row[1:]]))
 
 
-def _damaged(path: Path, count: int) -> str:
+def _damage(path: Path, count: int) -> str:
     return f"{path}: {counted(count, 'kept reply does', 'kept replies do')} not fit the checksum"
 
 
@@ -364,7 +364,7 @@ class CachedGenerator:
         keys = list(requests)
         commits: list[Future[None]] = []
 
-        def done(position: int, completion: Completion) -> Future[None] | None:
+        def on_reply(position: int, completion: Completion) -> Future[None] | None:
             key = keys[position]
             request = requests[key]
             replies[key] = completion
@@ -385,7 +385,7 @@ class CachedGenerator:
 
         try:
             with self._meter.busy(self.name):
-                self._generator.generate(list(requests.values()), done)
+                self._generator.generate(list(requests.values()), on_reply)
         finally:
             for commit in list(commits):
                 commit.result()

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from quit.errors import InputError, MissingDependency
-from quit.models.generation.base import ChatRequest, Completion, Done, ModelOptions, answer_of, free_memory
+from quit.models.generation.base import ChatRequest, Completion, ModelOptions, OnReply, answer_of, free_memory
 from quit.models.loading import once
 
 _AT_ONCE = 4096  # requests handed to the engine together: what is kept when it is killed comes in such portions
@@ -27,7 +27,7 @@ class VllmGenerator:
         self._at_once = at_once
         self._lock = threading.Lock()
 
-    def generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
+    def generate(self, requests: Sequence[ChatRequest], on_reply: OnReply) -> None:
         """See :class:`quit.models.generation.base.Generator`. One caller at a time."""
         with self._lock:
             for start in range(0, len(requests), self._at_once):
@@ -40,10 +40,10 @@ class VllmGenerator:
                 )
                 for position, reply in enumerate(replies, start=start):
                     output = reply.outputs[0]
-                    ended = output.finish_reason or "stop"
-                    text = answer_of(self.name, self._options, output.text, ended)
+                    finish_reason = output.finish_reason or "stop"
+                    text = answer_of(self.name, self._options, output.text, finish_reason)
                     counts = len(reply.prompt_token_ids or ()), len(output.token_ids)
-                    done(position, Completion(text, ended, *counts))
+                    on_reply(position, Completion(text, finish_reason, *counts))
 
     def release(self) -> None:
         """See :class:`quit.models.generation.base.Generator`: ends the engine and its processes."""

@@ -80,25 +80,25 @@ class Ledger:
             self._take(part)
             return part
 
-    async def reserve(self, most: Amount, *, request: bool = True) -> None:
+    async def reserve(self, max_amount: Amount, *, request: bool = True) -> None:
         """Reserve the worst case of a request, after those in flight where it does not fit. Raises ``CapReached``.
 
         ``request``: whether it is settled soon, so that others wait for it; false for a batch.
         """
         while True:
             with self._lock:
-                if self.spent.plus(most).fits(self.cap):
+                if self.spent.plus(max_amount).fits(self.cap):
                     self._in_flight += request
-                    return self._take(most)
+                    return self._take(max_amount)
                 if not self._in_flight:
                     raise CapReached(f"{self.state}, and one more request may be too much. All replies are kept.")
                 self._settled.clear()
             await self._settled.wait()
 
-    def settle(self, most: Amount, actual: Amount, *, request: bool = True) -> None:
+    def settle(self, max_amount: Amount, actual: Amount, *, request: bool = True) -> None:
         """Put what a request, or a worker, cost in the place of what was reserved for it."""
         with self._lock:
-            self.spent = self.spent.plus(most, -1).plus(actual)
+            self.spent = self.spent.plus(max_amount, -1).plus(actual)
             self._in_flight -= request
         if request:
             self._settled.set()

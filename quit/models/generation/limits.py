@@ -18,10 +18,10 @@ class Limiter:
     requests.
     """
 
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self.limit = float(most)
-        self._free = asyncio.Semaphore(most)
+    def __init__(self, max_requests: int) -> None:
+        self.max_requests = max_requests
+        self.limit = float(max_requests)
+        self._free = asyncio.Semaphore(max_requests)
         self._surplus = 0
         """Places that the limit lost and that are still to be taken away."""
         self._halved = 0.0
@@ -42,7 +42,7 @@ class Limiter:
 
     def succeeded(self) -> None:
         """Note a success: the limit grows by one after a full round of them."""
-        before, self.limit = int(self.limit), min(float(self.most), self.limit + 1 / self.limit)
+        before, self.limit = int(self.limit), min(float(self.max_requests), self.limit + 1 / self.limit)
         if int(self.limit) > before:
             self.release()
 
@@ -83,8 +83,8 @@ def pause(attempt: int, retry_after: float | None = None) -> float:
 
     They grow exponentially up to a cap, with jitter over their upper half.
     """
-    most = min(BACKOFF_CAP_SECONDS, BACKOFF_SECONDS * 2 ** (attempt - 1))
-    return max(retry_after or 0.0, random.uniform(most / 2, most))  # not for results: jitter only
+    longest = min(BACKOFF_CAP_SECONDS, BACKOFF_SECONDS * 2 ** (attempt - 1))
+    return max(retry_after or 0.0, random.uniform(longest / 2, longest))  # not for results: jitter only
 
 
 def retry_after(value: str | None) -> float | None:

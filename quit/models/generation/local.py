@@ -19,8 +19,8 @@ from quit.errors import InputError
 from quit.models.generation.base import (
     ChatRequest,
     Completion,
-    Done,
     ModelOptions,
+    OnReply,
     answer_of,
     before_stop,
     free_memory,
@@ -65,7 +65,7 @@ class _Text:
         """Keep the keys and values of the tokens from ``at`` on."""
         if layer not in self.layers:
             _, heads, _, width = both.shape
-            self.layers[layer] = both.new_zeros((2, heads, _rounded(self.room), width))
+            self.layers[layer] = both.new_zeros((2, heads, _room(self.room), width))
             if self.source is not None:
                 self.layers[layer][:, :, : self.shared] = self.source.layers[layer][:, :, : self.shared]
         self.layers[layer][:, :, at : at + both.shape[2]] = both
@@ -109,7 +109,7 @@ class _Reply:
     prompt: int
     generator: Any
     new: list[int] = field(default_factory=list)
-    finished: Completion | None = None
+    completion: Completion | None = None
 
 
 class TransformersGenerator:
@@ -125,24 +125,24 @@ class TransformersGenerator:
         self._before: _Text | None = None
         self._beginnings: dict[PromptTemplate, _Text] = {}
 
-    def generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
+    def generate(self, requests: Sequence[ChatRequest], on_reply: OnReply) -> None:
         """See :class:`quit.models.generation.base.Generator`. One caller at a time."""
         import torch
 
         with self._lock, torch.inference_mode():
             self._before = None  # an error may have left one whose keys were not computed
-            waiting = list(enumerate(requests))[::-1]
+            queue = list(enumerate(requests))[::-1]
             active: list[_Reply] = []
-            while waiting or active:
-                places = min(len(waiting), DECODE - len(active))
-                if waiting and places >= min(REFILL, len(waiting)):
-                    beginners = [self._begin(*waiting.pop()) for _ in range(places)]
-                    logits = self._computed([reply.text for reply in beginners])
+            while queue or active:
+                places = min(len(queue), DECODE - len(active))
+                if queue and places >= min(REFILL, len(queue)):
+                    beginners = [self._begin(*queue.pop()) for _ in range(places)]
+                    logits = self._prefill([reply.text for reply in beginners])
                     for reply, row in zip(beginners, logits, strict=True):
                         self._add_token(reply, row)
                     active += beginners
-                commits = [done(reply.position, reply.finished) for reply in active if reply.finished]
-                active = [reply for reply in active if not reply.finished]
+                commits = [on_reply(reply.position, reply.completion) for reply in active if reply.completion]
+                active = [reply for reply in active if not reply.completion]
                 for commit in commits:
                     if commit is not None:
                         commit.result()
@@ -200,11 +200,11 @@ class TransformersGenerator:
             length = _common(ids, others)
             text = _Text(ids[:length], length + 1)  # and a row of zeros
             if length:
-                self._computed([text])
+                self._prefill([text])
             self._beginnings[template] = text
         return self._beginnings[template] if self._beginnings[template].ids else None
 
-    def _computed(self, texts: Sequence[_Text]) -> list[Any]:
+    def _prefill(self, texts: Sequence[_Text]) -> list[Any]:
         """Compute the keys and values of texts; returns the logits after the last token of each."""
         logits: list[Any] = []
         for pieces in _passes(texts):
@@ -224,13 +224,13 @@ class TransformersGenerator:
         for piece in pieces:
             ids[0, piece.rows] = torch.tensor(piece.text.ids[piece.at : piece.end])
             positions[0, piece.rows] = torch.arange(piece.at, piece.end) + piece.text.start
-        padded = torch.tensor([*logit_rows, *[0] * (DECODE - len(logit_rows))])
+        row_indices = torch.tensor([*logit_rows, *[0] * (DECODE - len(logit_rows))])
         device = model.device
         logits = model(
             input_ids=ids.to(device),
             position_ids=positions.to(device),
             use_cache=False,
-            logits_to_keep=padded.to(device),
+            logits_to_keep=row_indices.to(device),
             pieces=pieces,
             products=list(_products(pieces, PIECE if rows == PREFILL else 1, device)),
             beginnings=_beginnings(pieces, rows, device),
@@ -259,13 +259,13 @@ class TransformersGenerator:
             token = int(logits.argmax())
         reply.new.append(token)
         reply.text.ids.append(token)
-        whole = tokenizer.decode(reply.new, skip_special_tokens=True)
-        text = before_stop(whole, self._options.sampling(request).get("stop", ()))
-        ended = text != whole or token in _ends(model, tokenizer)
-        if ended or len(reply.new) == request.max_tokens + self._options.thinking_tokens:
-            reason = "stop" if ended else "length"
+        full_text = tokenizer.decode(reply.new, skip_special_tokens=True)
+        text = before_stop(full_text, self._options.sampling(request).get("stop", ()))
+        is_end = text != full_text or token in _ends(model, tokenizer)
+        if is_end or len(reply.new) == request.max_tokens + self._options.thinking_tokens:
+            reason = "stop" if is_end else "length"
             answer = answer_of(self.name, self._options, text, reason)
-            reply.finished = Completion(answer, reason, reply.prompt, len(reply.new))
+            reply.completion = Completion(answer, reason, reply.prompt, len(reply.new))
 
     @once
     def _loaded(self) -> tuple[Any, Any]:
@@ -305,7 +305,7 @@ def _passes(texts: Sequence[_Text]) -> Iterator[list[_Piece]]:
     for text in texts:
         at = text.shared
         while at < len(text.ids):
-            end = min(at + PIECE, _rounded(at + 1), at + PREFILL - row, len(text.ids))
+            end = min(at + PIECE, _room(at + 1), at + PREFILL - row, len(text.ids))
             pieces.append(_Piece(text, at, end, row))
             row, at = row + end - at, end
             if row == PREFILL:
@@ -315,7 +315,7 @@ def _passes(texts: Sequence[_Text]) -> Iterator[list[_Piece]]:
         yield pieces
 
 
-def _rounded(tokens: int) -> int:
+def _room(tokens: int) -> int:
     """Return the keys of a product that has room for so many tokens of a text."""
     return -(-tokens // STEP) * STEP
 
@@ -326,7 +326,7 @@ def _products(pieces: Sequence[_Piece], tokens: int, device: Any) -> Iterator[_P
 
     groups: dict[int, list[_Piece]] = {}
     for piece in pieces:
-        groups.setdefault(_rounded(piece.end), []).append(piece)
+        groups.setdefault(_room(piece.end), []).append(piece)
     for keys, group in groups.items():
         for start in range(0, len(group), PIECES):
             part = group[start : start + PIECES]
@@ -377,37 +377,37 @@ def _attend(
     for piece in pieces:  # in order: a later piece can take over what an earlier one has
         piece.text.keep(index, piece.at, both[:, :, piece.rows])
 
-    def scored(queries: Any, keys: Any) -> Any:
+    def scores_of(queries: Any, keys: Any) -> Any:
         """Return scores (..., key heads, tokens, group, keys) of queries (..., tokens, key heads, group, width)."""
         queries = queries.transpose(-4, -3)
         scores = (queries.flatten(-3, -2) @ keys.mT).unflatten(-2, queries.shape[-3:-1]).float()
         return torch.tanh(scores / softcap) * softcap if softcap else scores
 
-    def mixed(shares: Any, values: Any) -> Any:
+    def mix(shares: Any, values: Any) -> Any:
         """Return sums of values, in the shape of queries."""
         return (shares.flatten(-3, -2) @ values).unflatten(-2, shares.shape[-3:-1]).transpose(-4, -3)
 
     query = (query[0] * scaling).transpose(0, 1).reshape(rows, heads, -1, width)
     output, total = torch.zeros_like(query), torch.zeros_like(query[..., 0], dtype=torch.float32)
     for product in products:
-        stacked = torch.stack([text.layers[index][:, :, : product.keys] for text in product.texts], dim=1)
+        stack = torch.stack([text.layers[index][:, :, : product.keys] for text in product.texts], dim=1)
         columns, last = torch.arange(product.keys, device=query.device), product.positions[..., None]
-        masked = columns > last
+        mask = columns > last
         if sliding_window:
-            masked |= columns <= last - sliding_window
-        scores = scored(query[product.rows], stacked[0]).masked_fill_(masked[:, None, :, None], -torch.inf)
-        output[product.rows] = mixed(torch.softmax(scores, dim=-1).to(query.dtype), stacked[1])
+            mask |= columns <= last - sliding_window
+        scores = scores_of(query[product.rows], stack[0]).masked_fill_(mask[:, None, :, None], -torch.inf)
+        output[product.rows] = mix(torch.softmax(scores, dim=-1).to(query.dtype), stack[1])
         total[product.rows] = scores.logsumexp(dim=-1).transpose(1, 2)
     for beginning, belongs in beginnings:
         length = len(beginning.ids)
-        own, values = beginning.layers[index][:, :, : length + 1]
-        scores = scored(query, own)
+        keys, values = beginning.layers[index][:, :, : length + 1]
+        scores = scores_of(query, keys)
         if sliding_window:
             columns = torch.arange(length + 1, device=query.device)
             scores.masked_fill_((columns <= positions[:, None] - sliding_window)[:, None], -torch.inf)
         scores[..., -1] = total.transpose(0, 1)
         shares = torch.softmax(scores, dim=-1).to(query.dtype)
-        output = torch.where(belongs, mixed(shares, values) + shares[..., -1:].transpose(0, 1) * output, output)
+        output = torch.where(belongs, mix(shares, values) + shares[..., -1:].transpose(0, 1) * output, output)
     return output.flatten(1, 2)[None], None
 
 

@@ -86,9 +86,9 @@ class Meter:
             for name, count in now.items()
         }
 
-    def merge(self, taken: Mapping[str, Mapping[str, Any]], processes: int) -> None:
+    def merge(self, report: Mapping[str, Mapping[str, Any]], processes: int) -> None:
         """Add what a worker took. Each of ``processes`` that work at a time adds its share of the wall time."""
-        for name, count in taken.items():
+        for name, count in report.items():
             self.add(name, **{**count, "seconds": count["seconds"] / processes})
 
     def line(self) -> str:
@@ -98,15 +98,15 @@ class Meter:
         requests, cached, expected, seconds = (
             sum(count[name] for count in counts) for name in ("requests", "cached", "expected", "seconds")
         )
-        done = requests + cached
-        if not done:
+        replies = requests + cached
+        if not replies:
             return ""
         rate = requests / seconds if seconds else 0.0
         parts = [
-            f"{done:,} of {max(done, expected):,} replies",
+            f"{replies:,} of {max(replies, expected):,} replies",
             f"{rate:.1f}/s" if rate >= 1 else f"{60 * rate:.1f}/min",
-            f"{cached / done:.0%} from the cache",
+            f"{cached / replies:.0%} from the cache",
         ]
-        if rate and expected > done:
-            parts.append(f"{(expected - done) / rate / 60:.1f} min left")
+        if rate and expected > replies:
+            parts.append(f"{(expected - replies) / rate / 60:.1f} min left")
         return ", ".join(parts)

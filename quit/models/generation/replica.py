@@ -20,7 +20,7 @@ import aiohttp
 
 from quit.common.progress import note
 from quit.errors import QuitError, ServerError, SettingsError
-from quit.models.generation.base import ChatRequest, Completion, Done, ModelOptions, answer_of
+from quit.models.generation.base import ChatRequest, Completion, ModelOptions, OnReply, answer_of
 from quit.models.generation.ledger import Account, Amount
 from quit.models.generation.limits import Budget, Limiter, pause, retry_after
 from quit.models.generation.meter import Meter
@@ -30,7 +30,7 @@ from quit.settings.models import Omittable
 from quit.text.secrets import contains_secret, shown
 from quit.text.words import counted
 
-_AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
+_AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})  # HTTP codes of passing faults
 _OVERLOADED = frozenset({429, 503, 529})
 _BYTES_A_TOKEN = 4.0  # for token budgets before the server's own count is known
 MAX_BYTES = 4 << 20  # bytes of a reply, after decompression; a thousand times what a long one has
@@ -79,15 +79,15 @@ class PassingFault(QuitError):
 class RequestBatch:
     """The requests of one call, over all replicas and waits.
 
-    ``attempts``: position of a request -> its failed attempts at its server; ``finished``: positions of those with a
+    ``attempts``: position of a request -> its failed attempts at its server; ``with_reply``: positions of those with a
     reply.
     """
 
     session: aiohttp.ClientSession
     requests: Sequence[ChatRequest]
-    done: Done
+    on_reply: OnReply
     attempts: Counter[int] = field(default_factory=Counter)
-    finished: set[int] = field(default_factory=set)
+    with_reply: set[int] = field(default_factory=set)
 
 
 class Replica:
@@ -110,7 +110,7 @@ class Replica:
         self.name = name
         self.url = url.rstrip("/")
         self.last_fault = ""
-        self._failed = 0  # connections in a row that could not be made
+        self._failed_connections = 0  # in a row
         self._model_names = model_names
         self._origin: asyncio.Task[str] | None = None
         self._last_line = -_SAY_SECONDS  # when a failed attempt was last printed
@@ -127,7 +127,7 @@ class Replica:
     @property
     def is_gone(self) -> bool:
         """Whether too many connections in a row have failed."""
-        return self._failed >= CIRCUIT_FAILURES
+        return self._failed_connections >= CIRCUIT_FAILURES
 
     async def work(self, batch: RequestBatch, positions: Sequence[int]) -> None:
         """Answer the requests at ``positions``, starting them in order; returns early when the server is gone.
@@ -157,12 +157,12 @@ class Replica:
 
     async def is_back(self, session: aiohttp.ClientSession) -> bool:
         """Whether the server answers again."""
-        if await self._listed(session) is None:
+        if await self._model_list(session) is None:
             return False
-        self._failed, self._origin = 0, None
+        self._failed_connections, self._origin = 0, None
         return True
 
-    async def _listed(self, session: aiohttp.ClientSession) -> bytearray | None:
+    async def _model_list(self, session: aiohttp.ClientSession) -> bytearray | None:
         """Return the server's list of models as it came; None where it does not answer."""
         content = bytearray()
         with suppress(aiohttp.ClientError, TimeoutError, OSError):
@@ -180,7 +180,7 @@ class Replica:
         """Return the address, and the facts that the server lists about its model."""
         facts: dict[str, Any] = {}
         with suppress(RuntimeError, ValueError, KeyError, TypeError, AttributeError):
-            entries = json.loads(await self._listed(session) or b"")["data"]
+            entries = json.loads(await self._model_list(session) or b"")["data"]
             facts = next((entry for entry in entries if entry["id"] == self._options.model), {})
         texts = (f"{name}={value}" for name, value in sorted(facts.items()) if name not in _VOLATILE and value)
         return shown(" ".join([self.url, *texts]))
@@ -189,8 +189,8 @@ class Replica:
         completion = await self._complete(batch, position)
         if completion is None:
             return
-        batch.finished.add(position)
-        commit = batch.done(position, completion)
+        batch.with_reply.add(position)
+        commit = batch.on_reply(position, completion)
         if commit is not None:
             # In flight until it is on disk: that is all a kill costs. Shielded, for the writer sets the future.
             await asyncio.shield(asyncio.wrap_future(commit))
@@ -199,39 +199,39 @@ class Replica:
         """Return the completion, or None when the server is gone."""
         request = batch.requests[position]
         body = self.body(request)
-        most = self.most(request)
-        estimate = len(body) / _BYTES_A_TOKEN + most
-        empty = 0
+        max_tokens = self.max_tokens(request)
+        estimate = len(body) / _BYTES_A_TOKEN + max_tokens
+        empty_replies = 0
         while True:
             await self._requests.spend(1)
             await self._tokens.spend(estimate)
             try:
-                completion = await self._pay(batch.session, body, most)
+                completion = await self._pay(batch.session, body, max_tokens)
             except PassingFault as fault:
                 self._meter.add(self.name, retries=1)
                 self.last_fault = str(fault)
                 if fault.absent:
-                    self._failed += 1
+                    self._failed_connections += 1
                     self._say(f"{fault} (waiting for it up to {self._server.patience_seconds:g} s)")
                     if self.is_gone:
                         return None
-                    await asyncio.sleep(pause(self._failed))
+                    await asyncio.sleep(pause(self._failed_connections))
                 else:
                     attempt = batch.attempts[position] = batch.attempts[position] + 1
                     self._say(f"{fault} (attempt {attempt} of {self._server.attempts})")
                     await asyncio.sleep(self._pause_after(fault, attempt))
                 continue
-            self._failed = 0
+            self._failed_connections = 0
             if self._origin is None:
                 self._origin = asyncio.ensure_future(self.ask_origin(batch.session))
             text = choice_of(completion.text) if request.choices else completion.text
             completion = replace(completion, text=text, origin=await asyncio.shield(self._origin))
             self._limiter.succeeded()
             if completion.prompt_tokens:
-                self._tokens.correct(estimate - tokens_used(completion, body, most))
-            if completion.text.strip() or completion.finish_reason == "length" or empty >= _EMPTY_RETRIES:
+                self._tokens.correct(estimate - tokens_used(completion, body, max_tokens))
+            if completion.text.strip() or completion.finish_reason == "length" or empty_replies >= _EMPTY_RETRIES:
                 return completion
-            empty += 1
+            empty_replies += 1
             self._meter.add(self.name, retries=1)
 
     def _say(self, text: str) -> None:
@@ -247,7 +247,7 @@ class Replica:
 
     def _pause_after(self, fault: PassingFault, attempts: int) -> float:
         """Return the seconds until a request is sent again; raises :class:`ServerError` after its last attempt."""
-        self._failed = 0
+        self._failed_connections = 0
         if fault.overloaded:
             self._limiter.overloaded()
         if attempts >= self._server.attempts:
@@ -257,21 +257,21 @@ class Replica:
             ) from fault
         return pause(attempts, fault.after)
 
-    async def _pay(self, session: aiohttp.ClientSession, body: bytes, most: int) -> Completion:
+    async def _pay(self, session: aiohttp.ClientSession, body: bytes, max_tokens: int) -> Completion:
         """Ask once, within the cap. A reply that did not come or cannot be read counts as paid."""
-        ledger, worst = self._account.ledger, self._account.worst(body, most)
+        ledger, worst = self._account.ledger, self._account.worst(body, max_tokens)
         await ledger.reserve(worst)
-        paid = worst
+        cost = worst
         try:
             completion = await self._ask(session, body)
-            paid = self._account.actual(completion, worst)
+            cost = self._account.actual(completion, worst)
             return completion
         except PassingFault as fault:
             if fault.is_free:
-                paid = Amount()
+                cost = Amount()
             raise
         finally:
-            ledger.settle(worst, paid)
+            ledger.settle(worst, cost)
 
     async def _ask(self, session: aiohttp.ClientSession, body: bytes) -> Completion:
         url = f"{self.url}/chat/completions"
@@ -310,7 +310,7 @@ class Replica:
                 thought_tokens=(usage.get("completion_tokens_details") or {}).get("reasoning_tokens") or 0,
             )
         except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
-            raise PassingFault(f"a reply that is not a chat completion ({error}): {_quoted(content)}") from None
+            raise PassingFault(f"a reply that is not a chat completion ({error}): {_error_text(content)}") from None
         if completion.finish_reason not in ("stop", "length"):
             raise PassingFault(f"a reply that was not finished ({shown(completion.finish_reason)})")
         model = shown(str(reply.get("model") or ""), 80)
@@ -321,15 +321,16 @@ class Replica:
                 text = f"{self.name}: {self.url} says that {model!r} replies; so far it was {before!r}"
                 note(f"{text}. Was the server started with another model? Its replies are kept as of one.", loud=True)
         thinking = message.get("reasoning_content") or message.get("reasoning") or ""
-        name, ended = f"{self.name} ({self.url})", completion.finish_reason
-        answer = answer_of(name, self._options, completion.text, ended, thinking)
+        name, finish_reason = f"{self.name} ({self.url})", completion.finish_reason
+        answer = answer_of(name, self._options, completion.text, finish_reason, thinking)
         completion = replace(completion, text=answer)
         if contains_secret(completion.text):
             raise PassingFault("a reply that repeats the API key")
         return completion
 
     def fault(self, status: int, content: bytes | bytearray, headers: Mapping[str, str]) -> QuitError:
-        message = f"HTTP {status}: {_quoted(content)}"
+        """Return what to raise for a reply of another status than 200: a :class:`PassingFault`, or one for good."""
+        message = f"HTTP {status}: {_error_text(content)}"
         if 300 <= status < 400:
             host = _host(headers.get("Location", ""))
             return SettingsError(
@@ -365,15 +366,16 @@ class Replica:
         cure = min(matches, key=lambda pair: pair[0].start())[1]
         return f" Set this for {self.name} in the profile: {cure}."
 
-    def most(self, request: ChatRequest) -> int:
+    def max_tokens(self, request: ChatRequest) -> int:
         """Return the most tokens of a reply, thoughts among them."""
         return request.max_tokens + self._options.thinking_tokens
 
     def body(self, request: ChatRequest) -> bytes:
+        """Return the JSON that asks a server for a reply."""
         payload: dict[str, Any] = {
             "model": self._options.model,
             "messages": request.messages(),
-            self._options.token_field: self.most(request),
+            self._options.token_field: self.max_tokens(request),
             "temperature": request.temperature,
             "top_p": 1,
             "seed": request.sample,
@@ -398,7 +400,7 @@ class Replica:
         return json.dumps(payload | dict(self._options.extra), ensure_ascii=False).encode()
 
 
-def _quoted(content: bytes | bytearray) -> str:
+def _error_text(content: bytes | bytearray) -> str:
     """Return the text of a body for a message: the error's text if it is JSON."""
     text = content[:_QUOTED].decode("utf-8", "replace")
     try:

@@ -13,7 +13,7 @@ import aiohttp
 
 from quit.common.progress import note
 from quit.errors import ServerError
-from quit.models.generation.base import ChatRequest, Done, ModelOptions
+from quit.models.generation.base import ChatRequest, ModelOptions, OnReply
 from quit.models.generation.ledger import Account, Ledger
 from quit.models.generation.meter import Meter
 from quit.models.generation.replica import Replica, RequestBatch, stop
@@ -47,24 +47,24 @@ class ServerGenerator:
         model_names: list[str] = []
         self._replicas = [Replica(name, url, key, options, server, meter, account, model_names) for url in urls]
 
-    def generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
+    def generate(self, requests: Sequence[ChatRequest], on_reply: OnReply) -> None:
         """See :class:`quit.models.generation.base.Generator`."""
-        run(self._generate(requests, done))
+        run(self._generate(requests, on_reply))
 
     def release(self) -> None:
         """See :class:`quit.models.generation.base.Generator`: there is nothing in this process."""
 
-    async def _generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
-        waited = 0.0
+    async def _generate(self, requests: Sequence[ChatRequest], on_reply: OnReply) -> None:
+        seconds = 0.0
         timeout = aiohttp.ClientTimeout(total=self._server.timeout_seconds, connect=CONNECT_SECONDS)
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
         async with aiohttp.ClientSession(timeout=timeout, connector=connector, trust_env=False) as session:
-            batch, failed_replicas = RequestBatch(session, requests, done), set[Replica]()
-            while positions := [position for position in range(len(requests)) if position not in batch.finished]:
+            batch, failed_replicas = RequestBatch(session, requests, on_reply), set[Replica]()
+            while positions := [position for position in range(len(requests)) if position not in batch.with_reply]:
                 usable = [replica for replica in self._replicas if replica not in failed_replicas]
                 present = [replica for replica in usable if not replica.is_gone]
                 if not present:
-                    present, waited = await self._wait_for_any(session, usable, waited)
+                    present, seconds = await self._wait_for_any(session, usable, seconds)
                 queues: dict[Replica, list[int]] = defaultdict(list)
                 for position in positions:
                     queues[_of_group(present, requests[position].group)].append(position)
@@ -86,27 +86,27 @@ class ServerGenerator:
                                 note(f"{what}. Its requests go to the other servers.", loud=True)
                 finally:
                     await stop(tasks)
-                if len(batch.finished) > len(requests) - len(positions):
-                    waited = 0.0
+                if len(batch.with_reply) > len(requests) - len(positions):
+                    seconds = 0.0
 
     async def _wait_for_any(
-        self, session: aiohttp.ClientSession, replicas: Sequence[Replica], waited: float
+        self, session: aiohttp.ClientSession, replicas: Sequence[Replica], seconds: float
     ) -> tuple[list[Replica], float]:
         """Wait until one of ``replicas`` is back; returns those that are, and the seconds waited since the last reply.
 
-        ``waited``: the seconds so far. Raises :class:`ServerError` when patience is over.
+        ``seconds``: the seconds so far. Raises :class:`ServerError` when patience is over.
         """
         pause = 1.0
-        while waited < self._server.patience_seconds:
-            await asyncio.sleep(min(pause, self._server.patience_seconds - waited))
-            waited = min(waited + pause, self._server.patience_seconds)
+        while seconds < self._server.patience_seconds:
+            await asyncio.sleep(min(pause, self._server.patience_seconds - seconds))
+            seconds = min(seconds + pause, self._server.patience_seconds)
             pause = min(pause * 1.5, 10.0)
             back = [replica for replica in replicas if await replica.is_back(session)]
             if back:
-                return back, waited
+                return back, seconds
         faults = "; ".join(f"{replica.url} ({replica.last_fault})" for replica in self._replicas)
         raise ServerError(
-            f"The server of {self.name} did not answer: {faults}. Waited {waited:.0f} s for it. "
+            f"The server of {self.name} did not answer: {faults}. Waited {seconds:.0f} s for it. "
             f"What it answered before is kept. {self._server.remedy} Then run the same command again."
         )
 

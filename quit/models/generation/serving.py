@@ -35,14 +35,14 @@ _SIZE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)b(?![a-z0-9])", re.IGNORECASE)
 _UNKNOWN = 8.0  # billions of parameters, where the name does not say
 
 
-class _Stay(urllib.request.HTTPRedirectHandler):
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
     """Follows no redirect, since it would receive the key; a redirect is an HTTP error."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
 
 
-_OPENER = urllib.request.build_opener(_Stay)
+_OPENER = urllib.request.build_opener(_NoRedirects)
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class GpuPlan:
     shares: dict[int, float]
 
     def sentence(self, servings: Sequence[Serving]) -> str:
-        """Return it in one line."""
+        """Return the plan in one line."""
         each = [
             f"{'/'.join(servings[row].users)} on {device} ({self.shares[row]:.2f})"
             for row, device in sorted(self.devices.items(), key=lambda item: (item[1], item[0]))
@@ -95,14 +95,14 @@ def plan(servings: Sequence[Serving], gpus: int, gigabytes: float) -> GpuPlan:
     rows = sorted(
         (row for row, serving in enumerate(servings) if serving.command), key=lambda row: -servings[row].gigabytes
     )
-    filled, devices = [0.0] * gpus, {}
+    used_gigabytes, devices = [0.0] * gpus, {}
     for row in rows:
-        devices[row] = filled.index(min(filled))
-        filled[devices[row]] += servings[row].gigabytes
-    if max(filled) <= USABLE * gigabytes:
-        alone = {row: list(devices.values()).count(device) == 1 for row, device in devices.items()}
-        shares = {row: _share(servings[row].gigabytes / filled[devices[row]]) for row in rows}
-        return GpuPlan(gpus, True, devices, {row: ALONE if alone[row] else shares[row] for row in rows})
+        devices[row] = used_gigabytes.index(min(used_gigabytes))
+        used_gigabytes[devices[row]] += servings[row].gigabytes
+    if max(used_gigabytes) <= USABLE * gigabytes:
+        has_own_gpu = {row: list(devices.values()).count(device) == 1 for row, device in devices.items()}
+        shares = {row: _share(servings[row].gigabytes / used_gigabytes[devices[row]]) for row in rows}
+        return GpuPlan(gpus, True, devices, {row: ALONE if has_own_gpu[row] else shares[row] for row in rows})
     judge = sum(servings[row].gigabytes for row in rows if servings[row].judges)
     largest = max((servings[row].gigabytes for row in rows if not servings[row].judges), default=0.0)
     sizes = {row: servings[row].gigabytes if servings[row].judges else largest for row in rows}
@@ -121,13 +121,13 @@ def servings(settings: Settings) -> list[Serving]:
     for spec in specifications:
         if spec.kind == "server":
             users.setdefault((spec.model or "", spec.server or ""), []).append(spec)
-    listed = []
+    rows = []
     for (model, name), specs in users.items():
         server = settings.server(name)
         command = _command(model, specs[0].revision, server)
         judges = any(isinstance(spec, JudgeSettings) for spec in specs)
-        listed.append(Serving(tuple(spec.name for spec in specs), model, server, command, judges))
-    return listed
+        rows.append(Serving(tuple(spec.name for spec in specs), model, server, command, judges))
+    return rows
 
 
 def _command(model: str, revision: str, server: ServerSettings) -> tuple[str, ...] | None:
@@ -135,14 +135,9 @@ def _command(model: str, revision: str, server: ServerSettings) -> tuple[str, ..
         return None
     address = urlsplit(server.urls()[0])
     return (
-        *(
-            "vllm",
-            "serve",
-            located(model),
-            *(("--revision", revision) if revision else ()),
-            "--served-model-name",
-            model,
-        ),
+        *("vllm", "serve", located(model)),
+        *(("--revision", revision) if revision else ()),
+        *("--served-model-name", model),
         *("--host", address.hostname or "127.0.0.1", "--port", str(address.port or 8000)),
         *("--max-model-len", str(MAX_MODEL_LEN), "--max-num-seqs", str(server.concurrency)),
         *("--enable-prefix-caching", "--enable-prompt-tokens-details"),
@@ -154,7 +149,7 @@ def shell(command: tuple[str, ...], device: int) -> str:
     return f"CUDA_VISIBLE_DEVICES={device} {shlex.join(command)}"
 
 
-def listed(url: str, key: str | None, timeout: float = CONNECT_SECONDS) -> list[str]:
+def model_names(url: str, key: str | None, timeout: float = CONNECT_SECONDS) -> list[str]:
     """Return the names in a server's list of models. Raises what urllib and json raise, ``KeyError`` and ``TypeError``.
 
     Anthropic takes a bearer token for chats only (https://docs.anthropic.com/en/api/models-list). Google lists
@@ -192,7 +187,7 @@ def check(serving: Serving, timeout: float = 5.0) -> tuple[bool, str, str]:
     for url in urls:
         began = time.monotonic()
         try:
-            models = listed(url, key, timeout)
+            names = model_names(url, key, timeout)
         except urllib.error.HTTPError as error:
             if refuses_key(error):
                 return False, f"{url} refuses the API key (HTTP {error.code})", serving.server.key_remedy
@@ -202,7 +197,7 @@ def check(serving: Serving, timeout: float = 5.0) -> tuple[bool, str, str]:
         except (OSError, HTTPException, ValueError, KeyError, TypeError, RecursionError) as error:
             return False, f"{url} does not answer ({shown(str(error))})", serving.server.remedy
         slowest = max(slowest, time.monotonic() - began)
-        if serving.model.removeprefix("models/") not in models:
-            other = f"{url} serves {shown(', '.join(models[:5])) or 'nothing'}, not {serving.model}"
+        if serving.model.removeprefix("models/") not in names:
+            other = f"{url} serves {shown(', '.join(names[:5])) or 'nothing'}, not {serving.model}"
             return False, other, "Name a model that it serves in the profile, or let it serve this one."
     return True, f"{', '.join(urls)} serves {serving.model} ({slowest * 1000:.0f} ms)", ""

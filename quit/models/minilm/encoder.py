@@ -66,21 +66,21 @@ class MiniLM:
         """Return unit vectors, shape (len(texts), 384), float32; equal texts are encoded once."""
         if not texts:
             return np.zeros((0, DIMENSION), dtype=np.float32)
-        return np.stack(self._reduced(texts, _sentence))
+        return np.stack(self._read(texts, _sentence))
 
     def encode_tokens(self, texts: Sequence[str]) -> list[np.ndarray]:
         """Return the unit vectors of each text's tokens, shapes (tokens, 384), float32, without [CLS] and [SEP].
 
         They are rounded to half precision, so that keeping them takes half the space.
         """
-        return self._reduced(texts, _tokens)
+        return self._read(texts, _tokens)
 
     def encode_both(self, texts: Sequence[str]) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Return what :meth:`encode` and :meth:`encode_tokens` return, for the price of either."""
-        both = self._reduced(texts, lambda states: (_sentence(states), _tokens(states)))
+        both = self._read(texts, lambda states: (_sentence(states), _tokens(states)))
         return [sentence for sentence, _ in both], [tokens for _, tokens in both]
 
-    def _reduced(self, texts: Sequence[str], reduce: Callable[[np.ndarray], Any]) -> list[Any]:
+    def _read(self, texts: Sequence[str], reduce: Callable[[np.ndarray], Any]) -> list[Any]:
         from quit.models.minilm import packed
 
         distinct = list(dict.fromkeys(texts))

@@ -47,15 +47,15 @@ class Layer(nn.Module):
         y = functional.scaled_dot_product_attention(q, k, v, attn_mask=bias)
         return y.transpose(1, 2).reshape(rows, length, WIDTH)
 
-    def after_attention(self, x: torch.Tensor, attended: torch.Tensor, drop: float = 0.0) -> torch.Tensor:
+    def after_attention(self, x: torch.Tensor, outputs: torch.Tensor, drop: float = 0.0) -> torch.Tensor:
         """Return the next hidden states, shape (..., WIDTH), from the states before and what attention brought."""
-        x = self.norm1(x + functional.dropout(linear(self.out, attended), drop, self.training))
+        x = self.norm1(x + functional.dropout(linear(self.out, outputs), drop, self.training))
         y = linear(self.down, gelu(linear(self.up, x)))
         return self.norm2(x + functional.dropout(y, drop, self.training))
 
 
 @cache
-def _published() -> dict[str, torch.Tensor]:
+def _published_weights() -> dict[str, torch.Tensor]:
     from safetensors.torch import load_file
 
     pa.system_memory_pool().release_unused()  # what tables took before: the network needs about 0.5 GB
@@ -75,7 +75,7 @@ class Body(nn.Module):
 
     def __init__(self, layers: Sequence[int]) -> None:
         super().__init__()
-        state = _published()
+        state = _published_weights()
         self.register_buffer("words", state["embeddings.word_embeddings.weight"], persistent=False)
         positions = state["embeddings.position_embeddings.weight"][:POSITIONS]
         self.register_buffer("positions", positions.clone(), persistent=False)

@@ -59,9 +59,9 @@ def run(body: Body, texts: Sequence[Pieces], reduce: Callable[[np.ndarray], Any]
     def work(rows: list[int]) -> list[Any]:
         return [reduce(states) for states in _states(body, [texts[row] for row in rows])]
 
-    computed = _pool().map(work, passes) if on_cpu else map(work, passes)
-    for rows, reduced in zip(passes, computed, strict=True):
-        for row, value in zip(rows, reduced, strict=True):
+    values_of_passes = _pool().map(work, passes) if on_cpu else map(work, passes)
+    for rows, values in zip(passes, values_of_passes, strict=True):
+        for row, value in zip(rows, values, strict=True):
             results[row] = value
         if doing:
             advance(doing, len(rows), len(texts))
@@ -72,12 +72,12 @@ def logits(body: Body, texts: Sequence[Pieces]) -> np.ndarray:
     """Return ``body.head_of`` of each text's first and mean state, shape (texts, ...), float32."""
     if not texts:
         return np.zeros((0,), dtype=np.float32)
-    pooled = np.stack(run(body, texts, lambda states: np.concatenate([states[0], states.mean(axis=0)])))
-    padded = functional.pad(torch.from_numpy(pooled), (0, 0, 0, -len(pooled) % CHUNK))
+    vectors = np.stack(run(body, texts, lambda states: np.concatenate([states[0], states.mean(axis=0)])))
+    chunks = functional.pad(torch.from_numpy(vectors), (0, 0, 0, -len(vectors) % CHUNK))
 
     @torch.inference_mode()
     def head() -> np.ndarray:
-        return torch.cat([body.head_of(chunk) for chunk in padded.split(CHUNK)])[: len(pooled)].numpy()
+        return torch.cat([body.head_of(chunk) for chunk in chunks.split(CHUNK)])[: len(vectors)].numpy()
 
     return _pool().submit(head).result()  # there with one thread: a product's last bits can vary with their number
 
@@ -113,22 +113,22 @@ def check() -> None:
 
 def _layer(layer: Layer, x: torch.Tensor, blocks: Sequence[_Block], size: int) -> torch.Tensor:
     """Return the states after ``layer``, in the place of those before, ``x``, shape (rows, WIDTH)."""
-    attended = torch.zeros_like(x)
+    outputs = torch.zeros_like(x)
     qkv = torch.cat([linear(layer.qkv, chunk) for chunk in x.split(size)])
     for block in blocks:
-        attended[block.rows] = _attention(qkv[block.rows], block)
-    for chunk, rows in zip(x.split(size), attended.split(size), strict=True):
+        outputs[block.rows] = _attention(qkv[block.rows], block)
+    for chunk, rows in zip(x.split(size), outputs.split(size), strict=True):
         chunk.copy_(layer.after_attention(chunk, rows))
     return x
 
 
 def _passes(lengths: Sequence[int]) -> Iterator[list[int]]:
     """Yield rows of texts in passes of about PASS tokens, texts of like length together; at least one pass a core."""
-    most = max(CHUNK, min(PASS, -(-sum(lengths) // _cores())))
+    max_tokens = max(CHUNK, min(PASS, -(-sum(lengths) // _cores())))
     rows: list[int] = []
     tokens = 0
     for row in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if rows and tokens + lengths[row] > most:
+        if rows and tokens + lengths[row] > max_tokens:
             yield rows
             rows, tokens = [], 0
         rows.append(row)
@@ -165,30 +165,30 @@ class _Block:
 
     rows: torch.Tensor
     """Where the tokens are, shape (slots * length,); where a slot's text has ended, the last row, which is no token."""
-    ended: torch.Tensor | None
+    mask: torch.Tensor | None
     """Shape (slots, 1, length): minus infinity where a slot's text has ended, else 0. None: no text is shorter."""
     weights: torch.Tensor
     """Shape (HEADS, slots * length, slots * length): zeros, with room for each text's weights on the diagonal."""
     slots: int
 
 
-def _blocks(lengths: Sequence[int], most: int, x: torch.Tensor) -> Iterator[_Block]:
-    """Yield the blocks of texts ordered by length, of about ``most`` tokens each; ``x``: the states, (rows, WIDTH)."""
+def _blocks(lengths: Sequence[int], max_tokens: int, x: torch.Tensor) -> Iterator[_Block]:
+    """Yield the blocks of texts ordered by length, of about ``max_tokens`` each; ``x``: the states, (rows, WIDTH)."""
     starts = np.concatenate([[0], np.cumsum(lengths)])
     zeros: dict[tuple[int, int], torch.Tensor] = {}
     first = 0
     while first < len(lengths):
         stop = first + 1
-        while stop < len(lengths) and (stop + 1 - first) * _slot(lengths[stop]) <= most:
+        while stop < len(lengths) and (stop + 1 - first) * _slot(lengths[stop]) <= max_tokens:
             stop += 1
         slots, length = stop - first, _slot(lengths[stop - 1])
         at = np.arange(length)
         real = at < np.array(lengths[first:stop])[:, None]
         rows = np.where(real, starts[first:stop, None] + at, len(x) - 1).ravel()
-        ended = None if real.all() else x.new_tensor(np.where(real, 0.0, -np.inf)[:, None])
+        mask = None if real.all() else x.new_tensor(np.where(real, 0.0, -np.inf)[:, None])
         if (slots, length) not in zeros:  # each block writes over the diagonal of the one before
             zeros[slots, length] = x.new_zeros(HEADS, len(rows), len(rows))
-        yield _Block(torch.from_numpy(rows).to(x.device), ended, zeros[slots, length], slots)
+        yield _Block(torch.from_numpy(rows).to(x.device), mask, zeros[slots, length], slots)
         first = stop
 
 
@@ -205,18 +205,18 @@ def _attention(qkv: torch.Tensor, block: _Block) -> torch.Tensor:
     """
     tokens = len(qkv)
     q, k, v = qkv.view(tokens, 3, HEADS, WIDTH // HEADS).permute(1, 2, 0, 3)
-    scores = _own(products((q * _SCALE).contiguous(), k.contiguous()), block.slots)
-    if block.ended is not None:
-        scores = scores + block.ended
+    scores = _diagonal(products((q * _SCALE).contiguous(), k.contiguous()), block.slots)
+    if block.mask is not None:
+        scores = scores + block.mask
     weights = torch.exp2(scores - scores.amax(dim=-1, keepdim=True))
-    _own(block.weights, block.slots).copy_(weights)
+    _diagonal(block.weights, block.slots).copy_(weights)
     rows = weights.view(1, -1, weights.shape[-1])
     sums = products(rows, rows.new_ones(1, _COLUMNS, rows.shape[-1]))[0, :, :1].view(HEADS, tokens, 1)
-    attended = products(block.weights, v.transpose(1, 2).contiguous()) / sums
-    return attended.transpose(0, 1).reshape(tokens, WIDTH)
+    outputs = products(block.weights, v.transpose(1, 2).contiguous()) / sums
+    return outputs.transpose(0, 1).reshape(tokens, WIDTH)
 
 
-def _own(products_of_block: torch.Tensor, slots: int) -> torch.Tensor:
+def _diagonal(products_of_block: torch.Tensor, slots: int) -> torch.Tensor:
     """Return a view of each text's products with itself, shape (HEADS, slots, length, length)."""
     heads, tokens, _ = products_of_block.shape
     length = tokens // slots

@@ -46,7 +46,7 @@ _OPENERS = frozenset("i there this that based according given".split())
 _SMALL = frozenset("a an the of in on at to for and or but with by from".split())
 
 
-def clean_answer(raw: str, ended: str = "stop", sentences: Sentences = "drop", stop: Sequence[str] = ()) -> str:
+def clean_answer(raw: str, finish_reason: str = "stop", sentences: Sentences = "drop", stop: Sequence[str] = ()) -> str:
     """Return the answer in a reply, or ``NO ANSWER``.
 
     The last line that is not empty counts, of several the last that is whole, and not a fence nor an ``Explanation:``
@@ -54,13 +54,13 @@ def clean_answer(raw: str, ended: str = "stop", sentences: Sentences = "drop", s
     before it. Thoughts in ``<think>``, end tokens, ``\\boxed{}`` and invisible characters are left out. No text,
     ``N/A`` and anything that contains "no answer" in any spelling are ``NO ANSWER``, and so is a sentence, unless
     ``sentences`` leaves it to the judge.
-    ``ended``: ``length`` where the reply ran into the token limit, so that a sentence may lack its end; else ``stop``.
-    ``stop``: the strings before which replies end; one with a full stop in it takes that of a sentence.
+    ``finish_reason``: ``length`` where the reply ran into the token limit, so that a sentence may lack its end; else
+    ``stop``. ``stop``: the strings before which replies end; one with a full stop in it takes that of a sentence.
     """
     raw = without_invisible(without_controls(raw))
     raw = _BOX.sub(lambda box: box[1] or box[2] or "", _TOKEN.sub("", _THOUGHT.sub("", raw)))
     lines = [line.strip() for line in raw.splitlines() if line.strip() and not _FENCE.fullmatch(line.strip())]
-    if ended == "length" and len(lines) > 1 and raw[-1] not in "\r\n":
+    if finish_reason == "length" and len(lines) > 1 and raw[-1] not in "\r\n":
         del lines[-1]
     while len(lines) > 1 and _REASON.match(lines[-1]):
         del lines[-1]
@@ -71,9 +71,9 @@ def clean_answer(raw: str, ended: str = "stop", sentences: Sentences = "drop", s
     if raw.strip().startswith("(") and text.endswith(")") and "(" not in text:
         text = text[:-1].rstrip(_CLOSING)
     bare = text.strip(".,;:!?- ")
-    if not bare or says_no_answer(text) or _folded(bare) == "n/a":
+    if not bare or says_no_answer(text) or _casefold(bare) == "n/a":
         return NO_ANSWER
-    cut = ended == "length" or any(mark in string for string in stop for mark in ".!?")
+    cut = finish_reason == "length" or any(mark in string for string in stop for mark in ".!?")
     return NO_ANSWER if sentences == "drop" and is_sentence(text, cut=cut) else text
 
 
@@ -84,10 +84,10 @@ def without_controls(text: str) -> str:
 
 def says_no_answer(text: str) -> bool:
     """Return whether a text contains "no answer", in any case, width and spacing, or with an underscore."""
-    return _NO_ANSWER.search(_folded(text)) is not None
+    return _NO_ANSWER.search(_casefold(text)) is not None
 
 
-def _folded(text: str) -> str:
+def _casefold(text: str) -> str:
     return unicodedata.normalize("NFKC", text).casefold()
 
 

@@ -64,10 +64,10 @@ class EmbeddedReader:
         replies: list[Reply | None] = [None] * len(prompts)
         keys = list(groups)
         for start in range(0, len(keys), QUESTIONS_AT_ONCE):
-            some = keys[start : start + QUESTIONS_AT_ONCE]
-            self._warm([text for key in some for text in _parts(key, [prompts[row].hints for row in groups[key]])])
-            self._choice_vectors([choice for key in some if key[3] for choice in self._answers(key).surfaces])
-            for key in some:
+            part = keys[start : start + QUESTIONS_AT_ONCE]
+            self._warm([text for key in part for text in _parts(key, [prompts[row].hints for row in groups[key]])])
+            self._choice_vectors([choice for key in part if key[3] for choice in self._answers(key).surfaces])
+            for key in part:
                 passages = [prompts[row].hints for row in groups[key]]
                 for row, reply in zip(groups[key], self._replies(key, passages), strict=True):
                     replies[row] = reply
@@ -126,8 +126,8 @@ class EmbeddedReader:
                     continue
                 similar = products(of_answers, of_part)
                 of_tokens = np.add.reduceat(similar.max(axis=1), offsets) / lengths.astype(np.float32)
-                covered = np.maximum.reduceat(similar, offsets, axis=0).mean(axis=1)
-                score[start : start + ANSWERS_AT_ONCE] += of_tokens + covered
+                coverage = np.maximum.reduceat(similar, offsets, axis=0).mean(axis=1)
+                score[start : start + ANSWERS_AT_ONCE] += of_tokens + coverage
         return scores
 
     def _answer_vectors(self, answers: AnswerSet) -> np.ndarray:
@@ -230,8 +230,8 @@ def _leads(scores: np.ndarray, best: np.ndarray) -> np.ndarray:
     others = scores.copy()
     others[rows, best] = -np.inf
     lead = (scores[rows, best] - others.max(axis=1)).astype(np.float64)
-    centred = scores - scores.mean(axis=1, keepdims=True)
-    squares = (centred * centred).sum(axis=1)
+    deviations = scores - scores.mean(axis=1, keepdims=True)
+    squares = (deviations * deviations).sum(axis=1)
     spread = np.sqrt(squares / np.float32(scores.shape[1])).astype(np.float64)
     return np.divide(lead, spread, out=np.zeros_like(lead), where=spread > 0)
 
@@ -241,8 +241,8 @@ _POSSESSIVE = re.compile(r"['’]s$")
 
 def content_words(text: str) -> frozenset[str]:
     """Return the words that name something: case-folded, without stop words, possessive and plural endings."""
-    stripped = {_POSSESSIVE.sub("", word).casefold() for word in words(text)} - STOP_WORDS
-    return frozenset(word[:-1] if len(word) > 3 and word.endswith("s") else word for word in stripped)
+    stems = {_POSSESSIVE.sub("", word).casefold() for word in words(text)} - STOP_WORDS
+    return frozenset(word[:-1] if len(word) > 3 and word.endswith("s") else word for word in stems)
 
 
 class _AnswerWords:

@@ -50,10 +50,10 @@ class LLMReader:
 
     def _reply(self, completion: Completion) -> Reply:
         text = cleaning.without_controls(completion.text)
-        raw, ended = before_stop(text, self.stop), completion.finish_reason
+        raw, finish_reason = before_stop(text, self.stop), completion.finish_reason
         if raw != text:  # a server that does not know stop strings
-            ended = "stop"
-        return Reply(raw, cleaning.clean_answer(raw, ended, self.sentences, self.stop), ended)
+            finish_reason = "stop"
+        return Reply(raw, cleaning.clean_answer(raw, finish_reason, self.sentences, self.stop), finish_reason)
 
     def request(self, prompt: Prompt, sample: int = 0) -> ChatRequest:
         """Return what the model is asked for a prompt."""

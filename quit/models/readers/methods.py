@@ -70,9 +70,9 @@ class Method:
 
     def describe(self) -> str:
         """Return name, version and a hash of the parameters: what replies depend on, beside encoder and pool."""
-        unused = {"name"} | ({"doubt"} if self.temperature is None else set())
-        unused |= {"longest"} if self.whole is None else set()
-        values = {key: value for key, value in asdict(self).items() if key not in unused and value is not None}
+        without_use = {"name"} | ({"doubt"} if self.temperature is None else set())
+        without_use |= {"longest"} if self.whole is None else set()
+        values = {key: value for key, value in asdict(self).items() if key not in without_use and value is not None}
         digest = hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
         return f"{self.name}@{VERSION}-{digest[:8]}"
 
@@ -111,8 +111,8 @@ def names_in(text: str) -> list[str]:
     tokens = _TOKEN.findall(text)
     run: list[str] = []
     for index, token in enumerate([*tokens, ""]):
-        following = tokens[index + 1] if index + 1 < len(tokens) else ""
-        joins = bool(run) and token in _JOINING and following[:1].isupper()
+        next_token = tokens[index + 1] if index + 1 < len(tokens) else ""
+        joins = bool(run) and token in _JOINING and next_token[:1].isupper()
         if token[:1].isupper() or token[:1].isdigit() or joins:
             run.append(token)
         else:

@@ -164,11 +164,11 @@ class AnswerPool:
 
 def answer_tokens(encoder: Encoder, answers: Sequence[str], longest: int) -> list[np.ndarray]:
     """Return the first ``longest`` unit token vectors of each answer, shapes (tokens, dimension), float16."""
-    some = 1024  # answers encoded at once: full float32 token vectors of a large pool would not fit
+    step = 1024  # answers encoded at once: full float32 token vectors of a large pool would not fit
     return [
         tokens[:longest].astype(np.float16) if len(tokens) else np.zeros((1, encoder.dimension), np.float16)
-        for start in range(0, len(answers), some)
-        for tokens in encoder.encode_tokens(answers[start : start + some])
+        for start in range(0, len(answers), step)
+        for tokens in encoder.encode_tokens(answers[start : start + step])
     ]
 
 

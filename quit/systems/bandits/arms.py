@@ -44,17 +44,17 @@ def sub_questions(questions: Sequence[Question]) -> list[Decomposition]:
 
     Raises :class:`InputError` where no question has one.
     """
-    decomposed = [
+    decompositions = [
         Decomposition(question, tuple(step.text for step in question.steps), (-1,) * len(question.steps))
         for question in questions
         if question.steps
     ]
-    if not decomposed:
+    if not decompositions:
         raise InputError(
             "No question of this corpus has sub-questions. Build it from MuSiQue or 2WikiMultihopQA, or let a language "
             "model write them: --arms written."
         )
-    return decomposed
+    return decompositions
 
 
 def of_file(path: Path, questions: Sequence[Question]) -> list[Decomposition]:
@@ -66,7 +66,7 @@ def of_file(path: Path, questions: Sequence[Question]) -> list[Decomposition]:
     and where none is left.
     """
     by_id = {question.query_id: question for question in questions}
-    decomposed: list[Decomposition] = []
+    decompositions: list[Decomposition] = []
     numbers, left_out = Counter[str](), 0
     for line, row in json_lines(path, "the arms"):
         name, arms = str(row.get("query_id")), row.get("arms")
@@ -76,19 +76,19 @@ def of_file(path: Path, questions: Sequence[Question]) -> list[Decomposition]:
         if name not in by_id:
             left_out += 1
             continue
-        decomposed.append(Decomposition(by_id[name], tuple(arms), parents, numbers[name]))
+        decompositions.append(Decomposition(by_id[name], tuple(arms), parents, numbers[name]))
         numbers[name] += 1
-    if not decomposed:
+    if not decompositions:
         raise InputError(f"{path} has no arms of the {len(by_id)} questions of this corpus that were chosen.")
     if left_out:
         _log.warning("%d lines of %s are about other questions and are left out.", left_out, path)
-    return decomposed
+    return decompositions
 
 
 def _parents(value: Any, arms: int, where: str) -> tuple[int, ...]:
     """Return each arm's parent, -1 for none."""
-    listed = [None] * arms if value is None else value
-    places = [-1 if parent is None else parent for parent in listed] if isinstance(listed, list) else []
+    values = [None] * arms if value is None else value
+    places = [-1 if parent is None else parent for parent in values] if isinstance(values, list) else []
     fits = [type(parent) is int and -1 <= parent < place for place, parent in enumerate(places)]
     if len(fits) != arms or not all(fits):
         raise InputError(
@@ -99,7 +99,7 @@ def _parents(value: Any, arms: int, where: str) -> tuple[int, ...]:
 
 
 def two_level(
-    decomposed: Sequence[Decomposition], collection: BuiltCorpus, first_stage: FirstStage, settings: Bandits
+    decompositions: Sequence[Decomposition], collection: BuiltCorpus, first_stage: FirstStage, settings: Bandits
 ) -> list[Decomposition]:
     """Return arms refined to K: each sub-question, and below it the sub-question with the title of a document that it
     retrieves.
@@ -108,9 +108,9 @@ def two_level(
     turn until there are K arms or no titles. A title that the sub-question already says, or that is blank, refines
     nothing.
     """
-    rankings = iter(first_stage.search([arm for entry in decomposed for arm in entry.arms], settings.documents))
-    expanded = []
-    for entry in decomposed:
+    rankings = iter(first_stage.search([arm for entry in decompositions for arm in entry.arms], settings.documents))
+    refinements = []
+    for entry in decompositions:
         titles_of = [_titles(arm, next(rankings), collection) for arm in entry.arms]
         arms, parents = list(entry.arms), list(entry.parents)
         for rank in range(max((len(titles) for titles in titles_of), default=0)):
@@ -118,8 +118,8 @@ def two_level(
                 if rank < len(titles) and len(arms) < settings.arms:
                     arms.append(f"{entry.arms[parent]} {titles[rank]}")
                     parents.append(parent)
-        expanded.append(Decomposition(entry.question, tuple(arms), tuple(parents)))
-    return expanded
+        refinements.append(Decomposition(entry.question, tuple(arms), tuple(parents)))
+    return refinements
 
 
 def _titles(arm: str, ranking: Ranking, collection: BuiltCorpus) -> list[str]:
@@ -150,7 +150,7 @@ def llm_decompositions(
 
 
 def requests(
-    decomposed: Sequence[Decomposition],
+    decompositions: Sequence[Decomposition],
     collection: BuiltCorpus,
     first_stage: FirstStage,
     settings: Bandits,
@@ -166,9 +166,9 @@ def requests(
     unit vectors, for diversity and heads.
     """
     qrels = collection.relevant_rows()
-    rankings = iter(first_stage.search([arm for entry in decomposed for arm in entry.arms], settings.documents))
-    built = []
-    for entry in decomposed:
+    rankings = iter(first_stage.search([arm for entry in decompositions for arm in entry.arms], settings.documents))
+    bandit_requests = []
+    for entry in decompositions:
         shape = (len(entry.arms), settings.documents)
         documents, scores = np.full(shape, -1, dtype=np.int64), np.zeros(shape)
         for arm, ranking in enumerate(islice(rankings, len(entry.arms))):
@@ -193,25 +193,25 @@ def requests(
         if relevance == "scores":
             request = replace(request, observed=normalised(scores, request.lengths))
         elif relevance != "qrels" and len(request.pool):
-            request = replace(request, observed=_judged(relevance, request, entry.question, collection))
-        built.append(request)
-    return built
+            request = replace(request, observed=_head_scores(relevance, request, entry.question, collection))
+        bandit_requests.append(request)
+    return bandit_requests
 
 
 def nuggets_of(question: Question, qrels: dict[str, dict[int, int]]) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows relevant to a question, ascending, and which nugget each holds, bool, shape (rows, nuggets)."""
     steps = [{row for row, grade in qrels.get(step.query_id, {}).items() if grade > 0} for step in question.steps]
-    whole = {row for row, grade in qrels.get(question.query_id, {}).items() if grade > 0}
+    relevant = {row for row, grade in qrels.get(question.query_id, {}).items() if grade > 0}
     nugget_rows = [step for step in steps if step]
-    nugget_rows += [{row} for row in sorted(whole - set().union(*steps))]
-    gold = np.array(sorted(whole.union(*steps)), dtype=np.int64)
+    nugget_rows += [{row} for row in sorted(relevant - set().union(*steps))]
+    gold = np.array(sorted(relevant.union(*steps)), dtype=np.int64)
     nuggets = np.array([[row in nugget for nugget in nugget_rows] for row in gold.tolist()], dtype=bool)
     return gold, nuggets.reshape(len(gold), len(nugget_rows))
 
 
-def _judged(head: AnswerHead, request: Request, question: Question, collection: BuiltCorpus) -> np.ndarray:
+def _head_scores(head: AnswerHead, request: Request, question: Question, collection: BuiltCorpus) -> np.ndarray:
     vectors = np.zeros((len(request.pool), 0)) if request.vectors is None else request.vectors
     texts = collection.texts(request.pool.tolist())
     scores = head.scores(question.text, question.answers, texts, vectors)
-    placed = scores[request.places].reshape(request.documents.shape)
-    return np.where(request.documents >= 0, np.clip(placed, 0.0, 1.0), 0.0)
+    matrix = scores[request.places].reshape(request.documents.shape)
+    return np.where(request.documents >= 0, np.clip(matrix, 0.0, 1.0), 0.0)

@@ -55,7 +55,7 @@ class LLMDecomposition:
     def sub_queries(self, asks: Sequence[DecompositionRequest], sample: int = 0) -> list[list[str]]:
         """Return the sub-queries of each request: definitional first, no two alike. ``sample`` numbers repetitions."""
         count = self._settings.arms
-        replies = [self._written(asks, prompt, count, sample) for prompt in self._prompts]
+        replies = [self._write(asks, prompt, count, sample) for prompt in self._prompts]
         lists = []
         for ask, broad, narrow in zip(asks, *replies, strict=True):
             queries = merge_queries(broad, narrow, count)
@@ -63,7 +63,7 @@ class LLMDecomposition:
             lists.append(queries or [ask.text])
         return lists
 
-    def _written(
+    def _write(
         self, asks: Sequence[DecompositionRequest], prompt: PromptTemplate, count: int, sample: int
     ) -> list[list[str]]:
         lists: list[list[str]] = [[] for _ in asks]
@@ -102,7 +102,7 @@ def parse_queries(reply: str, cut: bool = False) -> list[str]:
     """
     best: list[str] = []
     start = reply.rfind("[")
-    for text in (*_LIST.findall(reply), *((_closed(reply[start:]),) if start >= 0 else ())):
+    for text in (*_LIST.findall(reply), *((_close(reply[start:]),) if start >= 0 else ())):
         try:
             values = json.loads(text)
         except ValueError:
@@ -120,7 +120,7 @@ def _is_query(item: str) -> bool:
     return words <= MAX_LENGTH and (words < _SENTENCE or not item.endswith((".", "!", ":")))
 
 
-def _closed(text: str) -> str:
+def _close(text: str) -> str:
     """Return an unfinished JSON list, closed after its last whole string."""
     end = max(text.rfind('",'), text.rfind('"\n'))
     return text[: end + 1] + "]"

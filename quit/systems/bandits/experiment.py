@@ -70,7 +70,7 @@ class Grid:
         ``value``: macro average. ``low``, ``high``: 95% bootstrap interval over requests. ``difference``: from the
         baseline at the same budget, flat, paired by request, with its interval; None where the baseline was not run.
         """
-        counts = self._resampled()
+        counts = self._resamples()
         names = [policy.name for policy in self.policies]
         means = np.moveaxis(self.means, 0, -1)
         base = means[names.index(BASELINE), 0] if BASELINE in names else None
@@ -100,7 +100,7 @@ class Grid:
         """
         if "tree" not in self.structures:
             return []
-        counts = self._resampled()
+        counts = self._resamples()
         rows = []
         for (number, policy), (at, budget) in product(enumerate(self.policies), enumerate(self.settings.budgets)):
             for metric in COMPARED:
@@ -114,7 +114,7 @@ class Grid:
                 rows.append(row | {"gain": gain, "low": low, "high": high})
         return rows
 
-    def _resampled(self) -> np.ndarray:
+    def _resamples(self) -> np.ndarray:
         """Return how often each request is in each resample of the bootstrap, shape (resamples, requests)."""
         count = len(self.requests)
         generator = np.random.default_rng(self.settings.seed)
@@ -151,10 +151,10 @@ def evaluate(
     ndcg = np.zeros((*shape[:3], len(metrics.CUTOFFS)))
     macro = np.zeros((*shape[1:], settings.runs))
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        for request, (values, ranked) in zip(usable, pool.map(measured, usable), strict=True):
+        for request, (values, ndcg_of_request) in zip(usable, pool.map(measured, usable), strict=True):
             number, share = names[request.request_id], 1.0 / counts[request.request_id]
             means[number] += share * values.mean(axis=-1)
-            ndcg[number] += share * ranked
+            ndcg[number] += share * ndcg_of_request
             macro += share * values / len(names)
     return Grid(
         settings=settings,
@@ -184,7 +184,7 @@ def _measure(
     budgets = metrics.budget_documents(request.size, settings.budgets)
     shape = (len(policies), len(structures), len(budgets), len(metrics.NAMES), settings.runs)
     values = np.full(shape, np.nan)
-    ranked = np.full((*shape[:2], len(metrics.CUTOFFS)), np.nan)
+    ndcg = np.full((*shape[:2], len(metrics.CUTOFFS)), np.nan)
     for number, policy in enumerate(policies):
         for tree, structure in enumerate(structures):
             if structure == "tree" and not policy.expands:
@@ -192,10 +192,10 @@ def _measure(
             rng = stream(settings.seed, request.stream, policy.name, structure)
             hierarchical = structure == "tree"
             order = simulate(request, policy, settings, table, rng, runs=settings.runs, hierarchical=hierarchical)
-            measured, at_cutoffs = metrics.measure(request, order, budgets, policy.window, metrics.CUTOFFS)
-            values[number, tree] = np.stack([measured[name].T for name in metrics.NAMES], axis=1)
-            ranked[number, tree] = at_cutoffs.mean(axis=0)
-    return values, ranked
+            measures, at_cutoffs = metrics.measure(request, order, budgets, policy.window, metrics.CUTOFFS)
+            values[number, tree] = np.stack([measures[name].T for name in metrics.NAMES], axis=1)
+            ndcg[number, tree] = at_cutoffs.mean(axis=0)
+    return values, ndcg
 
 
 def _interval(counts: np.ndarray, values: np.ndarray) -> tuple[float, float]:
@@ -220,9 +220,10 @@ def rank_relevance(requests: Sequence[Request]) -> dict[str, Any]:
         slope = float(((rank - rank.mean()) * relevant).sum()) / spread if spread else None
         name = {"request_id": request.request_id, "decomposition": request.decomposition}
         points.append({**name, "mrr": float(first.mean()), "slope": slope})
-    fitted = [point for point in points if point["slope"] is not None]
-    means = {key: float(np.mean([point[key] for point in fitted])) if fitted else None for key in ("mrr", "slope")}
-    return {**means, "requests": len(fitted), "negative": sum(point["slope"] < 0 for point in fitted), "points": points}
+    lines = [point for point in points if point["slope"] is not None]
+    means = {key: float(np.mean([point[key] for point in lines])) if lines else None for key in ("mrr", "slope")}
+    negative = sum(point["slope"] < 0 for point in lines)
+    return {**means, "requests": len(lines), "negative": negative, "points": points}
 
 
 def tune(requests: Sequence[Request], policy: Policy, settings: Bandits) -> list[dict[str, Any]]:

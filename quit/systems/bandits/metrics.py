@@ -39,25 +39,25 @@ def measure(
     """
     runs = len(order)
     at = np.asarray(budgets, dtype=np.int64)
-    observed = request.relevant.reshape(-1)[order]
-    hits = _prefix(observed, at)
+    relevance = request.relevant.reshape(-1)[order]
+    hits = _prefix(relevance, at)
     total = int(request.relevant.sum())
     places = request.places[order]
     first = first_seen(order, request.places, len(request.pool))
     new = np.take_along_axis(first, places, axis=1) == np.arange(order.shape[1])
-    relevant_found = _prefix(new & observed, at)
+    relevant_found = _prefix(new & relevance, at)
     distinct = len(np.unique(request.documents[request.relevant]))
-    ranked = alpha_ndcg(gold_positions(request, first), request.nuggets, [*at, *cutoffs])
+    ndcg = alpha_ndcg(gold_positions(request, first), request.nuggets, [*at, *cutoffs])
     values = {
         "precision": hits / np.maximum(at, 1),
         "recall": hits / max(total, 1),
         "documents": _prefix(new, at),
         "relevant_documents": relevant_found,
         "distinct_recall": relevant_found / max(distinct, 1),
-        "alpha_ndcg": ranked[:, : len(at)],
+        "alpha_ndcg": ndcg[:, : len(at)],
         "labels": _labels(request, order, at, window) if window else np.zeros((runs, len(at))),
     }
-    return values, ranked[:, len(at) :]
+    return values, ndcg[:, len(at) :]
 
 
 def first_seen(order: np.ndarray, places: np.ndarray, documents: int) -> np.ndarray:
@@ -74,8 +74,8 @@ def first_seen(order: np.ndarray, places: np.ndarray, documents: int) -> np.ndar
 def gold_positions(request: Request, first: np.ndarray) -> np.ndarray:
     """Return ``first`` for the request's gold documents, shape (R, gold); those that no list holds are never seen."""
     positions = np.full((len(first), len(request.gold)), np.iinfo(np.int64).max)
-    listed = np.isin(request.gold, request.pool)
-    positions[:, listed] = first[:, np.searchsorted(request.pool, request.gold[listed])]
+    in_pool = np.isin(request.gold, request.pool)
+    positions[:, in_pool] = first[:, np.searchsorted(request.pool, request.gold[in_pool])]
     return positions
 
 
@@ -92,12 +92,12 @@ def alpha_ndcg(positions: np.ndarray, nuggets: np.ndarray, cutoffs: Sequence[int
     holds = nuggets.astype(np.float64)
     gain = np.einsum("gm,rgm->rg", holds, (1.0 - alpha) ** (before @ holds))
     is_observed = positions < np.iinfo(np.int64).max
-    discounted = np.where(is_observed, gain / log2(np.where(is_observed, positions, 0) + 2.0), 0.0)
-    reached = (discounted[:, :, None] * (positions[:, :, None] < depths)).sum(axis=1)
+    gains = np.where(is_observed, gain / log2(np.where(is_observed, positions, 0) + 2.0), 0.0)
+    dcg = (gains[:, :, None] * (positions[:, :, None] < depths)).sum(axis=1)
     ideal = ideal_gains(nuggets, alpha)
     best = np.concatenate([[0.0], np.cumsum(ideal / log2(np.arange(len(ideal)) + 2.0))])
-    most = best[np.minimum(depths, len(ideal))]
-    return np.divide(reached, most, out=np.zeros_like(reached), where=most > 0)
+    best_values = best[np.minimum(depths, len(ideal))]
+    return np.divide(dcg, best_values, out=np.zeros_like(dcg), where=best_values > 0)
 
 
 def ideal_gains(nuggets: np.ndarray, alpha: float) -> np.ndarray:
@@ -116,9 +116,9 @@ def ideal_gains(nuggets: np.ndarray, alpha: float) -> np.ndarray:
 
 def _prefix(values: np.ndarray, at: np.ndarray) -> np.ndarray:
     """Return how many of the first ``at`` values of each run are true, shape (R, budgets), float64."""
-    summed = np.zeros((len(values), values.shape[1] + 1), dtype=np.int32)
-    np.cumsum(values, axis=1, out=summed[:, 1:])
-    return summed[:, np.minimum(at, values.shape[1])].astype(np.float64)
+    sums = np.zeros((len(values), values.shape[1] + 1), dtype=np.int32)
+    np.cumsum(values, axis=1, out=sums[:, 1:])
+    return sums[:, np.minimum(at, values.shape[1])].astype(np.float64)
 
 
 def _labels(request: Request, order: np.ndarray, at: np.ndarray, window: int) -> np.ndarray:
@@ -127,9 +127,9 @@ def _labels(request: Request, order: np.ndarray, at: np.ndarray, window: int) ->
         return np.broadcast_to(np.minimum(at, order.shape[1]).astype(np.float64), (len(order), len(at)))
     arms, ranks = request.documents.shape
     labels = np.zeros((len(order), len(at)))
-    pulled = order // ranks
+    arm_of = order // ranks
     for column, budget in enumerate(at):
         for arm in range(arms):
-            pulls = (pulled[:, :budget] == arm).sum(axis=1)
+            pulls = (arm_of[:, :budget] == arm).sum(axis=1)
             labels[:, column] += np.where(pulls > 0, np.minimum(pulls + window - 1, request.lengths[arm]), 0)
     return labels

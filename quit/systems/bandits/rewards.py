@@ -21,8 +21,8 @@ def top_k(relevance: np.ndarray, lengths: np.ndarray, k: int) -> np.ndarray:
     start = np.arange(ranks)
     end = np.minimum(start[None, :] + k, np.maximum(lengths, 0)[:, None])
     size = end - start
-    summed = np.take_along_axis(before, np.maximum(end, 0), axis=1) - before[:, :-1]
-    return np.where(size > 0, summed / np.maximum(size, 1), 0.0)
+    sums = np.take_along_axis(before, np.maximum(end, 0), axis=1) - before[:, :-1]
+    return np.where(size > 0, sums / np.maximum(size, 1), 0.0)
 
 
 def rank_aware(relevance: np.ndarray) -> np.ndarray:
@@ -62,5 +62,5 @@ def normalised(scores: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     if not there.any():
         return np.zeros_like(scores)
     low, high = scores[there].min(), scores[there].max()
-    scaled = (scores - low) / (high - low) if high > low else np.ones_like(scores)
-    return np.where(there, scaled, 0.0)
+    values = (scores - low) / (high - low) if high > low else np.ones_like(scores)
+    return np.where(there, values, 0.0)

@@ -153,7 +153,7 @@ def reports(
         for name, fields in ((how.support_prompt, SUPPORT_FIELDS), (how.nugget_prompt, NUGGET_FIELDS))
     ]
     judge = ReportJudge(asks[0], asks[1], how)
-    scored = []
+    rows = []
     for policy, repeat in [(each, repeat) for each in policies for repeat in range(repeats if each else 1)]:
         tasks = [
             _task(request, question, picked(request, policy, budget, settings, repeat), measured.corpus)
@@ -161,8 +161,8 @@ def reports(
         ]
         name = FULL if policy is None else policy.name
         for task, (text, cut) in zip(tasks, writer.write(tasks), strict=True):
-            scored.append((name, repeat, replace(judge.score(task, text), cut=cut)))
-    return scored
+            rows.append((name, repeat, replace(judge.score(task, text), cut=cut)))
+    return rows
 
 
 def _task(request: Request, question: Question, rows: list[int], collection: BuiltCorpus) -> ReportTask:

@@ -100,15 +100,15 @@ class _Runs:
         beliefs = np.full((self.arms, self.ranks + 1), self.closed)
         reward = self.reward + self.bonus
         for arm in range(self.arms):
-            state, tabulated = self.belief.prior(), True
+            state, has_table = self.belief.prior(), True
             for pulled in range(lengths[arm]):
                 if self.policy.belief is None:
                     row = self.table.beta(1.0, 1.0)
                 else:
-                    row = self.belief.row(self.table, state) if tabulated else -1
+                    row = self.belief.row(self.table, state) if has_table else -1
                 beliefs[arm, pulled] = self.drawn if row < 0 else row * self.table.levels
                 state = self.belief.update(state, reward[arm, pulled])
-                tabulated = tabulated and (self.policy.novelty is None or self.reward[arm, pulled] == 0)
+                has_table = has_table and (self.policy.novelty is None or self.reward[arm, pulled] == 0)
         return beliefs
 
     def _theta(self, step: int) -> np.ndarray:
@@ -125,8 +125,8 @@ class _Runs:
         elif self.policy.select == "round-robin":
             theta = theta - 2 * self.pulls.astype(np.float32)
         elif self.policy.select == "pool":  # the largest u^(1/w) is each arm's with probability w / sum of w
-            remaining = np.maximum(self.request.lengths - self.pulls, 1)
-            theta = np.where(theta > 0, np.maximum(theta, 0) ** (1 / remaining), theta)
+            lengths = np.maximum(self.request.lengths - self.pulls, 1)
+            theta = np.where(theta > 0, np.maximum(theta, 0) ** (1 / lengths), theta)
         return theta
 
     def _select(self, theta: np.ndarray, last: np.ndarray) -> np.ndarray:
@@ -142,12 +142,12 @@ class _Runs:
 
     def _pull(self, arm: np.ndarray, step: int) -> None:
         """Observe the arm's next document and update its belief (lines 8 to 13)."""
-        pulled = self.pulls[self.every, arm]
-        rank = self.places[self.every, arm, pulled]
+        pulls = self.pulls[self.every, arm]
+        rank = self.places[self.every, arm, pulls]
         cell = arm * self.ranks + rank
         self.order[:, step] = cell
-        self.pulls[self.every, arm] = pulled + 1
-        row = self.beliefs[arm, pulled + 1]
+        self.pulls[self.every, arm] = pulls + 1
+        row = self.beliefs[arm, pulls + 1]
         if self.exact:
             reward = self.reward[arm, rank]
             if self.policy.novelty is not None and step:
@@ -158,14 +158,14 @@ class _Runs:
         self.row[self.every, arm] = row
         if self.tree:
             mean = self.belief.mean(state)
-            ready = expands(mean, pulled + 1, self.settings.expand_after, self.settings.expand_above)
+            ready = expands(mean, pulls + 1, self.settings.expand_after, self.settings.expand_above)
             self._expand(self.every[ready], arm[ready])
 
     def _nearest(self, cell: np.ndarray, step: int) -> np.ndarray:
         """Return the largest cosine of each run's document with those it observed before."""
         places = self.request.places
-        observed = places[self.order[:, :step]]
-        return self.request.similarity[places[cell][:, None], observed].max(axis=1).astype(np.float64)
+        documents = places[self.order[:, :step]]
+        return self.request.similarity[places[cell][:, None], documents].max(axis=1).astype(np.float64)
 
     def _expand(self, run: np.ndarray, arm: np.ndarray) -> None:
         """Open the children of arms, each at the prior that it inherits; an arm that was expanded stays as it is."""
@@ -174,9 +174,9 @@ class _Runs:
         self.expanded[run, arm] = True
         for parent in np.unique(arm):
             parent_runs = run[arm == parent]
-            inherited = self.belief.inherited(self.state[:, parent_runs, parent], self.settings.inheritance)
+            prior = self.belief.inherited(self.state[:, parent_runs, parent], self.settings.inheritance)
             for child in self.request.children(parent):
-                self.state[:, parent_runs, child] = inherited
+                self.state[:, parent_runs, child] = prior
                 self.opened[parent_runs, child] = True
                 self.own[parent_runs, child] = self.policy.belief is not None
                 if self.request.lengths[child]:

@@ -143,42 +143,42 @@ def systems_of(runner: Runner, task: Task, request: BenchmarkRequest) -> list[Sy
     bounds = request.bounds and task.relevance is not None
     systems = []
     for name in [*retrievers, *([ORACLE] if bounds else [])]:
-        retrieved = runner.retrieve(task, name)
-        systems.append(retrieved)
-        systems += [runner.rerank(retrieved, reranker) for reranker in rerankers]
+        ranking = runner.retrieve(task, name)
+        systems.append(ranking)
+        systems += [runner.rerank(ranking, reranker) for reranker in rerankers]
         if bounds:
-            systems.append(runner.rerank(retrieved, ORACLE))
+            systems.append(runner.rerank(ranking, ORACLE))
     return systems
 
 
 def _run(request: BenchmarkRequest, runner: Runner, task: Task, out: Path) -> Outcome:
     systems = systems_of(runner, task, request)
-    scores = [_scored(runner, task, systems, request.readers)]
+    scores = [_score(runner, task, systems, request.readers)]
     if request.bounds:
         for reader in dict.fromkeys(request.readers):
             scores[0].add_optimal(reader, runner.every_passage(task, reader))
     if runner.settings.judge_others:
         no_bounds = [system for system in systems if ORACLE not in (system.retriever, system.reranker)]
-        judged = replace(task, name=OTHERS, relevance=runner.relabelled(task, no_bounds))
-        scores.append(_scored(runner, judged, no_bounds, ()))
+        judged_task = replace(task, name=OTHERS, relevance=runner.relabelled(task, no_bounds))
+        scores.append(_score(runner, judged_task, no_bounds, ()))
     every = list(systems)
     for path in request.corpora:
         beside = Task(corpus_name(path), DocumentPassages(open_documents(path)), task.queries, None)
-        ranked = systems_of(runner, beside, request)
-        labelled = Task(beside.name, beside.passages, beside.queries, runner.relabelled(beside, ranked))
-        ranked = [replace(system, task=labelled) for system in ranked]
+        other_systems = systems_of(runner, beside, request)
+        labelled_task = Task(beside.name, beside.passages, beside.queries, runner.relabelled(beside, other_systems))
+        other_systems = [replace(system, task=labelled_task) for system in other_systems]
         if request.bounds:
-            ranked += [runner.rerank(system, ORACLE) for system in ranked if not system.reranker]
-        scores.append(_scored(runner, labelled, ranked, request.readers))
-        every += ranked
+            other_systems += [runner.rerank(system, ORACLE) for system in other_systems if not system.reranker]
+        scores.append(_score(runner, labelled_task, other_systems, request.readers))
+        every += other_systems
     note("evaluate")
-    results, compared = _write(request, runner, task, every, scores, out)
+    results, comparisons = _write(request, runner, task, every, scores, out)
     for label, counts in runner.replies.items():
         note(f"{label}: {said(counts)}")
-    return Outcome(results, compared, runner.stages.seconds, runner.wrong_zeros)
+    return Outcome(results, comparisons, runner.stages.seconds, runner.wrong_zeros)
 
 
-def _scored(runner: Runner, task: Task, systems: Sequence[System], readers: Sequence[str]) -> Scores:
+def _score(runner: Runner, task: Task, systems: Sequence[System], readers: Sequence[str]) -> Scores:
     settings = runner.context.settings.benchmark
     scores = Scores(task)
     for system in systems:
@@ -202,8 +202,8 @@ def _write(
 ) -> tuple[pa.Table, pa.Table]:
     """Write all files; return the tables of results and comparisons."""
     settings = runner.context.settings
-    described = out / "run.json"
-    described.unlink(missing_ok=True)
+    run_file = out / "run.json"
+    run_file.unlink(missing_ok=True)
     runs: dict[str, str] = {}
     for system in systems:
         name = file_name(system.task.name, system.name, runs)
@@ -214,11 +214,11 @@ def _write(
             old.unlink()
     write_lines(out / "qrels.txt", qrels_lines(task))
     results = pa.concat_tables(scored.results(settings.benchmark) for scored in scores)
-    compared = pa.concat_tables(scored.comparisons(settings.benchmark) for scored in scores)
+    comparisons = pa.concat_tables(scored.comparisons(settings.benchmark) for scored in scores)
     values = pa.concat_tables(scored.per_question() for scored in scores)
     paper = [scored for scored in scores if scored.task.name != OTHERS]
     points = figures(paper, systems, settings.benchmark.without_relevant)
-    for name, table in (("results", results), ("comparisons", compared), ("values", values), ("figures", points)):
+    for name, table in (("results", results), ("comparisons", comparisons), ("values", values), ("figures", points)):
         write_table(out / f"{name}.parquet", table)
     write_json(out / "results.json", results.to_pylist())
     facts = described_run(request, runner, task)
@@ -231,9 +231,9 @@ def _write(
         file = runner.context.cache / f"words-{content_hash(passages.identity)}.npy"  # Wikipedia takes minutes
         lengths.append(f"{name} {stored_array(file, partial(_mean_words, passages)):.2f}")
     facts["mean words of a passage"] = ", ".join(lengths)
-    write_lines(out / "leaderboard.html", [page(facts, results, compared, points)])
+    write_lines(out / "leaderboard.html", [page(facts, results, comparisons, points)])
     write_json(
-        described,
+        run_file,
         {
             "facts": facts,
             "runs": runs,
@@ -243,7 +243,7 @@ def _write(
             "settings": settings.benchmark.model_dump(mode="json"),
         },
     )
-    return results, compared
+    return results, comparisons
 
 
 def _mean_words(passages: Passages) -> np.ndarray:
@@ -254,20 +254,20 @@ def described_run(request: BenchmarkRequest, runner: Runner, task: Task) -> dict
     """Return what was run, in words: for the page and ``run.json``."""
     provenance = runner.dataset.provenance
     settings = runner.context.settings
-    labelled = ", ".join(labeler.name for labeler in runner.dataset.labelers)
+    labelers = ", ".join(labeler.name for labeler in runner.dataset.labelers)
     embedded = " Embedded readers are not language models." if runner.dataset.embedded else ""
     facts = {
         "release": f"{provenance['release']} (content id {provenance['content_id']})",
         "questions": f"{len(task.queries)} of split {request.split}",
         "passages": f"{len(task.passages):,}",
-        "labelled by": f"{labelled}.{embedded}",
+        "labelled by": f"{labelers}.{embedded}",
         "without a relevant passage": {"zero": "counts as 0", "skip": "left out"}[settings.benchmark.without_relevant],
         "program": f"QUIT builder {__version__}",
     }
     if request.corpora:
-        judged = ", ".join(labeler.name for labeler in settings.labelers)
+        judges = ", ".join(labeler.name for labeler in settings.labelers)
         facts["other corpora"] = (
-            f"{', '.join(corpus_name(path) for path in request.corpora)}; retrieved passages labelled by {judged} "
+            f"{', '.join(corpus_name(path) for path in request.corpora)}; retrieved passages labelled by {judges} "
             f"and the judge {settings.judge_name}; label 2 alone counts"
         )
     if runner.replies:

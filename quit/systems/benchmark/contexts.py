@@ -17,13 +17,13 @@ def union_norm(passages: Sequence[Sentences]) -> Sentences:
     return tuple(dict.fromkeys(sentence for passage in passages for sentence in passage))
 
 
-def union_freq(passages: Sequence[Sentences], alpha: float, beta: float, most: int = 0) -> Sentences:
+def union_freq(passages: Sequence[Sentences], alpha: float, beta: float, max_sentences: int = 0) -> Sentences:
     """Return the union by descending score(s) = alpha * sum of 1 / rank(P) + beta * sum of 1 / pos_P(s), over passages
     P that hold s.
 
     Ranks and positions count from 1; a sentence twice in one passage counts at its first position. Scores are exact, of
-    the weights as written (0.6 is 3/5), so rounding decides nothing: ties keep the order of ``union_norm``. ``most``:
-    sentences kept (0: all).
+    the weights as written (0.6 is 3/5), so rounding decides nothing: ties keep the order of ``union_norm``.
+    ``max_sentences``: how many are kept (0: all).
     """
     of_rank, of_position = Fraction(str(alpha)), Fraction(str(beta))
     score: dict[str, Fraction] = {}
@@ -33,10 +33,10 @@ def union_freq(passages: Sequence[Sentences], alpha: float, beta: float, most: i
         }
         for sentence in dict.fromkeys(passage):
             score[sentence] = score.get(sentence, 0) + of_rank / rank + of_position / position[sentence]
-    ordered = sorted(score, key=lambda sentence: -score[sentence])
-    return tuple(ordered[:most] if most else ordered)
+    sentences = sorted(score, key=lambda sentence: -score[sentence])
+    return tuple(sentences[:max_sentences] if max_sentences else sentences)
 
 
-def context_of(strategy: str, passages: Sequence[Sentences], alpha: float, beta: float, most: int = 0) -> Sentences:
-    """Return the context of a strategy, ``norm`` or ``freq``."""
-    return union_norm(passages) if strategy == "norm" else union_freq(passages, alpha, beta, most)
+def context_of(strategy: str, passages: Sequence[Sentences], alpha: float, beta: float, limit: int = 0) -> Sentences:
+    """Return the context of a strategy, ``norm`` or ``freq``; ``limit``: sentences that ``freq`` keeps (0: all)."""
+    return union_norm(passages) if strategy == "norm" else union_freq(passages, alpha, beta, limit)

@@ -24,7 +24,8 @@ from quit.retrieval.scorers import has_head
 from quit.settings import Settings
 from quit.systems.benchmark.benchmark import BenchmarkRequest, Outcome, run_benchmark
 from quit.systems.benchmark.task import ReleasePassages
-from quit.systems.benchmark.train import base_models, train
+from quit.systems.benchmark.train import train
+from quit.text.words import split_names
 
 VERSION = 1
 SPEC = {
@@ -85,17 +86,17 @@ def finetune(
     ``out``: the folder of models; beside each lies ``NAME.json``, written last. Raises ``InputError`` for a model that
     cannot be loaded and a release without examples, ``MissingDependency`` without accelerate.
     """
-    tuning, running = settings.finetune, settings.benchmark
+    tuning, benchmark = settings.finetune, settings.benchmark
     numbers = FineTuning(positives, positives, tuning.negative_kind)
-    pooled = {"pooling": running.pooling, "similarity": running.similarity}
+    vector_options = {"pooling": benchmark.pooling, "similarity": benchmark.similarity}
     examples = triples(dataset, content_id, numbers)
     key = {
         "version": VERSION,
         "kind": kind,
-        "base": "+".join(map(model_identity, base_models(base))),
+        "base": "+".join(map(model_identity, split_names(base))),
         "examples": content_hash(examples),
         "settings": tuning.model_dump(mode="json"),
-        **(pooled if SPEC[kind] == "dense" else {}),
+        **(vector_options if SPEC[kind] == "dense" else {}),
     }
     name = f"{_name(base)}-{kind}-{positives}pos-{content_hash(key, size=4)}"
     folder = out / name
@@ -105,7 +106,7 @@ def finetune(
         began = time.monotonic()
         shutil.rmtree(folder, ignore_errors=True)
         with writing(folder):
-            train(kind, base, examples, tuning, running.device, folder, **pooled)
+            train(kind, base, examples, tuning, benchmark.device, folder, **vector_options)
         counts = {"positives": numbers.positives, "negatives": numbers.negatives, "count": len(examples)}
         facts = {**key, **counts, "seconds": round(time.monotonic() - began, 3)}
         write_json(marker, facts)
@@ -114,7 +115,7 @@ def finetune(
 
 
 def _name(base: str) -> str:
-    name = base_models(base)[0].rstrip("/").rpartition("/")[2]
+    name = split_names(base)[0].rstrip("/").rpartition("/")[2]
     return "".join(char if char.isalnum() or char in ".-" else "_" for char in name)
 
 
@@ -141,29 +142,29 @@ def run_finetune(request: TuningRequest, settings: Settings, out: Path) -> tuple
     """
     if request.kind not in KINDS:
         raise SettingsError(f"There is no kind {request.kind!r} of model.{did_you_mean(request.kind, KINDS)}")
-    if len(base_models(request.base)) not in ((1, 2) if request.kind == "two-tower" else (1,)):
+    if len(split_names(request.base)) not in ((1, 2) if request.kind == "two-tower" else (1,)):
         raise SettingsError(f"--base {request.base!r}: name one model; two-tower also takes QUESTIONS,PASSAGES.")
     for number in request.positives:
         FineTuning(number, number)  # refuses a number out of range before anything is read
     dataset = Dataset.of_release(request.release)
     content_id = dataset.provenance["content_id"]
     models = out / "models"
-    tuned = [
+    tunings = [
         finetune(request.kind, request.base, number, dataset, content_id, settings, models)
         for number in dict.fromkeys(request.positives)
     ]
-    names = [f"{SPEC[request.kind]}:{model.folder}" for model in tuned]
+    names = [f"{SPEC[request.kind]}:{model.folder}" for model in tunings]
     if can_rank(request.kind, request.base):
         names.insert(0, f"{SPEC[request.kind]}:{request.base}")
     reranks = request.kind in RERANKERS
-    benchmarked = BenchmarkRequest(
+    benchmark = BenchmarkRequest(
         request.release,
         request.split,
         retrievers=request.retrievers or ("bm25",) if reranks else tuple(names),
         rerankers=tuple(names) if reranks else (),
         bounds=reranks,
     )
-    return run_benchmark(benchmarked, settings, out), tuned
+    return run_benchmark(benchmark, settings, out), tunings
 
 
 def can_rank(kind: str, base: str) -> bool:

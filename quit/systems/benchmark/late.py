@@ -94,24 +94,24 @@ class LateReranker:
     def score(self, query: str, texts: Sequence[str]) -> np.ndarray:
         """Return the sum over the query's tokens of the best cosine in each text, float64, shape (len(texts),)."""
         if self._known is None:
-            return self._scored(query, texts)
+            return self._scores(query, texts)
         keys = [(query, hashlib.blake2b(text.encode(), digest_size=12).digest()) for text in texts]
         new = [row for row, key in enumerate(keys) if key not in self._known]
-        fresh = dict(zip(new, self._scored(query, [texts[row] for row in new]).tolist(), strict=True))
+        fresh = dict(zip(new, self._scores(query, [texts[row] for row in new]).tolist(), strict=True))
         scores = np.array([fresh[row] if row in fresh else self._known[key] for row, key in enumerate(keys)])
         if len(self._known) > MAX_REMEMBERED:
             self._known.clear()
         self._known.update((keys[row], score) for row, score in fresh.items())
         return scores
 
-    def _scored(self, query: str, texts: Sequence[str]) -> np.ndarray:
+    def _scores(self, query: str, texts: Sequence[str]) -> np.ndarray:
         [query_tokens] = self._tokens.queries([query])
         return np.array([row.sum(dtype=np.float64) for row in maxsim(query_tokens, self._tokens.documents(texts))])
 
 
 def token_encoder(context: PluginContext) -> LateEncoder:
     """Return the token vectors that ``late`` or ``late:MODEL`` asks for."""
-    name, running = context.argument, context.running
+    name, settings = context.argument, context.running
     if name:
-        return ColbertEncoder(name, running, f"{model_identity(name)}/batch={running.batch}", unit=True)
+        return ColbertEncoder(name, settings, f"{model_identity(name)}/batch={settings.batch}", unit=True)
     return TokenVectors(context.models.encoder)

@@ -33,8 +33,8 @@ def page(facts: Mapping[str, str], results: pa.Table, comparisons: pa.Table, fig
     return templates.get_template("leaderboard.html").render(
         facts=facts,
         tables=[_table(*names, rows) for names, rows in tables.items()],
-        figures=list(_drawn(figures.to_pylist())),
-        compared=_compared(comparisons.to_pylist()),
+        figures=list(_plots(figures.to_pylist())),
+        compared=_comparisons(comparisons.to_pylist()),
         style=Markup(template_text("style.css")),
     )
 
@@ -54,7 +54,7 @@ def _table(corpus: str, reader: str, sets: bool, rows: Sequence[Mapping[str, Any
     return {"title": title, "names": names, "systems": systems, "best": best}
 
 
-def _drawn(rows: Sequence[Mapping[str, Any]]) -> Iterable[Plot]:
+def _plots(rows: Sequence[Mapping[str, Any]]) -> Iterable[Plot]:
     """Yield figures 4 to 6, each with its table; figure 6 once per reader. Without matplotlib the tables alone."""
     pieces: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in rows:
@@ -87,7 +87,7 @@ def _most_often_right(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, An
     return [row for row in rows if best[row["line"]] == f"{row['retriever']} + {row['reranker']}"]
 
 
-def _compared(rows: Iterable[Mapping[str, Any]]) -> Table:
+def _comparisons(rows: Iterable[Mapping[str, Any]]) -> Table:
     cells = [
         [
             *(row["corpus"], row["metric"], row["reader"], shown(row["a"]), shown(row["b"])),

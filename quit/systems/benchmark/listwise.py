@@ -61,22 +61,22 @@ class ListwiseReranker:
         for start in windows(len(texts), self._window, self._stride):
             part = order[start : start + self._window]
             order[start : start + self._window] = [
-                part[position] for position in self._permuted(query, [texts[i] for i in part])
+                part[position] for position in self._order(query, [texts[i] for i in part])
             ]
         scores = np.zeros(len(texts))
         scores[order] = np.arange(len(texts), 0, -1)
         return scores
 
-    def _permuted(self, query: str, texts: Sequence[str]) -> list[int]:
-        listed = "\n".join(f"[{number}] {text}" for number, text in enumerate(texts, start=1))
-        fields = {"count": str(len(texts)), "passages": listed, "question": query}
+    def _order(self, query: str, texts: Sequence[str]) -> list[int]:
+        passages = "\n".join(f"[{number}] {text}" for number, text in enumerate(texts, start=1))
+        fields = {"count": str(len(texts)), "passages": passages, "question": query}
         request = ChatRequest(self._prompt, fields, self._tokens, group=query)
         [completion] = self._models.generator(self._spec).complete([request])
-        order, named = read_order(completion.text, len(texts))
+        order, named_count = read_order(completion.text, len(texts))
         self.counts.update(
             windows=1,
-            permutation=named == len(texts),
-            unread=not named,
+            permutation=named_count == len(texts),
+            unread=not named_count,
             cut=completion.finish_reason == "length",
         )
         return order
@@ -84,9 +84,9 @@ class ListwiseReranker:
 
 def said(counts: Mapping[str, int]) -> str:
     """Return what a reranker counted, in words."""
-    windows, whole, unread = (counts.get(name, 0) for name in ("windows", "permutation", "unread"))
+    windows, full, unread = (counts.get(name, 0) for name in ("windows", "permutation", "unread"))
     return (
-        f"{windows} windows: {whole} replies order all passages, {windows - whole - unread} some, {unread} none (their "
+        f"{windows} windows: {full} replies order all passages, {windows - full - unread} some, {unread} none (their "
         f"windows keep their order); {counts.get('cut', 0)} were cut at benchmark.rank_tokens"
     )
 
@@ -113,5 +113,5 @@ def read_order(reply: str, count: int) -> tuple[list[int], int]:
     lines = [line for line in reply.splitlines() if not _REPEATED.match(line)]
     identifiers = [number for line in lines for number in _BRACKETED.findall(line)]
     identifiers = identifiers or [number for line in lines if _BARE.match(line) for number in _NUMBER.findall(line)]
-    named = list(dict.fromkeys(int(text) - 1 for text in identifiers if len(text) < 9 and 1 <= int(text) <= count))
-    return [*named, *(position for position in range(count) if position not in set(named))], len(named)
+    positions = list(dict.fromkeys(int(text) - 1 for text in identifiers if len(text) < 9 and 1 <= int(text) <= count))
+    return [*positions, *(position for position in range(count) if position not in set(positions))], len(positions)

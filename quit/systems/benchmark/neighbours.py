@@ -113,9 +113,9 @@ class NarRetriever:
     def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
         """Return at most ``depth`` passages of the scored subsets per query."""
         rankings = self._first.search(queries, self._settings.first)
-        return [self._walked(query, ranking, depth) for query, ranking in zip(queries, rankings, strict=True)]
+        return [self._walk(query, ranking, depth) for query, ranking in zip(queries, rankings, strict=True)]
 
-    def _walked(self, query: str, ranking: Ranking, depth: int) -> Ranking:
+    def _walk(self, query: str, ranking: Ranking, depth: int) -> Ranking:
         def score(rows: Sequence[int]) -> np.ndarray:
             return self._scorer.score(query, self._subsets.texts(rows))
 
@@ -134,5 +134,5 @@ class NarRetriever:
         vectors = self._encoder.documents(texts)
         check_finite(vectors, self._encoder.name, lambda row: texts[row])
         groups = np.arange(len(texts)).reshape(-1, self._subsets.size)
-        excluded = Exclusions(groups.tolist(), len(texts))
-        return ExactSearch(vectors, self._neighbours, precision="fp32", excluded=excluded).rows(0, len(texts))[0]
+        exclusions = Exclusions(groups.tolist(), len(texts))
+        return ExactSearch(vectors, self._neighbours, precision="fp32", excluded=exclusions).rows(0, len(texts))[0]

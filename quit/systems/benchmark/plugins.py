@@ -26,8 +26,8 @@ import pyarrow.compute as pc
 from quit.errors import InputError, SettingsError, did_you_mean
 from quit.models.factory import Models
 from quit.models.loading import usable_device
-from quit.models.own_classes import class_identity, imported_class
 from quit.models.protocols import NO_ANSWER, Reader
+from quit.models.user_classes import class_identity, imported_class
 from quit.retrieval.protocols import FirstStage, Ranking, Scorer
 from quit.settings import FirstStages, Settings
 from quit.systems.benchmark.task import Passages, ranking
@@ -193,9 +193,9 @@ def checked(name: str, returned: Ranking, passages: int, depth: int) -> Ranking:
 
 def checked_scores(name: str, scores: np.ndarray, texts: int) -> np.ndarray:
     """Return a reranker's scores as float64. Raises ``InputError`` unless there is one finite number per text."""
-    checked = np.asarray(scores, dtype=np.float64)
-    if checked.shape != (texts,) or not np.isfinite(checked).all():
+    values = np.asarray(scores, dtype=np.float64)
+    if values.shape != (texts,) or not np.isfinite(values).all():
         raise InputError(
-            f"The reranker {name!r} returned no finite score per passage (shape {checked.shape}, {texts} passages)."
+            f"The reranker {name!r} returned no finite score per passage (shape {values.shape}, {texts} passages)."
         )
-    return checked
+    return values

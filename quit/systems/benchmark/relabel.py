@@ -37,8 +37,8 @@ class RetrievedLabels:
 
     def labels(self, query: int, rows: np.ndarray) -> np.ndarray:
         """Return the labels, int8, 0 for a passage without a judgement."""
-        read = np.array([self.labels_of[query].get(int(row), 0) for row in rows], dtype=np.int8)
-        return read if self.release is None else np.maximum(self.release.labels(query, rows), read)
+        labels = np.array([self.labels_of[query].get(int(row), 0) for row in rows], dtype=np.int8)
+        return labels if self.release is None else np.maximum(self.release.labels(query, rows), labels)
 
     def judged(self, query: int) -> tuple[np.ndarray, np.ndarray] | None:
         """Return rows and labels of a release's own passages of a question and of others with label 2, highest label

@@ -60,10 +60,10 @@ class _LanguageModel:
         scores = [np.zeros(0)]
         with torch.inference_mode():
             for first in range(0, len(texts), self._batch):
-                scores.append(self._scored(query, texts[first : first + self._batch]).cpu().numpy())
+                scores.append(self._scores(query, texts[first : first + self._batch]).cpu().numpy())
         return np.concatenate(scores)
 
-    def _scored(self, query: str, texts: Sequence[str]) -> Any:
+    def _scores(self, query: str, texts: Sequence[str]) -> Any:
         raise NotImplementedError
 
 
@@ -77,19 +77,19 @@ class MonoT5(_LanguageModel):
     name = "monot5"
     words: tuple[str, ...] = MONOT5_WORDS
 
-    def _read(self, query: str, text: str) -> str:
+    def _text(self, query: str, text: str) -> str:
         return monot5_text(query, text)
 
     def _score(self, logits: Any) -> Any:
         """Return a score per text from the logits of the words, (texts, words)."""
         return logits.log_softmax(dim=1)[:, 0]
 
-    def _scored(self, query: str, texts: Sequence[str]) -> Any:
+    def _scores(self, query: str, texts: Sequence[str]) -> Any:
         import torch
 
         model, tokenizer, words = self._loaded
         inputs = tokenizer(
-            [self._read(query, text) for text in texts],
+            [self._text(query, text) for text in texts],
             padding=True,
             truncation=True,
             max_length=self._max_length,
@@ -104,8 +104,8 @@ class MonoT5(_LanguageModel):
         words = [tokenizer(word, add_special_tokens=False)["input_ids"] for word in self.words]
         pieces = {piece for some in words for piece in some if piece != tokenizer.unk_token_id}
         if not len(pieces) == sum(map(len, words)) == len(words):
-            missing = " and ".join(map(repr, self.words))
-            raise InputError(f"{self._name!r} has no single pieces for {missing}: it is no model for {self.name}.")
+            word_list = " and ".join(map(repr, self.words))
+            raise InputError(f"{self._name!r} has no single pieces for {word_list}: it is no model for {self.name}.")
         return model, tokenizer, [piece for [piece] in words]
 
 
@@ -118,7 +118,7 @@ class RankT5(MonoT5):
 
     name, words = "rankt5", ("<extra_id_10>",)
 
-    def _read(self, query: str, text: str) -> str:
+    def _text(self, query: str, text: str) -> str:
         return f"Query: {query} Document: {text}"
 
     def _score(self, logits: Any) -> Any:
@@ -137,21 +137,21 @@ class Upr(_LanguageModel):
         self._prompt = context.settings.benchmark.upr_prompt
         self.identity += f"/{content_hash(self._prompt, size=4)}"
 
-    def _scored(self, query: str, texts: Sequence[str]) -> Any:
+    def _scores(self, query: str, texts: Sequence[str]) -> Any:
         import torch
 
         model, tokenizer = self._loaded
         question_ids = tokenizer(query, add_special_tokens=False)["input_ids"]
         if tokenizer.eos_token_id is not None:
             question_ids = [*question_ids, tokenizer.eos_token_id]
-        read = [self._prompt.replace("{passage}", text) for text in texts]
-        sources = tokenizer(read, truncation=True, max_length=self._max_length)["input_ids"]
+        prompts = [self._prompt.replace("{passage}", text) for text in texts]
+        sources = tokenizer(prompts, truncation=True, max_length=self._max_length)["input_ids"]
         question = torch.tensor([question_ids] * len(texts), device=self._device)
         if model.config.is_encoder_decoder:
-            inputs, mask = _padded(sources, self._device)
+            inputs, mask = _pad(sources, self._device)
             logits = model(input_ids=inputs, attention_mask=mask, labels=question).logits
         else:
-            inputs, mask = _padded([[*source, *question_ids] for source in sources], self._device)
+            inputs, mask = _pad([[*source, *question_ids] for source in sources], self._device)
             # The logits of a place are those of the token after it.
             before = torch.tensor([len(source) - 1 for source in sources], device=self._device)
             places = before[:, None] + torch.arange(len(question_ids), device=self._device)
@@ -172,7 +172,7 @@ class Upr(_LanguageModel):
         return load_pretrained(kind, self._name, device=self._device)
 
 
-def _padded(rows: Sequence[Sequence[int]], device: str) -> tuple[Any, Any]:
+def _pad(rows: Sequence[Sequence[int]], device: str) -> tuple[Any, Any]:
     """Return token ids padded on the right, and which of them count: int64, shape (rows, longest row)."""
     import torch
 

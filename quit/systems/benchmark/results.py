@@ -43,13 +43,13 @@ class Scores:
         assert relevance is not None
         key = (self.task.name, system.retriever, system.reranker, "", "", 0)
         rows = (ranking.rows for ranking in system.rankings)
-        ranked = self._labels([(of_query, relevance.labels(query, of_query)) for query, of_query in enumerate(rows)])
+        by_unit = self._labels([(of_query, relevance.labels(query, of_query)) for query, of_query in enumerate(rows)])
         for text in metrics:
             measure = Measure.parse(text)
-            if measure.by not in ranked:
+            if measure.by not in by_unit:
                 continue  # a document of another corpus is a set of its own
             values = []
-            for labels, everything in zip(ranked[measure.by], self.judged[measure.by], strict=True):
+            for labels, everything in zip(by_unit[measure.by], self.judged[measure.by], strict=True):
                 if everything is None:
                     if measure.needs_all or measure.least != FULLY:
                         break
@@ -127,16 +127,16 @@ class Scores:
             columns.setdefault(np.isnan(values).tobytes(), []).append(name)
         bounds: dict[tuple[Key, str], list[float]] = {}
         for names in columns.values():
-            counted = np.stack([under(self.values[name], settings.without_relevant) for name in names], axis=1)
-            interval = intervals(counted, settings.resamples, settings.seed)
+            scores = np.stack([under(self.values[name], settings.without_relevant) for name in names], axis=1)
+            interval = intervals(scores, settings.resamples, settings.seed)
             bounds |= dict(zip(names, interval.tolist(), strict=True))
         rows: list[dict[str, Any]] = []
         for (key, metric), values in self.values.items():
-            counted = under(values, settings.without_relevant)
+            scores = under(values, settings.without_relevant)
             low, high = bounds[key, metric]
-            mean = float(counted.mean()) if len(counted) else 0.0
+            mean = float(scores.mean()) if len(scores) else 0.0
             rows.append(
-                {**named(key), "metric": metric, "value": mean, "low": low, "high": high, "questions": len(counted)}
+                {**named(key), "metric": metric, "value": mean, "low": low, "high": high, "questions": len(scores)}
             )
         return RESULTS.from_rows(rows)
 
@@ -163,8 +163,8 @@ class Scores:
             families: dict[tuple[str, str, int], list[tuple[str, np.ndarray]]] = {}
             for (key, name), values in self.values.items():
                 _, retriever, reranker, reader, strategy, k = key
-                compared = not reader or (strategy == settings.strategies[0] and k == max(settings.k))
-                if name == metric and compared and "oracle" not in (retriever, reranker):
+                is_compared = not reader or (strategy == settings.strategies[0] and k == max(settings.k))
+                if name == metric and is_compared and "oracle" not in (retriever, reranker):
                     system = f"{retriever} + {reranker}" if reranker else retriever
                     families.setdefault((reader, strategy, k), []).append((system, values))
             for (reader, strategy, k), systems in families.items():
@@ -185,10 +185,10 @@ class Scores:
         policy = settings.without_relevant
         values = [(under(of_a, policy), under(of_b, policy)) for (_, of_a), (_, of_b) in pairs]
         tests = compare(values, settings.resamples, settings.seed)
-        shared = {"corpus": self.task.name, "metric": metric, "reader": reader, "strategy": strategy, "k": k}
+        fields = {"corpus": self.task.name, "metric": metric, "reader": reader, "strategy": strategy, "k": k}
         rows = []
         for ((a, _), (b, _)), test in zip(pairs, tests, strict=True):
-            rows.append({**shared, "a": a, "b": b, **asdict(test), "p_holm": test.holm})
+            rows.append({**fields, "a": a, "b": b, **asdict(test), "p_holm": test.holm})
         return [{name: value for name, value in row.items() if name != "holm"} for row in rows]
 
 
@@ -212,11 +212,11 @@ def run_lines(system: System) -> Iterator[str]:
 
 def falling(scores: np.ndarray) -> list[np.float32]:
     """Return scores as float32, each one less than the one before: an equal one becomes the next smaller number."""
-    lowered: list[np.float32] = []
+    strict_scores: list[np.float32] = []
     for score in np.asarray(scores, dtype=np.float32):
-        lower = np.nextafter(lowered[-1], np.float32(-np.inf)) if lowered else score
-        lowered.append(min(score, lower))
-    return lowered
+        lower = np.nextafter(strict_scores[-1], np.float32(-np.inf)) if strict_scores else score
+        strict_scores.append(min(score, lower))
+    return strict_scores
 
 
 def qrels_lines(task: Task) -> Iterator[str]:
@@ -228,13 +228,13 @@ def qrels_lines(task: Task) -> Iterator[str]:
         yield from (f"{safe_id(query.question_id)} 0 {name} {label}\n" for name, label in zip(ids, labels, strict=True))
 
 
-def file_name(task: str, system: str, used: Iterable[str]) -> str:
+def file_name(task: str, system: str, used_names: Iterable[str]) -> str:
     """Return a new name for a run file: letters, digits, dots and dashes; of a path its last part."""
     parts = [part.rstrip("/").rpartition("/")[2] for part in system.split(" + ")]
     stem = "".join(
         char if char.isalnum() or char in ".-" else "_" for char in "+".join([task, *parts]).replace("+", "-")
     )
     name, number = stem, 2
-    while f"{name}.run" in set(used):
+    while f"{name}.run" in set(used_names):
         name, number = f"{stem}-{number}", number + 1
     return f"{name}.run"

@@ -28,6 +28,7 @@ from quit.retrieval.vectors import check_finite, stored_array
 from quit.settings import FirstStages
 from quit.systems.benchmark.plugins import PluginContext
 from quit.systems.benchmark.task import expand
+from quit.text.words import split_names
 
 BM25_VERSION, DENSE_VERSION = 2, 1
 
@@ -94,9 +95,9 @@ class DenseRetriever:
             count, size = self._passages.groups, max(1, size // len(self._passages.subsets))
         for number, start in enumerate(range(0, count, size)):
             part = range(start, min(start + size, count))
-            yield stored_array(self._folder / f"{number:06d}.npy", partial(self._encoded, part))
+            yield stored_array(self._folder / f"{number:06d}.npy", partial(self._encode, part))
 
-    def _encoded(self, part: range) -> np.ndarray:
+    def _encode(self, part: range) -> np.ndarray:
         passages = self._passages
         if self._granularity == "subset":
             parts = [passages.parts(group) for group in part]
@@ -124,13 +125,13 @@ class SentenceRetriever(DenseRetriever):
     """
 
     def __init__(self, context: PluginContext) -> None:
-        names = [name.strip() for name in context.argument.split(",") if name.strip()]
+        names = split_names(context.argument)
         if not 1 <= len(names) <= 2:
             raise InputError("Name the model of a dense retriever: dense:MODEL, or dense:QUERY_MODEL,PASSAGE_MODEL.")
         prompt = context.settings.benchmark.query_prompts.get(names[0])
-        pooled = {"pooling": context.settings.benchmark.pooling, "similarity": context.settings.benchmark.similarity}
-        identity = f"{'+'.join(map(model_identity, names))}/{'/'.join(pooled.values())}/batch={context.running.batch}"
+        options = {"pooling": context.settings.benchmark.pooling, "similarity": context.settings.benchmark.similarity}
+        identity = f"{'+'.join(map(model_identity, names))}/{'/'.join(options.values())}/batch={context.running.batch}"
         identity += f"/{content_hash(prompt, size=4)}" if prompt else ""
-        encoder = SentenceEncoder(names[0], context.running, identity, prompt, **pooled)
-        of_passages = SentenceEncoder(names[1], context.running, identity, **pooled) if len(names) > 1 else None
+        encoder = SentenceEncoder(names[0], context.running, identity, prompt, **options)
+        of_passages = SentenceEncoder(names[1], context.running, identity, **options) if len(names) > 1 else None
         super().__init__(context, encoder, of_passages)

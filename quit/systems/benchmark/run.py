@@ -86,7 +86,7 @@ class Runner:
     release_verdicts: dict[tuple[str, str], bool]
     replies: dict[str, Counter[str]] = field(default_factory=dict)
     wrong_zeros: dict[str, float] = field(default_factory=dict)
-    _made: dict[tuple[Any, ...], Any] = field(default_factory=dict, repr=False)
+    _plugins: dict[tuple[Any, ...], Any] = field(default_factory=dict, repr=False)
 
     @property
     def settings(self) -> Any:
@@ -95,9 +95,9 @@ class Runner:
     def _plugin(self, make: Callable[[str, PluginContext], Any], name: str, passages: Passages) -> Any:
         """Return a plugin of a task, made once: its model serves every system."""
         key = (make, name, passages.identity)
-        if key not in self._made:
-            self._made[key] = make(name, replace(self.context, passages=passages))
-        return self._made[key]
+        if key not in self._plugins:
+            self._plugins[key] = make(name, replace(self.context, passages=passages))
+        return self._plugins[key]
 
     def retrieve(self, task: Task, name: str) -> System:
         """Return what a retriever finds for every question."""
@@ -148,7 +148,7 @@ class Runner:
         key = {"version": VERSION, "reranker": reranker.identity, "of": system.fingerprint, "depth": depth}
 
         def reranked(places: range) -> list[Ranking]:
-            return [self._reranked(name, reranker, task, query, system.rankings[query], depth) for query in places]
+            return [self._rerank(name, reranker, task, query, system.rankings[query], depth) for query in places]
 
         label = f"{task.name}: {system.retriever} + {name}"
         counter = reranker.counts if isinstance(reranker, ListwiseReranker) else None
@@ -163,18 +163,18 @@ class Runner:
         label: str,
         key: dict[str, Any],
         task: Task,
-        ranked: Callable[[range], list[Ranking]],
+        rank: Callable[[range], list[Ranking]],
         counter: Counter[str] | None = None,
     ) -> tuple[str, list[Ranking]]:
         """Return the fingerprint of a step and the ranking of each question, from disk where they are."""
 
         def rows(places: range) -> list[dict[str, Any]]:
-            return ranking_rows([task.question_ids[query] for query in places], ranked(places))
+            return ranking_rows([task.question_ids[query] for query in places], rank(places))
 
         fingerprint, table = self.stages.table(stage, label, key, task.question_ids, RANKINGS, rows, counter)
         return fingerprint, rankings_of(table, task.question_ids)
 
-    def _reranked(self, name: str, reranker: Scorer, task: Task, query: int, ranking: Ranking, depth: int) -> Ranking:
+    def _rerank(self, name: str, reranker: Scorer, task: Task, query: int, ranking: Ranking, depth: int) -> Ranking:
         rows = ranking.rows[:depth]
         if not len(rows):
             return ranking
@@ -215,9 +215,9 @@ class Runner:
         }
 
         def make(places: range) -> list[dict[str, Any]]:
-            some = [task.queries[query_number] for query_number in places]
+            queries = [task.queries[query_number] for query_number in places]
             labels = relabel.relabel(
-                some,
+                queries,
                 [rows[query_number] for query_number in places],
                 task.passages,
                 labelers,
@@ -227,17 +227,17 @@ class Runner:
             )
             return [
                 {"question_id": query.question_id, "row": row, "label": label}
-                for query, labels_of_query in zip(some, labels, strict=True)
+                for query, labels_of_query in zip(queries, labels, strict=True)
                 for row, label in labels_of_query.items()
             ]
 
         _, table = self.stages.table("relabel", task.name, key, task.question_ids, RELABELLED, make)
         for row in table.to_pylist():
             labels_of[row["question_id"]][row["row"]] = row["label"]
-        read = relabel.RetrievedLabels([labels_of[question_id] for question_id in task.question_ids], release)
+        by_query = relabel.RetrievedLabels([labels_of[question_id] for question_id in task.question_ids], release)
         if release is not None:
-            self.wrong_zeros = read.wrong_zeros()
-        return read
+            self.wrong_zeros = by_query.wrong_zeros()
+        return by_query
 
     def read(self, system: System, name: str) -> list[ReaderAnswers]:
         """Return a reader's answers to the contexts of a system: every strategy at every k.
@@ -258,8 +258,8 @@ class Runner:
         deepest = max(k for _, k, *_ in kinds)
         sentences = [task.passages.sentences(ranking.rows[:deepest].tolist()) for ranking in system.rankings]
         contexts = [
-            [context_of(strategy, retrieved[:k], alpha, beta, most) for strategy, k, alpha, beta, most in kinds]
-            for retrieved in sentences
+            [context_of(strategy, of_question[:k], alpha, beta, limit) for strategy, k, alpha, beta, limit in kinds]
+            for of_question in sentences
         ]
         answers_of = self._answers(f"{task.name}: {system.name}: {name}", reader, task.queries, contexts)
         return [
@@ -275,14 +275,14 @@ class Runner:
         assert isinstance(task.relevance, ReleaseRelevance)
         groups, size = task.relevance.groups, task.passages.size
         reader = self._plugin(make_reader, name, self.context.passages)
-        stored = {info.name: number for number, info in enumerate(self.dataset.ordered_readers)}
-        ours = self.dataset
-        complete = name in stored and ours.answers[name].asked is None
-        if complete and ours.ordered_readers[stored[name]].identity == reader.identity:
+        numbers = {info.name: number for number, info in enumerate(self.dataset.ordered_readers)}
+        dataset = self.dataset
+        complete = name in numbers and dataset.answers[name].asked is None
+        if complete and dataset.ordered_readers[numbers[name]].identity == reader.identity:
             return [
                 [block.values[code] for code in codes]
                 for block in self.dataset.blocks(groups)
-                for codes in block.codes[:, :, stored[name]].tolist()
+                for codes in block.codes[:, :, numbers[name]].tolist()
             ]
         contexts = [task.passages.sentences(range(group * size, (group + 1) * size)) for group in groups.tolist()]
         label = f"{task.name}: every passage: {name}"

@@ -169,8 +169,8 @@ def open_documents(path: Path) -> Documents:
 
     Raises ``InputError`` when there are none.
     """
-    built = path.is_dir() and BuiltCorpus.read_manifest(path) is not None
-    return BuiltCorpus.open(path) if built else Corpus(path)
+    is_built = path.is_dir() and BuiltCorpus.read_manifest(path) is not None
+    return BuiltCorpus.open(path) if is_built else Corpus(path)
 
 
 class Relevance(Protocol):
@@ -275,8 +275,8 @@ def expand(passages: Passages, units: np.ndarray, scores: np.ndarray, depth: int
         return Ranking(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32))
     groups, subsets = np.divmod(units, len(passages.subsets))
     rows = [group * passages.size + passages.members[subset] for group, subset in zip(groups, subsets, strict=True)]
-    repeated = np.repeat(scores, [len(group_rows) for group_rows in rows])
-    return ranking(np.concatenate(rows), repeated, depth)
+    row_scores = np.repeat(scores, [len(group_rows) for group_rows in rows])
+    return ranking(np.concatenate(rows), row_scores, depth)
 
 
 def ranking(rows: np.ndarray, scores: np.ndarray, depth: int) -> Ranking:

@@ -20,6 +20,7 @@ from quit.models.encoders.sentence import load_encoder
 from quit.models.loading import load_pretrained, load_sentence_model
 from quit.settings import FineTune
 from quit.systems.benchmark.rerankers import MONOT5_WORDS, monot5_text
+from quit.text.words import split_names
 
 Triples = Sequence[tuple[str, str, str]]
 _CLASSES = {
@@ -31,16 +32,11 @@ _CLASSES = {
 """Kind -> sentence-transformers' class, the package of its losses, its loss."""
 
 
-def base_models(base: str) -> list[str]:
-    """Return the models that a base names: one, or those of questions and passages, ``QUESTIONS,PASSAGES``."""
-    return [name.strip() for name in base.split(",") if name.strip()]
-
-
 def train(
-    kind: str, base: str, examples: Triples, settings: FineTune, device: str, folder: Path, **pooled: str
+    kind: str, base: str, examples: Triples, settings: FineTune, device: str, folder: Path, **options: str
 ) -> None:
     """Train a model on (question, positive, negative) triples and save it to ``folder``. Seeded: the same inputs on the
-    same machine give the same weights. ``pooled``: pooling and similarity of a base that is a plain checkpoint. Raises
+    same machine give the same weights. ``options``: pooling and similarity of a base that is a plain checkpoint. Raises
     ``MissingDependency`` without accelerate."""
     with importing("Fine-tuning"):
         import accelerate  # noqa: F401  # what transformers' trainer runs on
@@ -51,7 +47,7 @@ def train(
     if kind == "monot5":
         job = _monot5_job(base, examples, settings, device, folder)
     else:
-        job = _sentence_job(kind, base, examples, settings, device, folder, pooled)
+        job = _sentence_job(kind, base, examples, settings, device, folder, options)
     job.remove_callback(transformers.PrinterCallback)
     job.train()
     shutil.rmtree(folder / "trainer", ignore_errors=True)
@@ -122,18 +118,18 @@ def _two_towers(base: str, device: str, pooled: dict[str, str]) -> Any:
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.base.modules import Router
 
-    names = base_models(base)
+    names = split_names(base)
     of_questions, of_passages = (load_encoder(name, device=device, **pooled) for name in (names[0], names[-1]))
     router = Router.for_query_document(list(of_questions.children()), list(of_passages.children()))
     return SentenceTransformer(modules=[router], device=device, similarity_fn_name=of_passages.similarity_fn_name)
 
 
-def _rows(examples: Triples, crossed: bool) -> Any:
+def _rows(examples: Triples, for_crossencoder: bool) -> Any:
     """Return the examples as a dataset: (query, passage, label) of a cross-encoder, else the triples themselves."""
     from datasets import Dataset as Rows
 
     questions, right, wrong = (list(column) for column in zip(*examples, strict=True))
-    if not crossed:
+    if not for_crossencoder:
         return Rows.from_dict({"anchor": questions, "positive": right, "negative": wrong})
     texts = [text for pair in zip(right, wrong, strict=True) for text in pair]
     labels = np.tile([1.0, 0.0], len(examples)).tolist()

@@ -44,9 +44,9 @@ def orders(folder: Path, release: Release, answered: Answered, rule: Rule) -> li
     tables = subject_of_release(release).labelled()
     if tables.partly_asked:
         raise InputError(f"An order of systems needs all answers, and labels.partial left some out: {tables.fill_in}")
-    described = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    settings = Benchmark(**described["settings"])
-    task = release_task(tables, release.content_id, described["facts"]["questions"].rpartition(" ")[2])
+    run_facts = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    settings = Benchmark(**run_facts["settings"])
+    task = release_task(tables, release.content_id, run_facts["facts"]["questions"].rpartition(" ")[2])
     passages, relevance = task.passages, task.relevance
     assert isinstance(passages, ReleasePassages) and isinstance(relevance, ReleaseRelevance)
     fully, _ = answered.label_2(rule)[:, relevance.groups]
@@ -54,7 +54,7 @@ def orders(folder: Path, release: Release, answered: Answered, rule: Rule) -> li
     both = [Scores(task), Scores(replace(task, relevance=replace(relevance, own=own)))]
     metrics = [text for text in settings.metrics if "nDCG" in text or Measure.parse(text).least == FULLY]
     names = []
-    for file, name in described["runs"].items():
+    for file, name in run_facts["runs"].items():
         corpus, _, system = name.partition(": ")
         retriever, _, reranker = system.partition(" + ")
         if corpus == task.name and ORACLE not in (retriever, reranker):
@@ -79,8 +79,8 @@ def orders(folder: Path, release: Release, answered: Answered, rule: Rule) -> li
         taus = tau_b(*np.hsplit(pairs, 2))
         ends = [np.nan] * 2 if np.isnan(taus[0]) else np.nanquantile(taus[1:], [0.025, 0.975])
         tau, low, high = (None if np.isnan(each) else float(each) for each in (taus[0], *ends))
-        shown = [dict(zip(("system", "now", "then"), row, strict=True)) for row in systems]
-        rows.append({"metric": metric, "systems": shown, "tau": tau, "low": low, "high": high, "swaps": swaps})
+        system_rows = [dict(zip(("system", "now", "then"), row, strict=True)) for row in systems]
+        rows.append({"metric": metric, "systems": system_rows, "tau": tau, "low": low, "high": high, "swaps": swaps})
     return rows
 
 

@@ -77,7 +77,7 @@ class Assembly:
     def _reader(self, reading: str) -> AnswerModel:
         if self._sunar.language_model:
             prompt = "sub_answer" if reading == "short" else reading
-            return LanguageModelAnswers(self._asker(prompt, ANSWER_FIELDS), marked=reading != "short")
+            return LanguageModelAnswers(self._asker(prompt, ANSWER_FIELDS), needs_mark=reading != "short")
         if reading != "short":
             raise SettingsError(f"The reading {reading!r} {_NEEDS}")
         return self._extractive

@@ -30,22 +30,22 @@ def compare(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, An
     kinds: dict[str, list[tuple[Mapping[str, Any], Mapping[str, Any]]]] = {}
     for earlier, later in pairs:
         relevant = set(later["relevant"])
-        gained = (set(later["pool"]) - set(earlier["pool"])) & relevant
+        gain = (set(later["pool"]) - set(earlier["pool"])) & relevant
         parents = _parents(later)
         figures["relevant"] += len(relevant)
-        figures["gained"] += len(gained)
+        figures["gained"] += len(gain)
         figures["lost"] += len((set(earlier["pool"]) - set(later["pool"])) & relevant)
         tops = [set(trace["evidence"][:top]) & relevant for trace in (earlier, later)]
-        figures["gained_in_top"] += len(gained & tops[1])
+        figures["gained_in_top"] += len(gain & tops[1])
         figures["lost_from_top"] += len(tops[0] - tops[1])
-        for document in sorted(gained & parents.keys()):
+        for document in sorted(gain & parents.keys()):
             parent, rank = parents[document]
             figures["by_graph"] += 1
             figures["parent_relevant"] += parent in relevant
             ranks.append(rank)
         kinds.setdefault(later["kind"] or "", []).append((earlier, later))
     figures["parent_rank"] = round(sum(ranks) / len(ranks), 2) if ranks else None
-    figures["kinds"] = {kind: _recalls(some, top) for kind, some in sorted(kinds.items())}
+    figures["kinds"] = {kind: _recalls(rows, top) for kind, rows in sorted(kinds.items())}
     return figures
 
 
@@ -69,20 +69,20 @@ def significance(
         for name in ("cover_em", "Recall@10", "nDCG@10")
         if len((pair := (_values(before, name, substring), _values(after, name, substring)))[0])
     }
-    compared = paired([(new, old) for old, new in values.values()], resamples, seed)
+    comparisons = paired([(new, old) for old, new in values.values()], resamples, seed)
     return {
         name: {"questions": len(old), "before": float(old.mean()), "after": float(new.mean()), **asdict(difference)}
-        for (name, (old, new)), difference in zip(values.items(), compared, strict=True)
+        for (name, (old, new)), difference in zip(values.items(), comparisons, strict=True)
     }
 
 
 def _values(traces: Sequence[Mapping[str, Any]], name: str, substring: bool) -> np.ndarray:
     if name == "cover_em":
-        answered = [trace for trace in traces if trace["answers"]]
-        return np.array([cover_em(trace["prediction"], trace["answers"], substring) for trace in answered])
-    judged = {trace["query_id"]: trace for trace in traces if trace["relevant"]}
-    qrels = {query: dict.fromkeys(trace["relevant"], 1) for query, trace in judged.items()}
-    run = {query: trace["evidence"] for query, trace in judged.items()}
+        with_answers = [trace for trace in traces if trace["answers"]]
+        return np.array([cover_em(trace["prediction"], trace["answers"], substring) for trace in with_answers])
+    with_relevant = {trace["query_id"]: trace for trace in traces if trace["relevant"]}
+    qrels = {query: dict.fromkeys(trace["relevant"], 1) for query, trace in with_relevant.items()}
+    run = {query: trace["evidence"] for query, trace in with_relevant.items()}
     return np.array([value or 0.0 for value in run_values(run, qrels, Measure.parse(name)).values()])
 
 

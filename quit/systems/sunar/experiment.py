@@ -132,22 +132,22 @@ def _ranking_stage(path: Path, corpus: BuiltCorpus, queries: Sequence[Query]) ->
     sources = {source["kind"] for source in corpus.manifest["sources"]}
     by_id = {question_id(source, name): ranking for name, ranking in rankings.by_id.items() for source in sources}
     by_id |= rankings.by_id
-    missing = [query.query_id for query in queries if query.query_id not in by_id]
-    if len(missing) == len(queries):
+    absent = [query.query_id for query in queries if query.query_id not in by_id]
+    if len(absent) == len(queries):
         raise InputError(
             f"{path} ranks documents for none of the questions: it has {quote(next(iter(rankings.by_id)))}, the run "
-            f"{quote(missing[0])}. Ids are the corpus's or the source's."
+            f"{quote(absent[0])}. Ids are the corpus's or the source's."
         )
     by_text: dict[str, Ranking] = {}
     for query in queries:
         ranking = by_id.get(query.query_id, NOTHING)
         if by_text.setdefault(query.text, ranking).rows.tolist() != ranking.rows.tolist():
             raise InputError(f"{path} has two rankings for questions with the text {quote(query.text)}: leave one out.")
-    others = len(rankings.by_id) - len(queries) + len(missing)
+    others = len(rankings.by_id) - len(queries) + len(absent)
     for what, number, of, then in (
         ("documents that the corpus lacks", len(rankings.unknown), len(rankings.documents), "; they are left out"),
         ("questions that this run does not ask", others, len(rankings.by_id), ""),
-        ("questions of this run without a ranking", len(missing), len(queries), "; they find no document"),
+        ("questions of this run without a ranking", len(absent), len(queries), "; they find no document"),
     ):
         if number:
             note(f"{path}: {what}: {number:,} of {of:,}{then}.", loud=True)
@@ -163,8 +163,8 @@ def run_variants(
     systems = {name: (how, *assembly.system(library, how)) for name, how in settings_of.items()}
     figures = {}
     for name, (how, system, identity) in systems.items():
-        described = {"settings": how.model_dump(mode="json", exclude=set(_SAME)), "identity": identity.splitlines()}
-        run = Run(out / name, described)
+        description = {"settings": how.model_dump(mode="json", exclude=set(_SAME)), "identity": identity.splitlines()}
+        run = Run(out / name, description)
         note(f"{name}: {len(run.missing(queries))} of {len(queries)} questions to answer")
         run.work(system, queries, how.workers)
         figures[name] = run.finish(queries, name)

@@ -155,7 +155,7 @@ class ExtractiveReader:
                 before, after = words(part[:start])[::-1], words(part[end:])
                 gaps = [gap for side in (before, after) for gap, word in enumerate(side) if _stems(word) & stems]
                 last = before[0].casefold() if before else ""
-                named = asks if kind == "name" else ()
+                kinds = asks if kind == "name" else ()
                 fits = kind in _FITTING.get(" ".join(asks & _FITTING.keys()), ("name", "quoted"))
                 features = np.array(
                     [
@@ -166,10 +166,10 @@ class ExtractiveReader:
                         fits,
                         not fits and (kind != "phrase" or bool(asks)),
                         f" {key} " in f" {normalize_answer(title)} ",
-                        "place" in named and last in ("in", "at", "near", "from", "of", "to"),
-                        "person" in named and last == "by",
-                        "person" in named and 2 <= size <= 3,
-                        "country" in named and size == 1 and last in ("a", "an", "the") and part[end:][1:2].islower(),
+                        "place" in kinds and last in ("in", "at", "near", "from", "of", "to"),
+                        "person" in kinds and last == "by",
+                        "person" in kinds and 2 <= size <= 3,
+                        "country" in kinds and size == 1 and last in ("a", "an", "the") and part[end:][1:2].islower(),
                     ],
                     float,
                 )

@@ -114,10 +114,10 @@ class LanguageModelPlanner(Planner):
 
     def next(self, query: Query, path: Sequence[Hop]) -> Ask | Stop:
         """See :class:`Planner`."""
-        filled = {"question": query.text, "path": self.written(path)}
+        fields = {"question": query.text, "path": self.written(path)}
         if "evidence" in self.fields:
-            filled["evidence"] = numbered(self.collected(path))
-        raw = self._asker.ask(filled, self.stop)
+            fields["evidence"] = numbered(self.collected(path))
+        raw = self._asker.ask(fields, self.stop)
         return replace(self.read(own_part(before_stop(raw, self.stop)), path), raw=raw)
 
     def written(self, path: Sequence[Hop]) -> str:

@@ -118,23 +118,23 @@ class LanguageModelAnswers:
     """Answers of a language model: what follows ``[Final Answer]:``, else the last line of a reply, or ``NO ANSWER``.
 
     The prompt decides whether it answers at once or thinks step by step first (Wei et al. 2022; the SUNAR paper, table
-    1). ``marked``: whether it asks for ``[Final Answer]:``, so that replies without it count as unread.
+    1). ``needs_mark``: whether it asks for ``[Final Answer]:``, so that replies without it count as unread.
     """
 
-    def __init__(self, asker: Asker, marked: bool = False) -> None:
+    def __init__(self, asker: Asker, needs_mark: bool = False) -> None:
         self.identity = asker.identity
-        self._asker, self._marked = asker, marked
+        self._asker, self._needs_mark = asker, needs_mark
 
     def answer(self, question: str, texts: Sequence[str]) -> str:
         """See :class:`AnswerModel`."""
-        return self._read(self._asker.ask(_fields(question, texts)))
+        return self._short_answer(self._asker.ask(_fields(question, texts)))
 
     def samples(self, question: str, texts: Sequence[str], m: int) -> list[str]:
         """See :class:`AnswerModel`."""
-        return [self._read(reply) for reply in self._asker.sample(_fields(question, texts), m)]
+        return [self._short_answer(reply) for reply in self._asker.sample(_fields(question, texts), m)]
 
-    def _read(self, reply: str) -> str:
-        _count(unread=self._marked and final_answer(reply) is None)
+    def _short_answer(self, reply: str) -> str:
+        _count(unread=self._needs_mark and final_answer(reply) is None)
         return short(reply)
 
 
@@ -149,12 +149,12 @@ def short(reply: str) -> str:
     if (answer := final_answer(reply)) is None:
         lines = [line.strip() for line in own_part(reply).splitlines() if line.strip()]
         lines = [_NUMBERED.sub("", line) for place, line in enumerate(lines) if not (place and _NUMBERED.match(line))]
-        named = [match[1] for line in lines if (match := ANSWER_IS.search(line))]
-        answer = (named or lines or [""])[-1]
+        answers = [match[1] for line in lines if (match := ANSWER_IS.search(line))]
+        answer = (answers or lines or [""])[-1]
     if "no answer" in answer.casefold() or _REFUSAL.search(answer):
         return NO_ANSWER
-    cleaned = clean_answer(answer)
-    return cleaned if cleaned != NO_ANSWER else answer[:MAX_LENGTH].strip() or NO_ANSWER
+    text = clean_answer(answer)
+    return text if text != NO_ANSWER else answer[:MAX_LENGTH].strip() or NO_ANSWER
 
 
 def own_part(reply: str) -> str:

@@ -61,11 +61,11 @@ class Retrieval:
         text = query.text if how.initial == "question" else sub_question
         R = library.first_stage.search([text], how.first)[0] if how.first > 0 else NOTHING
         if how.retrieval == "first":
-            scored = [
+            results = [
                 Scored(row, score, score, 0, "R") for row, score in zip(R.rows.tolist(), R.scores.tolist(), strict=True)
             ]
-            return Evidence(scored, {"first_stage": len(R)})
-        scored_query = self._expanded(query, sub_question, R) if how.retrieval == "prf" else sub_question
+            return Evidence(results, {"first_stage": len(R)})
+        scored_query = self._expand(query, sub_question, R) if how.retrieval == "prf" else sub_question
         pool = nar(
             R,
             library.graph if how.retrieval == "nar" else None,
@@ -81,7 +81,7 @@ class Retrieval:
         trace = {"first_stage": len(R), "batches": batch_traces(pool, library.documents.ids)}
         return Evidence(ranked, trace)
 
-    def _expanded(self, query: Query, sub_question: str, R: Ranking) -> str:
+    def _expand(self, query: Query, sub_question: str, R: Ranking) -> str:
         documents, count = self._library.documents, self._settings.feedback_documents
         rows = R.rows.tolist()
         if count:

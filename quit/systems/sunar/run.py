@@ -30,24 +30,24 @@ class Run:
     """The folder of one variant's run: ``run.json`` (what it depends on), ``traces/``, ``run.trec``, ``answers.jsonl``,
     ``scores.json``.
 
-    ``described``: what decides the traces, settings and identities. Raises :class:`WorkspaceError` where the folder
+    ``description``: what decides the traces, settings and identities. Raises :class:`WorkspaceError` where the folder
     holds another run, for traces of two systems must not be mixed.
     """
 
-    def __init__(self, path: Path, described: dict[str, Any]) -> None:
+    def __init__(self, path: Path, description: dict[str, Any]) -> None:
         self.path = path
-        described = {"version": VERSION, **described}
-        earlier = _read(path / "run.json") if (path / "run.json").is_file() else None
-        if earlier is not None and earlier != described:
+        description = {"version": VERSION, **description}
+        earlier = _read_object(path / "run.json") if (path / "run.json").is_file() else None
+        if earlier is not None and earlier != description:
             raise WorkspaceError(
-                f"{path} holds a run that differs in {_differences(earlier, described)}. "
+                f"{path} holds a run that differs in {_differences(earlier, description)}. "
                 "Give another --out, or delete that folder."
             )
         with writing(path):
             path.mkdir(parents=True, exist_ok=True)
         remove_leftovers(path)
         if earlier is None:
-            write_json(path / "run.json", described)
+            write_json(path / "run.json", description)
 
     def missing(self, queries: Sequence[Query]) -> list[Query]:
         """Return the questions that have no trace yet."""
@@ -60,13 +60,13 @@ class Run:
             write_json(trace_path(self.path, query.query_id), system.answer(query))
 
         with ThreadPoolExecutor(workers) as pool:
-            running = [pool.submit(answer, query) for query in self.missing(queries)]
+            futures = [pool.submit(answer, query) for query in self.missing(queries)]
             try:
-                for each in as_completed(running):
+                for each in as_completed(futures):
                     each.result()
-                    advance(f"{self.path.name}: questions", total=len(running))
+                    advance(f"{self.path.name}: questions", total=len(futures))
             finally:
-                for each in running:
+                for each in futures:
                     each.cancel()
 
     def finish(self, queries: Sequence[Query], name: str) -> dict[str, Any]:
@@ -87,22 +87,22 @@ class Run:
 
 def by_substring(path: Path) -> bool:
     """Return whether cover-EM of the run in a folder counts an answer within a word."""
-    return _read(path / "run.json").get("settings", {}).get("cover_em") == "substring"
+    return _read_object(path / "run.json").get("settings", {}).get("cover_em") == "substring"
 
 
 def read_trace(path: Path, query_id: str) -> dict[str, Any]:
     """Return a trace of the run in a folder. Raises :class:`InputError` where there is none, or it cannot be read."""
     file = trace_path(path, query_id)
     if not file.is_file():
-        raise InputError(f"{path} has no trace of the question {query_id!r}.{_known(path)}")
-    return _read(file)
+        raise InputError(f"{path} has no trace of the question {query_id!r}.{_traces_note(path)}")
+    return _read_object(file)
 
 
 def trace_ids(path: Path) -> list[str]:
     """Return the sorted ids of the answered questions. Raises :class:`InputError` where there is no run."""
     if not (path / "run.json").is_file():
         raise InputError(f"{path} holds no run. Make one: quit sunar run")
-    return sorted(_read(file)["query_id"] for file in (path / "traces").glob("*.json"))
+    return sorted(_read_object(file)["query_id"] for file in (path / "traces").glob("*.json"))
 
 
 def runs_in(path: Path) -> list[Path]:
@@ -120,23 +120,23 @@ def trace_path(path: Path, query_id: str) -> Path:
     return path / "traces" / f"{name}.json"
 
 
-def _known(path: Path) -> str:
+def _traces_note(path: Path) -> str:
     files = sorted((path / "traces").glob("*.json")) if (path / "traces").is_dir() else []
-    some = ", ".join(file.stem for file in files[:3])
-    return f" It has {len(files)}: {some}{', ...' if len(files) > 3 else ''}" if files else " It has none yet."
+    names = ", ".join(file.stem for file in files[:3])
+    return f" It has {len(files)}: {names}{', ...' if len(files) > 3 else ''}" if files else " It has none yet."
 
 
-def _differences(earlier: dict[str, Any], described: dict[str, Any]) -> str:
+def _differences(earlier: dict[str, Any], description: dict[str, Any]) -> str:
     """Return which settings differ, by name and value; where something else does too, what that is."""
-    changed = sorted(key for key in {*earlier, *described} if earlier.get(key) != described.get(key))
-    if changed == ["settings"]:
-        before, after = earlier["settings"], described["settings"]
+    differences = sorted(key for key in {*earlier, *description} if earlier.get(key) != description.get(key))
+    if differences == ["settings"]:
+        before, after = earlier["settings"], description["settings"]
         keys = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
-        changed = [f"sunar.{key} ({before.get(key)!r}, now {after.get(key)!r})" for key in keys]
-    return ", ".join(changed)
+        differences = [f"sunar.{key} ({before.get(key)!r}, now {after.get(key)!r})" for key in keys]
+    return ", ".join(differences)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read_object(path: Path) -> dict[str, Any]:
     value = read_json(path)
     if not isinstance(value, dict):
         raise InputError(f"{path} cannot be read as a JSON object. Delete it and run the same command again.")
@@ -158,14 +158,14 @@ def scores(traces: Sequence[Mapping[str, Any]], queries: Sequence[Query], substr
         for trace, query in zip(traces, queries, strict=True)
         if query.answers
     ]
-    judged = [(trace, query) for trace, query in zip(traces, queries, strict=True) if query.relevant]
-    pools = [len(set(trace["pool"]) & set(query.relevant or ())) / len(query.relevant or ()) for trace, query in judged]
+    pairs = [(trace, query) for trace, query in zip(traces, queries, strict=True) if query.relevant]
+    pools = [len(set(trace["pool"]) & set(query.relevant or ())) / len(query.relevant or ()) for trace, query in pairs]
     return {
         "questions": len(traces),
         "answered_for": len(covers),
         "cover_em": _mean(covers),
-        "judged": len(judged),
-        **_ranking(judged),
+        "judged": len(pairs),
+        **_ranking(pairs),
         "pool_recall": _mean(pools),
         "pool_size": _mean([len(trace["pool"]) for trace in traces]),
         "sub_questions": _mean([len(trace["steps"]) for trace in traces]),
@@ -186,20 +186,20 @@ def replies(traces: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     if not counts["calls"]:
         return {}
     plans = sum(trace["ended"]["reason"].endswith(UNREAD) for trace in traces)
-    reasoned = sum(trace["mer"] is not None and trace["mer"]["answer"] is None for trace in traces)
-    counts["unread"] += plans + reasoned
+    without_answer = sum(trace["mer"] is not None and trace["mer"]["answer"] is None for trace in traces)
+    counts["unread"] += plans + without_answer
     return {
         **counts,
         "unread_plans": plans,
-        "unread_mer": reasoned,
+        "unread_mer": without_answer,
         "ended": dict(sorted(Counter(trace["ended"]["reason"] for trace in traces).items())),
         "prediction_from": dict(sorted(Counter(trace["prediction_from"] for trace in traces).items())),
     }
 
 
-def _ranking(judged: Sequence[tuple[Mapping[str, Any], Query]]) -> dict[str, float | None]:
-    qrels = {query.query_id: dict(query.relevant or {}) for _, query in judged}
-    run = {query.query_id: trace["evidence"] for trace, query in judged}
+def _ranking(pairs: Sequence[tuple[Mapping[str, Any], Query]]) -> dict[str, float | None]:
+    qrels = {query.query_id: dict(query.relevant or {}) for _, query in pairs}
+    run = {query.query_id: trace["evidence"] for trace, query in pairs}
     return {name: _mean(list(run_values(run, qrels, Measure.parse(name)).values())) for name in MEASURES}
 
 

@@ -17,16 +17,16 @@ def lines(trace: Mapping[str, Any]) -> list[str]:
     text_lines.append(f"planner: {trace['planner']}")
     for number, step in enumerate(trace["steps"], start=1):
         text_lines += ["", f"{number}. {step['sub_question']}", f"   answer: {step['answer']}"]
-        text_lines.append(f"   first stage: {step['first_stage']} documents; read: {_named(step['read'], relevant)}")
+        text_lines.append(f"   first stage: {step['first_stage']} documents; read: {_names(step['read'], relevant)}")
         for batch_number, batch in enumerate(step.get("batches", ())):
             text_lines += [f"   batch {batch_number} from {batch['pool']}{_uncertainty(batch)}"]
             text_lines += [f"      {row}" for row in _documents(batch, relevant)]
-    ended = trace["ended"]
-    text_lines += ["", f"ended: {ended['reason']}" + (f" ({ended['answer']})" if ended["answer"] else "")]
-    relevant_scored = sum(document in relevant for document in trace["pool"])
+    end = trace["ended"]
+    text_lines += ["", f"ended: {end['reason']}" + (f" ({end['answer']})" if end["answer"] else "")]
+    relevant_in_pool = sum(document in relevant for document in trace["pool"])
     text_lines.append(
-        f"relevant documents in the pool: {relevant_scored} of {len(relevant)}; "
-        f"evidence: {_named(trace['evidence'][:10], relevant)}"
+        f"relevant documents in the pool: {relevant_in_pool} of {len(relevant)}; "
+        f"evidence: {_names(trace['evidence'][:10], relevant)}"
     )
     if trace["mer"]:
         text_lines.append(f"meta reasoner: {trace['mer']['answer'] or '(no answer)'}")
@@ -47,14 +47,14 @@ def _uncertainty(batch: Mapping[str, Any]) -> str:
 def _documents(batch: Mapping[str, Any], relevant: set[str]) -> list[str]:
     rows = []
     parents = batch.get("parents") or [None] * len(batch["documents"])
-    scored = zip(batch["documents"], batch["scores"], batch["rescored"], parents, strict=True)
-    for row_number, (document, score, rescored, parent) in enumerate(scored):
+    results = zip(batch["documents"], batch["scores"], batch["rescored"], parents, strict=True)
+    for row_number, (document, score, second_score, parent) in enumerate(results):
         if row_number < _SHOWN or document in relevant:
             came = f"  < {parent}{'*' if parent in relevant else ''}" if parent else ""
-            rows.append(f"{document}{'*' if document in relevant else ''}  {score:.3f} -> {rescored:.3f}{came}")
+            rows.append(f"{document}{'*' if document in relevant else ''}  {score:.3f} -> {second_score:.3f}{came}")
     hidden_count = len(batch["documents"]) - len(rows)
     return [*rows, f"... and {hidden_count} more"] if hidden_count else rows
 
 
-def _named(documents: list[str], relevant: set[str]) -> str:
+def _names(documents: list[str], relevant: set[str]) -> str:
     return " ".join(f"{document}{'*' if document in relevant else ''}" for document in documents) or "none"

@@ -41,10 +41,10 @@ class SunarSystem:
         """Return the trace of one question, always the same: every step, the evidence, ``prediction``, and ``replies``:
         what language models were asked (:data:`quit.systems.sunar.reading.COUNTS`)."""
         with counted() as replies:
-            trace = self._answered(query)
+            trace = self._answer(query)
         return trace | {"replies": dict(replies)}
 
-    def _answered(self, query: Query) -> dict[str, Any]:
+    def _answer(self, query: Query) -> dict[str, Any]:
         path, steps, evidences, stop = self._decompose(query)
         if not path:
             evidence, step = self._step(query, query.text)
@@ -54,14 +54,14 @@ class SunarSystem:
             stop = stop if answer == NO_ANSWER else replace(stop, answer=answer)
         pool = list(dict.fromkeys(row for each in evidences for row in each.rows))
         top = self.settings.top
-        merged = _turns(evidences, top) if len(evidences) > 1 else pool
+        ranking = _turns(evidences, top) if len(evidences) > 1 else pool
         prediction, source = self._conclusion(path, steps, stop)
         reasoned: dict[str, Any] | None = None
         if self.reasoner is not None:
-            shown = _turns(evidences, self.settings.mer_documents or top)
-            shown = (self._by_score(query, shown) if len(evidences) > 1 else shown)[:top]
-            meta = self.reasoner.reason(query.text, path, self._texts(shown))
-            reasoned = {"answer": meta.answer, "raw": meta.raw, "evidence": self.library.documents.ids(shown)}
+            documents = _turns(evidences, self.settings.mer_documents or top)
+            documents = (self._by_score(query, documents) if len(evidences) > 1 else documents)[:top]
+            meta = self.reasoner.reason(query.text, path, self._texts(documents))
+            reasoned = {"answer": meta.answer, "raw": meta.raw, "evidence": self.library.documents.ids(documents)}
             if meta.answer is not None:
                 prediction, source = meta.answer, "mer"
         return {
@@ -74,7 +74,7 @@ class SunarSystem:
             "steps": steps,
             "ended": {"reason": stop.reason, "answer": stop.answer, "raw": stop.raw},
             "pool": self.library.documents.ids(pool),
-            "evidence": self.library.documents.ids(merged),
+            "evidence": self.library.documents.ids(ranking),
             "mer": reasoned,
             "prediction": prediction,
             "prediction_from": source,
@@ -95,7 +95,7 @@ class SunarSystem:
             keys.add(key)
             texts: list[str] = []
             if move.answer is None:
-                evidence, step = self._step(query, move.sub_question, answered=not self.planner.reads_last)
+                evidence, step = self._step(query, move.sub_question, with_answer=not self.planner.reads_last)
                 evidences.append(evidence)
                 texts = self._texts(evidence.rows[: self.settings.top])
             else:
@@ -104,14 +104,14 @@ class SunarSystem:
             steps.append(step | {"raw": move.raw})
         return path, steps, evidences, Stop("max_hops was reached")
 
-    def _step(self, query: Query, sub_question: str, answered: bool = True) -> tuple[Evidence, dict[str, Any]]:
+    def _step(self, query: Query, sub_question: str, with_answer: bool = True) -> tuple[Evidence, dict[str, Any]]:
         how, rescore = self.settings, None
         if self.entailment is not None:
             rescore = asu(sub_question, self._texts, self.reader, self.entailment, m=how.m, literal=how.literal)
         evidence = self._retrieval.evidence(query, sub_question, rescore)
-        read = evidence.rows[: how.top]
-        answer = self.reader.answer(sub_question, self._texts(read)) if answered else ""
-        names = self.library.documents.ids(read)
+        rows = evidence.rows[: how.top]
+        answer = self.reader.answer(sub_question, self._texts(rows)) if with_answer else ""
+        names = self.library.documents.ids(rows)
         return evidence, {"sub_question": sub_question, "answer": answer, "read": names, **evidence.trace}
 
     def _by_score(self, query: Query, rows: list[int]) -> list[int]:

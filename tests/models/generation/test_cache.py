@@ -20,7 +20,7 @@ import pytest
 
 from quit.errors import InputError, ServerError, WorkspaceError
 from quit.models.generation import CachedGenerator, ChatRequest, Completion, GenerationCache, Meter
-from quit.models.generation.base import Done, cache_key
+from quit.models.generation.base import OnReply, cache_key
 from quit.models.generation.cache import Entry
 from quit.models.prompting import PromptTemplate, load_prompt
 from tests.paths import ROOT
@@ -43,7 +43,7 @@ class Counting:
         self.asked: list[str] = []
         self._replies, self._fail_after, self._before = replies or {}, fail_after, before
 
-    def generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
+    def generate(self, requests: Sequence[ChatRequest], done: OnReply) -> None:
         self._before(requests)
         for position, request in enumerate(requests):
             if self._fail_after is not None and position >= self._fail_after:

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from quit.models.generation.serving import Serving, check, listed, plan, servings
+from quit.models.generation.serving import Serving, check, model_names, plan, servings
 from quit.settings import ServerSettings, load, parse
 from tests.servers import rude
 from tests.servers.keys import ACCESS, KEY, pieces
@@ -59,7 +59,7 @@ def test_anthropic_is_given_the_key_as_its_list_of_models_needs_it(monkeypatch: 
             return io.BytesIO(b'{"data": [{"id": "claude"}]}')
 
     monkeypatch.setattr("quit.models.generation.serving._OPENER", Opener())
-    assert listed("https://api.anthropic.com/v1", KEY) == ["claude"]
+    assert model_names("https://api.anthropic.com/v1", KEY) == ["claude"]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ def test_union_freq_worked_by_hand() -> None:
     # C: ranks 2, 3, positions 1, 3         0.6 * (1/2 + 1/3)     + 0.4 * (1 + 1/3)         = 1.0333
     # D: rank 3, position 2                 0.6 * 1/3             + 0.4 * 1/2               = 0.4
     assert union_freq(RANKED, 0.6, 0.4) == ("B", "C", "A", "D")
-    assert union_freq(RANKED, 0.6, 0.4, most=2) == ("B", "C")
+    assert union_freq(RANKED, 0.6, 0.4, max_sentences=2) == ("B", "C")
     # Positions alone: A 1, B 2, C 4/3, D 1/2. Ranks alone: A 1, B 11/6, C 5/6, D 1/3.
     assert union_freq(RANKED, 0.0, 1.0) == ("B", "C", "A", "D")
     assert union_freq(RANKED, 1.0, 0.0) == ("B", "A", "C", "D")

@@ -19,6 +19,7 @@ from quit.settings import JudgeSettings, ReaderSettings, load
 _OBJECT = "object:"
 _OBJECTS: dict[str, object] = {}
 """Value of ``class`` in the settings -> the object that this process was given."""
+_BY_NAME = 'Put the class into a module and name it in a profile: kind = "python", class = "package.module:Name".'
 
 
 def register_models(
@@ -64,10 +65,7 @@ def register_models(
     return texts
 
 
-_BY_NAME = 'Put the class into a module and name it in a profile: kind = "python", class = "package.module:Name".'
-
-
-def own_identity(spec: ReaderSettings | JudgeSettings) -> str:
+def user_model_identity(spec: ReaderSettings | JudgeSettings) -> str:
     """Return what the replies of a user's model depend on: its name, version, settings and the source of its module.
 
     Raises :class:`SettingsError` where the class cannot be imported.
@@ -78,7 +76,7 @@ def own_identity(spec: ReaderSettings | JudgeSettings) -> str:
     return f"python/{class_identity(imported_class(name, spec.name), spec.extra)}"
 
 
-def own_model(spec: ReaderSettings | JudgeSettings) -> Any:
+def user_model(spec: ReaderSettings | JudgeSettings) -> Any:
     """Return the user's object, or a new one of the user's class.
 
     Raises :class:`SettingsError` where this process was not given it, or the class is not usable.

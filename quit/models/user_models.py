@@ -17,12 +17,12 @@ from itertools import groupby
 from typing import Any
 
 from quit.errors import InputError, QuitError, ServerError
-from quit.models.generation.base import ChatRequest, Completing, Completion, Done, canonical, free_memory
+from quit.models.generation.base import ChatRequest, Completing, Completion, OnReply, canonical, free_memory
 from quit.models.loading import once
-from quit.models.own_classes import own_identity, own_model
 from quit.models.prompting import PromptTemplate
 from quit.models.protocols import NO_ANSWER, JudgeItem, Prompt, Reply, Verdict
 from quit.models.readers import cleaning
+from quit.models.user_classes import user_model, user_model_identity
 from quit.settings import JudgeSettings, ReaderSettings
 from quit.text.words import counted
 
@@ -31,16 +31,16 @@ AT_ONCE = 64
 _ITEM = PromptTemplate("python", "", (("user", "{item}"),))
 
 
-class OwnGenerator:
+class UserGenerator:
     """A user's model behind the generation cache: an item goes in and a reply or verdict comes out, both as JSON."""
 
     def __init__(self, spec: ReaderSettings | JudgeSettings) -> None:
         self.name = spec.name
-        self.identity = own_identity(spec)
+        self.identity = user_model_identity(spec)
         self._spec = spec
         self._lock = threading.Lock()
 
-    def generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
+    def generate(self, requests: Sequence[ChatRequest], on_reply: OnReply) -> None:
         """See :class:`quit.models.generation.base.Generator`. One caller at a time."""
         for sample, positions in groupby(range(len(requests)), lambda position: requests[position].sample):
             of_sample = list(positions)
@@ -50,7 +50,7 @@ class OwnGenerator:
                     completions = self._ask(
                         [json.loads(requests[position].fields["item"]) for position in part], sample
                     )
-                commits = [done(*pair) for pair in zip(part, completions, strict=True)]
+                commits = [on_reply(*pair) for pair in zip(part, completions, strict=True)]
                 for commit in commits:
                     if commit is not None:
                         commit.result()
@@ -64,10 +64,10 @@ class OwnGenerator:
     def _ask(self, items: list[dict[str, Any]], sample: int) -> list[Completion]:
         reads = isinstance(self._spec, ReaderSettings)
         method = getattr(self._model, "answer" if reads else "verdicts")
-        numbered = {"sample": sample} if "sample" in inspect.signature(method).parameters else {}
+        options = {"sample": sample} if "sample" in inspect.signature(method).parameters else {}
         kind = Prompt if reads else JudgeItem
         try:
-            replies = list(method([kind(**_with_tuples(item)) for item in items], **numbered))
+            replies = list(method([kind(**_with_tuples(item)) for item in items], **options))
         except (QuitError, MemoryError):
             raise
         except Exception as error:
@@ -88,7 +88,7 @@ class OwnGenerator:
 
     @once
     def _model(self) -> Any:
-        return own_model(self._spec)
+        return user_model(self._spec)
 
 
 def _with_tuples(item: Mapping[str, Any]) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def _request(item: Prompt | JudgeItem, sample: int) -> ChatRequest:
 
 
 @dataclass(eq=False)
-class OwnReader:
+class UserReader:
     """A reader whose class is the user's. ``sentences``: what becomes of strings that are sentences
     (:func:`quit.models.readers.cleaning.clean_answer`)."""
 
@@ -136,14 +136,14 @@ class OwnReader:
         return _request(prompt, sample)
 
     def _reply(self, fields: Mapping[str, str]) -> Reply:
-        raw, ended = cleaning.without_controls(fields["raw"]), fields.get("ended", "stop")
+        raw, finish_reason = cleaning.without_controls(fields["raw"]), fields.get("ended", "stop")
         if "answer" not in fields:
-            return Reply(raw, cleaning.clean_answer(raw, ended, self.sentences), ended)
-        return Reply(raw, cleaning.without_controls(fields["answer"]).strip() or NO_ANSWER, ended)
+            return Reply(raw, cleaning.clean_answer(raw, finish_reason, self.sentences), finish_reason)
+        return Reply(raw, cleaning.without_controls(fields["answer"]).strip() or NO_ANSWER, finish_reason)
 
 
 @dataclass(eq=False)
-class OwnJudge:
+class UserJudge:
     """A judge whose class is the user's."""
 
     name: str

@@ -11,13 +11,13 @@ import pytest
 
 import quit
 from quit.errors import InputError, ServerError, SettingsError
-from quit.models import own_classes
+from quit.models import user_classes
 from quit.models.factory import language_judge, language_reader, make_generator
 from quit.models.generation import CachedGenerator, GenerationCache, Meter
 from quit.models.generation.ledger import Ledger
-from quit.models.own import AT_ONCE
-from quit.models.own_classes import register_models
 from quit.models.protocols import JudgeItem, Prompt, Reply, Verdict
+from quit.models.user_classes import register_models
+from quit.models.user_models import AT_ONCE
 from quit.settings import Settings, load, without
 from tests.comparing import bytes_of
 from tests.paths import FEW
@@ -139,7 +139,7 @@ def test_the_identity_follows_name_version_settings_and_source(tmp_path: Path, m
         (tmp_path / f"own_{number}.py").write_text(text)
         overrides = ["readers.0.kind=python", f"readers.0.class=own_{number}:Reader", f"readers.0.extra.x={extra}"]
         settings = load("embedded", overrides).settings
-        identities.add(own_classes.own_identity(settings.readers[0]).replace(f"own_{number}", "own"))
+        identities.add(user_classes.user_model_identity(settings.readers[0]).replace(f"own_{number}", "own"))
     assert len(identities) == 4 and all(identity.startswith("python/own:Reader@") for identity in identities)
     of_objects = {_settings(ScriptedReader(str, settings)).readers[-1].class_ for settings in (1, 1, 2)}
     assert len(of_objects) == 2
@@ -163,10 +163,10 @@ def test_what_a_class_does_wrong_is_named(model: object, message: str) -> None:
     ("name", "extra", "message"),
     [
         ("no_such_module:Reader", "{}", "cannot be imported .No module named 'no_such_module'.*package.module:Name"),
-        ("tests.models.test_own:Reader", "{}", "cannot be imported .*has no attribute 'Reader'"),
-        ("tests.models.test_own:FEW", "{}", "is not a class"),
-        ("tests.models.test_own:Scripted", "{}", "has no method answer"),
-        ("tests.models.test_own:ServerReader", "{x = 1}", "does not accept its `extra`: .*'x'"),
+        ("tests.models.test_user_models:Reader", "{}", "cannot be imported .*has no attribute 'Reader'"),
+        ("tests.models.test_user_models:FEW", "{}", "is not a class"),
+        ("tests.models.test_user_models:Scripted", "{}", "has no method answer"),
+        ("tests.models.test_user_models:ServerReader", "{x = 1}", "does not accept its `extra`: .*'x'"),
         ("object:gone", "{}", 'only that Python process has.*in its threads.*class = "package.module:Name"'),
     ],
 )
@@ -216,7 +216,7 @@ def test_a_build_asks_a_class_once_whoever_asks(few_source: Path, tmp_path: Path
         call_quit("build", "-w", tmp_path / folder, "-s", f"jsonl:{few_source}", "-p", FEW, *more)
 
     with RudeServer(reply=reply) as server:
-        values = ("name=mine", "role=labeler", "kind=python", "class=tests.models.test_own:ServerReader")
+        values = ("name=mine", "role=labeler", "kind=python", "class=tests.models.test_user_models:ServerReader")
         named = [*values, f'extra.url="{server.base_url}"']
         sets = [part for value in named for part in ("--set", f"readers.2.{value}")]
         build("A", *sets)
@@ -231,9 +231,9 @@ def test_a_build_asks_a_class_once_whoever_asks(few_source: Path, tmp_path: Path
         model = ServerReader(server.base_url, "other")
         tables = quit.build(tmp_path / "C", few_source, str(FEW), models={"mine": model}, progress=False)
         assert len(server.requests) == 2 * requests
-        monkeypatch.setattr(own_classes, "_OBJECTS", {})
+        monkeypatch.setattr(user_classes, "_OBJECTS", {})
         [row] = tables.sql("SELECT DISTINCT producer FROM answers WHERE reader = 'mine'").to_pylist()
-        assert row["producer"].startswith("python/tests.models.test_own:ServerReader@1+")
+        assert row["producer"].startswith("python/tests.models.test_user_models:ServerReader@1+")
         assert "up to date" in call_quit("build", "-w", tmp_path / "C").err
         again = call_quit("build", "-w", tmp_path / "C", "--fresh-replies", code=SettingsError.exit_code)
         assert "mine was given to quit.build as an object" in again.err
