@@ -37,6 +37,10 @@ JUDGED_A_QUESTION = 20.0
 """Distinct answers per question that a judge has to see, where no workspace tells: the paper does not say."""
 COMPLETION_TOKENS = 6.0
 """Tokens per reply, where no workspace tells."""
+MEMORY, MEMORY_A_QUESTION = 0.9e9, 33e3
+"""Bytes of memory of the largest process, and more per question (docs/research/scale.md, measured)."""
+DISK_A_QUESTION, DISK_A_REPLY = 6e3, 160
+"""Bytes of tables per question, and of the generation cache per reply (docs/research/scale.md, measured)."""
 
 
 @dataclass(frozen=True)
@@ -158,9 +162,11 @@ def plan(pipeline: Pipeline, *, sample: int = 200, block: int = 16, throughput: 
     passages = len(questions) * passage_count(pipeline.settings.convergence.hints)
     costs = {line.model: line.cost for line in lines if line.role == "read"}
     partial = partial_plan(pipeline, passages, costs)
-    return Plan(
-        len(questions), passages, tuple(lines), Line("total", "", **sums(Line, lines, 2)), tuple(notes), partial
-    )
+    total = Line("total", "", **sums(Line, lines, 2))
+    memory = MEMORY + MEMORY_A_QUESTION * len(questions)
+    disk = DISK_A_QUESTION * len(questions) + DISK_A_REPLY * total.requests
+    notes.append(f"This machine needs about {memory / 1e9:.1f} GB of memory, and {disk / 1e9:.2f} GB of disk.")
+    return Plan(len(questions), passages, tuple(lines), total, tuple(notes), partial)
 
 
 def is_current(pipeline: Pipeline, stage: str) -> bool:

@@ -63,6 +63,7 @@ def test_costs_by_hand(source: Path, tmp_path: Path) -> None:
     assert read.cost_uncached == pytest.approx((read.prompt_tokens * 2.0 + written * 10.0) / 1e6, rel=1e-3)
     assert read.seconds == pytest.approx(325 * QUESTIONS / 10)
     assert any("4 characters" in note for note in costs.notes)
+    assert any("needs about 0.9 GB of memory" in note for note in costs.notes)
 
 
 def test_what_an_amount_buys(source: Path, tmp_path: Path) -> None:
