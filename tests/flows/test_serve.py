@@ -22,7 +22,7 @@ from quit.stages import STAGES
 from tests.paths import FEW, PYTHONPATH, starter_lines
 from tests.running import run_process, start_quit, until
 from tests.servers import rude
-from tests.servers.builds import write_profile
+from tests.servers.builds import TWO_HINTS, served, write_profile
 from tests.servers.prefect import prefect_database
 from tests.servers.rude import RudeServer
 from tests.servers.serving import serving as answering
@@ -225,9 +225,8 @@ def test_a_run_out_of_time_stops_and_the_next_one_goes_on(server, serving, place
     serving()
     pause = [2.0]
     with RudeServer(lambda number, payload: rude.slow(pause[0])) as slow:
-        models = {"reader-a": ("slow", slow.base_url)}
-        more = "[convergence]\nhints = 2\n[probe]\nrepetitions = 1"
-        profile = write_profile(place / "slow.toml", models, ("slow", slow.base_url), concurrency=1, more=more)
+        more = {"server": {"concurrency": 1}, "probe": {"repetitions": 1}, **TWO_HINTS}
+        profile = write_profile(place / "slow.toml", served(slow.base_url, "reader-a", **more))
         common = {"workspace": str(place / "T"), "sources": [f"jsonl:{place / 'mine.jsonl'}"], "profile": str(profile)}
         common["settings"] = ["run.shards=2"]
         [run] = server.ended(server.start("build/build-short-W", **common))

@@ -13,6 +13,7 @@ from quit.settings import Settings, parse
 from quit.stages import STAGES
 from tests.release import small
 from tests.rows import write_lines
+from tests.servers.builds import AT_S, served
 from tests.stages.labelling.test_verdicts import said
 
 MARKUP = '<script>alert("x")</script> & <img src="http://evil.example/x" onerror=alert(1)>'
@@ -123,9 +124,7 @@ def workspace(folder: Path, rows_by_table: small.Rows | None = None, shards: int
 
 def settings(**pages: int) -> Settings:
     """Return settings with the two readers of the tables, the labeler priced, and four bars a histogram."""
-    server = {"kind": "server", "server": "s", "model": "m"}
     priced = {"price_prompt": 2.0, "price_cached": 0.5, "price_completion": 4.0}
-    readers = [{"name": "one", "role": "labeler", **server, **priced}, {"name": "two", "role": "reader", **server}]
-    servers = [{"name": "s", "base_urls": ["http://localhost:1"]}]
-    sections = {"convergence": {"hints": 2}, "pages": {"bins": 4, **pages}}
-    return parse({"servers": servers, "readers": readers, **sections})
+    readers = [{"name": "one", "role": "labeler", **AT_S, **priced}, {"name": "two", "role": "reader", **AT_S}]
+    sections = served("http://localhost:1", convergence={"hints": 2}, pages={"bins": 4, **pages})
+    return parse({**sections, "readers": readers})

@@ -12,6 +12,7 @@ from quit.models.protocols import Prompt, Reply
 from quit.retrieval.protocols import Ranking
 from quit.settings import Settings, parse
 from quit.text.normalize import words
+from tests.servers.builds import served
 
 
 class Scripted:
@@ -36,8 +37,7 @@ def scripted(reply: Callable[[ChatRequest], str]) -> CachedGenerator:
 
 def settings(**sections: dict) -> Settings:
     """Return settings with a reader ``tiny``, a language model of a server that is not there."""
-    reader = {"name": "tiny", "role": "reader", "kind": "server", "server": "s", "model": "m"}
-    return parse({"servers": [{"name": "s", "base_urls": ["http://127.0.0.1:9/v1"]}], "readers": [reader], **sections})
+    return parse(served("http://127.0.0.1:9/v1", "tiny", reader={"role": "reader"}, **sections))
 
 
 class Talks(Models):

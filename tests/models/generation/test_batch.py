@@ -19,7 +19,7 @@ from tests.comparing import bytes_of
 from tests.paths import ROOT, starter_file
 from tests.running import Result, call_quit
 from tests.servers.batches import BatchServer, batch_server
-from tests.servers.builds import one_reader
+from tests.servers.builds import TWO_HINTS, served, write_profile
 from tests.servers.rude import RudeServer
 from tests.servers.vllm import vllm_environment
 
@@ -170,10 +170,11 @@ def test_a_build_waits_and_goes_on_to_the_bytes_of_a_live_one(tmp_path: Path, mo
         return _question(body)[:9]
 
     def build(name: str, url: str, code: int | None = None) -> Result:
-        batch = f'flavour = "openai"\nbatch = {str(name == "batch").lower()}'
-        (tmp_path / "p.toml").write_text(one_reader(url, server=batch), "utf-8")
+        batch = {"flavour": "openai", "batch": name == "batch"}
+        sections = served(url, "r", server=batch, run={"shard_questions": 1}, **TWO_HINTS)
+        profile = write_profile(tmp_path / "p.toml", sections)
         monkeypatch.setenv("QUIT_CACHE", str(tmp_path / f"cache-{name}"))
-        return call_quit("build", "-p", tmp_path / "p.toml", "-s", source, "-w", tmp_path / name, code=code)
+        return call_quit("build", "-p", profile, "-s", source, "-w", tmp_path / name, code=code)
 
     codes = []
     with batch_server(lambda number, body: reply(body)) as server:

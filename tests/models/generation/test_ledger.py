@@ -19,7 +19,7 @@ from quit.settings import ServerSettings
 from quit.settings.models import LanguageModel
 from tests.paths import starter_file
 from tests.running import call_quit
-from tests.servers.builds import one_reader
+from tests.servers.builds import TWO_HINTS, served, write_profile
 from tests.servers.rude import Fault, RudeServer, failure, too_many
 
 MODEL = LanguageModel(model="rude", price_prompt=2.0, price_cached=0.5, price_completion=8.0)
@@ -119,8 +119,9 @@ def test_a_build_stops_at_its_cap_and_goes_on_with_a_higher_one(
     monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
     command = ["build", "-p", tmp_path / "p.toml", "-s", starter_file(tmp_path / "three.jsonl", 1, 7, 2), "-w"]
     with RudeServer(reply=lambda payload: "Paris") as server:
-        for prices in ("", "price_prompt = 2.0\nprice_completion = 8.0"):
-            (tmp_path / "p.toml").write_text(one_reader(server.base_url, reader=prices), "utf-8")
+        for prices in ({}, {"price_prompt": 2.0, "price_completion": 8.0}):
+            sections = served(server.base_url, "r", reader=prices, run={"shard_questions": 1}, **TWO_HINTS)
+            write_profile(tmp_path / "p.toml", sections)
             stopped = call_quit(*command, tmp_path / "W", "--max-cost", 0.012, code=9 if prices else 4)
         assert "run.max_cost: 0.0" in stopped.err and " of 0.012 is spent" in stopped.err
         assert "What is left may cost 0." in stopped.err and "quit build --max-cost" in stopped.err
