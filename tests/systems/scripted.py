@@ -8,7 +8,6 @@ import pyarrow as pa
 from quit.models.factory import Models
 from quit.models.generation import CachedGenerator
 from quit.models.generation.base import ChatRequest, Completion, Done
-from quit.models.protocols import Prompt, Reply
 from quit.retrieval.protocols import Ranking
 from quit.settings import Settings, parse
 from quit.text.normalize import words
@@ -49,21 +48,6 @@ class Talks(Models):
 
     def generator(self, spec) -> CachedGenerator:
         return scripted(self._reply)
-
-
-class Reads:
-    """A reader whose answer follows from the hints; ``asked``: question ids and hints."""
-
-    name, identity = "scripted", "scripted@1"
-
-    def __init__(self, answer: Callable[[tuple[str, ...]], str]) -> None:
-        self._answer = answer
-        self.asked: list[tuple[str, tuple[str, ...]]] = []
-
-    def answer(self, prompts: Sequence[Prompt], sample: int = 0) -> list[Reply]:
-        self.asked += [(prompt.question_id, prompt.hints) for prompt in prompts]
-        answers = [self._answer(prompt.hints) for prompt in prompts]
-        return [Reply(answer, answer) for answer in answers]
 
 
 class SmallCollection:
