@@ -21,9 +21,8 @@ QUESTIONS = table_of("questions", ASKED)
 
 def _judge(name: str, *accepted: str) -> Rules:
     """Return a judge that knows nothing of Oslo."""
-    return Rules(
-        {"oslo": None, "Oslo": None, **dict.fromkeys(accepted, True)}, name, Verdict(None, 0.75, "said", "noted")
-    )
+    verdicts = {"oslo": None, "Oslo": None, **dict.fromkeys(accepted, True)}
+    return Rules(verdicts, name, (0.75, "said", "noted"))
 
 
 def _replies(country: list[str], city: list[str], asked: list[bool]) -> dict[str, pa.Table]:
