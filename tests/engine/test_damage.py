@@ -23,10 +23,10 @@ from quit.errors import InputError, WorkspaceError
 from quit.report.data import gather
 from quit.review.overrides import Decision, add
 from quit.review.store import ReviewStore
-from quit.settings import load
-from quit.sources import parse_source, read_sources
+from quit.sources import read_sources
 from quit.store import parts
 from quit.store.base import CHANGING
+from tests.building import plan_build
 from tests.comparing import bytes_of
 from tests.release import small
 from tests.report import tiny
@@ -98,11 +98,8 @@ def test_what_a_stage_run_lost_is_forgotten_and_named(workspace: Workspace, dama
 
 @pytest.fixture
 def finished(tmp_path: Path, small_source: Path) -> Pipeline:
-    shutil.copy(small_source, tmp_path / "mine.jsonl")
-    workspace = Workspace.create(tmp_path / "P")
-    source = parse_source(f"jsonl:{tmp_path / 'mine.jsonl'}")
-    requested = {"profile": "embedded", "overrides": []}
-    pipeline = Pipeline(workspace, load("embedded", []).settings, [source], requested=requested)
+    source = shutil.copy(small_source, tmp_path / "mine.jsonl")
+    pipeline = plan_build(tmp_path / "P", source=source, profile="embedded")
     pipeline.begin()
     for run in pipeline.runs:
         _finish(pipeline, run)
@@ -332,9 +329,8 @@ def test_build_json_changes_only_under_the_lock_and_keeps_what_a_build_wrote_mea
 def test_a_pull_waits_for_a_build(finished, monkeypatch) -> None:
     finished.begin()
     finished.workspace.set_build({**finished.workspace.build, "overrides": ["run.lock_seconds=0.1"]})
-    monkeypatch.setattr(
-        "quit.annotation.client.connect", lambda *_: pytest.fail("a server was asked while a build ran")
-    )
+    asked = lambda *_: pytest.fail("a server was asked while a build ran")  # noqa: E731
+    monkeypatch.setattr("quit.annotation.client.connect", asked)
     with finished.workspace.lock(0):
         stopped = call_quit("review", "pull", "-w", finished.workspace.path, code=WorkspaceError.exit_code)
     assert "still holds" in stopped.err

@@ -131,6 +131,11 @@ def jsonl(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+def tsv(path: Path) -> list[list[str]]:
+    """Return the cells of a file of tab-separated values without quotes."""
+    return [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
+
+
 def flat(text: str) -> str:
     """Return a text as formats of one line a text have it."""
     return text.replace("\t", " ").replace("\u2028", " ")
@@ -144,6 +149,11 @@ def tables() -> Dataset:
 @pytest.fixture(scope="session")
 def awkward() -> Dataset:
     return make_tables(AWKWARD)
+
+
+@pytest.fixture(scope="session")
+def truth(awkward: Dataset) -> SimpleNamespace:
+    return truth_of(awkward)
 
 
 @pytest.fixture(scope="module")

@@ -52,9 +52,7 @@ def notebook(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return shown
 
 
-def test_records_are_built_once_in_a_notebook_with_one_bar(
-    records, few_built: Path, tmp_path: Path, notebook: list[str], capsys
-) -> None:
+def test_records_are_built_once_in_a_notebook_with_one_bar(records, few_built, tmp_path, notebook, capsys) -> None:
     tables = quit.build(tmp_path / "W", records, profile=str(FEW))
     assert tables["labels"].equals(quit.open(few_built)["labels"])
     assert "100%  done" in notebook

@@ -1,5 +1,7 @@
 """What the judge makes of replies, and what it asks for."""
 
+from collections.abc import Iterable
+
 import pytest
 
 from quit.models.generation import CachedGenerator
@@ -36,10 +38,15 @@ def test_an_unreadable_reply_is_asked_for_again_and_then_stays_unread() -> None:
     )
 
 
+def voters(texts: Iterable[str]) -> list[Rules]:
+    """Return judges a, b and c, each of whom says of a text what stands at its place: Y, N, or what cannot be read."""
+    places = enumerate("abc")
+    return [Rules({text: {"Y": True, "N": False}.get(text[place]) for text in texts}, name) for place, name in places]
+
+
 def test_a_majority_of_a_jury_decides_and_a_tie_is_no_verdict() -> None:
     expected = {"YYN": True, "NYN": False, "Y?N": None, "??Y": True, "N??": False, "???": None}
-    letters = {"Y": True, "N": False}  # of each judge in turn
-    jury = Jury([Rules({text: letters.get(text[n]) for text in expected}, name) for n, name in enumerate("abc")])
+    jury = Jury(voters(expected))
     candidates = ["Rome", *expected, NO_ANSWER]
     rulings = rule([JudgeItem("q", "Which city?", ("rome",), candidate) for candidate in candidates], jury, 1)
     said = {candidate: ruling.verdict.correct for candidate, ruling in zip(candidates, rulings, strict=True)}

@@ -38,10 +38,8 @@ def _pipeline(source: Path, *urls: str) -> Pipeline:
     """A build whose readers, one of each server, are called a, b and so on."""
     names = "abcd"[: len(urls)]
     readers = [{"name": n, "role": "labeler", "kind": "server", "server": n, "model": f"org/{n}"} for n in names]
-    servers = [
-        {"name": n, "base_urls": [url], "base_url_env": "QUIT_BASE_URL", "flavour": "openai"}
-        for n, url in zip(names, urls, strict=True)
-    ]
+    how = {"base_url_env": "QUIT_BASE_URL", "flavour": "openai"}
+    servers = [{"name": n, "base_urls": [url], **how} for n, url in zip(names, urls, strict=True)]
     return _build_of(source, readers=readers, servers=servers)
 
 
@@ -189,9 +187,7 @@ def test_a_server_that_moved_is_told_and_fresh_replies_make_the_tables_again(sou
         notes_of_origin = build("B", QUIT_BASE_URL=new.base_url)
         assert notes_of_origin.count(f"{requests} kept replies of rude come from {old.base_url}, ") == 1
         assert answers("B") == ["Rome"] and not new.requests
-        call_quit(
-            "build", "-w", str(tmp_path / "B"), "--fresh-replies", QUIT_BASE_URL=ABSENT, code=ServerError.exit_code
-        )
+        call_quit("build", "-w", tmp_path / "B", "--fresh-replies", QUIT_BASE_URL=ABSENT, code=ServerError.exit_code)
         assert answers("B") == ["Rome"], "nothing is deleted in vain"
         assert f"{requests} kept replies deleted" in build("B", "--fresh-replies", QUIT_BASE_URL=new.base_url)
         assert answers("B") == ["Oslo"] and len(new.requests) == requests and len(old.requests) == requests

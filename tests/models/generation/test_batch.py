@@ -84,9 +84,7 @@ def test_what_fails_expires_or_is_empty_is_asked_again_and_nothing_else() -> Non
 
 
 @pytest.mark.parametrize("after", [False, True])
-def test_killed_between_any_two_requests_nothing_is_lost_or_paid_twice(
-    after: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_killed_between_any_two_requests_nothing_is_lost_or_paid_twice(after: bool, monkeypatch, tmp_path) -> None:
     chunks, count, point = BatchGenerator._chunks, 0, 0
 
     async def dying(*arguments: Any) -> Any:
@@ -121,10 +119,8 @@ def test_a_refused_request_names_the_setting_and_the_others_are_kept() -> None:
 
 
 def test_a_server_without_batches_and_a_batch_that_fails_are_named() -> None:
-    with (
-        RudeServer() as server,
-        pytest.raises(SettingsError, match="takes no batches .HTTP 404 for /files.: set batch"),
-    ):
+    message = "takes no batches .HTTP 404 for /files.: set batch"
+    with RudeServer() as server, pytest.raises(SettingsError, match=message):
         _once(server)  # type: ignore[arg-type]
     with batch_server(lambda number, body: "A") as server:
         for _ in range(8):

@@ -54,9 +54,8 @@ def test_200_random_runs_never_pass_their_caps_and_keep_every_reply(tmp_path: Pa
             charging = server.script = Charging(seed)
             cap = charging.draw.uniform(0.0005, 0.06)
             ledger, paid = Ledger(cap), []
-            settings = ServerSettings(
-                name="s", base_urls=(server.base_url,), concurrency=8, attempts=50, timeout_seconds=5
-            )
+            how = {"concurrency": 8, "attempts": 50, "timeout_seconds": 5}
+            settings = ServerSettings(name="s", base_urls=(server.base_url,), **how)
             generator = ServerGenerator("r", ModelOptions("rude"), settings, account=Account(ledger, MODEL.cost))
             requests = [ChatRequest(load_prompt("probe"), {"question": f"Q{n}?"}, 32) for n in range(20)]
             with GenerationCache(tmp_path / f"{seed}.sqlite") as cache:
@@ -113,9 +112,7 @@ def test_what_a_reply_costs(reply: Completion, amount: Amount) -> None:
     assert account.actual(reply, worst) == pytest.approx(amount, rel=0.1)
 
 
-def test_a_build_stops_at_its_cap_and_goes_on_with_a_higher_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_build_stops_at_its_cap_and_goes_on_with_a_higher_one(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
     command = ["build", "-p", tmp_path / "p.toml", "-s", starter_file(tmp_path / "three.jsonl", 1, 7, 2), "-w"]
     with RudeServer(reply=lambda payload: "Paris") as server:
