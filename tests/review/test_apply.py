@@ -119,10 +119,8 @@ def test_apply_says_what_this_call_changed_and_what_the_reviews_changed_since_th
         sums["questions_removed"] = sum(sums["questions_removed"].values())
         assert any(sums.values()) and report["now"] == (sums if number == 0 else dict.fromkeys(sums, 0))
     first, second, *_ = call_quit("review", "apply", "-w", workspace.path).out.splitlines()
-    assert (first, second) == (
-        "Nothing new since the last apply: the labels already use these reviews.",
-        "Since the build:",
-    )
+    assert first == "Nothing new since the last apply: the labels already use these reviews."
+    assert second == "Since the build:"
 
 
 def test_a_build_keeps_what_people_said_and_exports_use_it(workspace, tmp_path) -> None:
