@@ -85,14 +85,9 @@ def by_hand(**more) -> dict[str, pa.Table]:
 
 
 def probe(reader: str = "one") -> pa.Table:
-    return table_of(
-        "probe_answers",
-        [
-            {"question_id": one, "reader": reader, "repetition": repetition, "correct": correct}
-            for one, answers in PROBED.items()
-            for repetition, correct in answers
-        ],
-    )
+    answers = [(one, *answer) for one, answers in PROBED.items() for answer in answers]
+    names = ("question_id", "repetition", "correct")
+    return table_of("probe_answers", [{**dict(zip(names, row, strict=True)), "reader": reader} for row in answers])
 
 
 def test_three_questions_by_hand() -> None:

@@ -45,13 +45,9 @@ def test_the_weights_that_put_the_right_hint_first_win(release: Path, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("changes", "overrides", "message"),
-    [
-        ({"readers": ()}, [], "at least one --reader"),
-        ({}, ["benchmark.k=[1]"], "a k above 1"),
-    ],
+    ("readers", "k", "message"), [((), "[1,2]", "at least one --reader"), (("minilm-late",), "[1]", "a k above 1")]
 )
-def test_bad_requests(release: Path, tmp_path: Path, changes, overrides, message: str) -> None:
-    arguments = {"release": release, "split": "test", "readers": ("minilm-late",), "bounds": False, **changes}
+def test_bad_requests(release: Path, tmp_path: Path, readers: tuple[str, ...], k: str, message: str) -> None:
+    request = BenchmarkRequest(release, "test", ("bm25",), (), readers, bounds=False)
     with pytest.raises(SettingsError, match=message):
-        run_grid(BenchmarkRequest(**arguments), load("embedded", overrides).settings, tmp_path / "out")
+        run_grid(request, load("embedded", [f"benchmark.k={k}"]).settings, tmp_path / "out")
