@@ -27,7 +27,7 @@ from quit.sources import read_sources
 from quit.store import parts
 from quit.store.base import CHANGING
 from tests.building import plan_build
-from tests.comparing import bytes_of
+from tests.comparing import files_of
 from tests.release import small
 from tests.report import tiny
 from tests.rows import table_of
@@ -115,17 +115,17 @@ def _finish(pipeline: Pipeline, run: object, **other: pa.Table) -> None:
 
 
 def test_a_build_takes_up_only_the_stage_that_lost_a_part(finished: Pipeline) -> None:
-    before = bytes_of(finished.workspace.path)
+    before = files_of(finished.workspace.path / "tables")
     truncate(_part(finished.workspace, "descriptions"))
     (line,) = finished.discard_damaged()
     assert line.startswith("describe: ") and "descriptions/part-00000-of-00001.parquet" in line
     assert [run.key for run in finished.runs if not finished.is_done(run)] == ["describe"]
     _finish(finished, finished.stage_run("describe"))
-    assert finished.up_to_date and bytes_of(finished.workspace.path) == before
+    assert finished.up_to_date and files_of(finished.workspace.path / "tables") == before
 
 
 def test_a_build_describes_the_parts_of_a_damaged_manifest_again_and_keeps_none_of_another_run(finished) -> None:
-    before, run = bytes_of(finished.workspace.path), finished.stage_run("describe")
+    before, run = files_of(finished.workspace.path / "tables"), finished.stage_run("describe")
     folder, manifest = finished.folder(run), finished.folder(run) / "manifest.json"
     whole = manifest.read_text()
     manifest.write_text("[")
@@ -133,7 +133,7 @@ def test_a_build_describes_the_parts_of_a_damaged_manifest_again_and_keeps_none_
     assert line.startswith(f"describe: {manifest} cannot be read") and "\n" not in line
     assert finished.pending(run) == []
     finished.finish(run)
-    assert finished.up_to_date and bytes_of(finished.workspace.path) == before
+    assert finished.up_to_date and files_of(finished.workspace.path / "tables") == before
     facts = json.loads(whole)
     facts["tables"]["descriptions"]["rows"] -= 1
     manifest.write_text(json.dumps(facts))
@@ -141,7 +141,7 @@ def test_a_build_describes_the_parts_of_a_damaged_manifest_again_and_keeps_none_
         finished.workspace.manifest(folder)
     assert len(finished.discard_damaged()) == 1
     finished.finish(run)
-    assert finished.up_to_date and bytes_of(finished.workspace.path) == before
+    assert finished.up_to_date and files_of(finished.workspace.path / "tables") == before
     manifest.write_text(whole.replace(folder.name, "0" * 16))
     with pytest.raises(WorkspaceError, match="is of another run"):
         finished.workspace.manifest(folder)

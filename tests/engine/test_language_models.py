@@ -7,7 +7,7 @@ import pytest
 
 from quit.engine.workspace import Workspace
 from quit.models.generation import GenerationCache
-from tests.comparing import bytes_of
+from tests.comparing import files_of
 from tests.paths import starter_file
 from tests.running import call_quit
 from tests.servers.builds import AT_S, TWO_HINTS, kill_when, served, start_build, write_profile
@@ -87,11 +87,11 @@ def test_a_disturbed_build_has_the_bytes_of_an_undisturbed_one_and_is_not_paid_a
     interrupted, real_model, profile, source, tmp_path, monkeypatch
 ):
     _build(tmp_path / "W", profile, source, tmp_path / "cache", monkeypatch)
-    assert bytes_of(tmp_path / "W", "*.parquet") == bytes_of(interrupted[0], "*.parquet")
+    assert files_of(tmp_path / "W" / "tables", "*.parquet") == files_of(interrupted[0] / "tables", "*.parquet")
     before = real_model.metrics()["request_success"]
     _build(tmp_path / "V", profile, source, interrupted[1], monkeypatch)
     assert real_model.metrics()["request_success"] == before
-    assert bytes_of(tmp_path / "V", "*.parquet") == bytes_of(interrupted[0], "*.parquet")
+    assert files_of(tmp_path / "V" / "tables", "*.parquet") == files_of(interrupted[0] / "tables", "*.parquet")
 
 
 def test_usage_and_plan_tell_what_it_took(interrupted, monkeypatch) -> None:

@@ -20,7 +20,7 @@ from quit.settings import Review
 from quit.status.stages import settings_of
 from quit.status.story import story
 from tests.answers import answers_in
-from tests.comparing import bytes_of
+from tests.comparing import files_of
 from tests.running import call_quit, killed_at
 from tests.stages.labelling.test_verdicts import said
 
@@ -72,10 +72,10 @@ def test_apply_twice_withdraw_and_apply_again(workspace: Workspace) -> None:
     store.append([*_say(1, items[0], _wrong(items[0])), *_say(2, items[1])])
     first = apply_reviews(workspace)
     assert first.ran and first.questions == 1 and (first.labels_up or first.questions_removed)
-    before, state = bytes_of(workspace.path, UPDATE), workspace.state
+    before, state = files_of(workspace.path / "tables", UPDATE), workspace.state
     again = apply_reviews(workspace)
     assert not again.ran and again.fingerprint == first.fingerprint
-    assert bytes_of(workspace.path, UPDATE) == before and workspace.state == state
+    assert files_of(workspace.path / "tables", UPDATE) == before and workspace.state == state
     store.append(_say(3, items[1], _wrong(items[1])))
     assert apply_reviews(workspace).fingerprint != first.fingerprint
     store.append(_say(3, items[1], version=2, state="withdrawn"))
@@ -157,7 +157,7 @@ def test_a_killed_apply_is_finished_by_the_next_with_the_same_bytes(workspace: W
         pass
     assert _is_base(workspace)  # half an update is none
     apply_reviews(workspace)
-    assert bytes_of(workspace.path, UPDATE) == bytes_of(other.path, UPDATE) != {}
+    assert files_of(workspace.path / "tables", UPDATE) == files_of(other.path / "tables", UPDATE) != {}
 
 
 def test_apply_needs_labels_takes_review_settings_only_and_a_build_keeps_them(workspace: Workspace) -> None:
