@@ -108,11 +108,12 @@ def test_processes_together_keep_a_servers_limit_pay_once_report_what_they_asked
     """In another number of shards; the second reader is a user's own class, which its server does not limit."""
     outcomes = {}
     with RudeServer(lambda number, payload: rude.slow(0.05), reply=_reply) as server, RudeServer() as other:
-        sections = served(server.base_url, "reader-a", server={"concurrency": 6}, probe={"repetitions": 1})
+        few = {"convergence": {"hints": 3}, "split": {"method": "share"}, "probe": {"repetitions": 1}}
+        sections = served(server.base_url, "reader-a", server={"concurrency": 6}, **few)
         own = {"class": "tests.models.test_own:ServerReader", "extra": {"url": other.base_url}}
         sections["readers"].append({"name": "mine", "role": "labeler", "kind": "python", **own})
-        split, judge = {"method": "share"}, {"name": "judge", **AT_S, "model": "judge"}
-        profile = write_profile(tmp_path / "profile.toml", {**sections, "split": split, "judge": judge})
+        sections["judge"] = {"name": "judge", **AT_S, "model": "judge"}
+        profile = write_profile(tmp_path / "profile.toml", sections)
         for runner, shards in (("threads", 3), ("ray", 2)):
             for each in (server, other):
                 each.requests.clear()
