@@ -31,7 +31,6 @@ SLOWEST = (
     ("tests/store/test_s3.py",),
     ("tests/models/generation/test_in_process.py",),
     ("tests/engine/test_build.py",),
-    ("tests/models/test_own.py",),
 )
 """Files that share a server, and what takes longest: each group goes to one worker, in this order, before all other
 files."""

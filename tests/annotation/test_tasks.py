@@ -71,17 +71,11 @@ GOLDEN = replace(ITEM, answers=(_answer("ada", verdict=True, gold=True), _answer
 
 @pytest.mark.parametrize(
     ("ticked", "flags", "ask", "accepted"),
-    [
-        ([], [], "empty", [None, None, None]),
-        ([NONE], ["gold_wrong"], None, [False, False, False]),
-        ([NONE, "ben"], [], "both", [None, None, None]),
-        (["ada"], [], None, [True, False, False]),
-        (["ben"], [], "gold", [None, True, False]),
-        ([NONE], [], "gold", [None, False, False]),
-        (["ben"], ["gold_wrong"], None, [False, True, False]),
-        ([], ["leak"], "empty", [None, None, None]),
-    ],
-)
+    [([], [], "empty", [None, None, None]), ([NONE], ["gold_wrong"], None, [False, False, False]),
+     ([NONE, "ben"], [], "both", [None, None, None]), (["ada"], [], None, [True, False, False]),
+     (["ben"], [], "gold", [None, True, False]), ([NONE], [], "gold", [None, False, False]),
+     (["ben"], ["gold_wrong"], None, [False, True, False]), ([], ["leak"], "empty", [None, None, None])],
+)  # fmt: skip
 def test_only_what_was_said_is_a_verdict(ticked: list, flags: list, ask: str | None, accepted: list) -> None:
     reading = read_result(page_result("q1", *ticked, flags=flags), make_task(GOLDEN)["data"])
     assert (reading.ask, [row[2] for row in reading.answers]) == (ask, accepted)
