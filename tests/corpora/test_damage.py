@@ -60,18 +60,13 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         )
 
     kinds = {
-        "corpus": (
-            lambda folder: build([source], folder, Corpora()),
-            BuiltCorpus.open,
-            "quit corpus build --source jsonl:FOLDER/texts.jsonl --out",
-        ),
+        "corpus": (lambda folder: build([source], folder, Corpora()), BuiltCorpus.open,
+                   "quit corpus build --source jsonl:FOLDER/texts.jsonl --out"),
         **{name: index(name) for name in ("bm25", "given", "sparse:s")},
-        "graph": (
-            lambda folder: build_graph(corpus, "given", 3, folder, Graph(), STAGES),
-            lambda folder: NeighbourhoodGraph.open(folder, corpus),
-            f"quit graph build --corpus {corpus.path} --encoder given --k 3 --out",
-        ),
-    }
+        "graph": (lambda folder: build_graph(corpus, "given", 3, folder, Graph(), STAGES),
+                  lambda folder: NeighbourhoodGraph.open(folder, corpus),
+                  f"quit graph build --corpus {corpus.path} --encoder given --k 3 --out"),
+    }  # fmt: skip
     return SimpleNamespace(corpus=corpus, kinds=kinds)
 
 

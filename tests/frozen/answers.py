@@ -131,16 +131,9 @@ def made_of_answers(source: str, folder: Path) -> dict[str, dict[str, Any]]:
         for reader, answers in labelers.items()
     }
     updated = update_labels(before, of_touched, settled, lambda items: [[[] for _ in item.hints] for item in items])
-    unchanged = ("questions", "hints", "ranked_hints", "descriptions", "passages")
-    release = Dataset(
-        **{table: tables[table] for table in unchanged},
-        splits=updated["splits"],
-        answers=by_reader,
-        verdicts=updated["verdicts"],
-        labels=updated["labels"],
-        valid_answers=updated["valid_answers"],
-        readers=READERS,
-    )
+    unchanged = {name: tables[name] for name in ("questions", "hints", "ranked_hints", "descriptions", "passages")}
+    of_update = {name: updated[name] for name in ("splits", "verdicts", "labels", "valid_answers")}
+    release = Dataset(**unchanged, **of_update, answers=by_reader, readers=READERS)
     export(release, FORMATS, folder, paper_keys=True)
     entries = {f"label: {table}": rows for table, rows in labelled.items()}
     entries |= {f"update: {table}": rows for table, rows in updated.items()}

@@ -150,19 +150,12 @@ def _model(style: str, shape: Shape, vocabulary: int, tokenizer, seed: int):
     import transformers
 
     common = {
-        "vocab_size": -(-vocabulary // 64) * 64,
-        "hidden_size": shape.hidden,
-        "intermediate_size": 2 * shape.hidden,
-        "num_hidden_layers": shape.layers,
-        "num_attention_heads": shape.heads,
-        "num_key_value_heads": max(1, shape.heads // 2),
-        "head_dim": shape.head_dim,
-        "max_position_embeddings": shape.context,
-        "bos_token_id": tokenizer.bos_token_id,
-        "eos_token_id": tokenizer.eos_token_id,
-        "pad_token_id": tokenizer.pad_token_id,
+        "vocab_size": -(-vocabulary // 64) * 64, "hidden_size": shape.hidden, "intermediate_size": 2 * shape.hidden,
+        "num_hidden_layers": shape.layers, "num_attention_heads": shape.heads, "head_dim": shape.head_dim,
+        "num_key_value_heads": max(1, shape.heads // 2), "max_position_embeddings": shape.context,
         "tie_word_embeddings": STYLES[style].tied,
-    }
+    }  # fmt: skip
+    common |= {name: getattr(tokenizer, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
     more = {"query_pre_attn_scalar": shape.head_dim} if style == "gemma3" else {}
     config = transformers.AutoConfig.for_model(STYLES[style].kind or style, **common, **more)
     state = torch.random.get_rng_state()
