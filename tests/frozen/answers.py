@@ -46,22 +46,17 @@ def collection(source: str | Path) -> dict[str, pa.Table]:
     ids = tables["questions"].column("question_id").to_pylist()
     hints = [row for row in tables["hints"].to_pylist() if row["position"] < 5]
     split = {question_id: ("train", "dev", "test")[draw(question_id) % 3] for question_id in ids}
+    described = {"coarse": "HUM:HUMAN", "fine": "ind:Individual", "type_confidence": 1.0, "difficulty_bin": "medium"}
+    described |= dict.fromkeys(("answerability", "answer_share", "completeness", "similarity", "difficulty"), 0.5)
+    described |= dict.fromkeys(("type_producer", "difficulty_producer"), "frozen")
     rows = {
         "ranked_hints": [
             {"question_id": row["question_id"], "rank": row["position"], "hint_id": row["hint_id"], "hint": row["hint"],
              "convergence": (draw(row["hint"]) % 100) / 100, "producer": "frozen", "selected": True}
             for row in hints
         ],
-        "descriptions": [
-            {"question_id": question_id, "coarse": "HUM:HUMAN", "fine": "ind:Individual", "type_confidence": 1.0,
-             "type_producer": "frozen", "answerability": 0.5, "answer_share": 0.5, "completeness": 0.5,
-             "similarity": 0.5, "difficulty": 0.5, "difficulty_bin": "medium", "difficulty_producer": "frozen"}
-            for question_id in ids
-        ],
-        "splits": [
-            {"question_id": question_id, "parametric": False, "split": split[question_id], "draw": 0.5}
-            for question_id in ids
-        ],
+        "descriptions": [{**described, "question_id": one} for one in ids],
+        "splits": [{"question_id": one, "parametric": False, "split": split[one], "draw": 0.5} for one in ids],
     }  # fmt: skip
     filled = {name: contracts.table(name).from_rows(of_table) for name, of_table in rows.items()}
     return {**tables, **filled, "passages": enumerate_passages(ids, 5)}

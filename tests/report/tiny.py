@@ -54,11 +54,9 @@ def rows() -> small.Rows:
     leak = {"span": "Rome", "answer": "Rome", "probability": 1.0, "method": "exact", "overridden": False}
     rows_by_table["leak_findings"] = [{"hint_id": "q4-h00", "question_id": "q4", **leak}]
     columns = ("stage", "kind", "reason", "detail", "question_id")
-    rejects = (
-        ("collect", "record", "no_answer", "no answer", "q0"),
-        ("collect", "question", "too_few_hints", "1 hint", "q0"),
-        ("filter", "question", "answer_leak", "1 of 1 hints leak", "q4"),
-    )
+    few = ("collect", "question", "too_few_hints", "1 hint", "q0")
+    leaking = ("filter", "question", "answer_leak", "1 of 1 hints leak", "q4")
+    rejects = (("collect", "record", "no_answer", "no answer", "q0"), few, leaking)
     rows_by_table["rejects"] = [dict(zip(columns, row, strict=True)) for row in rejects]
     return rows_by_table
 
@@ -75,12 +73,9 @@ def without_label_2() -> small.Rows:
 def reviews() -> list[dict]:
     """Two people on q2 (a blind task) and q3. Both accept q2's wrong answer; ada alone accepts q3's right one; neither
     accepts q3's wrong one."""
-    verdicts = (
-        ("ada@x.org", "q2", {"picasso": True, "wrong": True}),
-        ("bob@x.org", "q2", {"picasso": True, "wrong": True}),
-        ("ada@x.org", "q3", {"lima": True, "wrong": False}),
-        ("bob@x.org", "q3", {"lima": False, "wrong": False}),
-    )
+    ada, bob, both = "ada@x.org", "bob@x.org", {"picasso": True, "wrong": True}
+    verdicts = [(ada, "q2", both), (bob, "q2", both)]
+    verdicts += [(who, "q3", {"lima": who == ada, "wrong": False}) for who in (ada, bob)]
     review_rows = []
     for number, (annotator, question, answers) in enumerate(verdicts, start=1):
         facts = {"lead_seconds": 60.0, "blind": question == "q2"}
