@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import pyarrow as pa
 
+from quit.contracts.corpora import corpus_table
 from quit.models.factory import Models
 from quit.models.generation import CachedGenerator
 from quit.models.generation.base import ChatRequest, Completion, Done
@@ -59,11 +59,7 @@ class SmallCollection:
         self._documents = list(documents)
         self._qrels = qrels
         blank = {"answers": [], "parent_id": None, "hop": None, "kind": None, "source": "test"}
-        schema = pa.schema(
-            [("query_id", pa.string()), ("text", pa.string()), ("answers", pa.list_(pa.string())),
-             ("parent_id", pa.string()), ("hop", pa.int16()), ("kind", pa.string()), ("source", pa.string())]
-        )  # fmt: skip
-        self.queries = pa.Table.from_pylist([{**blank, **query} for query in queries], schema)
+        self.queries = corpus_table("queries").from_rows([{**blank, **query} for query in queries])
 
     def __len__(self) -> int:
         return len(self._documents)
