@@ -23,7 +23,7 @@ from quit.engine.workspace import Workspace
 from quit.models.generation import GenerationCache
 from quit.models.prompting import load_prompt
 from quit.sources import parse_source, read_source
-from tests.comparing import bytes_of
+from tests.comparing import files_of
 from tests.servers.builds import kill_when, start_build, write_profile
 from tests.servers.checkpoints import Lesson, Shape, checkpoint
 from tests.servers.vllm import VllmServer
@@ -98,13 +98,17 @@ def main() -> None:
         }
         judge = VllmServer(checkpoint("llama", 14, lessons=judging_lessons(rows)), "judge", cache_tokens=8192)
         stack.enter_context(judge)
-        profile = write_profile(
-            options.out / "profile.toml",
-            {name: (name, server.base_url) for name, server in servers.items()},
-            ("judge", judge.base_url),
-            concurrency=options.concurrency,
-            more="[run]\nshard_questions = 5\nworkers = 1",
-        )
+        urls = {name: server.base_url for name, server in {**servers, "judge": judge}.items()}
+        there = {name: {"kind": "server", "server": name, "model": name} for name in urls}
+        reader = {"role": "labeler", "template_options": {"enable_thinking": False}}
+        sections = {
+            "readers": [{"name": name, **reader, **there[name]} for name in servers],
+            "judge": {"name": "judge", "constrained": True, **there["judge"]},
+            "servers": [{"name": n, "base_urls": [urls[n]], "concurrency": options.concurrency} for n in urls],
+            "split": {"method": "share"},
+            "run": {"shard_questions": 5, "workers": 1},
+        }
+        profile = write_profile(options.out / "profile.toml", sections)
         every = [*servers.values(), judge]
         found = _run(options, profile, every, rows)
         if options.compare:
@@ -118,10 +122,10 @@ def _run(options: argparse.Namespace, profile: Path, servers: list[VllmServer], 
     began = time.monotonic()
     kills = []
     for share in options.kills:
-        process = start_build(workspace, profile, options.source, cache, options.out / "prefect")
+        process = start_build(workspace, profile, options.source, cache)
         if kill_when(process, lambda share=share: _kept(cache) >= share * expected, seconds=7200):
             kills.append(_kept(cache))
-    process = start_build(workspace, profile, options.source, cache, options.out / "prefect")
+    process = start_build(workspace, profile, options.source, cache)
     if process.wait() != 0:
         raise SystemExit(workspace.with_name("killed.log").read_text()[-2000:])
     opened = Workspace.open(workspace)
@@ -149,10 +153,10 @@ def _run(options: argparse.Namespace, profile: Path, servers: list[VllmServer], 
 def _compare(options: argparse.Namespace, profile: Path, servers: list[VllmServer]) -> dict:
     began = time.monotonic()
     workspace = options.out / "undisturbed"
-    process = start_build(workspace, profile, options.source, options.out / "cache-2", options.out / "prefect")
+    process = start_build(workspace, profile, options.source, options.out / "cache-2")
     if process.wait() != 0:
         raise SystemExit(workspace.with_name("undisturbed.log").read_text()[-2000:])
-    same = bytes_of(workspace, "*.parquet") == bytes_of(options.out / "killed", "*.parquet")
+    same = files_of(workspace / "tables", "*.parquet") == files_of(options.out / "killed" / "tables", "*.parquet")
     return {"same_bytes": same, "undisturbed_seconds": round(time.monotonic() - began, 1)}
 
 

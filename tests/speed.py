@@ -19,19 +19,13 @@ if os.path.isdir("/dev/shm"):  # in memory, if programs may lie there: on a disk
     if room.f_bavail * room.f_frsize > 8e9 and not room.f_flag & os.ST_NOEXEC:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/dev/shm")
 
+ALONE = ("test_processors", "flows/test_serve", "engine/test_cluster", "test_frozen", "docs/test_tutorial",
+         "docs/test_fidelity_runs", "store/test_s3", "models/generation/test_in_process",
+         "engine/test_build")  # fmt: skip
 SLOWEST = (
     ("tests/annotation/", "tests/docs/test_notebook.py"),
     ("tests/engine/test_language_models.py", "tests/systems/test_real_model.py"),
-    ("tests/test_processors.py",),
-    ("tests/flows/test_serve.py",),
-    ("tests/engine/test_cluster.py",),
-    ("tests/test_frozen.py",),
-    ("tests/docs/test_tutorial.py",),
-    ("tests/docs/test_fidelity_runs.py",),
-    ("tests/store/test_s3.py",),
-    ("tests/models/generation/test_in_process.py",),
-    ("tests/engine/test_build.py",),
-    ("tests/models/test_user_models.py",),
+    *((f"tests/{name}.py",) for name in ALONE),
 )
 """Files that share a server, and what takes longest: each group goes to one worker, in this order, before all other
 files."""

@@ -44,8 +44,7 @@ class Annotator:
         self.until(self._instructions)
 
     def _instructions(self):
-        elements = self.driver.find_elements("css selector", ".lsf-modal-ls__content")
-        return [element for element in elements if element.is_displayed()]
+        return self._visible(".lsf-modal-ls__content")
 
     def dismiss_instructions(self) -> None:
         from selenium.webdriver.common.keys import Keys
@@ -56,10 +55,6 @@ class Annotator:
     def candidates(self) -> dict[str, bool]:
         """Return value -> ticked of every answer on the page."""
         return self.run("candidates")
-
-    def keys(self) -> dict[str, str]:
-        """Return key -> value of every answer whose label shows one."""
-        return self.run("keys")
 
     def run(self, function: str, *arguments: object) -> Any:
         """Return what a function of ``SCRIPTS`` returns on the page."""
@@ -92,33 +87,21 @@ class Annotator:
     def text(self, selector: str) -> str:
         return self._css(selector).text
 
-    def type(self, placeholder: str, text: str, enter: bool = True) -> None:
-        from selenium.webdriver.common.keys import Keys
-
+    def type(self, placeholder: str, text: str) -> None:
+        """Write a line into a field, with Enter."""
         field = self._css(f'[placeholder="{placeholder}"]')
         field.click()
-        field.send_keys(text)
-        if enter:
-            field.send_keys(Keys.ENTER)
+        field.send_keys(f"{text}\n")
 
     def press(self, *keys: str) -> None:
-        from selenium.webdriver.common.action_chains import ActionChains
+        """Press the last key while those before it are held."""
+        self.driver.switch_to.active_element.send_keys(*keys)
 
-        chain = ActionChains(self.driver)
-        for key in keys[:-1]:
-            chain.key_down(key)
-        chain.send_keys(keys[-1])
-        for key in keys[:-1]:
-            chain.key_up(key)
-        chain.perform()
-
-    def shot(self, path: Path) -> None:
-        self.driver.save_screenshot(str(path))
+    def _visible(self, selector: str) -> list:
+        return [one for one in self.driver.find_elements("css selector", selector) if one.is_displayed()]
 
     def _css(self, selector: str):
-        return self.until(
-            lambda: next((e for e in self.driver.find_elements("css selector", selector) if e.is_displayed()), None)
-        )
+        return self.until(lambda: self._visible(selector))[0]
 
     def until(self, look: Callable[[], Any]) -> Any:
         """Wait for what ``look`` returns; the page is being built: elements come and go."""

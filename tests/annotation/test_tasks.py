@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from quit.annotation.project import label_config
 from quit.annotation.tasks import FLAGS, NONE, alias, digest, make_task, read_result
 from quit.review.items import ReviewAnswer, ReviewItem, with_blind
+from tests.label_studio import page_result
 
 EVIL = '<img src=x onerror="alert(1)">&amp;'
 
@@ -65,35 +66,19 @@ def test_what_a_person_said_is_read_whole() -> None:
     assert reading.unknown == ("nonsense", "odd", "new_field: {'choices': ['x']}")
 
 
-def _ticks(*aliases: str, flags: tuple[str, ...] = (), shown: int = 1) -> list[dict]:
-    return [
-        {"from_name": "shown", "value": {"text": [str(shown)]}},
-        {"from_name": "correct", "value": {"choices": list(aliases)}},
-        {"from_name": "flags", "value": {"choices": list(flags)}},
-    ]
-
-
 GOLDEN = replace(ITEM, answers=(_answer("ada", verdict=True, gold=True), _answer("ben"), _answer("cy")))
-ADA, BEN = alias("q1", "ada"), alias("q1", "ben")
 
 
 @pytest.mark.parametrize(
-    ("result", "ask", "accepted"),
-    [
-        (_ticks(), "empty", [None, None, None]),
-        (_ticks(NONE, flags=("gold_wrong",)), None, [False, False, False]),
-        (_ticks(NONE, BEN), "both", [None, None, None]),
-        (_ticks(ADA), None, [True, False, False]),
-        (_ticks(BEN), "gold", [None, True, False]),
-        (_ticks(NONE), "gold", [None, False, False]),
-        (_ticks(BEN, flags=("gold_wrong",)), None, [False, True, False]),
-        (_ticks(flags=("leak",)), "empty", [None, None, None]),
-    ],
-)
-def test_only_what_was_said_is_a_verdict(result: list[dict], ask: str | None, accepted: list) -> None:
-    reading = read_result(result, make_task(GOLDEN)["data"])
+    ("ticked", "flags", "ask", "accepted"),
+    [([], [], "empty", [None, None, None]), ([NONE], ["gold_wrong"], None, [False, False, False]),
+     ([NONE, "ben"], [], "both", [None, None, None]), (["ada"], [], None, [True, False, False]),
+     (["ben"], [], "gold", [None, True, False]), ([NONE], [], "gold", [None, False, False]),
+     (["ben"], ["gold_wrong"], None, [False, True, False]), ([], ["leak"], "empty", [None, None, None])],
+)  # fmt: skip
+def test_only_what_was_said_is_a_verdict(ticked: list, flags: list, ask: str | None, accepted: list) -> None:
+    reading = read_result(page_result("q1", *ticked, flags=flags), make_task(GOLDEN)["data"])
     assert (reading.ask, [row[2] for row in reading.answers]) == (ask, accepted)
-    flags = result[2]["value"]["choices"]
     assert reading.empty is (ask == "empty" and not flags) and list(reading.flags) == flags
 
 
@@ -116,10 +101,10 @@ def test_a_task_that_becomes_blind_keeps_no_verdict_and_reads_older_pages_as_the
     assert second["data"]["ticked"] == {"2": []} and second["data"]["blind"] == [2]
     assert digest(blind) != digest(GOLDEN)
     third = make_task(GOLDEN, second["data"])
-    assert third["data"]["blind"] == [2] and third["data"]["ticked"]["3"] == [ADA]
+    assert third["data"]["blind"] == [2] and third["data"]["ticked"]["3"] == [alias("q1", "ada")]
     for data, seen in ((second["data"], {1: None, 2: False}), (third["data"], {1: None, 2: False, 3: True})):
         for shown, suggested in seen.items():
-            reading = read_result(_ticks(ADA, shown=shown), data)
+            reading = read_result(page_result("q1", "ada", shown=shown), data)
             assert (reading.blind, reading.answers[0][3]) == (shown == 2, suggested)
 
 

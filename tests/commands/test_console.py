@@ -17,21 +17,13 @@ from quit.status.summary import JudgeAgreement
 
 READERS = ["minilm-statement", "minilm-contrast", "a-reader-with-a-long-name-1", "minilm-evidence", "five", "six"]
 ANSWERS = dict.fromkeys(READERS[:4], "Constantinople") | dict.fromkeys(READERS[4:], "[b]")
+HINT = {"rank": 0, "hint_id": "jsonl-geo-003-h01", "selected": True, "convergence": 0.5, "file": ""}
 LIFE = {
     "question_id": "jsonl-geo-003",
     "labelers": READERS[:3],
     "question": {"question": "Which city is meant?", "answers": ["Istanbul"]},
     "candidates": ["Constantinople"] * 12,
-    "hints": [
-        {
-            "rank": 0,
-            "hint_id": "jsonl-geo-003-h01",
-            "selected": True,
-            "convergence": 0.5,
-            "hint": "It lies on two continents. " * 5,
-            "file": "",
-        }
-    ],
+    "hints": [{**HINT, "hint": "It lies on two continents. " * 5}],
     "passages": [{"permutation": "01234", "label": 2, "predicted": None, "answers": ANSWERS}],
     **dict.fromkeys(("origins", "rejects", "drawn_candidates", "leak_findings", "overrides", "probe"), ()),
     **dict.fromkeys(("verdicts", "valid_answers", "reviews", "changes"), ()),
@@ -110,12 +102,8 @@ def test_a_question_in_full(drawn: SimpleNamespace) -> None:
         *("Type LOC, city (x); difficulty 0.10 (easy)", "Without hints, one: Rome (wrong)"),
         *("Split: dev (not parametrically answerable)", "3 passages; readers in brackets, * is a labeler:", "1 one"),
         *("passage label answers", "0 2 (predicted, 0.75) Pera (1)", "01 1 Pera (1)", "... 1 more"),
-        *(
-            "Verdicts",
-            "verdict answer times given because of each judge",
-            "unknown Pera 4 published",
-            "unreadable Pera 4 the judge a: correct, b: unreadable",
-        ),
+        *("Verdicts", "verdict answer times given because of each judge", "unknown Pera 4 published"),
+        "unreadable Pera 4 the judge a: correct, b: unreadable",
         *("Valid answers: Pera; Istanbul", "Reviewed by ada (submitted, version 2)", "comment: Good."),
         "Changed by review: 3 labels 1 -> 2: accepted",
         "Changed by the second leakage filter: question removed: leak",

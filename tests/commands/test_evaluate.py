@@ -11,12 +11,6 @@ from tests.running import call_quit
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
-PARIS = {"question": "Which city is the capital of France?", "answers": ["Paris"]}
-
-
-def _source(path: Path, **fields: object) -> str:
-    return f"jsonl:{write_lines(path, [{'id': '1', **PARIS, **fields}])}"
-
 
 def test_convergence(tmp_path: Path) -> None:
     """A hint that fits the gold answer alone has 1.0, one that fits both candidates 1 - 1/2; the third is published
@@ -27,8 +21,9 @@ def test_convergence(tmp_path: Path) -> None:
         {"hint": "It is a capital.", "scores": shared, "convergence": 0.5},
         {"hint": "It is a city.", "scores": shared, "convergence": 0.4},
     ]
-    source = _source(tmp_path / "s.jsonl", hints=hints, candidates=["Rome", "Paris"])
-    figures = call_quit("evaluate", "convergence", "--source", source, "--json").json()
+    record = {"id": "1", "question": "Which city?", "answers": ["Paris"], "hints": hints, "candidates": [*alone]}
+    source = write_lines(tmp_path / "s.jsonl", [record])
+    figures = call_quit("evaluate", "convergence", "--source", f"jsonl:{source}", "--json").json()
     assert (figures["n"], figures["scored"], figures["exact_match"]) == (3, 3, pytest.approx(2 / 3))
 
 
@@ -64,7 +59,8 @@ def test_judges(tmp_path: Path) -> None:
 
 def test_a_jury_against_people(tmp_path: Path) -> None:
     """Two judges that accept nothing that is wrong: the second accepts nothing at all."""
-    pairs = [{**PARIS, "candidate": "Paris, France", "label": True}, {**PARIS, "candidate": "Rome", "label": False}]
+    paris = {"question": "Which city is the capital of France?", "answers": ["Paris"]}
+    pairs = [{**paris, "candidate": "Paris, France", "label": True}, {**paris, "candidate": "Rome", "label": False}]
     jury = 'jury=[{name="strict",kind="equivalence",threshold=1.0}]'
     options = ("-p", "embedded", "--set", jury)
     shown = call_quit("evaluate", "judge", write_lines(tmp_path / "pairs.jsonl", pairs), *options).out
@@ -84,9 +80,8 @@ def test_run(tmp_path: Path) -> None:
     assert "mine: 1 question" in text
     assert "MRR@100 100.00" in text and "MRR(rel=2)@100 50.00" in text
     assert "- 1 question of the run not in the split test: not scored" in text
-    values = {
-        row["metric"]: row for row in call_quit("evaluate", "run", run, "--release", "R", "--json").json()["metrics"]
-    }
+    rows = call_quit("evaluate", "run", run, "--release", "R", "--json").json()["metrics"]
+    values = {row["metric"]: row for row in rows}
     assert (values["Hit(rel=2)@1"]["value"], values["Hit(rel=2)@10"]["value"]) == (0, 1)
     run.write_text("q3 Q0 q3_1_1 1 3 mine\nhello\n")
     failed = call_quit("evaluate", "run", run, "--release", "R", code=3)

@@ -28,10 +28,8 @@ def test_a_dry_run_lists_files_with_sizes_and_needs_no_token(release, monkeypatc
     assert "The licence is unknown: set licence in a [card] block" in result.out
     *files, total = lines
     assert {name: int(size.replace(",", "")) for size, name in files} == sizes
-    assert (
-        " ".join(total)
-        == f"{sum(sizes.values()):,} bytes in {len(sizes)} files would go to org/rivers (private), tag v1"
-    )
+    expected = f"{sum(sizes.values()):,} bytes in {len(sizes)} files would go to org/rivers (private), tag v1"
+    assert " ".join(total) == expected
     assert 'load_dataset("org/rivers", "passages"' in (folder / "README.md").read_text()
     assert '\ndataset_path: "org/rivers"\n' in (folder / "lm_eval" / "quit_passage.yaml").read_text()
 
@@ -61,7 +59,6 @@ def test_it_is_published_and_told(release, monkeypatch) -> None:
     ("arguments", "message"),
     [
         (["--push", "org/x"], "HF_TOKEN is not set"),
-        (["--push", "x"], "Repository 'x': write ORG/NAME"),
         (["--push", "org/x", "-f", "beir"], "push publishes the format huggingface"),
         (["--eval", "-f", "beir"], "eval writes tasks beside the format huggingface: name that format too"),
         (["--public"], "public goes with push"),

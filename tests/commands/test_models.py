@@ -16,6 +16,7 @@ from quit.models.generation.cache import Entry
 from quit.settings.loading import STARTING, starting_profile
 from tests.paths import ROOT, starter_file
 from tests.running import call_quit
+from tests.servers.builds import AT_S, served, write_profile
 from tests.servers.rude import Fault, RudeServer, failure
 
 pytestmark = pytest.mark.usefixtures("own_folder")
@@ -31,12 +32,8 @@ def server() -> Iterator[str]:
 
 
 def _profile(folder: Path, url: str, model: str = "tiny", flavour: str = "vllm") -> Path:
-    path = folder / "own.toml"
-    path.write_text(
-        f'[[servers]]\nname = "s"\nflavour = "{flavour}"\nbase_urls = ["{url}"]\nconcurrency = 7\n'
-        f'[[readers]]\nname = "r"\nrole = "labeler"\nkind = "server"\nserver = "s"\nmodel = "{model}"\n'
-    )
-    return path
+    server = {"flavour": flavour, "concurrency": 7}
+    return write_profile(folder / "own.toml", served(url, "r", reader={"model": model}, server=server))
 
 
 def test_the_commands_that_start_servers_are_printed(tmp_path: Path) -> None:
@@ -78,11 +75,8 @@ def test_servers_are_checked(tmp_path: Path, server: str) -> None:
     assert "does not answer" in down.out
 
 
-TRIED = """
-readers = [{ name = "r", role = "labeler", kind = "server", server = "s", model = "tiny", price_prompt = 2 }]
-judge = { name = "j", kind = "server", server = "s", model = "tiny" }
-servers = [{ name = "s", base_urls = ["URL"], flavour = "openai", batch = true, concurrency = 1 }]
-"""
+SERVER = {"flavour": "openai", "batch": True, "concurrency": 1}
+TRIED = {"reader": {"price_prompt": 2}, "server": SERVER, "judge": {"name": "j", **AT_S}}
 
 
 def _reply(payload: Any) -> str:
@@ -92,7 +86,7 @@ def _reply(payload: Any) -> str:
 def test_each_model_is_tried_once(tmp_path: Path) -> None:
     usage = {"prompt_tokens": 500_000, "completion_tokens": 9, "completion_tokens_details": {"reasoning_tokens": 4}}
     with RudeServer(lambda number, payload: Fault(usage=usage), _reply) as server:
-        (tmp_path / "tried.toml").write_text(TRIED.replace("URL", server.base_url))
+        write_profile(tmp_path / "tried.toml", served(server.base_url, "r", **TRIED))
         reader, judge = call_quit("models", "try", "-p", "tried.toml", "--json").json()
         shown = call_quit("models", "try", "-p", "tried.toml").out
     sent, asked = (request["messages"] for request in server.answered[:2])
@@ -110,7 +104,7 @@ def test_each_model_is_tried_once(tmp_path: Path) -> None:
 
 def test_a_model_that_fails_is_told_beside_the_others(tmp_path: Path) -> None:
     with RudeServer([failure(401)], _reply) as server:
-        (tmp_path / "tried.toml").write_text(TRIED.replace("URL", server.base_url))
+        write_profile(tmp_path / "tried.toml", served(server.base_url, "r", **TRIED))
         tried = call_quit("models", "try", "-p", "tried.toml", code=1)
     assert "refuses the API key of r (HTTP 401" in tried.out and "  read as: Yes\n" in tried.out
     assert call_quit("models", "try", "-p", "embedded").out == "Profile embedded asks no language model.\n"
@@ -194,7 +188,7 @@ def test_replies_are_dropped_by_model_and_server() -> None:
 
 
 def test_replies_move_from_one_cache_to_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    replies = {n.to_bytes(32, "big"): Completion(f"reply {n}", "stop", 10, 2) for n in (1, 2)}
+    replies = {n.to_bytes(32, "big"): Completion(f"reply\n{n}", "stop", 10, 2) for n in (1, 2)}
     assert "No replies yet." in call_quit("cache", "stats").out
     with GenerationCache() as cache:
         for key, reply in replies.items():
@@ -203,10 +197,13 @@ def test_replies_move_from_one_cache_to_another(tmp_path: Path, monkeypatch: pyt
     assert (row["model"], row["replies"], row["prompt_tokens"], row["completion_tokens"]) == ("model", 2, 20, 4)
     assert "2 replies written" in call_quit("cache", "export", "replies.jsonl").out
     monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "another"))
-    for added in (2, 0):
+    with GenerationCache() as cache:  # a key that is there keeps its reply
+        mine = {key: Completion("mine", "stop", 10, 2) for key in [*replies][:1]}
+        cache.add(Entry(*mine, "model", "probe", "q", 0, *mine.values())).result()
+    for added in (1, 0):
         result = call_quit("cache", "import", "replies.jsonl")
         assert result.out == f"{added} replies added, {2 - added} were there already\n"
     with GenerationCache() as cache:
-        assert cache.find([*replies]) == replies
+        assert cache.find([*replies]) == {**replies, **mine}
     failed = call_quit("cache", "import", "absent.jsonl", code=3)
     assert "absent.jsonl" in failed.err

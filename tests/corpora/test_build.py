@@ -110,13 +110,9 @@ def test_what_is_left_out_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("source", "error", "said"),
-    [
-        ("musique", SettingsError, "KIND:PATH"),
-        ("musik:x", SettingsError, "Did you mean 'musique'"),
-        ("musique:nowhere.jsonl", InputError, "does not exist"),
-        ("quit:nowhere", InputError, "does not exist"),
-    ],
-)
+    [("musique", SettingsError, "KIND:PATH"), ("musik:x", SettingsError, "Did you mean 'musique'"),
+     ("musique:nowhere.jsonl", InputError, "does not exist"), ("quit:nowhere", InputError, "does not exist")],
+)  # fmt: skip
 def test_a_source_that_is_none(source: str, error: type, said: str) -> None:
     with pytest.raises(error, match=said):
         parse_corpus_source(source)

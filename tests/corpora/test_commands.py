@@ -25,7 +25,19 @@ def test_from_files_to_a_report(tmp_path: Path) -> None:
     build = "corpus", "build", "-s", f"musique:{source}", "-o", corpus
     text = quit_(*build)
     assert "5 documents of 5 paragraphs" in text and "licence: CC BY 4.0" in text
-    assert "nothing to do" in quit_(*build)
+    assert "nothing to do" in quit_(*build) and quit_(*build, "-q") == ""
+    assert "5 documents of 5 paragraphs" in (text := quit_("corpus", "show", corpus)) and "CC BY 4.0" in text
+    assert json.loads(quit_("corpus", "show", corpus, "--json")) == BuiltCorpus.open(corpus).manifest
+    export = "corpus", "export", corpus, "--out", tmp_path / "E", "--format"
+    assert len(quit_(*export, "beir, trec").splitlines()) == 2 and list((tmp_path / "E").rglob("*qrels*"))
+    [documents] = (tmp_path / "E").rglob("corpus.jsonl")
+    titles = [json.loads(line)["title"] for line in documents.read_text().splitlines()]
+    assert titles == [title for title, _ in rivers + cities]
+    quit_(*export, "beir")  # the same bytes
+    documents.write_text("{}\n")
+    assert "was changed" in quit_(*export, "beir", code=3)
+    quit_(*export, "beir", "--overwrite")
+    assert "Did you mean 'beir'" in quit_(*export, "bier", code=4)
     quit_("index", "build", "-c", corpus, "-o", index, "-q")
     assert "recall@2 1.0000 on 5 documents" in quit_("graph", "build", "-c", corpus, "-o", graph, "-k", 2)
     opened = BuiltCorpus.open(corpus)
@@ -36,9 +48,8 @@ def test_from_files_to_a_report(tmp_path: Path) -> None:
     quit_("graph", "report", graph, "-c", corpus, "-i", index, "-o", tmp_path / "R")
     assert (tmp_path / "R" / "reach.png").is_file()
     assert json.loads(quit_("graph", "show", graph, "--json"))["documents"] == 5
-    (tmp_path / "mine.json").write_text(
-        json.dumps(dict(zip(opened.ids([0, 1]), [opened.ids([2]), ["gone"]], strict=True)))
-    )
+    mine = dict(zip(opened.ids([0, 1]), [opened.ids([2]), ["gone"]], strict=True))
+    (tmp_path / "mine.json").write_text(json.dumps(mine))
     text = quit_("graph", "import", tmp_path / "mine.json", "-c", corpus, "-o", tmp_path / "M")
     assert "1 edges" in text and "encoder imported, method imported; 1 of the 4 documents of mine.json unknown" in text
     assert quit_("graph", "show", tmp_path / "M") == text

@@ -21,6 +21,7 @@ from quit.retrieval.vectors import encode_corpus
 from quit.settings import Corpora, FirstStages, Graph
 from tests.conftest import Notes
 from tests.corpora.worlds import Given, corpus_of, entries, unit, use
+from tests.engine.test_damage import flip
 
 TEXTS = [f"document {row} of the river" for row in range(30)]
 STAGES = FirstStages()
@@ -31,14 +32,8 @@ def _short_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vectors, "BLOCK", 8)
 
 
-def _flip(path: Path) -> None:
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
-    path.write_bytes(data)
-
-
 DAMAGES: dict[str, Callable[[Path], object]] = {
-    "flipped": _flip,
+    "flipped": flip,
     "cut": lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
     "emptied": lambda path: path.write_bytes(b""),
     "removed": Path.unlink,
@@ -65,18 +60,13 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         )
 
     kinds = {
-        "corpus": (
-            lambda folder: build([source], folder, Corpora()),
-            BuiltCorpus.open,
-            "quit corpus build --source jsonl:FOLDER/texts.jsonl --out",
-        ),
+        "corpus": (lambda folder: build([source], folder, Corpora()), BuiltCorpus.open,
+                   "quit corpus build --source jsonl:FOLDER/texts.jsonl --out"),
         **{name: index(name) for name in ("bm25", "given", "sparse:s")},
-        "graph": (
-            lambda folder: build_graph(corpus, "given", 3, folder, Graph(), STAGES),
-            lambda folder: NeighbourhoodGraph.open(folder, corpus),
-            f"quit graph build --corpus {corpus.path} --encoder given --k 3 --out",
-        ),
-    }
+        "graph": (lambda folder: build_graph(corpus, "given", 3, folder, Graph(), STAGES),
+                  lambda folder: NeighbourhoodGraph.open(folder, corpus),
+                  f"quit graph build --corpus {corpus.path} --encoder given --k 3 --out"),
+    }  # fmt: skip
     return SimpleNamespace(corpus=corpus, kinds=kinds)
 
 
@@ -114,7 +104,7 @@ def test_damage_is_named_with_the_command_that_makes_it_again(
 def test_damaged_vectors_are_not_taken_over(world: SimpleNamespace, tmp_path: Path, notes: list[str]) -> None:
     encoder = Given(dict(zip(TEXTS, unit(len(TEXTS), 8, 3), strict=True)))
     whole = np.array(encode_corpus(world.corpus, encoder, tmp_path / "V").matrix)
-    _flip(tmp_path / "V" / "vectors.f32")
+    flip(tmp_path / "V" / "vectors.f32")
     notes.clear()
     again = encode_corpus(world.corpus, encoder, tmp_path / "V").matrix
     assert np.array_equal(again, whole) and "vectors.f32" in notes[0] and len(encoder.seen) == 2 * len(TEXTS)

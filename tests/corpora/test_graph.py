@@ -16,6 +16,7 @@ from quit.retrieval import vectors
 from quit.retrieval.built import BuiltCorpus
 from quit.retrieval.protocols import NeighbourGraph
 from quit.settings import FirstStages, Graph
+from tests.comparing import files_of
 from tests.corpora.worlds import Given, corpus_of, entries, unit, use
 from tests.rows import write_lines
 
@@ -196,18 +197,15 @@ def test_stopped_at_any_move_or_removal_it_goes_on_and_ends_alike(tmp_path: Path
 
         return call
 
-    def files(folder: Path) -> dict[str, bytes]:
-        return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
     monkeypatch.setattr("os.replace", counted(os.replace))
     monkeypatch.setattr("shutil.rmtree", counted(shutil.rmtree))
     _graph(corpus, tmp_path / "whole")
-    whole, once = files(tmp_path / "whole"), len(encoder.seen)
+    whole, once = files_of(tmp_path / "whole"), len(encoder.seen)
     for stop in range(1, calls + 1):
         calls, last, encoder.seen = 0, stop, []
         with pytest.raises(Killed):
             _graph(corpus, tmp_path / f"{stop}")
         last = 0
         _graph(corpus, tmp_path / f"{stop}")
-        assert files(tmp_path / f"{stop}") == whole, stop
+        assert files_of(tmp_path / f"{stop}") == whole, stop
         assert len(encoder.seen) <= once + 16, stop  # a block of vectors at most is made twice

@@ -10,25 +10,15 @@ from quit.errors import InputError
 from quit.text.normalize import normalize_answer
 
 RECORD = {
-    "_id": "x1",
-    "type": "bridge_comparison",
-    "question": "Which film has the older director, Red or Blue?",
-    "context": [
-        ["Blue (film)", ["Blue is a film.", "It was directed by Bo."]],
-        ["Green", ["A colour."]],
-        ["Ann", ["Ann was born in 1900."]],
-        ["Red", ["Red is a film by Ann."]],
-        ["Bo", ["Bo was born in 1950."]],
-    ],
+    "_id": "x1", "type": "bridge_comparison", "question": "Which film has the older director, Red or Blue?",
+    "context": [["Blue (film)", ["Blue is a film.", "It was directed by Bo."]], ["Green", ["A colour."]],
+                ["Ann", ["Ann was born in 1900."]], ["Red", ["Red is a film by Ann."]],
+                ["Bo", ["Bo was born in 1950."]]],
     "supporting_facts": [["Red", 0], ["Blue (film)", 1], ["Ann", 0], ["Bo", 0]],
-    "evidences": [
-        ["Red", "director", "Ann"],
-        ["Blue", "director", "Bo"],
-        ["Ann", "date of birth", "1900"],
-        ["Bo", "date of birth", "1950"],
-    ],
+    "evidences": [["Red", "director", "Ann"], ["Blue", "director", "Bo"], ["Ann", "date of birth", "1900"],
+                  ["Bo", "date of birth", "1950"]],
     "answer": "Red",
-}
+}  # fmt: skip
 PAIRS = [  # not in the order of the evidences, as in some real records
     {"question": "Who directed Blue (film)?", "answer": "Bo directed Blue (film)."},
     {"question": "Who directed Red?", "answer": "Ann directed Red."},

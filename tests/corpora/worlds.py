@@ -16,11 +16,11 @@ from tests.rows import write_lines
 
 def musique_record(name: str, paragraphs: Sequence[tuple[str, str]], support: Sequence[int], **more) -> dict:
     """Return a record in MuSiQue's format, with one step a supporting paragraph."""
+    asked = [f"step {hop} of {name}" + (" after #1" if hop else "") for hop in range(len(support))]
     steps = [
-        {"id": 1, "question": f"step {hop} of {name}" + (" after #1" if hop else ""), "answer": f"a{hop}",
-         "paragraph_support_idx": row}
+        {"id": 1, "question": asked[hop], "answer": f"a{hop}", "paragraph_support_idx": row}
         for hop, row in enumerate(support)
-    ]  # fmt: skip
+    ]
     return {
         **{"id": name, "question": f"What of {name}?", "answer": f"a{len(support) - 1}", "answer_aliases": ["alias"]},
         **{"answerable": True, "question_decomposition": steps},

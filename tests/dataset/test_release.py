@@ -15,6 +15,7 @@ from quit.dataset.release import open_release, verify
 from quit.errors import InputError, WorkspaceError
 from quit.export import export
 from quit.export.files import exported
+from tests.engine.test_damage import flip
 from tests.release import small
 
 
@@ -22,10 +23,7 @@ from tests.release import small
 def test_a_changed_table_is_named(tmp_path: Path, name: str) -> None:
     release = small.freeze(tmp_path, small.rows())
     assert verify(tmp_path).content_id == release.content_id
-    path = tmp_path / "tables" / f"{name}.parquet"
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
-    path.write_bytes(data)
+    flip(tmp_path / "tables" / f"{name}.parquet")
     with pytest.raises(InputError, match=f"tables/{name}.parquet: was changed"):
         verify(tmp_path)
     with pytest.raises(InputError, match=name):
@@ -85,16 +83,9 @@ def test_a_table_of_other_columns_is_named(tmp_path: Path) -> None:
 
 
 def test_the_bytes_of_a_table_do_not_depend_on_its_pieces(tmp_path: Path) -> None:
-    count = ROWS_A_GROUP + 1000
-    schema = table("labels").schema
-    rows = pa.table(
-        {
-            "question_id": [f"q{number // 325}" for number in range(count)],
-            "permutation": [str(number % 7) for number in range(count)],
-            "label": pa.array([number % 2 + 1 for number in range(count)], pa.int16()),
-            "labelers": [["a"] if number % 2 else [] for number in range(count)],
-        }
-    ).cast(schema)
+    count, names = ROWS_A_GROUP + 1000, ("question_id", "permutation", "label", "labelers")
+    values = ((f"q{n // 325}", str(n % 7), n % 2 + 1, ["a"] if n % 2 else []) for n in range(count))
+    rows = pa.table(dict(zip(names, map(list, zip(*values))))).cast(table("labels").schema)
     files = []
     for size in (count, 1000, 77_777):
         path = tmp_path / f"{size}.parquet"

@@ -111,11 +111,10 @@ class Reader:
         path = f"{tools}{os.pathsep}{os.environ['PATH']}"
         self._variables = {"HF_HOME": str(folder / ".hf"), "COLUMNS": "120", "PATH": path, "PYTHONPATH": PYTHONPATH}
 
-    def read(self, page: Path, kinds: Collection[str] = ("sh", "python"), left_out: range = range(0)) -> int:
-        """Do all that a page says, except blocks of other languages and at some lines; return how many commands and
-        programs ran."""
+    def read(self, page: Path, kinds: Collection[str] = ("sh", "python")) -> int:
+        """Do all that a page says, except blocks of other languages; return how many commands and programs ran."""
         try:
-            return sum(self.do(block, kinds) for block in blocks(page) if block.line not in left_out)
+            return sum(self.do(block, kinds) for block in blocks(page))
         finally:
             for process in self._background:
                 process.terminate()

@@ -8,8 +8,6 @@ have no numbers, so they cannot be taken for a paper's. A section is listed wher
 import re
 from collections.abc import Iterable, Iterator
 
-import pytest
-
 from tests.paths import ROOT
 
 PAGE = ROOT / "docs" / "research" / "fidelity.md"
@@ -90,18 +88,3 @@ def test_every_item_of_a_paper_that_code_or_docs_name_is_on_the_page() -> None:
     assert sum(len([*mentions(text, str(path.relative_to(ROOT)))]) for path, text in files.items()) > 100
     unlisted = {path: missing(text, str(path.relative_to(ROOT)), items) for path, text in files.items()}
     assert not {path: some for path, some in unlisted.items() if some}
-
-
-@pytest.mark.parametrize(
-    ("text", "path", "expected"),
-    [
-        ("figures 4 to 6", "a.py", [(None, "figure", number) for number in "456"]),
-        ("tables 5, 7 and 8; table 1, 4.3", "a.py", [(None, "table", number) for number in "5781"]),
-        ("eq. 1-3", "sunar/a.py", [("SUNAR", "equation", number) for number in "123"]),
-        ("appendix A.2, A.3", "a.py", [(None, "appendix", "A.2"), (None, "appendix", "A.3")]),
-        ("section\n    3.1.2)\nSUNAR, table 3", "a.py", [(None, "section", "3.1.2"), ("SUNAR", "table", "3")]),
-        ("Each section is one; tables of a release; a figure above 0", "a.py", []),
-    ],
-)
-def test_mentions_by_hand(text: str, path: str, expected: list[Item]) -> None:
-    assert [*mentions(text, path)] == expected

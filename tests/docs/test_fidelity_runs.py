@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -61,10 +62,6 @@ def _release(path: Path) -> None:
         small.freeze(path, small.rows())
 
 
-def _published(path: Path) -> None:
-    published.write(path, published.splits())
-
-
 def _model(architecture: str, words: str | None = None, **options: Any) -> Callable[[Path], object]:
     return lambda path: tiny.model(path, architecture, words, **options)
 
@@ -85,13 +82,11 @@ def _dense(path: Path) -> None:
     tiny.encoder(path.with_name(f"{path.name}-made"), WORDS, "cosine").rename(path)
 
 
-def _t5(path: Path) -> None:
-    tiny.t5(path, WORDS)
-
-
+_t5 = partial(tiny.t5, words=WORDS)
 NLI = {"id2label": {0: "CONTRADICTION", 1: "NEUTRAL", 2: "ENTAILMENT"}}
 INPUTS: dict[str, Callable[[Path], object]] = {
-    "QUIT": _published, "R": _release, "MODEL": _dense, "BEIR": _copy("beir"), "MUSIQUE": _musique,
+    "QUIT": lambda path: published.write(path, published.splits()), "R": _release, "MODEL": _dense,
+    "BEIR": _copy("beir"), "MUSIQUE": _musique,
     "TRIVIAHG": _copy("triviahg.json"), "WIKIHINT": _copy("wikihint.json"), "WIKI": _copy("2wiki.json"),
     "ARMS": _copy("arms.jsonl"), "QUESTIONS": _copy("questions.jsonl"),
     **dict.fromkeys(("CORPUS", "MSMARCO", "WIKIPEDIA"), _copy("documents.jsonl")),

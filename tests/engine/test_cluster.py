@@ -12,20 +12,18 @@ from typing import Any
 
 import pytest
 
-from quit import contracts
 from quit.engine.cluster import Cluster
 from quit.errors import MissingDependency, ServerError
 from quit.settings import RunSettings
-from tests.comparing import bytes_of, tables_of
+from tests.comparing import files_of, tables_of
 from tests.paths import FEW
 from tests.running import QUIT, call_quit, run_process, start_quit, until
 from tests.servers import rude
-from tests.servers.builds import write_profile
+from tests.servers.builds import AT_S, served, write_profile
 from tests.servers.ray_cluster import RayCluster
 from tests.servers.rude import RudeServer
 
 pytestmark = pytest.mark.slow
-SHARDS = 3
 
 
 @pytest.fixture(scope="module")
@@ -34,17 +32,9 @@ def cluster() -> Iterator[RayCluster]:
         yield started
 
 
-def _arguments(workspace: Path, source: Path, runner: str, shards: int = SHARDS) -> list[str]:
+def _arguments(workspace: Path, source: Path, runner: str, shards: int = 3) -> list[str]:
     command = ["build", "-w", str(workspace), "-s", f"jsonl:{source}", "-p", str(FEW), "--shards", str(shards)]
     return [*command, "--runner", runner, "--set", "run.cluster_seconds=120"]  # the machine may be busy
-
-
-def test_local_ray_and_another_number_of_shards_make_the_same_rows(few_built, few_source, tmp_path):
-    result = run_process(*QUIT, *_arguments(tmp_path / "W", few_source, "ray", shards=2))
-    two, three = tables_of(tmp_path / "W"), tables_of(few_built)
-    for name in contracts.TABLES:
-        assert two[name].equals(three[name]), name
-    assert "Ray" not in result.err and "token" not in result.err, "the terminal is the build's"
 
 
 def test_a_node_is_killed_and_the_bytes_are_the_same(cluster, few_built, few_source, tmp_path) -> None:
@@ -74,7 +64,7 @@ def test_a_node_is_killed_and_the_bytes_are_the_same(cluster, few_built, few_sou
     assert re.search(r"\S+: part \d has lost its worker \(\w+Error", text), text
     finished = [path for path in before if all(part in before for part in path.parents[1].glob(f"*/{path.name}"))]
     assert {path: path.stat().st_mtime_ns for path in finished} == {path: before[path] for path in finished}
-    assert bytes_of(folder) == bytes_of(few_built)
+    assert files_of(folder / "tables") == files_of(few_built / "tables")
 
 
 @pytest.mark.parametrize("scheme", ["ray://", "ray:"])
@@ -112,29 +102,32 @@ def _reply(payload: dict[str, Any]) -> str:
     return ("Yes", "No")[draw % 2] if payload["model"] == "judge" else ("NO ANSWER", "Paris", "the moon")[draw % 3]
 
 
-def test_processes_together_keep_a_servers_limit_pay_once_and_report_what_they_asked(
-    few_source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_processes_together_keep_a_servers_limit_pay_once_report_what_they_asked_and_make_the_same_rows(
+    few_source: Path, tmp_path: Path
 ) -> None:
-    limit, outcomes = 6, {}
-    for runner in ("threads", "ray"):
-        monkeypatch.setenv("QUIT_CACHE", str(tmp_path / f"cache-{runner}"))
-        with RudeServer(lambda number, payload: rude.slow(0.05), reply=_reply) as server:
-            # Two readers of one server would have twice its limit, with threads too: so one reader, and the judge after
-            # it.
-            profile = write_profile(
-                tmp_path / f"{runner}.toml",
-                {"reader-a": ("reader", server.base_url)},
-                ("judge", server.base_url),
-                concurrency=limit,
-                more="[convergence]\nhints = 3\n[probe]\nrepetitions = 1",
-            )
-            arguments = _arguments(tmp_path / runner, few_source, runner)
-            call_quit(*arguments, "-p", str(profile), "--set", "run.workers=2")
-            requests = Counter(json.dumps(request.payload, sort_keys=True) for request in server.requests)
+    """In another number of shards; the second reader is a user's own class, which its server does not limit."""
+    outcomes = {}
+    with RudeServer(lambda number, payload: rude.slow(0.05), reply=_reply) as server, RudeServer() as other:
+        few = {"convergence": {"hints": 3}, "split": {"method": "share"}, "probe": {"repetitions": 1}}
+        sections = served(server.base_url, "reader-a", server={"concurrency": 6}, **few)
+        own = {"class": "tests.models.test_user_models:ServerReader", "extra": {"url": other.base_url}}
+        sections["readers"].append({"name": "mine", "role": "labeler", "kind": "python", **own})
+        sections["judge"] = {"name": "judge", **AT_S, "model": "judge"}
+        profile = write_profile(tmp_path / "profile.toml", sections)
+        for runner, shards in (("threads", 3), ("ray", 2)):
+            for each in (server, other):
+                each.requests.clear()
+            arguments = _arguments(tmp_path / runner, few_source, runner, shards)
+            more = ("-p", profile, "--set", "run.workers=2")
+            result = run_process(*QUIT, *arguments, *more, QUIT_CACHE=str(tmp_path / f"cache-{runner}"))
+            assert "Ray" not in result.err and "token" not in result.err, "the terminal is the build's"
+            payloads = [request.payload for request in (*server.requests, *other.requests)]
+            requests = Counter(json.dumps(payload, sort_keys=True) for payload in payloads)
             assert set(requests.values()) == {1}, "something was asked for twice"
-            assert 1 < server.most_at_once <= limit
-        status = call_quit("status", "-w", str(tmp_path / runner), "--json").json()
-        counts = {name: model["requests"] for name, model in status["language_models"].items()}
-        assert sum(counts.values()) == len(requests)
-        outcomes[runner] = (counts, bytes_of(tmp_path / runner))
-    assert outcomes["ray"] == outcomes["threads"]
+            assert 1 < server.most_at_once <= 6
+            status = call_quit("status", "-w", tmp_path / runner, "--json").json()
+            counts = {name: model["requests"] for name, model in status["language_models"].items()}
+            assert sum(counts.values()) == len(requests) and counts["mine"] == len(other.requests)
+            outcomes[runner] = (counts, tables_of(tmp_path / runner))
+    (asked, threads), (same, ray) = outcomes["threads"], outcomes["ray"]
+    assert asked == same and [name for name in threads if threads[name] != ray[name]] == []

@@ -23,11 +23,11 @@ from quit.errors import InputError, WorkspaceError
 from quit.report.data import gather
 from quit.review.overrides import Decision, add
 from quit.review.store import ReviewStore
-from quit.settings import load
-from quit.sources import parse_source, read_sources
+from quit.sources import read_sources
 from quit.store import parts
 from quit.store.base import CHANGING
-from tests.comparing import bytes_of
+from tests.building import plan_build
+from tests.comparing import files_of
 from tests.release import small
 from tests.report import tiny
 from tests.rows import table_of
@@ -98,11 +98,8 @@ def test_what_a_stage_run_lost_is_forgotten_and_named(workspace: Workspace, dama
 
 @pytest.fixture
 def finished(tmp_path: Path, small_source: Path) -> Pipeline:
-    shutil.copy(small_source, tmp_path / "mine.jsonl")
-    workspace = Workspace.create(tmp_path / "P")
-    source = parse_source(f"jsonl:{tmp_path / 'mine.jsonl'}")
-    requested = {"profile": "embedded", "overrides": []}
-    pipeline = Pipeline(workspace, load("embedded", []).settings, [source], requested=requested)
+    source = shutil.copy(small_source, tmp_path / "mine.jsonl")
+    pipeline = plan_build(tmp_path / "P", source=source, profile="embedded")
     pipeline.begin()
     for run in pipeline.runs:
         _finish(pipeline, run)
@@ -118,17 +115,17 @@ def _finish(pipeline: Pipeline, run: object, **other: pa.Table) -> None:
 
 
 def test_a_build_takes_up_only_the_stage_that_lost_a_part(finished: Pipeline) -> None:
-    before = bytes_of(finished.workspace.path)
+    before = files_of(finished.workspace.path / "tables")
     truncate(_part(finished.workspace, "descriptions"))
     (line,) = finished.discard_damaged()
     assert line.startswith("describe: ") and "descriptions/part-00000-of-00001.parquet" in line
     assert [run.key for run in finished.runs if not finished.is_done(run)] == ["describe"]
     _finish(finished, finished.stage_run("describe"))
-    assert finished.up_to_date and bytes_of(finished.workspace.path) == before
+    assert finished.up_to_date and files_of(finished.workspace.path / "tables") == before
 
 
 def test_a_build_describes_the_parts_of_a_damaged_manifest_again_and_keeps_none_of_another_run(finished) -> None:
-    before, run = bytes_of(finished.workspace.path), finished.stage_run("describe")
+    before, run = files_of(finished.workspace.path / "tables"), finished.stage_run("describe")
     folder, manifest = finished.folder(run), finished.folder(run) / "manifest.json"
     whole = manifest.read_text()
     manifest.write_text("[")
@@ -136,7 +133,7 @@ def test_a_build_describes_the_parts_of_a_damaged_manifest_again_and_keeps_none_
     assert line.startswith(f"describe: {manifest} cannot be read") and "\n" not in line
     assert finished.pending(run) == []
     finished.finish(run)
-    assert finished.up_to_date and bytes_of(finished.workspace.path) == before
+    assert finished.up_to_date and files_of(finished.workspace.path / "tables") == before
     facts = json.loads(whole)
     facts["tables"]["descriptions"]["rows"] -= 1
     manifest.write_text(json.dumps(facts))
@@ -144,7 +141,7 @@ def test_a_build_describes_the_parts_of_a_damaged_manifest_again_and_keeps_none_
         finished.workspace.manifest(folder)
     assert len(finished.discard_damaged()) == 1
     finished.finish(run)
-    assert finished.up_to_date and bytes_of(finished.workspace.path) == before
+    assert finished.up_to_date and files_of(finished.workspace.path / "tables") == before
     manifest.write_text(whole.replace(folder.name, "0" * 16))
     with pytest.raises(WorkspaceError, match="is of another run"):
         finished.workspace.manifest(folder)
@@ -332,9 +329,8 @@ def test_build_json_changes_only_under_the_lock_and_keeps_what_a_build_wrote_mea
 def test_a_pull_waits_for_a_build(finished, monkeypatch) -> None:
     finished.begin()
     finished.workspace.set_build({**finished.workspace.build, "overrides": ["run.lock_seconds=0.1"]})
-    monkeypatch.setattr(
-        "quit.annotation.client.connect", lambda *_: pytest.fail("a server was asked while a build ran")
-    )
+    asked = lambda *_: pytest.fail("a server was asked while a build ran")  # noqa: E731
+    monkeypatch.setattr("quit.annotation.client.connect", asked)
     with finished.workspace.lock(0):
         stopped = call_quit("review", "pull", "-w", finished.workspace.path, code=WorkspaceError.exit_code)
     assert "still holds" in stopped.err

@@ -7,16 +7,16 @@ import pytest
 
 from quit.engine.workspace import Workspace
 from quit.models.generation import GenerationCache
-from tests.comparing import bytes_of
+from tests.comparing import files_of
 from tests.paths import starter_file
 from tests.running import call_quit
-from tests.servers.builds import kill_when, start_build, write_profile
+from tests.servers.builds import AT_S, TWO_HINTS, kill_when, served, start_build, write_profile
 from tests.servers.vllm import VllmServer
 
 pytestmark = pytest.mark.slow
 QUESTIONS = 2
-PASSAGES = 15
-"""Of a question: its ordered selections of three hints."""
+PASSAGES = 4
+"""Of a question: its ordered selections of two hints."""
 REPETITIONS = 2
 
 
@@ -28,15 +28,12 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def profile(real_model: VllmServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
     # Concurrency 1: greedy replies of a real server can depend on what shares their batch.
-    return write_profile(
-        tmp_path_factory.mktemp("profile") / "smollm.toml",
-        {"reader-a": (real_model.name, real_model.base_url)},
-        (real_model.name, real_model.base_url),
-        concurrency=1,
-        more=f"[probe]\nrepetitions = {REPETITIONS}\n[convergence]\nhints = 3\n[labels]\nmax_new_tokens = 10\n"
-        "[run]\nshard_questions = 1\nworkers = 1",
-        template_options="{}",
-    )
+    sections = {"probe": {"repetitions": REPETITIONS}, "labels": {"max_new_tokens": 10}, **TWO_HINTS}
+    sections["run"] = {"shard_questions": 1, "workers": 1}
+    sections["judge"] = {"name": "judge", **AT_S, "model": real_model.name, "constrained": True}
+    more = {"reader": {"model": real_model.name}, "server": {"concurrency": 1}}
+    profile = tmp_path_factory.mktemp("profile") / "smollm.toml"
+    return write_profile(profile, served(real_model.base_url, "reader-a", **more, **sections))
 
 
 def kept(cache: Path) -> int:
@@ -59,7 +56,7 @@ def interrupted(
     def answered() -> float:
         return real_model.metrics().get("request_success", 0.0) - before
 
-    for after in (8, 22):  # of 34 replies of the reader
+    for after in (3, 8):  # of 12 replies of the reader
         process = start_build(workspace, profile, f"jsonl:{source}", cache)
         assert kill_when(process, lambda after=after: kept(cache) >= after), workspace.with_name("W.log").read_text()
     process = start_build(workspace, profile, f"jsonl:{source}", cache)
@@ -90,11 +87,11 @@ def test_a_disturbed_build_has_the_bytes_of_an_undisturbed_one_and_is_not_paid_a
     interrupted, real_model, profile, source, tmp_path, monkeypatch
 ):
     _build(tmp_path / "W", profile, source, tmp_path / "cache", monkeypatch)
-    assert bytes_of(tmp_path / "W", "*.parquet") == bytes_of(interrupted[0], "*.parquet")
+    assert files_of(tmp_path / "W" / "tables", "*.parquet") == files_of(interrupted[0] / "tables", "*.parquet")
     before = real_model.metrics()["request_success"]
     _build(tmp_path / "V", profile, source, interrupted[1], monkeypatch)
     assert real_model.metrics()["request_success"] == before
-    assert bytes_of(tmp_path / "V", "*.parquet") == bytes_of(interrupted[0], "*.parquet")
+    assert files_of(tmp_path / "V" / "tables", "*.parquet") == files_of(interrupted[0] / "tables", "*.parquet")
 
 
 def test_usage_and_plan_tell_what_it_took(interrupted, monkeypatch) -> None:

@@ -17,7 +17,7 @@ from quit.settings import load
 from quit.sources import parse_source
 from tests.building import carry_out
 from tests.conftest import Notes
-from tests.paths import STARTER, starter_lines
+from tests.paths import STARTER, starter_file, starter_lines
 from tests.release import small
 from tests.stages.labelling.test_verdicts import said
 
@@ -139,8 +139,7 @@ def test_a_workspace_without_reviews_is_told_what_leaves_and_a_new_one_nothing(r
 
 
 def test_tables_of_another_kind_of_machine_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = tmp_path / "one.jsonl"
-    source.write_text(starter_lines()[0] + "\n", encoding="utf-8")
+    source = starter_file(tmp_path / "one.jsonl", 1)
     with locked_build(tmp_path / "W", [f"jsonl:{source}"], "embedded", []) as build:
         carry_out(build, "collect")
         carry_out(build, "filter")
@@ -158,10 +157,7 @@ def test_a_lease_lasts_as_long_as_the_settings_say(place, machine) -> None:
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (
-            ("servers.0.batch=true", "run.runner=ray"),
-            "noted on one machine: set run.runner = .threads., or batch = false",
-        ),
+        (("servers.0.batch=true", "run.runner=ray"), "noted on one machine: set run.runner = .threads., or batch"),
         (("run.max_cost=5",), "gemma-3-1b has none: set its price_prompt and price_completion"),
     ],
 )

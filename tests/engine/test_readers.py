@@ -8,24 +8,20 @@ import pytest
 from quit.engine.pipeline import Pipeline
 from quit.models.readers import cleaning
 from tests.building import plan_build
-from tests.servers.builds import three_questions
+from tests.paths import starter_file
+from tests.servers.builds import TWO_HINTS, write_profile
 from tests.servers.checkpoints import checkpoint
 
 pytestmark = pytest.mark.slow
 READERS = ("one", "two")
 
 
-def _pipeline(folder: Path, more: str = "") -> Pipeline:
-    blocks = [
-        f'[[readers]]\nname = "{name}"\nrole = "labeler"\nkind = "transformers"\n'
-        f'model = "{checkpoint("llama", seed)}"\n'
-        for seed, name in enumerate(READERS)
-    ]
-    profile = folder / "two.toml"
-    profile.write_text(f"{more}\n[probe]\nrepetitions = 1\n[convergence]\nhints = 2\n" + "\n".join(blocks))
-    source = folder / "three.jsonl"
-    source.write_text(three_questions()[0] + "\n", encoding="utf-8")
-    return plan_build(folder / "W", "run.shards=1", "labels.max_new_tokens=2", source=source, profile=profile)
+def _pipeline(folder: Path, *overrides: str) -> Pipeline:
+    loaded = {"role": "labeler", "kind": "transformers"}
+    readers = [{"name": name, **loaded, "model": str(checkpoint("llama", n))} for n, name in enumerate(READERS)]
+    profile = write_profile(folder / "two.toml", {"readers": readers, "probe": {"repetitions": 1}, **TWO_HINTS})
+    overrides = ("run.shards=1", "labels.max_new_tokens=2", *overrides)
+    return plan_build(folder / "W", *overrides, source=starter_file(folder / "one.jsonl", 1, 2), profile=profile)
 
 
 def _loaded(pipeline: Pipeline) -> set[str]:
@@ -67,6 +63,6 @@ def test_a_reader_is_released_when_it_is_finished_and_its_kept_replies_are_read_
 
 def test_readers_that_work_together_are_loaded_together(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
-    pipeline = _pipeline(tmp_path, "[run]\nparallel_readers = true")
+    pipeline = _pipeline(tmp_path, "run.parallel_readers=true")
     assert _build(pipeline) == [(run, {*READERS} if run.endswith("two") else {"one"}) for run in RUNS]
     assert _loaded(pipeline) == set()

@@ -48,9 +48,7 @@ def test_what_one_machine_was_given_another_finds(place: str, tmp_path: Path) ->
         assert brought.bring() == 0 and len(store.listing(UNDER)) == 2
 
 
-def test_a_copy_that_fails_is_made_later_and_a_damaged_one_is_named(
-    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_copy_that_fails_is_made_later_and_a_damaged_one_is_named(place, tmp_path, monkeypatch) -> None:
     store = open_objects(place)
     with GenerationCache(tmp_path / "a.sqlite") as here:
         replies = SharedReplies(store, here)

@@ -22,6 +22,7 @@ from quit.settings.runner import parse_runner
 from quit.store.parts import read_part
 from tests.building import plan_build
 from tests.paths import starter_file
+from tests.servers.builds import served, write_profile
 
 QUICK = ["run.file_visibility_seconds=0.1"]
 
@@ -164,11 +165,7 @@ def test_processes_together_keep_a_servers_limits(processes: int) -> None:
 
 @pytest.mark.parametrize(("runner", "at_a_time"), [("threads", 6), ("ray", 2)])
 def test_fewer_shards_at_a_time_than_requests_in_flight_allowed(source, tmp_path: Path, runner, at_a_time) -> None:
-    profile = tmp_path / "p.toml"
-    profile.write_text(
-        '[[readers]]\nname = "a"\nrole = "labeler"\nkind = "server"\nserver = "s"\nmodel = "m"\n'
-        '[[servers]]\nname = "s"\nbase_urls = ["http://h/v1"]\nconcurrency = 2\n'
-    )
+    profile = write_profile(tmp_path / "p.toml", served("http://h/v1", "a", server={"concurrency": 2}))
     overrides = ["run.workers=6", f"run.runner={runner}"]
     assert plan_build(tmp_path / "W", *overrides, source=source, profile=profile).workers == at_a_time
 

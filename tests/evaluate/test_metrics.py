@@ -34,15 +34,17 @@ def _random_run(seed: int) -> tuple[dict[str, dict[str, int]], dict[str, dict[st
     return qrels, run
 
 
+def _theirs(name: str) -> ir_measures.Measure:
+    for ours, theirs in (("Hit", "Success"), ("Recall", "R"), ("MRR", "RR")):
+        name = name.replace(ours, theirs)
+    return ir_measures.parse_measure(name)
+
+
 @pytest.mark.parametrize("seed", [1, 2])
 def test_ir_measures_agrees_on_every_metric_of_every_question(seed: int) -> None:
     qrels, run = _random_run(seed)
-    theirs = {
-        "Hit@1": "Success@1", "Hit@10": "Success@10", "Hit@100": "Success@100", "Hit(rel=2)@1": "Success(rel=2)@1",
-        "Hit(rel=2)@50": "Success(rel=2)@50", "Recall@5": "R@5", "Recall@50": "R@50", "MRR@100": "RR@100",
-        "MRR(rel=2)@100": "RR(rel=2)@100",
-    }  # fmt: skip
-    measures = {ours: ir_measures.parse_measure(name) for ours, name in theirs.items()}
+    names = "Hit@1 Hit@10 Hit@100 Hit(rel=2)@1 Hit(rel=2)@50 Recall@5 Recall@50 MRR@100 MRR(rel=2)@100"
+    measures = {name: _theirs(name) for name in names.split()}
     measures |= {f"nDCG@{k}": ir_measures.nDCG @ k for k in (1, 10, 100)}
     paper = {f"nDCG(exp)@{k}": ir_measures.nDCG(gains={0: 0, 1: 1, 2: 3}) @ k for k in (1, 10, 100)}
     rankings = {query: sorted(scores, key=scores.__getitem__, reverse=True) for query, scores in run.items()}
@@ -88,15 +90,9 @@ def test_by_subset_is_ir_measures_on_a_run_whose_sets_count_once(seed: int) -> N
         seen.add(group)
     for name, label in labels.items():
         best[name.split("_")[1]] = max(label, best.get(name.split("_")[1], 0))
-    measured = {
-        "Hit@1": "Success@1",
-        "Hit(rel=2)@3": "Success(rel=2)@3",
-        "MRR@10": "RR@10",
-        "MRR(rel=2)@10": "RR(rel=2)@10",
-    }
     qrels = {"q": {name: labels.get(name, 0) for name in kept}}
-    for ours, theirs in measured.items():
-        measure = ir_measures.parse_measure(theirs)
+    for ours in ("Hit@1", "Hit(rel=2)@3", "MRR@10", "MRR(rel=2)@10"):
+        measure = _theirs(ours)
         run = {"q": {name: float(-rank) for rank, name in enumerate(kept)}}
         expected = ir_measures.calc_aggregate([measure], qrels, run)[measure]
         text = str(replace(metrics.Measure.parse(ours), by="subset"))
@@ -110,22 +106,10 @@ def test_by_subset_is_ir_measures_on_a_run_whose_sets_count_once(seed: int) -> N
     assert values["Recall(by=subset)@50"] == pytest.approx(sum(gain > 0 for gain in gains) / 7)  # sets of three hints
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Hit",
-        "nDGC",
-        "nDGC@10",
-        "Hit(exp)@1",
-        "Hit@0",
-        "Hit(rel=0)@1",
-        "Hit()@1",
-        "Hit(,by=subset)@1",
-        "Hit(by=set)@1",
-        "EM@1",
-        "",
-    ],
-)
+NONE = "Hit nDGC nDGC@10 Hit(exp)@1 Hit@0 Hit(rel=0)@1 Hit()@1 Hit(,by=subset)@1 Hit(by=set)@1 EM@1"
+
+
+@pytest.mark.parametrize("text", [*NONE.split(), ""])
 def test_what_is_no_metric(text: str) -> None:
     hint = "Did you mean 'nDCG'" if "nDGC" in text else ""
     with pytest.raises(SettingsError, match=f"not a ranking metric.*{hint}"):

@@ -82,13 +82,10 @@ def make_tables(split: dict[str, str] = SPLIT) -> Dataset:
         for answer_key, text in seen.items():
             verdict = {"answer_key": answer_key, "answer": text, "correct": "old" in text}
             rows["verdicts"].append({**key, **verdict})
-    return Dataset(
-        **{name: table_of(name, some) for name, some in rows.items()},
-        passages=enumerate_passages(list(split), 5),
-        answers={name: Answers.of(pa.Table.from_pylist(rows)) for name, rows in answers.items()},
-        readers=READERS,
-        provenance={**PROVENANCE, "sources": SOURCES},
-    )
+    filled = {name: table_of(name, some) for name, some in rows.items()}
+    by_reader = {name: Answers.of(pa.Table.from_pylist(rows)) for name, rows in answers.items()}
+    common = {"readers": READERS, "provenance": {**PROVENANCE, "sources": SOURCES}}
+    return Dataset(**filled, passages=enumerate_passages(list(split), 5), answers=by_reader, **common)
 
 
 def as_dictionaries(tables: Dataset, rows: int = 1_000) -> Dataset:
@@ -131,6 +128,11 @@ def jsonl(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+def tsv(path: Path) -> list[list[str]]:
+    """Return the cells of a file of tab-separated values without quotes."""
+    return [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
+
+
 def flat(text: str) -> str:
     """Return a text as formats of one line a text have it."""
     return text.replace("\t", " ").replace("\u2028", " ")
@@ -144,6 +146,11 @@ def tables() -> Dataset:
 @pytest.fixture(scope="session")
 def awkward() -> Dataset:
     return make_tables(AWKWARD)
+
+
+@pytest.fixture(scope="session")
+def truth(awkward: Dataset) -> SimpleNamespace:
+    return truth_of(awkward)
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 from quit.export.corpus import FORMATS, export_corpus
 from quit.export.files import verify
 from tests.corpora.worlds import built, musique_record
-from tests.export.conftest import jsonl
+from tests.export.conftest import jsonl, tsv
 from tests.rows import write_lines
 
 
@@ -28,15 +28,16 @@ def test_all_formats_hold_the_same(corpus, tmp_path: Path) -> None:
     assert [(row["_id"], (row["title"], row["text"])) for row in beir] == list(zip(ids, texts, strict=True))
     pyserini = [row["contents"] for row in jsonl(folders["pyserini"] / "corpus" / "docs.jsonl")]
     assert pyserini == ["Nile\nA river.", 'Say "x"\ntab here', "No title."]
-    trec = [line.split("\t") for line in (folders["trec"] / "collection.tsv").read_text().splitlines()]
-    assert trec == [[one, text] for one, text in zip(ids, corpus.texts(range(3)), strict=True)]
+    assert tsv(folders["trec"] / "collection.tsv") == [
+        [one, text] for one, text in zip(ids, corpus.texts(range(3)), strict=True)
+    ]
     expected = {(row["query_id"], row["doc_id"], row["relevance"]) for row in corpus.qrels.to_pylist()}
     for name in ("trec", "pyserini"):
         files = sorted(folders[name].glob("qrels.*.txt"))
         rows = [row for file in files for row in ir_measures.read_trec_qrels(str(file))]
         assert {(row.query_id, row.doc_id, row.relevance) for row in rows} == expected
-    tsv = (folders["beir"] / "qrels" / "musique-sub-questions.tsv").read_text().splitlines()
-    assert tsv[0] == "query-id\tcorpus-id\tscore" and len(tsv) == 3
+    head, *rows = tsv(folders["beir"] / "qrels" / "musique-sub-questions.tsv")
+    assert head == ["query-id", "corpus-id", "score"] and len(rows) == 2
     queries = jsonl(folders["beir"] / "queries.jsonl")
     assert [row["_id"] for row in queries] == ["musique-2hop_1", "musique-2hop_1-s1", "musique-2hop_1-s2"]
     assert queries[1]["metadata"]["parent_id"] == "musique-2hop_1"

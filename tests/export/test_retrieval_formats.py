@@ -11,15 +11,11 @@ import pytest
 import yaml
 
 from quit.export import export, lines, mteb, verify
-from tests.export.conftest import SPLITS, flat, jsonl, make_tables, truth_of
+from tests.export.conftest import SPLITS, flat, jsonl, make_tables, tsv
 
 datasets = pytest.importorskip("datasets")
 ir_measures = pytest.importorskip("ir_measures")
 Pairs = list[tuple]
-
-
-def _rows(path: Path) -> list[list[str]]:
-    return [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def _loaded(folder: Path, config: str) -> dict:
@@ -49,13 +45,13 @@ def beir(folder: Path) -> tuple[Pairs, Pairs, dict[str, Pairs]]:
 def trec(folder: Path) -> tuple[Pairs, Pairs, dict[str, Pairs]]:
     questions = []
     for split in SPLITS:
-        topics = [(unquote(name), text) for name, text in _rows(folder / f"topics.{split}.tsv")]
+        topics = [(unquote(name), text) for name, text in tsv(folder / f"topics.{split}.tsv")]
         classic = (folder / f"topics.{split}.txt").read_text(encoding="utf-8")
         topic = r"<top>\s*<num> Number: (\S+)\n<title> (.*)\n\n<desc> Description:\n(.*)\n\n</top>"
         entries = [(unquote(name), *texts) for name, *texts in re.findall(topic, classic)]
         assert entries == [(name, text, text) for name, text in topics]
         questions += topics
-    texts = [(unquote(name), text) for name, text in _rows(folder / "collection.tsv")]
+    texts = [(unquote(name), text) for name, text in tsv(folder / "collection.tsv")]
     return texts, questions, {split: _trec_qrels(folder, split) for split in SPLITS}
 
 
@@ -68,14 +64,14 @@ def pyserini(folder: Path) -> tuple[Pairs, None, dict[str, Pairs]]:
 
 def colbert(folder: Path) -> tuple[Pairs, Pairs, dict[str, Pairs]]:
     """Passages and questions are numbers: a passage's is its line."""
-    collection, names = _rows(folder / "collection.tsv"), _rows(folder / "passage_ids.tsv")
+    collection, names = tsv(folder / "collection.tsv"), tsv(folder / "passage_ids.tsv")
     assert [row[0] for row in collection] == [row[0] for row in names] == list(map(str, range(len(names))))
-    passages, queries = (dict(_rows(folder / f"{kind}_ids.tsv")) for kind in ("passage", "query"))
+    passages, queries = (dict(tsv(folder / f"{kind}_ids.tsv")) for kind in ("passage", "query"))
     texts = [(unquote(name), row[1]) for (_, name), row in zip(names, collection, strict=True)]
     questions, labels = [], {}
     for split in SPLITS:
-        questions += [(unquote(queries[query]), text) for query, text in _rows(folder / f"queries.{split}.tsv")]
-        qrels = _rows(folder / f"qrels.{split}.tsv")
+        questions += [(unquote(queries[query]), text) for query, text in tsv(folder / f"queries.{split}.tsv")]
+        qrels = tsv(folder / f"qrels.{split}.tsv")
         rows = [(queries[query], passages[passage], label) for query, _, passage, label in qrels]
         labels[split] = [((unquote(query), unquote(passage)), int(label)) for query, passage, label in rows]
     return texts, questions, labels
@@ -129,11 +125,6 @@ READ = {"beir": beir, "trec": trec, "pyserini": pyserini, "colbert": colbert, "m
 QRELS = ("default", "fully-qrels")
 ONE_LINE = ("trec", "colbert")
 """Formats of one line a text."""
-
-
-@pytest.fixture(scope="module")
-def truth(awkward) -> SimpleNamespace:
-    return truth_of(awkward)
 
 
 @pytest.fixture(scope="module")

@@ -12,22 +12,13 @@ from quit.common.ids import passage_id
 from quit.errors import InputError, SettingsError
 from quit.export import FineTuning, export, verify
 from quit.export.training import KINDS, Selection, keyed_draws, nearest_questions
-from tests.export.conftest import AWKWARD, flat, jsonl, make_tables, truth_of
+from tests.export.conftest import AWKWARD, flat, jsonl, make_tables, tsv
 from tests.rows import changed
 
 datasets = pytest.importorskip("datasets")
 FORMATS = ("tevatron", "colbert", "monot5")
-WANTED = {
-    "other": FineTuning(3, 7, "other"),
-    "any": FineTuning(3, 7, "any"),
-    "partial": FineTuning(7, 3, "partial"),
-    "hard": FineTuning(200, 200, "hard"),
-}
-
-
-@pytest.fixture(scope="module")
-def truth(awkward):
-    return truth_of(awkward)
+COUNTS = {"other": (3, 7), "any": (3, 7), "partial": (7, 3), "hard": (200, 200)}
+WANTED = {kind: FineTuning(*counts, kind) for kind, counts in COUNTS.items()}
 
 
 @pytest.fixture(scope="module", params=WANTED)
@@ -35,10 +26,6 @@ def exported(request, awkward, tmp_path_factory):
     out = tmp_path_factory.mktemp(request.param)
     export(awkward, FORMATS, out, fine_tuning=WANTED[request.param])
     return SimpleNamespace(out=out, wanted=WANTED[request.param])
-
-
-def rows_of(path):
-    return [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def of_split(split):
@@ -83,7 +70,7 @@ def test_tevatron_loaded_by_datasets(exported, truth, tmp_path):
 
 
 def test_the_three_formats_choose_the_same_passages(exported, truth):
-    passages, queries = (dict(rows_of(exported.out / "colbert" / f"{kind}_ids.tsv")) for kind in ("passage", "query"))
+    passages, queries = (dict(tsv(exported.out / "colbert" / f"{kind}_ids.tsv")) for kind in ("passage", "query"))
     for split in ("train", "dev"):
         numbers = jsonl(exported.out / "colbert" / f"triples.{split}.jsonl")
         assert numbers and all(type(one) is int for row in numbers for one in row)
@@ -94,7 +81,7 @@ def test_the_three_formats_choose_the_same_passages(exported, truth):
             mine = [triple[1:] for triple in triples if triple[0] == unquote(row["query_id"])]
             for side, names in zip(("positive", "negative"), zip(*mine, strict=True), strict=True):
                 assert {unquote(one["docid"]) for one in row[f"{side}_passages"]} == {*names}
-        assert rows_of(exported.out / "monot5" / f"{split}.tsv") == [
+        assert tsv(exported.out / "monot5" / f"{split}.tsv") == [
             [flat(truth.questions[q]), flat(truth.texts[p]), flat(truth.texts[n])] for q, p, n in triples
         ]
 

@@ -9,7 +9,7 @@ import pytest
 from quit.errors import ServerError, SettingsError
 from tests.paths import starter_file
 from tests.running import QUIT, run_process
-from tests.servers.builds import write_profile
+from tests.servers.builds import TWO_HINTS, served, write_profile
 from tests.servers.keys import ACCESS, KEY, assert_kept
 from tests.servers.rude import FAULTS, Fault, RudeServer
 
@@ -33,11 +33,9 @@ def test_a_key_that_a_server_sends_back_is_stored_nowhere(tmp_path, monkeypatch,
         return FAULTS[FIRST if number == 0 else SECOND]
 
     with RudeServer(script) as server:
-        rude = ("rude", server.base_url)
-        more = "[probe]\nrepetitions = 1\n[run]\nshard_questions = 1\nworkers = 2\nretries = 2\nretry_seconds = 0.0"
-        profile = write_profile(tmp_path / "rude.toml", {"a": rude}, rude, more=more)
-        access = f'patience_seconds = 0\nattempts = 1\napi_key_env = "{ACCESS}"'
-        profile.write_text(profile.read_text().replace("patience_seconds = 20", access))
+        run = {"shard_questions": 1, "workers": 2, "retries": 2, "retry_seconds": 0.0}
+        more = {"server": {"patience_seconds": 0, "attempts": 1, "api_key_env": ACCESS}, "run": run}
+        profile = write_profile(tmp_path / "rude.toml", served(server.base_url, "a", **more, **TWO_HINTS))
         result = run_process(*QUIT, "build", "-w", tmp_path / "W", "-p", profile, "-s", f"jsonl:{source}", code=None)
     assert result.code in (ServerError.exit_code, SettingsError.exit_code), result.err
     assert len(server.requests) == 2, "a shard is not tried again where its client has tried as often as it may"

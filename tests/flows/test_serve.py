@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,7 +23,7 @@ from quit.stages import STAGES
 from tests.paths import FEW, PYTHONPATH, starter_lines
 from tests.running import run_process, start_quit, until
 from tests.servers import rude
-from tests.servers.builds import write_profile
+from tests.servers.builds import TWO_HINTS, served, write_profile
 from tests.servers.prefect import prefect_database
 from tests.servers.rude import RudeServer
 from tests.servers.serving import serving as answering
@@ -99,24 +100,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a source of four questions and a profile whose deployments tests start."""
     folder = tmp_path_factory.mktemp("served")
     (folder / "mine.jsonl").write_text("\n".join(QUESTIONS[:4]) + "\n", encoding="utf-8")
-    schedules = """
-[serving]
-poll_seconds = 1
-
-[failure_hook]
-webhook_env = "QUIT_TEST_HOOK"
-block = "quit-mail/team"
-
-[[schedules]]
-flow = "build"
-
-[[schedules]]
-flow = "build"
-name = "short"
-timeout_seconds = 15
-"""
-    profile = FEW.read_text(encoding="utf-8")
-    (folder / "mine.toml").write_text(profile + schedules, encoding="utf-8")
+    hook = {"webhook_env": "QUIT_TEST_HOOK", "block": "quit-mail/team"}
+    schedules = [{"flow": "build"}, {"flow": "build", "name": "short", "timeout_seconds": 15}]
+    sections = {"serving": {"poll_seconds": 1}, "failure_hook": hook, "schedules": schedules}
+    write_profile(folder / "mine.toml", {**tomllib.loads(FEW.read_text(encoding="utf-8")), **sections})
     return folder
 
 
@@ -133,10 +120,8 @@ def serving(server: Live, place: Path, hook: SimpleNamespace) -> Iterator[Callab
     """Starts ``quit serve`` for the workspace W; it runs until the module ends, or a test stops it."""
     server.environment["QUIT_TEST_HOOK"] = f"{hook.url}/hooks/very-secret"
     server.environment["QUIT_TEST_TOKEN"] = "very-secret"
-    variables = {
-        name: server.environment[name]
-        for name in ("PREFECT_HOME", "PREFECT_API_URL", "QUIT_TEST_HOOK", "QUIT_TEST_TOKEN")
-    }
+    names = ("PREFECT_HOME", "PREFECT_API_URL", "QUIT_TEST_HOOK", "QUIT_TEST_TOKEN")
+    variables = {name: server.environment[name] for name in names}
     running: list[subprocess.Popen] = []
 
     def start() -> subprocess.Popen:
@@ -225,9 +210,8 @@ def test_a_run_out_of_time_stops_and_the_next_one_goes_on(server, serving, place
     serving()
     pause = [2.0]
     with RudeServer(lambda number, payload: rude.slow(pause[0])) as slow:
-        models = {"reader-a": ("slow", slow.base_url)}
-        more = "[convergence]\nhints = 2\n[probe]\nrepetitions = 1"
-        profile = write_profile(place / "slow.toml", models, ("slow", slow.base_url), concurrency=1, more=more)
+        more = {"server": {"concurrency": 1}, "probe": {"repetitions": 1}, **TWO_HINTS}
+        profile = write_profile(place / "slow.toml", served(slow.base_url, "reader-a", **more))
         common = {"workspace": str(place / "T"), "sources": [f"jsonl:{place / 'mine.jsonl'}"], "profile": str(profile)}
         common["settings"] = ["run.shards=2"]
         [run] = server.ended(server.start("build/build-short-W", **common))
@@ -251,15 +235,13 @@ def test_prefect_yaml_deploys_for_a_worker_that_runs_it(server: Live, place: Pat
 
     prefect("work-pool", "create", "quit", "--type", "process", "--overwrite")
     prefect("--no-prompt", "deploy", "--all")
-    deployments = {
-        name: server.deployment(name)
-        for name in "build/build-nightly review-sync/review-sync-hourly label-update/label-update-nightly "
-        "release/release-weekly benchmark/benchmark-weekly".split()
-    }
-    assert deployments["build/build-nightly"]["parameters"]["workspace"] == str(place / "W")
-    assert deployments["build/build-nightly"]["parameters"]["limits"]["retries"] == 2
-    assert deployments["build/build-nightly"]["parameter_openapi_schema"]["properties"]["sources"]["description"]
-    assert [one["active"] for one in deployments["build/build-nightly"]["schedules"]] == [True]
+    names = ("build/build-nightly", "review-sync/review-sync-hourly", "label-update/label-update-nightly",
+             "release/release-weekly", "benchmark/benchmark-weekly")  # fmt: skip
+    deployments = {name: server.deployment(name) for name in names}
+    nightly = deployments["build/build-nightly"]
+    assert nightly["parameters"]["workspace"] == str(place / "W") and nightly["parameters"]["limits"]["retries"] == 2
+    assert nightly["parameter_openapi_schema"]["properties"]["sources"]["description"]
+    assert [one["active"] for one in nightly["schedules"]] == [True]
     assert all(one["global_concurrency_limit"]["limit"] == 1 for one in deployments.values())
     run = server.start("build/build-nightly", workspace=str(place / "W"), sources=[f"jsonl:{place / 'mine.jsonl'}"])
     prefect("worker", "start", "--pool", "quit", "--run-once")

@@ -21,13 +21,8 @@ def main() -> int:
     """Compare the named parts (none: all). Exit with 1 where something differs and was not frozen."""
     parser = argparse.ArgumentParser(prog="python -m tests.frozen", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; all if none is named")
-    parser.add_argument(
-        "--freeze",
-        nargs="+",
-        default=[],
-        metavar="ENTRY",
-        help="freeze these entries anew: 'build: table labels', 'export *'",
-    )
+    anew = "freeze these entries anew: 'build: table labels', 'export *'"
+    parser.add_argument("--freeze", nargs="+", default=[], metavar="ENTRY", help=anew)
     parser.add_argument("--out", type=Path, help="folder to keep what is made, to compare it with another checkout's")
     parser.add_argument("--all", action="store_true", help="print every difference, not the first of each entry")
     options = parser.parse_args()

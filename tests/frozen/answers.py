@@ -46,22 +46,17 @@ def collection(source: str | Path) -> dict[str, pa.Table]:
     ids = tables["questions"].column("question_id").to_pylist()
     hints = [row for row in tables["hints"].to_pylist() if row["position"] < 5]
     split = {question_id: ("train", "dev", "test")[draw(question_id) % 3] for question_id in ids}
+    described = {"coarse": "HUM:HUMAN", "fine": "ind:Individual", "type_confidence": 1.0, "difficulty_bin": "medium"}
+    described |= dict.fromkeys(("answerability", "answer_share", "completeness", "similarity", "difficulty"), 0.5)
+    described |= dict.fromkeys(("type_producer", "difficulty_producer"), "frozen")
     rows = {
         "ranked_hints": [
             {"question_id": row["question_id"], "rank": row["position"], "hint_id": row["hint_id"], "hint": row["hint"],
              "convergence": (draw(row["hint"]) % 100) / 100, "producer": "frozen", "selected": True}
             for row in hints
         ],
-        "descriptions": [
-            {"question_id": question_id, "coarse": "HUM:HUMAN", "fine": "ind:Individual", "type_confidence": 1.0,
-             "type_producer": "frozen", "answerability": 0.5, "answer_share": 0.5, "completeness": 0.5,
-             "similarity": 0.5, "difficulty": 0.5, "difficulty_bin": "medium", "difficulty_producer": "frozen"}
-            for question_id in ids
-        ],
-        "splits": [
-            {"question_id": question_id, "parametric": False, "split": split[question_id], "draw": 0.5}
-            for question_id in ids
-        ],
+        "descriptions": [{**described, "question_id": one} for one in ids],
+        "splits": [{"question_id": one, "parametric": False, "split": split[one], "draw": 0.5} for one in ids],
     }  # fmt: skip
     filled = {name: contracts.table(name).from_rows(of_table) for name, of_table in rows.items()}
     return {**tables, **filled, "passages": enumerate_passages(ids, 5)}
@@ -131,16 +126,9 @@ def made_of_answers(source: str, folder: Path) -> dict[str, dict[str, Any]]:
         for reader, answers in labelers.items()
     }
     updated = update_labels(before, of_touched, settled, lambda items: [[[] for _ in item.hints] for item in items])
-    unchanged = ("questions", "hints", "ranked_hints", "descriptions", "passages")
-    release = Dataset(
-        **{table: tables[table] for table in unchanged},
-        splits=updated["splits"],
-        answers=by_reader,
-        verdicts=updated["verdicts"],
-        labels=updated["labels"],
-        valid_answers=updated["valid_answers"],
-        readers=READERS,
-    )
+    unchanged = {name: tables[name] for name in ("questions", "hints", "ranked_hints", "descriptions", "passages")}
+    of_update = {name: updated[name] for name in ("splits", "verdicts", "labels", "valid_answers")}
+    release = Dataset(**unchanged, **of_update, answers=by_reader, readers=READERS)
     export(release, FORMATS, folder, paper_keys=True)
     entries = {f"label: {table}": rows for table, rows in labelled.items()}
     entries |= {f"update: {table}": rows for table, rows in updated.items()}

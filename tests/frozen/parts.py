@@ -214,12 +214,7 @@ def benchmark(folder: Path) -> dict[str, Any]:
     return {"benchmark": rows}
 
 
-PARTS: dict[str, Callable[[Path], dict[str, Any]]] = {
-    "answers": answers,
-    "wikihint-answers": wikihint_answers,
-    "starter": starter,
-    "wikihint": wikihint,
-    "systems": systems,
-}
+_MADE: tuple[Callable[[Path], dict[str, Any]], ...] = (answers, wikihint_answers, starter, wikihint, systems)
+PARTS = {part.__name__.replace("_", "-"): part for part in _MADE}
 NEEDS_DATA = {"wikihint", "wikihint-answers"}
 """Parts that are made only where the shared data lies beside the checkout."""

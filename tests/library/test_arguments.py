@@ -53,9 +53,8 @@ def test_one_record_is_a_list_of_one() -> None:
 @pytest.mark.parametrize("look", [partial(quit.check, models=False), partial(quit.plan, "none")])
 def test_a_wrong_record_is_told_by_its_number_and_not_by_a_file(look) -> None:
     for records in ([{"Question": "Who?", "Answer": "Ada"}], pd.DataFrame({"Question": ["Who?"], "Answer": ["Ada"]})):
-        with pytest.raises(
-            InputError, match=r"Your records hold no usable .*: record 1 of your records: Fields '"
-        ) as raised:
+        said = r"Your records hold no usable .*: record 1 of your records: Fields '"
+        with pytest.raises(InputError, match=said) as raised:
             look(records)
         assert "records-" not in str(raised.value)
 

@@ -10,19 +10,11 @@ from quit.models.convergence import EmbeddedConvergence, KernelRidge
 from quit.models.convergence_features import NAMES, features
 from quit.models.protocols import HintSet
 
-ITEM = HintSet(
-    "Which city hosted the 1900 Summer Olympics?",
-    (
-        "The Eiffel Tower stands in this city on the Seine.",
-        "It is a city.",
-        "Big Ben and the Thames are its landmarks.",
-        "Its cathedral of Notre-Dame burnt in 2019.",
-        "It is a popular place with many visitors.",
-    ),
-    "Paris",
-    ("London", "Berlin", "Madrid", "Rome", "Vienna"),
-    "LOC:LOCATION",
-)
+HINTS = ("The Eiffel Tower stands in this city on the Seine.", "It is a city.",
+         "Big Ben and the Thames are its landmarks.", "Its cathedral of Notre-Dame burnt in 2019.",
+         "It is a popular place with many visitors.")  # fmt: skip
+RIVALS = ("London", "Berlin", "Madrid", "Rome", "Vienna")
+ITEM = HintSet("Which city hosted the 1900 Summer Olympics?", HINTS, "Paris", RIVALS, "LOC:LOCATION")
 
 
 @pytest.fixture(scope="module")
@@ -64,17 +56,11 @@ def test_features_by_hand(encoder) -> None:
 
 
 def test_the_prediction_is_the_weighted_sum_of_likenesses() -> None:
-    arrays = {
-        "features": np.array([[1.0], [-1.0]]),
-        "hints": np.array([[1.0, 0.0], [0.0, 1.0]]),
-        "golds": np.array([[1.0, 1.0]]),
-        "gold": np.array([0, 0]),
-        "weights": np.array([0.5, -0.25]),
-        "mean": np.array([10.0]),
-        "scale": np.array([2.0]),
-        "widths": np.array([1.0, 2.0, 3.0]),
-        "base": np.array(0.4),
-    }
+    lists = {
+        "features": [[1.0], [-1.0]], "hints": [[1.0, 0.0], [0.0, 1.0]], "golds": [[1.0, 1.0]], "gold": [0, 0],
+        "weights": [0.5, -0.25], "mean": [10.0], "scale": [2.0], "widths": [1.0, 2.0, 3.0], "base": 0.4,
+    }  # fmt: skip
+    arrays = {name: np.array(values) for name, values in lists.items()}
     # x = 12 is 1 after standardising: distances 0 and 4; hint (1, 0): 0 and 2; product (1, 0): 0 and 2.
     expected = 0.4 + 0.5 * 3 - 0.25 * (math.exp(-4) + math.exp(-4) + math.exp(-6))
     values = KernelRidge(arrays).predict(np.array([[12.0]]), np.array([[1.0, 0.0]]), np.array([[1.0, 0.0]]))

@@ -65,9 +65,7 @@ def test_a_model_that_is_unknown_or_was_not_fetched_is_named(index: Path, tmp_pa
         fetch("smolm2", lambda _: None)
     with pytest.raises(InputError, match="Run: quit models fetch smollm2"):
         located("smollm2")
-    result = call_quit(
-        "build", "-w", tmp_path / "W", "-p", "smollm", "-s", f"jsonl:{STARTER}", code=InputError.exit_code
-    )
+    result = call_quit("build", "-w", tmp_path / "W", "-p", "smollm", "-s", STARTER, code=InputError.exit_code)
     assert result.err.strip().endswith("Run: quit models fetch smollm2")
     monkeypatch.chdir(tmp_path)
     Path("smollm2").mkdir()

@@ -1,13 +1,14 @@
 """What the judge makes of replies, and what it asks for."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import pytest
 
 from quit.models.generation import CachedGenerator
 from quit.models.judges import GptEvalJudge, Jury, parse_verdict, rule, votes_of
 from quit.models.prompting import load_prompt
-from quit.models.protocols import NO_ANSWER, JudgeItem, Verdict
+from quit.models.protocols import NO_ANSWER, JudgeItem
+from tests.answers import Rules
 from tests.systems.scripted import Scripted
 
 VERDICTS = {
@@ -37,23 +38,15 @@ def test_an_unreadable_reply_is_asked_for_again_and_then_stays_unread() -> None:
     )
 
 
-class Voter:
-    """Says of each candidate what stands at its place: Y, N, or what cannot be read."""
-
-    identity = "voter"
-
-    def __init__(self, name: str, place: int, sample: int) -> None:
-        self.name, self.place, self.sample = name, place, sample
-
-    def verdicts(self, items: Sequence[JudgeItem], sample: int = 0) -> list[Verdict]:
-        assert sample == self.sample
-        said = [item.candidate[self.place] for item in items]
-        return [Verdict({"Y": True, "N": False}.get(letter), None, letter) for letter in said]
+def voters(texts: Iterable[str]) -> list[Rules]:
+    """Return judges a, b and c, each of whom says of a text what stands at its place: Y, N, or what cannot be read."""
+    places = enumerate("abc")
+    return [Rules({text: {"Y": True, "N": False}.get(text[place]) for text in texts}, name) for place, name in places]
 
 
 def test_a_majority_of_a_jury_decides_and_a_tie_is_no_verdict() -> None:
     expected = {"YYN": True, "NYN": False, "Y?N": None, "??Y": True, "N??": False, "???": None}
-    jury = Jury([Voter(name, place, sample=1) for place, name in enumerate("abc")])
+    jury = Jury(voters(expected))
     candidates = ["Rome", *expected, NO_ANSWER]
     rulings = rule([JudgeItem("q", "Which city?", ("rome",), candidate) for candidate in candidates], jury, 1)
     said = {candidate: ruling.verdict.correct for candidate, ruling in zip(candidates, rulings, strict=True)}

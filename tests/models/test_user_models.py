@@ -19,7 +19,6 @@ from quit.models.protocols import JudgeItem, Prompt, Reply, Verdict
 from quit.models.user_classes import register_models
 from quit.models.user_models import AT_ONCE
 from quit.settings import Settings, load, without
-from tests.comparing import bytes_of
 from tests.paths import FEW
 from tests.running import call_quit
 from tests.servers.rude import RudeServer
@@ -204,7 +203,7 @@ def test_objects_that_judge_replace_the_judges_of_the_last_build() -> None:
 
 @pytest.mark.slow
 def test_a_build_asks_a_class_once_whoever_asks(few_source: Path, tmp_path: Path, monkeypatch) -> None:
-    """By name in a profile, then from the cache in worker processes, then as an object; later commands need neither."""
+    """By name in a profile, then as an object; later commands need neither."""
     monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
     gold = {row["question"]: row["answers"][0] for row in map(json.loads, few_source.read_text("utf-8").splitlines())}
 
@@ -212,22 +211,16 @@ def test_a_build_asks_a_class_once_whoever_asks(few_source: Path, tmp_path: Path
         text = payload["messages"][0]["content"]
         return next(answer for question, answer in gold.items() if text.endswith(question)) + ", of course"
 
-    def build(folder: str, *more: str) -> None:
-        call_quit("build", "-w", tmp_path / folder, "-s", f"jsonl:{few_source}", "-p", FEW, *more)
-
     with RudeServer(reply=reply) as server:
         values = ("name=mine", "role=labeler", "kind=python", "class=tests.models.test_user_models:ServerReader")
         named = [*values, f'extra.url="{server.base_url}"']
         sets = [part for value in named for part in ("--set", f"readers.2.{value}")]
-        build("A", *sets)
+        call_quit("build", "-w", tmp_path / "A", "-s", f"jsonl:{few_source}", "-p", FEW, *sets)
         requests = len(server.requests)
         rows = call_quit("query", "-w", tmp_path / "A", "--json", "SELECT label, count(*) AS n FROM labels GROUP BY 1")
         assert rows.json() == [{"label": 2, "n": 4 * len(gold)}]
         # Two hints make four passages; the probe asks three times.
         assert requests == len(gold) * (4 + 3)
-        build("B", *sets, "--set", "run.runner=ray")
-        assert len(server.requests) == requests
-        assert bytes_of(tmp_path / "A", "*.parquet") == bytes_of(tmp_path / "B", "*.parquet")
         model = ServerReader(server.base_url, "other")
         tables = quit.build(tmp_path / "C", few_source, str(FEW), models={"mine": model}, progress=False)
         assert len(server.requests) == 2 * requests

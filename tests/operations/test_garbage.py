@@ -12,7 +12,7 @@ from quit.engine.planning import last_build
 from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
 from quit.operations.garbage import collect, unused
-from tests.comparing import bytes_of
+from tests.comparing import files_of
 
 pytestmark = pytest.mark.slow  # the build it works on
 
@@ -30,7 +30,7 @@ def _old(workspace: Workspace, run: str, fingerprint: str, days: float, complete
 
 
 def test_what_is_old_goes_and_everything_else_stays(workspace) -> None:
-    before = bytes_of(workspace.path)
+    before = files_of(workspace.path / "tables")
     old = _old(workspace, "rank", "00aa", 3)
     reader = _old(workspace, "read:minilm-late", "00bb", 2)
     half = _old(workspace, "judge", "00cc", 1, complete=False)
@@ -40,7 +40,7 @@ def test_what_is_old_goes_and_everything_else_stays(workspace) -> None:
     size = sum(path.stat().st_size for folder in (old, reader, half) for path in folder.rglob("*") if path.is_file())
     assert sum(tables.bytes for tables in folders) == size
     assert collect(workspace, folders) == size
-    assert bytes_of(workspace.path) == before
+    assert files_of(workspace.path / "tables") == before
     assert last_build(workspace).up_to_date
 
 

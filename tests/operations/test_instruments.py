@@ -9,7 +9,8 @@ from quit.models.judges import Jury
 from quit.operations import instruments
 from quit.settings import Settings
 from quit.sources import parse_source
-from tests.models.test_judges import Voter
+from tests.answers import Rules
+from tests.models.test_judges import voters
 from tests.rows import write_lines
 
 
@@ -30,11 +31,9 @@ def test_convergence_of_a_source_without_candidates_is_measured_with_drawn_ones(
 def test_each_judge_of_a_jury_is_held_against_people_and_the_others(tmp_path: Path) -> None:
     """Judge a agrees with people on 3 of 4 (kappa: chance 0.5), b could read 2 and is right, c always says yes."""
     candidates = [("YYY", True), ("N?Y", False), ("YYY", True), ("Y?Y", False)]
-    rows = [
-        {"question": "Which?", "answers": ["Rome"], "candidate": text, "label": label} for text, label in candidates
-    ]
-    jury = Jury([Voter(name, place, sample=0) for place, name in enumerate("abc")])
-    models = SimpleNamespace(judge=jury, second_judge=Voter("equivalence", 0, sample=0))
+    asked = {"question": "Which?", "answers": ["Rome"]}
+    rows = [{**asked, "candidate": text, "label": label} for text, label in candidates]
+    models = SimpleNamespace(judge=Jury(voters(dict(candidates))), second_judge=Rules({}, "equivalence"))
     figures = instruments.judge(write_lines(tmp_path / "pairs.jsonl", rows), models)
     assert (figures["readable"], figures["accuracy"]) == (0.75, 2 / 3)  # N?Y is a tie, and Y?Y a wrong yes
     judges = {row["judge"]: row for row in figures["judges"]}

@@ -15,9 +15,11 @@ from quit.sources import parse_source
 from quit.stages.labelling.passages import permutations
 from tests.paths import starter_file
 from tests.running import call_quit
+from tests.servers.builds import served, write_profile
 from tests.servers.checkpoints import checkpoint
 
 QUESTIONS = 2
+ABSENT = "http://127.0.0.1:9/v1"
 
 
 @pytest.fixture(scope="module")
@@ -26,10 +28,9 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _pipeline(source: Path, folder: Path, model: str, **reader) -> Pipeline:
-    named = {"name": "r", "role": "labeler", "kind": "server", "server": "s", "model": model, **reader}
-    servers = [{"name": "s", "base_urls": ["http://127.0.0.1:9/v1"]}]
-    settings = parse({"readers": [named, {"name": "minilm-vector", "role": "reader"}], "servers": servers})
-    return Pipeline(Workspace(folder / "W"), settings, [parse_source(f"jsonl:{source}")])
+    sections = served(ABSENT, "r", reader={"model": model, **reader})
+    sections["readers"].append({"name": "minilm-vector", "role": "reader"})
+    return Pipeline(Workspace(folder / "W"), parse(sections), [parse_source(f"jsonl:{source}")])
 
 
 def test_tokens_are_those_of_the_prompts(source: Path, tmp_path: Path) -> None:
@@ -67,15 +68,14 @@ def test_costs_by_hand(source: Path, tmp_path: Path) -> None:
 
 
 def test_what_an_amount_buys(source: Path, tmp_path: Path) -> None:
-    pipeline = _pipeline(source, tmp_path, "no/model", price_prompt=2.0, price_completion=10.0)
+    reader = {"model": "no/model"}
+    prices = {"price_prompt": 2.0, "price_completion": 10.0}
+    pipeline = _pipeline(source, tmp_path, **reader, **prices)
     costs = plan(pipeline)
     all_of_it, half = (offer(costs, pipeline.settings, share * costs.total.cost) for share in (1.0, 0.5))
     assert (all_of_it.questions, half.questions) == (QUESTIONS, QUESTIONS // 2) and half.most == costs.total.cost
-    reader = '[[readers]]\nname = "{}"\nrole = "labeler"\nkind = "server"\nserver = "s"\nmodel = "no/model"\n'
-    prices = "price_prompt = 2.0\nprice_completion = 10.0\n"
-    server = '[[servers]]\nname = "s"\nbase_urls = ["http://127.0.0.1:9/v1"]\n'
-    (tmp_path / "p.toml").write_text("".join(reader.format(name) + prices for name in "ab") + server)
-    words = ("-p", str(tmp_path / "p.toml"), "-s", f"jsonl:{source}", "--spend", "0.001", "--json")
+    profile = write_profile(tmp_path / "p.toml", served(ABSENT, "a", "b", reader={**reader, **prices}))
+    words = ("-p", profile, "-s", f"jsonl:{source}", "--spend", "0.001", "--json")
     printed = call_quit("plan", "-w", tmp_path / "W", *words).json()
     off, exact, estimated = printed["offers"]
     read = next(line["cost"] for line in printed["lines"] if line["role"] == "read")
@@ -84,7 +84,7 @@ def test_what_an_amount_buys(source: Path, tmp_path: Path) -> None:
     assert estimated["least"] < exact["least"] and "at most 5.0% wrong" in estimated["labels"]
     [only] = call_quit("plan", "-w", tmp_path / "W", *words, "--set", "labels.least=2").json()["offers"]
     assert only == off  # labels.partial goes with labels.least = 1 only
-    (tmp_path / "p.toml").write_text(reader.format("a") + server)
+    write_profile(profile, served(ABSENT, "a", reader=reader))
     unpriced = call_quit("plan", "-w", tmp_path / "V", *words).json()
     assert unpriced["offers"] == [] and "has no price_prompt" in unpriced["notes"][-1]
 

@@ -18,6 +18,7 @@ from quit.sources import parse_source
 from tests.paths import starter_file
 from tests.running import call_quit
 from tests.servers import rude
+from tests.servers.builds import AT_S, TWO_HINTS, served, write_profile
 from tests.servers.rude import RudeServer
 
 ABSENT = "http://127.0.0.1:9/v1"
@@ -29,16 +30,17 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return starter_file(tmp_path / "two.jsonl", 1, 5, 2)
 
 
+def _build_of(source: Path, **sections: object) -> Pipeline:
+    return Pipeline(Workspace.create(source.parent / "W"), parse(sections), [parse_source(f"jsonl:{source}")])
+
+
 def _pipeline(source: Path, *urls: str) -> Pipeline:
     """A build whose readers, one of each server, are called a, b and so on."""
     names = "abcd"[: len(urls)]
     readers = [{"name": n, "role": "labeler", "kind": "server", "server": n, "model": f"org/{n}"} for n in names]
-    servers = [
-        {"name": n, "base_urls": [url], "base_url_env": "QUIT_BASE_URL", "flavour": "openai"}
-        for n, url in zip(names, urls, strict=True)
-    ]
-    settings = parse({"readers": readers, "servers": servers})
-    return Pipeline(Workspace.create(source.parent / "W"), settings, [parse_source(f"jsonl:{source}")])
+    how = {"base_url_env": "QUIT_BASE_URL", "flavour": "openai"}
+    servers = [{"name": n, "base_urls": [url], **how} for n, url in zip(names, urls, strict=True)]
+    return _build_of(source, readers=readers, servers=servers)
 
 
 def _keep(pipeline: Pipeline, questions: int, origin: str) -> None:
@@ -108,15 +110,10 @@ def test_a_refused_key_is_only_told_where_all_replies_seem_to_be_kept(source: Pa
 def test_verdicts_of_earlier_builds_do_not_hide_a_judges_wrong_key(source: Path) -> None:
     with RudeServer() as server:
         server.models = rude.failure(401)
-        settings = parse(
-            {
-                "readers": [{"name": "r", "role": "labeler", "model": "minilm-late"}],
-                "judge": {"name": "j", "kind": "server", "server": "s", "model": "m"},
-                "servers": [{"name": "s", "base_urls": [server.base_url]}],
-            }
-        )
-        pipeline = Pipeline(Workspace.create(source.parent / "W"), settings, [parse_source(f"jsonl:{source}")])
-        identity = generator_identity(settings.judge)
+        readers = [{"name": "r", "role": "labeler", "model": "minilm-late"}]
+        judge = {"name": "j", **AT_S}
+        pipeline = _build_of(source, **{**served(server.base_url, judge=judge), "readers": readers})
+        identity = generator_identity(pipeline.settings.judge)
         pipeline.models.cache.add(Entry(bytes(32), identity, "judge", "", 0, Completion("Yes", "stop"))).result()
         with pytest.raises(SettingsError, match="refuses the API key of j"):
             check_servers(pipeline)
@@ -125,11 +122,10 @@ def test_verdicts_of_earlier_builds_do_not_hide_a_judges_wrong_key(source: Path)
 def test_a_vendors_model_without_prices_is_told(source: Path, notes: list[str], monkeypatch) -> None:
     monkeypatch.setenv("VENDORS_KEY", "none")
     with RudeServer() as vendor:
-        readers = [{"name": "r", "role": "labeler", "kind": "server", "server": "s", "model": "rude"}]
-        servers = [{"name": "s", "base_urls": [vendor.base_url], "api_key_env": "VENDORS_KEY", "flavour": "openai"}]
+        server = {"api_key_env": "VENDORS_KEY", "flavour": "openai"}
         for prices in ({"price_prompt": 1, "price_completion": 0}, {"price_prompt": 1}):
-            settings = parse({"readers": [{**readers[0], **prices}], "servers": servers})
-            check_servers(Pipeline(Workspace.create(source.parent / "W"), settings, [parse_source(f"jsonl:{source}")]))
+            reader = {"model": "rude", **prices}
+            check_servers(_build_of(source, **served(vendor.base_url, "r", reader=reader, server=server)))
     assert notes == ["r has no price_completion: plan and --max-cost count 0 for it."]
 
 
@@ -174,15 +170,8 @@ def test_replies_of_another_server_are_told(source: Path, notes: list[str], orig
 
 @pytest.mark.slow
 def test_a_server_that_moved_is_told_and_fresh_replies_make_the_tables_again(source: Path, tmp_path: Path) -> None:
-    profile = tmp_path / "p.toml"
-    text = """
-        convergence.hints = 2
-        probe.repetitions = 1
-        split.method = "share"
-        readers = [{ name = "r", role = "labeler", kind = "server", server = "s", model = "rude" }]
-        servers = [{ name = "s", base_url_env = "QUIT_BASE_URL" }]
-    """
-    profile.write_text("\n".join(["description = 'rude'", *map(str.strip, text.splitlines())]))
+    more = {"server": {"base_url_env": "QUIT_BASE_URL"}, "probe": {"repetitions": 1}, **TWO_HINTS}
+    profile = write_profile(tmp_path / "p.toml", served(ABSENT, "r", reader={"model": "rude"}, **more))
 
     def build(place: str, *more: str, **variables: str) -> str:
         options = () if "--fresh-replies" in more else ("-p", str(profile), "-s", f"jsonl:{source}")
@@ -198,9 +187,7 @@ def test_a_server_that_moved_is_told_and_fresh_replies_make_the_tables_again(sou
         notes_of_origin = build("B", QUIT_BASE_URL=new.base_url)
         assert notes_of_origin.count(f"{requests} kept replies of rude come from {old.base_url}, ") == 1
         assert answers("B") == ["Rome"] and not new.requests
-        call_quit(
-            "build", "-w", str(tmp_path / "B"), "--fresh-replies", QUIT_BASE_URL=ABSENT, code=ServerError.exit_code
-        )
+        call_quit("build", "-w", tmp_path / "B", "--fresh-replies", QUIT_BASE_URL=ABSENT, code=ServerError.exit_code)
         assert answers("B") == ["Rome"], "nothing is deleted in vain"
         assert f"{requests} kept replies deleted" in build("B", "--fresh-replies", QUIT_BASE_URL=new.base_url)
         assert answers("B") == ["Oslo"] and len(new.requests) == requests and len(old.requests) == requests

@@ -120,15 +120,10 @@ def freeze(folder: Path, data: Rows, name: str = "v1", beside: dict[str, Any] | 
     content = {
         "settings": {"convergence": {"hints": 2}, "split": {"near_duplicate": 0.8},
                      "review": {"splits": ["dev", "test"]}, "release": {}},
-        "fingerprints": {},
+        "fingerprints": {}, "program_version": "0.1.0", "tables": tables, "models": {"judge": ["rules@1"]},
         "sources": [{"name": "jsonl", "file": "a.jsonl", "checksum": "12", "licence": None, "citation": None}],
-        "program_version": "0.1.0",
-        "tables": tables,
-        "readers": [asdict(reader) for reader in READERS],
-        "models": {"judge": ["rules@1"]},
-        "prompts": {},
-        "reviews": {"reviews": 0, "annotators": [], "settled": 0, "open": 0},
-        **content,
+        "readers": [asdict(reader) for reader in READERS], "prompts": {},
+        "reviews": {"reviews": 0, "annotators": [], "settled": 0, "open": 0}, **content,
     }  # fmt: skip
     questions = {**{split: splits.count(split) for split in ("train", "dev", "test")}, "all": len(splits)}
     facts = {"made_by": "QUIT builder", "layout": LAYOUT, "name": name, "statistics": {}, "gates": [],

@@ -61,9 +61,8 @@ def test_examples_of_differences_are_bounded_and_a_blank_answer_is_none(tmp_path
     files = write(tmp_path / "files", {**splits(), "dev": dev})
     labels = import_release(files, tmp_path / "quit").release.imported["labels"]
     assert labels["differences"] == differences
-    assert [row["question_id"] for row in labels["examples"]] == [
-        row["id"] for row in dev[: min(differences, EXAMPLES)]
-    ]
+    shown = [row["id"] for row in dev[: min(differences, EXAMPLES)]]
+    assert [row["question_id"] for row in labels["examples"]] == shown
 
 
 def test_verdicts_follow_from_what_was_published(release: Release) -> None:

@@ -63,10 +63,7 @@ def test_a_search_leads_to_its_questions_and_has_an_address_without_what_it_does
 @pytest.mark.parametrize(
     ("address", "message"),
     [
-        (
-            "/?words=nepal",
-            "no parameter 'words'. Known: q, state, type, difficulty, needs, order, check, page.",
-        ),
+        ("/?words=nepal", "no parameter 'words'. Known: q, state, type, difficulty, needs, order, check, page."),
         ("/question/q1?words=nepal", "There is no parameter 'words'."),
         ("/?check=foo", "There is no check 'foo'. Known: leak, no-label-2, disagreement, cut, changed."),
         ("/?state=<b>", "There is no state '<b>'. Known: collect: too_few_hints, dev, filter: answer_leak, test, "),
@@ -102,16 +99,8 @@ def test_a_question_with_a_slash_in_its_id_opens(tmp_path: Path) -> None:
 
 def test_a_question_shows_its_life_and_all_is_shown_as_text(client) -> None:
     page = Parsed(client.get("/question/q2").text)
-    for words in (
-        "Who painted Guernica?",
-        "He came from Malaga.",
-        "ada@x.org",
-        "Picasso",
-        "✗ wrong",
-        "NO ANSWER",
-        "f, record 2 (1)",
-    ):
-        assert words in page.text
+    shown = ("Who painted Guernica?", "He came from Malaga.", "ada@x.org", "Picasso", "✗ wrong", "NO ANSWER")
+    assert all(words in page.text for words in (*shown, "f, record 2 (1)"))
     assert page.tags.count("details") == 2  # 0 and 1, each with a leaf below
     assert "2 of 4 passages fully relevant" in page.text
     left = Parsed(client.get("/question/q4").text)
@@ -250,10 +239,8 @@ def test_in_a_real_browser(address: str, tmp_path: Path) -> None:
         assert driver.execute_script("return document.querySelectorAll('.tree details')[1].open")
         assert driver.execute_script("return document.styleSheets.length") == 1
         driver.get(address)
-        for field, asked in (
-            ("option[value=dev]", "state=dev"),
-            ("input[value=disagreement]", "state=dev&check=disagreement"),
-        ):
+        fields = {"option[value=dev]": "state=dev", "input[value=disagreement]": "state=dev&check=disagreement"}
+        for field, asked in fields.items():
             page._css(f"form {field}").click()  # a filter acts at once
             page.until(lambda asked=asked: driver.current_url == f"{address}/?{asked}")
         assert driver.get_log("browser") == []  # nothing refused, nothing missing

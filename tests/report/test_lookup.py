@@ -116,9 +116,8 @@ def test_a_left_out_question_has_the_text_of_its_source_while_that_is_unchanged(
     folder, manifest = workspace.current()["collect"]
     facts = manifest | {"sources": [{"sha256": hashlib.sha256(source.read_bytes()).hexdigest()}]}
     (folder / "manifest.json").write_text(json.dumps(facts | {"checksum": content_hash(facts)}))
-    (workspace.path / "build.json").write_text(
-        json.dumps({"profile": "embedded", "overrides": [], "sources": [f"jsonl:{source}"]})
-    )
+    build = {"profile": "embedded", "overrides": [], "sources": [f"jsonl:{source}"]}
+    (workspace.path / "build.json").write_text(json.dumps(build))
     [row] = Lookup(Workspace.open(workspace.path)).search("aral").rows
     assert (row["question_id"], row["question"], row["answers"]) == ("q0", "<b>Which sea?</b>", ["The Aral Sea"])
     source.write_text("\n" + json.dumps(record | {"question": "Another?"}))

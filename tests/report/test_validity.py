@@ -25,20 +25,16 @@ def test_figures_are_those_of_the_rows(data, tmp_path) -> None:
         figures = role_figures(connection)
     counts = {"questions": 3, "in_every": 2, "in_some": 3, "predicted": 1, "not_probed": 2, "without": 0.25}
     assert figures["questions"] == [counts]
-    assert [tuple(row.values()) for row in figures["fewest"]] == [
-        ("1", 1, 0, 0, 1),
-        ("2", 0, 0, 1, 1),
-        ("no set", 0, 1, 0, 1),
-    ]
+    rows = [("1", 1, 0, 0, 1), ("2", 0, 0, 1, 1), ("no set", 0, 1, 0, 1)]
+    assert [tuple(row.values()) for row in figures["fewest"]] == rows
     labels = {(row["question_id"], row["permutation"]): row["label"] for row in data["labels"]}
     mixed = sum(len({labels[one, "".join(order)] for order in permutations("01")}) > 1 for one in small.SPLIT)
     assert figures["order"] == [{"hints": 2, "sets": 3, "mixed": mixed}]
     by_rank = defaultdict(list)
     for row in data["hint_roles"]:
         by_rank[row["rank"]].append(row["shapley"])
-    assert {row["rank"]: row["mean"] for row in figures["ranks"]} == {
-        rank: pytest.approx(sum(values) / 3) for rank, values in by_rank.items()
-    }
+    means = {rank: sum(values) / 3 for rank, values in by_rank.items()}
+    assert {row["rank"]: row["mean"] for row in figures["ranks"]} == pytest.approx(means)
     assert figures["ranks"][1]["error"] == pytest.approx((0.0625 / 3 / 3) ** 0.5)  # 0, -1/4, -1/4: variance 1/48
 
 

@@ -13,6 +13,7 @@ from quit.settings import Settings, parse
 from quit.stages import STAGES
 from tests.release import small
 from tests.rows import write_lines
+from tests.servers.builds import AT_S, served
 from tests.stages.labelling.test_verdicts import said
 
 MARKUP = '<script>alert("x")</script> & <img src="http://evil.example/x" onerror=alert(1)>'
@@ -53,11 +54,9 @@ def rows() -> small.Rows:
     leak = {"span": "Rome", "answer": "Rome", "probability": 1.0, "method": "exact", "overridden": False}
     rows_by_table["leak_findings"] = [{"hint_id": "q4-h00", "question_id": "q4", **leak}]
     columns = ("stage", "kind", "reason", "detail", "question_id")
-    rejects = (
-        ("collect", "record", "no_answer", "no answer", "q0"),
-        ("collect", "question", "too_few_hints", "1 hint", "q0"),
-        ("filter", "question", "answer_leak", "1 of 1 hints leak", "q4"),
-    )
+    few = ("collect", "question", "too_few_hints", "1 hint", "q0")
+    leaking = ("filter", "question", "answer_leak", "1 of 1 hints leak", "q4")
+    rejects = (("collect", "record", "no_answer", "no answer", "q0"), few, leaking)
     rows_by_table["rejects"] = [dict(zip(columns, row, strict=True)) for row in rejects]
     return rows_by_table
 
@@ -74,12 +73,9 @@ def without_label_2() -> small.Rows:
 def reviews() -> list[dict]:
     """Two people on q2 (a blind task) and q3. Both accept q2's wrong answer; ada alone accepts q3's right one; neither
     accepts q3's wrong one."""
-    verdicts = (
-        ("ada@x.org", "q2", {"picasso": True, "wrong": True}),
-        ("bob@x.org", "q2", {"picasso": True, "wrong": True}),
-        ("ada@x.org", "q3", {"lima": True, "wrong": False}),
-        ("bob@x.org", "q3", {"lima": False, "wrong": False}),
-    )
+    ada, bob, both = "ada@x.org", "bob@x.org", {"picasso": True, "wrong": True}
+    verdicts = [(ada, "q2", both), (bob, "q2", both)]
+    verdicts += [(who, "q3", {"lima": who == ada, "wrong": False}) for who in (ada, bob)]
     review_rows = []
     for number, (annotator, question, answers) in enumerate(verdicts, start=1):
         facts = {"lead_seconds": 60.0, "blind": question == "q2"}
@@ -123,9 +119,7 @@ def workspace(folder: Path, rows_by_table: small.Rows | None = None, shards: int
 
 def settings(**pages: int) -> Settings:
     """Return settings with the two readers of the tables, the labeler priced, and four bars a histogram."""
-    server = {"kind": "server", "server": "s", "model": "m"}
     priced = {"price_prompt": 2.0, "price_cached": 0.5, "price_completion": 4.0}
-    readers = [{"name": "one", "role": "labeler", **server, **priced}, {"name": "two", "role": "reader", **server}]
-    servers = [{"name": "s", "base_urls": ["http://localhost:1"]}]
-    sections = {"convergence": {"hints": 2}, "pages": {"bins": 4, **pages}}
-    return parse({"servers": servers, "readers": readers, **sections})
+    readers = [{"name": "one", "role": "labeler", **AT_S, **priced}, {"name": "two", "role": "reader", **AT_S}]
+    sections = served("http://localhost:1", convergence={"hints": 2}, pages={"bins": 4, **pages})
+    return parse({**sections, "readers": readers})

@@ -46,14 +46,9 @@ def test_a_folder_is_its_corpus_file_else_all_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [
-        (None, "There is no corpus"),
-        ("{\n", "line 1: no JSON"),
-        ("[1]\n", "line 1: expected an object"),
-        ("", "no usable"),
-        ('{"id": 1}\n', "no text"),
-    ],
-)
+    [(None, "There is no corpus"), ("{\n", "line 1: no JSON"), ("[1]\n", "line 1: expected an object"),
+     ("", "no usable"), ('{"id": 1}\n', "no text")],
+)  # fmt: skip
 def test_a_corpus_that_is_none_is_an_error(tmp_path: Path, content: str | None, said: str) -> None:
     if content is not None:
         (tmp_path / "c.jsonl").write_text(content)

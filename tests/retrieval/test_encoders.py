@@ -28,10 +28,8 @@ def test_a_folder_of_sentence_transformers_is_the_model_it_is() -> None:
 
 
 def test_bf16_is_near_and_another_identity() -> None:
-    full, half = (
-        encoders.dense_encoder("minilm", SETTINGS),
-        encoders.dense_encoder("minilm", FirstStages(precision="bf16", device="cpu")),
-    )
+    bf16 = FirstStages(precision="bf16", device="cpu")
+    full, half = (encoders.dense_encoder("minilm", settings) for settings in (SETTINGS, bf16))
     assert full.identity != half.identity
     cosine = (full.documents(TEXTS) * half.documents(TEXTS)).sum(axis=1)
     assert (cosine > 0.999).all()

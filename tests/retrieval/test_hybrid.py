@@ -9,14 +9,6 @@ from quit.retrieval import hybrid, search
 from quit.retrieval.hybrid import HybridIndex
 from tests.corpora.worlds import Dice
 
-TEXTS = [
-    "The Nile flows through Khartoum and Cairo.",
-    "The Congo is the deepest river.",
-    "Cairo lies on the Nile; the Nile floods.",
-    "Whales are the largest animals.",
-    "Khartoum is a capital.",
-    "A river flows to the sea.",
-]
 TERMS = {  # Snowball's stems of the words that are not stop words, by hand
     "The Nile flows through Khartoum and Cairo.": "nile flow khartoum cairo",
     "The Congo is the deepest river.": "congo deepest river",
@@ -26,6 +18,7 @@ TERMS = {  # Snowball's stems of the words that are not stop words, by hand
     "A river flows to the sea.": "river flow sea",
     "Which river flows through Khartoum, the Nile?": "river flow khartoum nile",
 }
+TEXTS = [*TERMS][:-1]
 
 
 def _bm25(question: str, k1: float, b: float) -> list[float]:

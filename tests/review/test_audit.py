@@ -25,6 +25,7 @@ from quit.review.report import pieces, review_status
 from quit.review.store import ReviewStore
 from quit.settings import Settings, parse
 from tests.report import tiny
+from tests.servers.builds import served
 from tests.stages.labelling.test_verdicts import said
 
 SPLITS = ("train", "dev", "test")
@@ -60,12 +61,8 @@ def _rows(questions: int = 30) -> dict[str, list[dict[str, Any]]]:
 
 
 def _settings(audit: int, **review: Any) -> Settings:
-    readers = [
-        {"name": name, "role": "labeler", "kind": "server", "server": "s", "model": "m"} for name in ("one", "two")
-    ]
-    servers = [{"name": "s", "base_urls": ["http://localhost:1"]}]
     sections = {"convergence": {"hints": 2}, "review": {"audit": audit, **review}}
-    return parse({"servers": servers, "readers": readers, **sections})
+    return parse(served("http://localhost:1", "one", "two", **sections))
 
 
 @pytest.fixture

@@ -55,11 +55,8 @@ def test_blind_and_other_verdicts_are_counted_apart(tmp_path: Path) -> None:
 def test_flags_are_counted_by_question_and_by_the_rule() -> None:
     """Of three reviewed questions two people flag q1, one of two flags q2 (a tie stays open); nobody flags q3."""
     rows = [
-        *(
-            row
-            for number, name in enumerate(("ada", "ben"), 1)
-            for row in said(name, number, question="q1", flag_hint_false=True)
-        ),
+        *said("ada", 1, question="q1", flag_hint_false=True),
+        *said("ben", 2, question="q1", flag_hint_false=True),
         *said("ada", 3, question="q2", flag_hint_false=True, flag_leak=True),
         *said("ben", 4, question="q2", flag_leak=True),
         *said("cy", 5, question="q3", x=True),
@@ -97,14 +94,10 @@ def test_what_status_shows_fits_a_terminal() -> None:
 
 
 def test_people_are_listed_as_in_table_9_without_names(tmp_path: Path) -> None:
-    path = tmp_path / "people.jsonl"
-    lines = [
-        {"annotator": "ben", "gender": "Male", "age": 32, "education": "PhD"},
-        {"annotator": "ada", "gender": "Female", "age": "19", "education": "High school"},
-        {"annotator": "not here", "age": 50},
-        {"annotator": "cy"},
-    ]
-    write_lines(path, lines)
+    ben = {"annotator": "ben", "gender": "Male", "age": 32, "education": "PhD"}
+    ada = {"annotator": "ada", "gender": "Female", "age": "19", "education": "High school"}
+    lines = [ben, ada, {"annotator": "not here", "age": 50}, {"annotator": "cy"}]
+    path = write_lines(tmp_path / "people.jsonl", lines)
     facts = verification(_live(), Review(people=str(path)))
     assert facts["people"] == [
         {"evaluator": 1, "gender": "Female", "age": "19", "education": "High school"},

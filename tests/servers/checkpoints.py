@@ -78,13 +78,7 @@ class Shape:
     context: int = 8192
 
 
-def checkpoint(
-    style: str = "llama",
-    seed: int = 0,
-    *,
-    shape: Shape = Shape(),
-    lessons: Sequence[Lesson] = (),
-) -> Path:
+def checkpoint(style: str, seed: int, *, shape: Shape = Shape(), lessons: Sequence[Lesson] = ()) -> Path:
     """Return the folder of a checkpoint with these arguments, made once and kept under the cache's ``tests`` folder:
     weights (float32), tokenizer with chat template, configurations. Same arguments, same bytes.
 
@@ -93,15 +87,8 @@ def checkpoint(
     """
     import transformers
 
-    key = [
-        VERSION,
-        transformers.__version__,
-        style,
-        seed,
-        asdict(shape),
-        [[list(m), r] for m, r in lessons],
-        _starter_texts(),
-    ]
+    key = [VERSION, transformers.__version__, style, seed, asdict(shape)]
+    key += [[[list(m), r] for m, r in lessons], _starter_texts()]
     digest = hashlib.sha256(json.dumps(key, default=dict).encode()).hexdigest()[:16]
     make = partial(_make, seed=seed, style=style, shape=shape, lessons=lessons)
     return kept(f"checkpoints/{style}-{seed}-{digest}", make)
@@ -145,24 +132,16 @@ def _tokenizer(style: str, shape: Shape, replies: Sequence[str]):
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     bpe.decoder = decoders.ByteLevel()
-    bpe.train_from_iterator(
-        _starter_texts(),
-        trainers.BpeTrainer(
-            vocab_size=shape.vocabulary,
-            special_tokens=list(family.special),
-            initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
-            show_progress=False,
-        ),
-    )
+    alphabet = {"initial_alphabet": sorted(pre_tokenizers.ByteLevel.alphabet()), "special_tokens": [*family.special]}
+    trainer = trainers.BpeTrainer(vocab_size=shape.vocabulary, show_progress=False, **alphabet)
+    bpe.train_from_iterator(_starter_texts(), trainer)
     thoughts = ["<think>", "</think>"] if style == "qwen3" else []
     # Special ones would vanish from the reply's text; single words do not cut prompts in the middle of a word.
     bpe.add_tokens([AddedToken(text, normalized=False) for text in thoughts])
     bpe.add_tokens([AddedToken(text, normalized=False, single_word=True) for text in replies])
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=bpe, bos_token=family.special[0], eos_token=family.special[1], pad_token=family.special[1]
-    )
-    tokenizer.chat_template = family.template
-    tokenizer.model_max_length = shape.context
+    begin, end, *_ = family.special
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=bpe, bos_token=begin, eos_token=end, pad_token=end)
+    tokenizer.chat_template, tokenizer.model_max_length = family.template, shape.context
     return tokenizer
 
 
@@ -171,19 +150,12 @@ def _model(style: str, shape: Shape, vocabulary: int, tokenizer, seed: int):
     import transformers
 
     common = {
-        "vocab_size": -(-vocabulary // 64) * 64,
-        "hidden_size": shape.hidden,
-        "intermediate_size": 2 * shape.hidden,
-        "num_hidden_layers": shape.layers,
-        "num_attention_heads": shape.heads,
-        "num_key_value_heads": max(1, shape.heads // 2),
-        "head_dim": shape.head_dim,
-        "max_position_embeddings": shape.context,
-        "bos_token_id": tokenizer.bos_token_id,
-        "eos_token_id": tokenizer.eos_token_id,
-        "pad_token_id": tokenizer.pad_token_id,
+        "vocab_size": -(-vocabulary // 64) * 64, "hidden_size": shape.hidden, "intermediate_size": 2 * shape.hidden,
+        "num_hidden_layers": shape.layers, "num_attention_heads": shape.heads, "head_dim": shape.head_dim,
+        "num_key_value_heads": max(1, shape.heads // 2), "max_position_embeddings": shape.context,
         "tie_word_embeddings": STYLES[style].tied,
-    }
+    }  # fmt: skip
+    common |= {name: getattr(tokenizer, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
     more = {"query_pre_attn_scalar": shape.head_dim} if style == "gemma3" else {}
     config = transformers.AutoConfig.for_model(STYLES[style].kind or style, **common, **more)
     state = torch.random.get_rng_state()

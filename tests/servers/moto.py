@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import urllib.request
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from quit.common.children import SupervisedProcess
@@ -43,13 +43,9 @@ class MotoServer:
 
     def keys(self, identity: str, secret: str) -> dict[str, str]:
         """Return the variables that a client with these credentials needs."""
-        return {
-            "AWS_ENDPOINT_URL": self.url,
-            "AWS_ACCESS_KEY_ID": identity,
-            "AWS_SECRET_ACCESS_KEY": secret,
-            "AWS_DEFAULT_REGION": REGION,
-            "AWS_EC2_METADATA_DISABLED": "true",
-        }
+        keys = {"AWS_ACCESS_KEY_ID": identity, "AWS_SECRET_ACCESS_KEY": secret}
+        place = {"AWS_ENDPOINT_URL": self.url, "AWS_DEFAULT_REGION": REGION, "AWS_EC2_METADATA_DISABLED": "true"}
+        return {**keys, **place}
 
     def __enter__(self) -> MotoServer:
         variables = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")}
@@ -60,9 +56,8 @@ class MotoServer:
         return self
 
     def _answers(self) -> bool:
-        with suppress(OSError):
-            urllib.request.urlopen(f"{self.url}/moto-api/", timeout=2).close()
-            return True
+        with suppress(httpx.HTTPError):
+            return httpx.get(f"{self.url}/moto-api/", timeout=2).is_success
         return False
 
     def __exit__(self, *_: object) -> None:
@@ -74,13 +69,8 @@ class MotoServer:
         """Return a botocore client of the service."""
         import botocore.session
 
-        return botocore.session.get_session().create_client(
-            service,
-            region_name=REGION,
-            endpoint_url=self.url,
-            aws_access_key_id="testing",
-            aws_secret_access_key="testing",
-        )
+        keys = {"aws_access_key_id": "testing", "aws_secret_access_key": "testing"}
+        return botocore.session.get_session().create_client(service, REGION, endpoint_url=self.url, **keys)
 
     def bucket(self, name: str) -> str:
         """Make a bucket and return its URL."""
@@ -100,11 +90,8 @@ class MotoServer:
 
     def enforce(self, wanted: bool = True) -> None:
         """From now on check who may do what (``False``: let everyone do everything)."""
-        count = b"0" if wanted else b"inf"
-        request = urllib.request.Request(
-            f"{self.url}/moto-api/reset-auth", data=count, headers={"Content-Type": "text/plain"}
-        )
-        urllib.request.urlopen(request, timeout=60).close()
+        kind, count = {"Content-Type": "text/plain"}, "0" if wanted else "inf"
+        httpx.post(f"{self.url}/moto-api/reset-auth", content=count, headers=kind).raise_for_status()
 
     def requests(self) -> list[str]:
         """Return the S3 requests so far: ``PUT /bucket/key...``."""

@@ -26,22 +26,14 @@ class RayCluster:
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="qr", dir="/tmp"))  # short: Ray puts sockets below it
-        token = secrets.token_hex(32)
-        self.environment = {
-            **os.environ,
-            "PYTHONPATH": str(ROOT),
-            "RAY_TMPDIR": str(self.folder),
-            "RAY_AUTH_MODE": "token",
-            "RAY_AUTH_TOKEN": token,
-            "RAY_USAGE_STATS_ENABLED": "0",
-            "RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S": "180",  # a busy machine starts a client's server slowly
-        }
-        self.client_environment = {
-            "RAY_AUTH_MODE": "token",
-            "RAY_AUTH_TOKEN": token,
-            "RAY_CLIENT_INITIAL_CONNECTION_TIMEOUT_S": "60",
-            "RAY_CLIENT_MAX_CONNECTION_TIMEOUT_S": "120",
-        }
+        keys = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+        patience = {
+            "RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S": "180"
+        }  # a busy machine starts a client's server slowly
+        own = {"PYTHONPATH": str(ROOT), "RAY_TMPDIR": str(self.folder), "RAY_USAGE_STATS_ENABLED": "0"}
+        self.environment = {**os.environ, **own, **keys, **patience}
+        patience = {"RAY_CLIENT_INITIAL_CONNECTION_TIMEOUT_S": "60", "RAY_CLIENT_MAX_CONNECTION_TIMEOUT_S": "120"}
+        self.client_environment = {**keys, **patience}
         self._port, self._client_port = free_port(), free_port()
         self._nodes: list[SupervisedProcess] = []
 

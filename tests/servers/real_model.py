@@ -22,21 +22,14 @@ def fetched_model() -> Path:
         pytest.skip(f"the model smollm2 cannot be fetched here: {error}")
 
 
-def real_server() -> VllmServer:
-    """Return a server, not started, with contexts of 4096 tokens.
-
-    Prompts are computed whole: vLLM 0.32 on CPU dies of a sampled request with a seed whose prompt is computed in
-    pieces ("CPU Generator does not use offset").
-    """
-    whole = ("--no-enable-chunked-prefill", "--max-num-batched-tokens", "8192")
-    return VllmServer(fetched_model(), "smollm2-135m", max_seqs=32, more=whole)
-
-
 @pytest.fixture(scope="session")
 def real_model() -> Iterator[VllmServer]:
-    """A vLLM that serves it as ``smollm2-135m``, the same one for all tests of a worker.
+    """A vLLM that serves it as ``smollm2-135m`` with contexts of 4096 tokens, the same one for all tests of a worker.
 
-    What it says is the same on every run of one machine, and may differ on another.
+    What it says is the same on every run of one machine, and may differ on another. Prompts are computed whole: vLLM
+    0.32 on CPU dies of a sampled request with a seed whose prompt is computed in pieces ("CPU Generator does not use
+    offset").
     """
-    with real_server() as server:
+    whole = ("--no-enable-chunked-prefill", "--max-num-batched-tokens", "8192")
+    with VllmServer(fetched_model(), "smollm2-135m", max_seqs=32, more=whole) as server:
         yield server

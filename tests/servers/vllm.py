@@ -96,17 +96,14 @@ class VllmServer:
     def start(self) -> None:
         """Start the server and wait until it is healthy. Raises ServerError with the end of its log when it is not."""
         programs = vllm_environment()
+        ones = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "VLLM_CPU_KVCACHE_SPACE", "OMP_NUM_THREADS")
         environment = {
             **{key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")},
             **SILENT,
             "PATH": f"{programs}{os.pathsep}{os.environ.get('PATH', '')}",
-            "HF_HUB_OFFLINE": "1",
-            "TRANSFORMERS_OFFLINE": "1",
-            "VLLM_CPU_KVCACHE_SPACE": "1",
+            **dict.fromkeys(ones, "1"),
             "VLLM_WORKER_MULTIPROC_METHOD": "fork",  # its processes need not import everything again
-            "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-            "OMP_NUM_THREADS": "1",
-            "TOKENIZERS_PARALLELISM": "false",
+            **{"VLLM_CPU_OMP_THREADS_BIND": "nobind", "TOKENIZERS_PARALLELISM": "false"},
         }
         with self.log.open("ab") as output:
             command = [str(programs / "vllm"), *self._command]

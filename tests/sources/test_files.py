@@ -42,27 +42,21 @@ def test_what_is_no_array_is_refused_after_the_values_before(text: bytes, count:
 
 
 TWO = json.dumps([good("triviahg")] * 2)
+BAD_RECORDS = [
+    ("no json at all", "is not JSON"), ("", "is empty"), (b"\xff\xfe[\x00", "not UTF-8"), ("3", "the number 3"),
+    (TWO[:-30], "is it cut off?"), (TWO + "x", "after the end of the array"), ("[{} {}]", "expected ',' or ']'"),
+    ("[]", "holds no record"), ('[{"Q_ID": 1}, 2]', "holds no usable record (missing_field 1, not_an_object 1)"),
+    ("[" * 100_000, "nesting too deep"), ('[{"Q_ID": ' + "9" * 5000 + "}]", "a number too long"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("kind", "content", "words"),
     [
-        ("triviahg", "no json at all", "is not JSON"),
-        ("triviahg", "", "is empty"),
-        ("triviahg", b"\xff\xfe[\x00", "not UTF-8"),
-        ("triviahg", TWO[:-30], "is it cut off?"),
-        ("triviahg", TWO + "x", "after the end of the array"),
-        ("triviahg", "[{} {}]", "expected ',' or ']'"),
-        ("triviahg", "3", "the number 3"),
-        ("triviahg", "[]", "holds no record"),
-        ("triviahg", '[{"Q_ID": 1}, 2]', "holds no usable record (missing_field 1, not_an_object 1)"),
-        ("triviahg", "[" * 100_000, "nesting too deep"),
-        ("triviahg", '[{"Q_ID": ' + "9" * 5000 + "}]", "a number too long"),
-        ("hinteval", [], "without 'subsets'"),
-        ("hinteval", {"name": "d"}, "without 'subsets'"),
+        *(("triviahg", *case) for case in BAD_RECORDS),
+        *(("hinteval", value, "without 'subsets'") for value in ([], {"name": "d"})),
+        *(("hinteval", value, "holds no record") for value in (dataset(), dataset(test={}))),
         ("hinteval", {"subsets": {"test": {}}}, "no 'instances'"),
-        ("hinteval", dataset(), "holds no record"),
-        ("hinteval", dataset(test={}), "holds no record"),
         ("hinteval", dataset(test={"a": 3}), "no usable record"),
         *(("jsonl", text, "xpected") for text in ("", "hello", "3\n4", "\n\n", '{"id": 1}')),
         ("jsonl", '{"id": 1}'.encode("utf-16"), "UTF-8"),

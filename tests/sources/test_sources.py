@@ -65,18 +65,14 @@ def test_a_source_that_is_none_is_a_fault_of_the_settings(text, words, tmp_path,
 def test_a_path_that_cannot_be_read_is_a_fault_of_the_input(tmp_path):
     (tmp_path / "empty.json").touch()
     (tmp_path / "folder").mkdir()
-    for text, words in [
-        (f"triviahg:{tmp_path}/none.json", "does not exist"),
-        (f"{tmp_path}/none.jsonl", "does not exist"),
-        (f"{tmp_path}/none.json", "does not exist"),
-        (f"triviahg:{tmp_path}/empty.json", "is empty"),
-        (f"triviahg:{tmp_path}/folder", "is a folder"),
-        (f"huggingface:{tmp_path}/folder", "is empty"),
-        (f"huggingface:{tmp_path}/empty.json", "is a file"),
-        (f"huggingface:{tmp_path}/none", "does not exist"),
-    ]:
+    cases = dict.fromkeys(
+        ("triviahg:%s/none.json", "%s/none.jsonl", "%s/none.json", "huggingface:%s/none"), "not exist"
+    )
+    cases |= {"triviahg:%s/empty.json": "is empty", "triviahg:%s/folder": "is a folder"}
+    cases |= {"huggingface:%s/folder": "is empty", "huggingface:%s/empty.json": "is a file"}
+    for text, words in cases.items():
         with pytest.raises(InputError) as error:
-            parse_source(text)
+            parse_source(text % tmp_path)
         assert words in str(error.value) and "expected" in str(error.value)
 
 

@@ -1,39 +1,26 @@
 """The controls of the probe: what each reader is asked, who is drawn, and the figures that follow."""
 
 import math
-from collections.abc import Sequence
-from pathlib import Path
 from types import SimpleNamespace
 
 import duckdb
 import pytest
 
 from quit.evaluate.controls import control_figures
-from quit.models.protocols import Prompt, Reply
+from quit.models.protocols import Prompt
 from quit.settings import Settings
 from quit.stages.controls import controls_stage
 from quit.stages.stage import Context
-from tests.answers import Rules
-from tests.engine.test_planning import _pipeline
+from tests.answers import Reads, Rules
 from tests.rows import table_of
 
 HINTS = {"a": ["It flows north.", "It is long."], "b": ["He came from Malaga."], "c": ["It floods."], "d": ["Old."]}
 GOLD = {"a": "Nile", "b": "Picasso", "c": "the Nile", "d": "Rome"}
 
 
-class Written:
-    """A reader that answers "Nile" to whatever has a hint about water, else "Perhaps"."""
-
-    name, identity = "r", "r@1"
-
-    def answer(self, prompts: Sequence[Prompt], sample: int = 0) -> list[Reply]:
-        self.prompts = list(prompts)
-        texts = [" ".join(prompt.hints) for prompt in prompts]
-        return [Reply(raw := "Nile" if "flo" in text else "Perhaps", raw) for text in texts]
-
-
 def _controls(size: int, names: str = "abcd") -> tuple[list[dict], list[Prompt]]:
-    reader = Written()
+    """Ask a reader that answers "Nile" to whatever has a hint about water, else "Perhaps"."""
+    reader = Reads(lambda prompt, sample: "Nile" if "flo" in " ".join(prompt.hints) else "Perhaps")
     models = SimpleNamespace(reader=lambda name, whole: reader, judge=Rules({"Perhaps": None}))
     context = Context({}, Settings(probe={"controls": size}), models, reader="r")
     probed = [
@@ -55,7 +42,7 @@ def _controls(size: int, names: str = "abcd") -> tuple[list[dict], list[Prompt]]
                                    "selected": True} for name in names for rank, hint in enumerate(HINTS[name])]),
         answered,
     )  # fmt: skip
-    return tables["controls"].to_pylist(), reader.prompts
+    return tables["controls"].to_pylist(), reader.asked
 
 
 def test_what_each_control_asks() -> None:
@@ -81,18 +68,10 @@ def test_a_larger_sample_keeps_the_smaller_and_alone_there_are_no_other_hints() 
 
 
 def test_figures_by_hand() -> None:
-    rows = [
-        ("a", "no question", True),
-        ("b", "no question", None),
-        ("c", "no question", False),
-        ("a", "no hints", False),
-    ]
+    rows = [*zip("abc", ["no question"] * 3, (True, None, False), strict=True), ("a", "no hints", False)]
     controls = [dict(zip(("question_id", "control", "correct"), row, strict=True)) | {"reader": "r"} for row in rows]
-    labels = [{"question_id": "a", "permutation": place, "label": label} for place, label in (("0", 2), ("1", 1))]
-    labels += [
-        {"question_id": "b", "permutation": "0", "label": 1},
-        {"question_id": "z", "permutation": "0", "label": 2},
-    ]
+    passages = [("a", "0", 2), ("a", "1", 1), ("b", "0", 1), ("z", "0", 2)]
+    labels = [dict(zip(("question_id", "permutation", "label"), row, strict=True)) for row in passages]
     with duckdb.connect() as connection:
         connection.register("controls", table_of("controls", controls))
         connection.register("labels", table_of("labels", labels))
@@ -103,10 +82,3 @@ def test_figures_by_hand() -> None:
     middle, width = share + z * z / (2 * n), z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     expected = [(middle + sign * width) / (1 + z * z / n) for sign in (-1, 1)]
     assert [no_question["low"], no_question["high"]] == pytest.approx(expected)
-
-
-def test_without_controls_nothing_is_planned_otherwise_and_with_them_all_else_stays(tmp_path: Path) -> None:
-    before, after = _pipeline(tmp_path).fingerprints, _pipeline(tmp_path, "probe.controls=5").fingerprints
-    assert not [run for run in before if run.startswith("controls")]
-    assert {run: after[run] for run in before} == before
-    assert {run.partition(":")[0] for run in {*after} - {*before}} == {"controls"}

@@ -7,10 +7,11 @@ import pyarrow as pa
 import pytest
 
 from quit.models.judges import Jury
-from quit.models.protocols import Verdict
+from quit.models.protocols import JudgeItem
 from quit.settings import Settings
 from quit.stages.judge import judge_answers, judge_stage
 from quit.stages.labelling.answers import Answers, number_answers
+from tests.answers import Rules
 from tests.rows import table_of
 
 GOLD = {"country": ["United States", "America"], "city": ["Rome"]}
@@ -18,17 +19,10 @@ ASKED = [{"question_id": one, "question": f"Which {one}?", "answers": golds} for
 QUESTIONS = table_of("questions", ASKED)
 
 
-class Judges:
-    """A judge that accepts what it is given by name, knows nothing of Oslo, and remembers what it is asked."""
-
-    def __init__(self, name: str, *accepted: str) -> None:
-        self.name, self.identity, self.accepted = name, f"{name}/1", accepted
-        self.asked: list[tuple] = []
-
-    def verdicts(self, items, sample: int = 0) -> list[Verdict]:
-        self.asked += [(item.question_id, item.question, item.gold_answers, item.candidate) for item in items]
-        rulings = [None if item.candidate.lower() == "oslo" else item.candidate in self.accepted for item in items]
-        return [Verdict(correct, 0.75, "said", "noted") for correct in rulings]
+def _judge(name: str, *accepted: str) -> Rules:
+    """Return a judge that knows nothing of Oslo."""
+    verdicts = {"oslo": None, "Oslo": None, **dict.fromkeys(accepted, True)}
+    return Rules(verdicts, name, (0.75, "said", "noted"))
 
 
 def _replies(country: list[str], city: list[str], asked: list[bool]) -> dict[str, pa.Table]:
@@ -48,12 +42,12 @@ REPLIES = {
 def test_an_answer_is_judged_once_in_its_most_frequent_form_and_what_costs_nothing_never(
     first_reader_wins, forms
 ) -> None:
-    judge = Judges("plain", "USA", "the usa")
+    judge = _judge("plain", "USA", "the usa")
     replies = [Answers.numbered(tables) for tables in REPLIES.values()]
     rows = judge_answers(QUESTIONS, replies, judge, first_reader_wins).to_pylist()
     assert judge.asked == [
-        ("city", "Which city?", ("Rome",), forms[0]),
-        ("country", "Which country?", ("United States", "America"), forms[1]),
+        JudgeItem("city", "Which city?", ("Rome",), forms[0]),
+        JudgeItem("country", "Which country?", ("United States", "America"), forms[1]),
     ]
     columns = ("question_id", "answer_key", "answer", "correct", "basis", "passages", "probability")
     assert [tuple(row[column] for column in columns) for row in rows] == [
@@ -63,7 +57,7 @@ def test_an_answer_is_judged_once_in_its_most_frequent_form_and_what_costs_nothi
         ("country", "america", "america", True, "exact", 1, None),
         ("country", "usa", forms[1], True, "model", 5, 0.75),
     ]  # that of country was written where the reader was not asked: no answer
-    assert {(row["judge"], row["producer"]) for row in rows} == {("plain", "plain/1")}
+    assert {(row["judge"], row["producer"]) for row in rows} == {("plain", "plain@1")}
     assert [row["raw"] for row in rows] == ["", "said", "", "", "said"]
     assert [row["note"] for row in rows] == [None, "noted", None, None, "noted"]
 
@@ -76,7 +70,7 @@ def _of(name: str) -> Callable[..., pa.Table]:
 def test_a_second_judge_rules_on_the_same_answers(partial: str, form: str) -> None:
     readers = [{"name": name, "role": "labeler"} for name in ("one", "two")]
     settings = Settings.model_validate({"readers": readers, "labels": {"partial": partial}})
-    first, second = Judges("first", form), Judges("second")
+    first, second = _judge("first", form), _judge("second")
     for judge in (second, None):
         context = SimpleNamespace(models=SimpleNamespace(judge=first, second_judge=judge), settings=settings)
         tables = judge_stage.function(context, QUESTIONS, _of("answers"), _of("distinct_answers"))
@@ -91,8 +85,8 @@ def test_a_second_judge_rules_on_the_same_answers(partial: str, form: str) -> No
 def test_each_vote_of_a_jury_is_a_row_and_asked_for_once() -> None:
     """Of USA two of three say yes; nobody knows of Oslo."""
     readers = [{"name": name, "role": "labeler"} for name in ("one", "two")]
-    judges = [Judges("b", "USA"), Judges("a", "USA"), Judges("c")]
-    models = SimpleNamespace(judge=Jury(judges), second_judge=Judges("equivalence"))
+    judges = [_judge("b", "USA"), _judge("a", "USA"), _judge("c")]
+    models = SimpleNamespace(judge=Jury(judges), second_judge=_judge("equivalence"))
     context = SimpleNamespace(models=models, settings=Settings.model_validate({"readers": readers}))
     tables = judge_stage.function(context, QUESTIONS, _of("answers"), _of("distinct_answers"))
     rows = {
@@ -102,7 +96,7 @@ def test_each_vote_of_a_jury_is_a_row_and_asked_for_once() -> None:
     decided = {key: correct for key, _, _, correct in rows["verdicts"]}
     assert decided == {"no answer": False, "oslo": None, "rome": True, "america": True, "usa": True}
     usa, rome = ([row for row in rows["second_verdicts"] if row[0] == key] for key in ("usa", "rome"))
-    assert usa == [("usa", name, f"{name}/1", name in "ab") for name in ("b", "a", "c", "equivalence")]
-    assert [row[1:] for row in rome] == [(name, f"{name}/1", True) for name in ("b", "a", "c", "equivalence")]
+    assert usa == [("usa", name, f"{name}@1", name in "ab") for name in ("b", "a", "c", "equivalence")]
+    assert [row[1:] for row in rome] == [(name, f"{name}@1", True) for name in ("b", "a", "c", "equivalence")]
     assert len(rows["second_verdicts"]) == 4 * len(rows["verdicts"])
     assert [len(judge.asked) for judge in judges] == [2, 2, 2]

@@ -10,12 +10,11 @@ from quit.stages.label import is_predicted, label_passages, label_stage
 from quit.stages.labelling.answers import Answers
 from quit.stages.stage import Context
 from tests.answers import Rules
-from tests.rows import table_of
+from tests.rows import table_of, tuples
 
 PASSAGES = table_of("passages", [{"question_id": "q", "permutation": one} for one in ("0", "01", "1", "10", "2")])
-QUESTIONS = table_of(
-    "questions", [{"question_id": "q", "question": "Which country?", "answers": ["United States", "America"]}]
-)
+QUESTION = {"question_id": "q", "question": "Which country?", "answers": ["United States", "America"]}
+QUESTIONS = table_of("questions", [QUESTION])
 VERDICTS = {"USA": True, "Canada": False, "Mexico": None}
 
 
@@ -32,21 +31,15 @@ TWO = _answers(["United States", "Canada", "canada!", "Mexico", "United States"]
 def test_labels_and_valid_answers() -> None:
     verdicts = judge_answers(QUESTIONS, [ONE, TWO], Rules(VERDICTS))
     labelled = label_passages(QUESTIONS, PASSAGES, {"one": ONE, "two": TWO}, verdicts)
-    assert labelled["labels"].to_pylist() == [
-        {"question_id": "q", "permutation": "0", "label": 2, "labelers": ["two"]},
-        {"question_id": "q", "permutation": "01", "label": 2, "labelers": ["one"]},
-        {"question_id": "q", "permutation": "1", "label": 2, "labelers": ["one"]},
-        {"question_id": "q", "permutation": "10", "label": 1, "labelers": []},
-        {"question_id": "q", "permutation": "2", "label": 2, "labelers": ["one", "two"]},
-    ]
+    labels = [("0", 2, ["two"]), ("01", 2, ["one"]), ("1", 2, ["one"]), ("10", 1, []), ("2", 2, ["one", "two"])]
+    assert tuples(labelled["labels"], "permutation", "label", "labelers", question_id="q") == labels
     both = label_passages(QUESTIONS, PASSAGES, {"one": ONE, "two": TWO}, verdicts, least=2)
     assert both["labels"]["label"].to_pylist() == [1, 1, 1, 1, 2]  # who is right stays, as do valid answers
     assert both["valid_answers"].equals(labelled["valid_answers"])
     assert both["labels"].drop_columns("label").equals(labelled["labels"].drop_columns("label"))
-    valid = [(row["answer"], row["origin"], row["passages"]) for row in labelled["valid_answers"].to_pylist()]
     # every accepted surface form, so that labels can be recomputed from the answers by plain comparison
-    gold = [("United States", "gold", 2), ("America", "gold", 0)]
-    assert valid == [*gold, ("USA", "labeler", 2), ("the usa", "labeler", 1)]
+    valid = [("United States", "gold", 2), ("America", "gold", 0), ("USA", "labeler", 2), ("the usa", "labeler", 1)]
+    assert tuples(labelled["valid_answers"], "answer", "origin", "passages") == valid
 
 
 @pytest.mark.parametrize(
@@ -58,11 +51,8 @@ def test_labels_and_valid_answers() -> None:
     ],
 )
 def test_a_passage_without_a_right_answer_is_fully_relevant_from_an_even_chance(probabilities, labels, predicted):
-    tables: dict[str, Any] = {
-        "questions": QUESTIONS,
-        "passages": PASSAGES,
-        "verdicts": judge_answers(QUESTIONS, [ONE, TWO], Rules(VERDICTS)),
-    }
+    verdicts = judge_answers(QUESTIONS, [ONE, TWO], Rules(VERDICTS))
+    tables: dict[str, Any] = {"questions": QUESTIONS, "passages": PASSAGES, "verdicts": verdicts}
     if probabilities is not None:
         tables["selection"] = pa.table({"probability": pa.array(probabilities, pa.float64())})
     readers = {name: lambda columns, table=table: table.select(columns) for name, table in tables.items()}

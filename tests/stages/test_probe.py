@@ -13,23 +13,13 @@ from quit.models.readers.cleaning import clean_answer
 from quit.settings import Settings
 from quit.stages.probe import parametric, probe, probe_stage
 from quit.stages.stage import Context
-from tests.answers import Rules
+from tests.answers import Reads, Rules
 from tests.rows import table_of
 
 
-class Knows:
-    """A reader that answers by (question id, repetition), and else does not answer."""
-
-    name, identity = "r", "r@1"
-
-    def __init__(self, answers: dict[tuple[str, int], str]) -> None:
-        self.answers = answers
-        self.prompts: list[Prompt] = []
-
-    def answer(self, prompts: Sequence[Prompt], sample: int = 0) -> list[Reply]:
-        self.prompts += prompts
-        written = [self.answers.get((prompt.question_id, sample), NO_ANSWER) for prompt in prompts]
-        return [Reply(raw, clean_answer(raw)) for raw in written]
+def _knows(answers: dict[tuple[str, int], str]) -> Reads:
+    """Return a reader that answers by (question id, repetition), and else does not answer."""
+    return Reads(lambda prompt, sample: answers.get((prompt.question_id, sample), NO_ANSWER), clean_answer)
 
 
 def _tables(*identities: str, described: Sequence[str]) -> tuple[pa.Table, pa.Table]:
@@ -38,7 +28,7 @@ def _tables(*identities: str, described: Sequence[str]) -> tuple[pa.Table, pa.Ta
 
 
 def test_every_described_question_is_asked_without_a_hint_as_often_as_set() -> None:
-    reader = Knows({("a", 0): "new york", ("a", 1): "Perhaps", ("c", 1): "The Big Apple"})
+    reader = _knows({("a", 0): "new york", ("a", 1): "Perhaps", ("c", 1): "The Big Apple"})
     models = SimpleNamespace(
         reader=lambda name, whole: {("r", ()): reader}[name, tuple(whole)],
         judge=Rules({"The Big Apple": True, "Perhaps": None}),
@@ -46,17 +36,17 @@ def test_every_described_question_is_asked_without_a_hint_as_often_as_set() -> N
     context = Context({}, Settings(probe={"repetitions": 2}), models, reader="r")
     answers = probe_stage.function(context, *_tables("a", "b", "c", described=["a", "c"]))["probe_answers"]
     assert [tuple(row.values())[:6] for row in answers.to_pylist()] == [
-        ("a", "r", 0, "new york", "new york", True),  # equals the gold answer
-        ("a", "r", 1, "Perhaps", "Perhaps", None),
-        ("c", "r", 0, NO_ANSWER, NO_ANSWER, False),
-        ("c", "r", 1, "The Big Apple", "The Big Apple", True),  # the judge says so
+        ("a", "scripted", 0, "new york", "new york", True),  # equals the gold answer
+        ("a", "scripted", 1, "Perhaps", "Perhaps", None),
+        ("c", "scripted", 0, NO_ANSWER, NO_ANSWER, False),
+        ("c", "scripted", 1, "The Big Apple", "The Big Apple", True),  # the judge says so
     ]
-    assert reader.prompts == [Prompt(name, f"{name}?", (), "LOC:LOCATION", "city:City") for name in "ac"] * 2
+    assert reader.asked == [Prompt(name, f"{name}?", (), "LOC:LOCATION", "city:City") for name in "ac"] * 2
     assert parametric(answers) == {"a": True, "c": True}
 
 
 def test_a_reader_that_leaves_a_question_out_moves_no_answer_to_another() -> None:
-    reader = Knows({})
+    reader = _knows({})
     reader.answer = lambda prompts, sample: [Reply("x", "x")]
     with pytest.raises(ValueError, match="shorter"):
         probe(*_tables("a", "b", described=["a", "b"]), reader, Rules({}), repetitions=1)
@@ -68,7 +58,7 @@ def test_the_judge_reads_the_reply_as_written_and_so_full_sentences_count() -> N
     sentence, declined = "The city is New York.", f"{NO_ANSWER} (best guess: New York, margin 0.01)"
     replies = {("a", 0): sentence, ("b", 0): declined, ("c", 0): f"({NO_ANSWER.lower()}"}
     judge = EquivalenceJudge("equivalence", EmbeddedEquivalence(), 0.5)
-    answers = probe(*_tables("a", "b", "c", described=["a", "b", "c"]), Knows(replies), judge, repetitions=1)
+    answers = probe(*_tables("a", "b", "c", described=["a", "b", "c"]), _knows(replies), judge, repetitions=1)
     assert [(row["answer"], row["correct"]) for row in answers.to_pylist()] == [
         (NO_ANSWER, True),  # cleaned, it is no answer of a passage
         (NO_ANSWER, False),

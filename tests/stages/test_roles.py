@@ -85,32 +85,20 @@ def by_hand(**more) -> dict[str, pa.Table]:
 
 
 def probe(reader: str = "one") -> pa.Table:
-    return table_of(
-        "probe_answers",
-        [
-            {"question_id": one, "reader": reader, "repetition": repetition, "correct": correct}
-            for one, answers in PROBED.items()
-            for repetition, correct in answers
-        ],
-    )
+    answers = [(one, *answer) for one, answers in PROBED.items() for answer in answers]
+    names = ("question_id", "repetition", "correct")
+    return table_of("probe_answers", [{**dict(zip(names, row, strict=True)), "reader": reader} for row in answers])
 
 
 def test_three_questions_by_hand() -> None:
     tables = by_hand(probe_answers=probe(), labelers=["one"])
     # a: p(0) = 1, p(1) = 0, p(01) = 1/2, without 1/2. b: 0, 0, 1, without 0. c: 0, 1, 0, not probed.
     assert tuples(tables["hint_roles"], "hint_id", "rank", "shapley", "smallest_set", "harmed") == [
-        ("a0", 0, 0.5, 1, 0.0),
-        ("a1", 1, -0.5, None, 1.0),
-        ("b0", 0, 0.5, 2, 0.0),
-        ("b1", 1, 0.5, 2, 0.0),
-        ("c0", 0, -0.5, None, 0.5),
-        ("c1", 1, 0.5, 1, 0.0),
+        *(("a0", 0, 0.5, 1, 0.0), ("a1", 1, -0.5, None, 1.0), ("b0", 0, 0.5, 2, 0.0)),
+        *(("b1", 1, 0.5, 2, 0.0), ("c0", 0, -0.5, None, 0.5), ("c1", 1, 0.5, 1, 0.0)),
     ]
-    assert [tuple(row.values()) for row in tables["question_roles"].to_pylist()] == [
-        ("a", 1, 1, 1, 1, 0.5, 0),
-        ("b", 2, 2, 0, 0, 0.0, 0),
-        ("c", 1, 1, 0, 1, None, 0),
-    ]
+    roles = [("a", 1, 1, 1, 1, 0.5, 0), ("b", 2, 2, 0, 0, 0.0, 0), ("c", 1, 1, 0, 1, None, 0)]
+    assert [tuple(row.values()) for row in tables["question_roles"].to_pylist()] == roles
 
 
 def test_no_sufficient_set_is_null() -> None:

@@ -74,11 +74,8 @@ def test_a_passage_of_an_exact_split_is_asked(tmp_path: Path) -> None:
 def test_a_review_leaves_the_selection_and_other_questions_as_they_are(estimated: Workspace, tmp_path: Path) -> None:
     workspace = Workspace.open(shutil.copytree(estimated.path, tmp_path / "W"))
     splits = {row["question_id"]: row["split"] for row in workspace.read("splits").to_pylist()}
-    rejected = next(
-        row
-        for row in workspace.read("verdicts").to_pylist()
-        if row["correct"] and splits[row["question_id"]] != "train" and row["passages"] > 3
-    )
+    verdicts = [row for row in workspace.read("verdicts").to_pylist() if splits[row["question_id"]] != "train"]
+    rejected = next(row for row in verdicts if row["correct"] and row["passages"] > 3)
     said_of = {rejected["answer_key"]: False, "typed_a substitute": True}
     ReviewStore(workspace).append(said("ada", 1, question=rejected["question_id"], **said_of))
     updated = plan_update(last_build(workspace))

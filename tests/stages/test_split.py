@@ -83,12 +83,9 @@ def test_train_from_all_questions_is_drawn_without_regard_to_what_readers_know(m
     kept, rejected = _split(texts, [place % 3 == 0 for place in range(400)], test_share=0.25, **values)
     draws = {text: draw(content_key(text), Split().seed) for text in texts}
     in_order = sorted(texts, key=draws.__getitem__)
-    if method == "size":
-        truth = {
-            text: "train" if place < 80 else "test" if place < 160 else "dev" for place, text in enumerate(in_order)
-        }
-    else:
-        truth = {text: "train" if at < 0.2 else "test" if at < 0.4 else "dev" for text, at in draws.items()}
+    places = dict(zip(in_order, range(400), strict=True)) if method == "size" else draws
+    train, test = (80, 160) if method == "size" else (0.2, 0.4)
+    truth = {text: "train" if at < train else "test" if at < test else "dev" for text, at in places.items()}
     assert kept == truth and not rejected
     with pytest.raises(SettingsError, match="split.train = 'any' with split.train_size = 400 puts all 400"):
         _split(texts, [True] * 400, train="any", train_size=400)

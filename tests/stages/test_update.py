@@ -36,9 +36,7 @@ def _decision(
     }  # fmt: skip
 
 
-def _world(
-    answers_of: dict[str, dict[str, list[str]]], correct: dict[str, set[str]], splits: dict[str, str] | None = None
-):
+def _world(answers_of: dict[str, dict], correct: dict[str, set[str]], splits: dict[str, str] | None = None):
     """``answers_of``: question -> labeler -> its answers to the four passages; ``correct``: question -> keys the
     judge accepts."""
     rows: dict[str, list[dict]] = {name: [] for name in ("questions", "passages", "ranked_hints", "splits", "verdicts")}

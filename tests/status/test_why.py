@@ -38,11 +38,7 @@ def test_a_minimal_set_holds_no_other_and_predicted_labels_are_named(workspace) 
     facts = why(life)
     assert facts["minimal_sets"] == ["1", "02"]
     text = markdown(why_pieces(facts))
-    for words in (
-        "Enough in every order: hint 1, hints 0+2.",
-        "in 33.3% of the probe's",
-        "rests on 5 predicted labels",
-    ):
+    for words in ("order: hint 1, hints 0+2.", "in 33.3% of the probe's", "rests on 5 predicted labels"):
         assert words in text, words
 
 
@@ -53,8 +49,7 @@ def test_a_question_that_was_left_out_has_no_roles(workspace) -> None:
 
 def test_a_release_says_the_same(workspace, tmp_path) -> None:
     small.freeze(tmp_path / "v1", small.rows())
-    shown = [
-        call_quit("show", "-w", place, "q3", "--why", "--json").json() for place in (tmp_path / "v1", workspace.path)
-    ]
-    assert shown[0]["sets"] == shown[1]["sets"] and shown[0]["hint_roles"] == shown[1]["hint_roles"]
+    places = (tmp_path / "v1", workspace.path)
+    shown, same = (call_quit("show", "-w", place, "q3", "--why", "--json").json() for place in places)
+    assert shown["sets"] == same["sets"] and shown["hint_roles"] == same["hint_roles"]
     assert "Enough in every order: hint 0." in call_quit("show", "-w", tmp_path / "v1", "q3", "--why").out

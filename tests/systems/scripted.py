@@ -3,15 +3,15 @@
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import pyarrow as pa
 
+from quit.contracts.corpora import corpus_table
 from quit.models.factory import Models
 from quit.models.generation import CachedGenerator
 from quit.models.generation.base import ChatRequest, Completion, OnReply
-from quit.models.protocols import Prompt, Reply
 from quit.retrieval.protocols import Ranking
 from quit.settings import Settings, parse
 from quit.text.normalize import words
+from tests.servers.builds import served
 
 
 class Scripted:
@@ -36,8 +36,7 @@ def scripted(reply: Callable[[ChatRequest], str]) -> CachedGenerator:
 
 def settings(**sections: dict) -> Settings:
     """Return settings with a reader ``tiny``, a language model of a server that is not there."""
-    reader = {"name": "tiny", "role": "reader", "kind": "server", "server": "s", "model": "m"}
-    return parse({"servers": [{"name": "s", "base_urls": ["http://127.0.0.1:9/v1"]}], "readers": [reader], **sections})
+    return parse(served("http://127.0.0.1:9/v1", "tiny", reader={"role": "reader"}, **sections))
 
 
 class Talks(Models):
@@ -51,21 +50,6 @@ class Talks(Models):
         return scripted(self._reply)
 
 
-class Reads:
-    """A reader whose answer follows from the hints; ``asked``: question ids and hints."""
-
-    name, identity = "scripted", "scripted@1"
-
-    def __init__(self, answer: Callable[[tuple[str, ...]], str]) -> None:
-        self._answer = answer
-        self.asked: list[tuple[str, tuple[str, ...]]] = []
-
-    def answer(self, prompts: Sequence[Prompt], sample: int = 0) -> list[Reply]:
-        self.asked += [(prompt.question_id, prompt.hints) for prompt in prompts]
-        answers = [self._answer(prompt.hints) for prompt in prompts]
-        return [Reply(answer, answer) for answer in answers]
-
-
 class SmallCollection:
     """A corpus in memory. ``documents``: (title, text); ``queries``: rows of the queries table; ``qrels``: query ->
     {row: relevance}."""
@@ -75,11 +59,7 @@ class SmallCollection:
         self._documents = list(documents)
         self._qrels = qrels
         blank = {"answers": [], "parent_id": None, "hop": None, "kind": None, "source": "test"}
-        schema = pa.schema(
-            [("query_id", pa.string()), ("text", pa.string()), ("answers", pa.list_(pa.string())),
-             ("parent_id", pa.string()), ("hop", pa.int16()), ("kind", pa.string()), ("source", pa.string())]
-        )  # fmt: skip
-        self.queries = pa.Table.from_pylist([{**blank, **query} for query in queries], schema)
+        self.queries = corpus_table("queries").from_rows([{**blank, **query} for query in queries])
 
     def __len__(self) -> int:
         return len(self._documents)

@@ -23,6 +23,7 @@ from quit.systems.sunar.queries import Query
 from quit.systems.sunar.reading import COUNTS, Asker, LanguageModelAnswers
 from quit.systems.sunar.retrieval import SearchStack
 from quit.systems.sunar.run import Run, scores, trace_path
+from tests.servers.builds import served
 from tests.servers.vllm import VllmServer
 from tests.systems.bandits.test_arms import DOCUMENTS, QRELS, QUERIES
 from tests.systems.scripted import SmallCollection, WordOverlap, plain
@@ -33,8 +34,7 @@ NAME = "smol"
 
 
 def _settings(server: VllmServer, **sections: dict[str, Any]) -> Settings:
-    reader = {"name": NAME, "role": "labeler", "kind": "server", "server": "s", "model": server.name}
-    return parse({"readers": [reader], "servers": [{"name": "s", "base_urls": [server.base_url]}], **sections})
+    return parse(served(server.base_url, NAME, reader={"model": server.name}, **sections))
 
 
 def _answered(server: VllmServer) -> int:

@@ -1,6 +1,7 @@
 """Reports: citations are read as written, scores follow from single verdicts, and a rambling model breaks nothing."""
 
 from collections.abc import Callable
+from itertools import starmap
 
 import pytest
 
@@ -11,25 +12,19 @@ from quit.systems import reports
 from quit.systems.relevance import YesNo
 from tests.systems.scripted import Scripted, scripted
 
+NUGGETS = [("Which land?", "Lesotho"), ("Who leads it?", "Letsie III"), ("Since when?", "1996")]
 TASK = reports.ReportTask(
     "q1",
     "Who leads the land of the blankets?",
     (("d1", "Lesotho is known for blankets."), ("d2", "Letsie III is king of Lesotho."), ("d3", "Bread is baked.")),
-    (
-        reports.Nugget("Which land?", "Lesotho"),
-        reports.Nugget("Who leads it?", "Letsie III"),
-        reports.Nugget("Since when?", "1996"),
-    ),
+    tuple(starmap(reports.Nugget, NUGGETS)),
 )
 
 
 def judge_of(reply: Callable[[ChatRequest], str], settings: Reports) -> reports.ReportJudge:
-    generator = scripted(reply)
-    support, nugget = (
-        load_prompt("report_support", reports.SUPPORT_FIELDS),
-        load_prompt("report_nugget", reports.NUGGET_FIELDS),
-    )
-    return reports.ReportJudge(YesNo(generator, support, attempts=2), YesNo(generator, nugget, attempts=2), settings)
+    prompts = {"report_support": reports.SUPPORT_FIELDS, "report_nugget": reports.NUGGET_FIELDS}
+    says = (YesNo(scripted(reply), load_prompt(name, fields), attempts=2) for name, fields in prompts.items())
+    return reports.ReportJudge(*says, settings)
 
 
 @pytest.mark.parametrize(

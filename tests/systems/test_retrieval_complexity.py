@@ -156,13 +156,10 @@ def test_opinions_of_language_models() -> None:
 def test_a_judge_as_head() -> None:
     verdicts = {"x": (True, None), "y": (False, None), "p": (False, 0.7), "hm": (None, None)}
 
-    class Judge:
-        name = identity = "judge"
+    def judged(items, sample=0):
+        return [Verdict(*verdicts[item.candidate], "") for item in items]
 
-        def verdicts(self, items, sample=0):
-            return [Verdict(*verdicts[item.candidate], "") for item in items]
-
-    head = JudgedAnswers(Judge())
+    head = JudgedAnswers(SimpleNamespace(name="judge", identity="judge", verdicts=judged))
     assert head.scores("q", ["a"], list(verdicts), np.zeros((4, 2))).tolist() == [1.0, 0.0, 0.7, 0.0]
     assert head.unread == 1
     assert head.scores("q", [], ["x"], np.zeros((1, 2))).tolist() == [0.0]

@@ -11,37 +11,17 @@ from quit.export import FORMATS
 from quit.version import __version__
 from tests.paths import starter_lines
 from tests.running import call_quit
+from tests.servers.builds import served, write_profile
 from tests.servers.rude import RudeServer
 
-PROFILE = """
-[split]
-method = "share"
-train = "any"
-train_share = 0.5
-
-[convergence]
-hints = 2
-
-[probe]
-repetitions = 1
-
-[[readers]]
-name = "kept"
-role = "labeler"
-kind = "server"
-server = "s"
-model = "rude"
-
-[[servers]]
-name = "s"
-base_urls = ["http://127.0.0.1:9/v1"]
-base_url_env = "QUIT_URL_OF_VERSIONS"
-"""
+SPLIT = {"method": "share", "train": "any", "train_share": 0.5}
+SERVER = {"base_url_env": "QUIT_URL_OF_VERSIONS"}
+MORE = {"convergence": {"hints": 2}, "probe": {"repetitions": 1}, "split": SPLIT, "server": SERVER}
 
 
 def make(folder: Path) -> None:
     """Build, release and export six questions in a folder; the reader knows each answer from any hint."""
-    (folder / "profile.toml").write_text(PROFILE)
+    write_profile(folder / "profile.toml", served("http://127.0.0.1:9/v1", "kept", reader={"model": "rude"}, **MORE))
     lines = starter_lines()[:6]
     (folder / "questions.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     golds = {row["question"]: row["answers"][0] for row in map(json.loads, lines)}

@@ -15,11 +15,11 @@ from quit.models.generation.batch import BatchGenerator
 from quit.models.generation.ledger import Account, Ledger
 from quit.models.prompting import load_prompt
 from quit.settings import ServerSettings
-from tests.comparing import bytes_of
+from tests.comparing import files_of
 from tests.paths import ROOT, starter_file
 from tests.running import Result, call_quit
 from tests.servers.batches import BatchServer, batch_server
-from tests.servers.builds import one_reader
+from tests.servers.builds import TWO_HINTS, served, write_profile
 from tests.servers.rude import RudeServer
 from tests.servers.vllm import vllm_environment
 
@@ -84,9 +84,7 @@ def test_what_fails_expires_or_is_empty_is_asked_again_and_nothing_else() -> Non
 
 
 @pytest.mark.parametrize("after", [False, True])
-def test_killed_between_any_two_requests_nothing_is_lost_or_paid_twice(
-    after: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_killed_between_any_two_requests_nothing_is_lost_or_paid_twice(after: bool, monkeypatch, tmp_path) -> None:
     chunks, count, point = BatchGenerator._chunks, 0, 0
 
     async def dying(*arguments: Any) -> Any:
@@ -121,10 +119,8 @@ def test_a_refused_request_names_the_setting_and_the_others_are_kept() -> None:
 
 
 def test_a_server_without_batches_and_a_batch_that_fails_are_named() -> None:
-    with (
-        RudeServer() as server,
-        pytest.raises(SettingsError, match="takes no batches .HTTP 404 for /files.: set batch"),
-    ):
+    message = "takes no batches .HTTP 404 for /files.: set batch"
+    with RudeServer() as server, pytest.raises(SettingsError, match=message):
         _once(server)  # type: ignore[arg-type]
     with batch_server(lambda number, body: "A") as server:
         for _ in range(8):
@@ -170,10 +166,11 @@ def test_a_build_waits_and_goes_on_to_the_bytes_of_a_live_one(tmp_path: Path, mo
         return _question(body)[:9]
 
     def build(name: str, url: str, code: int | None = None) -> Result:
-        batch = f'flavour = "openai"\nbatch = {str(name == "batch").lower()}'
-        (tmp_path / "p.toml").write_text(one_reader(url, server=batch), "utf-8")
+        batch = {"flavour": "openai", "batch": name == "batch"}
+        sections = served(url, "r", server=batch, run={"shard_questions": 1}, **TWO_HINTS)
+        profile = write_profile(tmp_path / "p.toml", sections)
         monkeypatch.setenv("QUIT_CACHE", str(tmp_path / f"cache-{name}"))
-        return call_quit("build", "-p", tmp_path / "p.toml", "-s", source, "-w", tmp_path / name, code=code)
+        return call_quit("build", "-p", profile, "-s", source, "-w", tmp_path / name, code=code)
 
     codes = []
     with batch_server(lambda number, body: reply(body)) as server:
@@ -188,4 +185,4 @@ def test_a_build_waits_and_goes_on_to_the_bytes_of_a_live_one(tmp_path: Path, mo
     with RudeServer(reply=reply) as live:
         build("live", live.base_url, code=0)
     assert Workspace.open(tmp_path / "batch").read("labels").num_rows == 3 * 4
-    assert bytes_of(tmp_path / "batch") == bytes_of(tmp_path / "live")
+    assert files_of(tmp_path / "batch" / "tables") == files_of(tmp_path / "live" / "tables")

@@ -138,17 +138,6 @@ def test_processes_write_side_by_side_and_a_reply_that_counts_survives_kill_9(ca
     assert [replies[_entry(number).key].text for number in numbers] == [f"reply {number}" for number in numbers]
 
 
-def test_export_and_import_give_the_same_replies(cache: GenerationCache, tmp_path: Path) -> None:
-    for number in range(5):
-        cache.add(_entry(number, f"reply\n{number}")).result()
-    assert cache.export(tmp_path / "out.jsonl") == 5
-    with GenerationCache(tmp_path / "b.sqlite") as other:
-        other.add(_entry(0, "mine")).result()
-        assert other.merge(tmp_path / "out.jsonl") == (4, 1)
-        assert other.find([_entry(0).key])[_entry(0).key].text == "mine"
-        assert other.find([_entry(4).key])[_entry(4).key].text == "reply\n4"
-
-
 def test_whatever_stops_the_writer_reaches_who_waits_and_the_next_reply_is_written(cache: GenerationCache) -> None:
     def fail(keys: Sequence[bytes]) -> None:
         raise RuntimeError("nobody listens")

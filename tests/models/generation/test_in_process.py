@@ -73,6 +73,5 @@ def test_replies_are_those_of_transformers_and_a_released_engine_leaves_no_proce
 def test_without_vllm_the_message_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "vllm", None)
     with pytest.raises(MissingDependency, match="pip install"):
-        VllmGenerator("v", ModelOptions("m")).generate(
-            [ChatRequest(load_prompt("probe"), {"question": "Who?"}, 8)], lambda row, reply: None
-        )
+        request = ChatRequest(load_prompt("probe"), {"question": "Who?"}, 8)
+        VllmGenerator("v", ModelOptions("m")).generate([request], lambda row, reply: None)

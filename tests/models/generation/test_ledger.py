@@ -19,7 +19,7 @@ from quit.settings import ServerSettings
 from quit.settings.models import LanguageModel
 from tests.paths import starter_file
 from tests.running import call_quit
-from tests.servers.builds import one_reader
+from tests.servers.builds import TWO_HINTS, served, write_profile
 from tests.servers.rude import Fault, RudeServer, failure, too_many
 
 MODEL = LanguageModel(model="rude", price_prompt=2.0, price_cached=0.5, price_completion=8.0)
@@ -54,9 +54,8 @@ def test_200_random_runs_never_pass_their_caps_and_keep_every_reply(tmp_path: Pa
             charging = server.script = Charging(seed)
             cap = charging.draw.uniform(0.0005, 0.06)
             ledger, paid = Ledger(cap), []
-            settings = ServerSettings(
-                name="s", base_urls=(server.base_url,), concurrency=8, attempts=50, timeout_seconds=5
-            )
+            how = {"concurrency": 8, "attempts": 50, "timeout_seconds": 5}
+            settings = ServerSettings(name="s", base_urls=(server.base_url,), **how)
             generator = ServerGenerator("r", ModelOptions("rude"), settings, account=Account(ledger, MODEL.cost))
             requests = [ChatRequest(load_prompt("probe"), {"question": f"Q{n}?"}, 32) for n in range(20)]
             with GenerationCache(tmp_path / f"{seed}.sqlite") as cache:
@@ -113,14 +112,13 @@ def test_what_a_reply_costs(reply: Completion, amount: Amount) -> None:
     assert account.actual(reply, worst) == pytest.approx(amount, rel=0.1)
 
 
-def test_a_build_stops_at_its_cap_and_goes_on_with_a_higher_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_build_stops_at_its_cap_and_goes_on_with_a_higher_one(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
     command = ["build", "-p", tmp_path / "p.toml", "-s", starter_file(tmp_path / "three.jsonl", 1, 7, 2), "-w"]
     with RudeServer(reply=lambda payload: "Paris") as server:
-        for prices in ("", "price_prompt = 2.0\nprice_completion = 8.0"):
-            (tmp_path / "p.toml").write_text(one_reader(server.base_url, reader=prices), "utf-8")
+        for prices in ({}, {"price_prompt": 2.0, "price_completion": 8.0}):
+            sections = served(server.base_url, "r", reader=prices, run={"shard_questions": 1}, **TWO_HINTS)
+            write_profile(tmp_path / "p.toml", sections)
             stopped = call_quit(*command, tmp_path / "W", "--max-cost", 0.012, code=9 if prices else 4)
         assert "run.max_cost: 0.0" in stopped.err and " of 0.012 is spent" in stopped.err
         assert "What is left may cost 0." in stopped.err and "quit build --max-cost" in stopped.err

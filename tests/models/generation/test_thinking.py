@@ -32,13 +32,10 @@ THOUGHTS = {"completion_tokens_details": {"reasoning_tokens": 40}, "completion_t
 
 def _openai(payload: Any) -> str:
     """OpenAI's reasoning models: what they know, in the words of their 400s."""
-    if "max_tokens" in payload:
-        return (
-            "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
-        )
-    for name in ("temperature", "top_p", "presence_penalty", "frequency_penalty"):
+    for name in ("max_tokens", "temperature", "top_p", "presence_penalty", "frequency_penalty"):
         if name in payload:
-            return f"Unsupported parameter: '{name}' is not supported with this model."
+            more = " Use 'max_completion_tokens' instead." if name == "max_tokens" else ""
+            return f"Unsupported parameter: '{name}' is not supported with this model.{more}"
     return "" if "seed" not in payload else "Unknown parameter: 'seed'."
 
 
@@ -63,6 +60,10 @@ VENDORS = {"OpenAI": _openai, "Anthropic": _anthropic, "the same, thinking": _an
            "Ollama": _ollama, "vLLM": lambda payload: "", "Qwen": lambda payload: ""}  # fmt: skip
 
 
+def _client(url: str, options: ModelOptions, name: str = "r", **server: Any) -> ServerGenerator:
+    return ServerGenerator(name, options, ServerSettings(name="s", base_urls=(url,), **server))
+
+
 def _settings(texts: str) -> dict[str, Any]:
     return tomllib.loads("\n".join(re.findall(r"`([^`]+)`", texts)))
 
@@ -81,8 +82,7 @@ def test_every_row_of_the_page_reads(model: str, texts: str) -> None:
     meter = Meter()
     with RudeServer(script) as server:
         flavour = "vllm" if "vLLM" in model else "openai"
-        settings = ServerSettings(name="s", base_urls=(server.base_url,), flavour=flavour, attempts=1)
-        generator = CachedGenerator(ServerGenerator("r", options, settings), None, meter)
+        generator = CachedGenerator(_client(server.base_url, options, flavour=flavour, attempts=1), None, meter)
         [reply] = generator.complete([ChatRequest(load_prompt("probe"), {"question": "Where?"}, 32)])
     assert reply.text == "Paris"
     assert meter.snapshot()["r"]["thought_tokens"] == 40 * thinks
@@ -115,8 +115,7 @@ def test_every_row_of_the_page_is_in_a_profile_to_start_from(model: str, texts: 
 )
 def test_a_refusal_names_the_setting_that_cures_it(message: str, options: dict[str, Any], cure: str) -> None:
     with RudeServer([failure(400, message)]) as server:
-        settings = ServerSettings(name="s", base_urls=(server.base_url,))
-        generator = ServerGenerator("r", ModelOptions("m", **options), settings)
+        generator = _client(server.base_url, ModelOptions("m", **options))
         with pytest.raises(SettingsError) as refused:
             generator.generate([ChatRequest(load_prompt("probe"), {"question": "Where?"}, 32)], lambda *_: None)
     assert str(refused.value).endswith(f"Set this for r in the profile: {cure}.")
@@ -142,17 +141,13 @@ def test_thoughts_are_dropped(text: str, ended: str, reasoning: str | None, answ
     assert answer_of("r", options, text, ended, reasoning) == answer
 
 
-def test_a_reply_cut_inside_its_thoughts_is_kept_and_said_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_reply_cut_inside_its_thoughts_is_kept_and_said_so(tmp_path: Path, capsys) -> None:
     options = ModelOptions("m", thinking="drop", thinking_tokens=5)
     request = ChatRequest(load_prompt("probe"), {"question": "Where?"}, 32)
     with RudeServer([Fault(content="", thoughts="It may", finish_reason="length")] * 2) as server:
-        settings = ServerSettings(name="s", base_urls=(server.base_url,))
         for _ in range(2):
             with GenerationCache(tmp_path / "replies.sqlite") as cache:
-                generator = CachedGenerator(ServerGenerator("r", options, settings), cache)
-                [reply] = generator.complete([request])
+                [reply] = CachedGenerator(_client(server.base_url, options), cache).complete([request])
             assert (reply.text, reply.finish_reason) == ("", "length")
             assert "r: 1 reply was cut before the answer began. Raise thinking_tokens" in capsys.readouterr().err
     assert len(server.requests) == 1
@@ -175,8 +170,7 @@ def test_a_judge_thinks_at_vllm(capsys: pytest.CaptureFixture[str]) -> None:
     meter = Meter()
 
     def asked(name: str, **options: Any) -> CachedGenerator:
-        settings = ServerSettings(name="s", base_urls=(server.base_url,))
-        return CachedGenerator(ServerGenerator(name, ModelOptions("thinker", **options), settings), None, meter)
+        return CachedGenerator(_client(server.base_url, ModelOptions("thinker", **options), name), None, meter)
 
     def judged(name: str, constrained: bool = False, **options: Any) -> tuple[list[tuple[bool | None, str]], int]:
         verdicts = GptEvalJudge(name, asked(name, **options), prompt, constrained=constrained).verdicts(items)
@@ -194,12 +188,8 @@ def test_a_judge_thinks_at_vllm(capsys: pytest.CaptureFixture[str]) -> None:
         [stopped] = asked("stop", thinking="drop", thinking_tokens=60).complete([request])
         assert (stopped.text, stopped.finish_reason) == ("No", "stop")  # thoughts have line ends, too
         [cut] = asked("cut", thinking="drop", thinking_tokens=inside - 8).complete([request])
-    assert (cut.text, cut.finish_reason, cut.completion_tokens, cut.thought_tokens) == (
-        "",
-        "length",
-        inside,
-        inside - 1,
-    )
+    counts = (cut.completion_tokens, cut.thought_tokens)
+    assert (cut.text, cut.finish_reason, counts) == ("", "length", (inside, inside - 1))
     assert "cut: 1 reply was cut before the answer began. Raise thinking_tokens" in capsys.readouterr().err
 
 
@@ -214,8 +204,7 @@ def test_identities_without_these_settings_are_as_ever() -> None:
 )
 def test_a_judge_is_constrained_by_a_json_schema(content: str, verdict: bool) -> None:
     with RudeServer([Fault(content=content)]) as server:
-        settings = ServerSettings(name="s", base_urls=(server.base_url,), flavour="openai")
-        generator = CachedGenerator(ServerGenerator("j", ModelOptions("m"), settings), None)
+        generator = CachedGenerator(_client(server.base_url, ModelOptions("m"), "j", flavour="openai"), None)
         judge = GptEvalJudge("j", generator, load_prompt("judge"), constrained=True)
         [ruling] = judge.verdicts([JudgeItem("q", "Where?", ("Paris",), "in Paris")])
     schema = server.answered[0]["response_format"]["json_schema"]["schema"]

@@ -45,9 +45,8 @@ def body_of() -> Body:
 
 def logits_of() -> np.ndarray:
     torch.manual_seed(2)
-    return packed.logits(
-        CrossEncoder([1]).eval().requires_grad_(False), [text for text in texts_of() if len(text[0]) < 200]
-    )
+    short = [text for text in texts_of() if len(text[0]) < 200]
+    return packed.logits(CrossEncoder([1]).eval().requires_grad_(False), short)
 
 
 def states(texts: list[packed.Pieces]) -> list[np.ndarray]:
@@ -89,9 +88,7 @@ def test_the_number_of_threads_changes_no_bit(together: list[np.ndarray], thread
     assert output == b"".join(computed.tobytes() for computed in together) + logits_of().tobytes()
 
 
-def test_a_call_from_each_of_two_threads_gets_its_own_and_torch_keeps_its_threads(
-    together: list[np.ndarray],
-) -> None:
+def test_a_call_from_each_of_two_threads_gets_its_own_and_torch_keeps_its_threads(together) -> None:
     texts = texts_of()
     before = torch.get_num_threads()
     with ThreadPoolExecutor(2) as pool:

@@ -85,14 +85,10 @@ def test_what_people_know_for_an_answer_is_hardly_ever_taken_for_a_sentence(data
 @pytest.mark.parametrize(
     "raw",
     [
-        *(
-            "\u200bLake\u2060 Baikal\u200b",
-            "```\nLake Baikal\n```",
-            "```text\nLake Baikal\n```",
-            "Lake Baikal<|im_end|>",
-        ),
+        *("\u200bLake\u2060 Baikal\u200b", "```\nLake Baikal\n```", "```text\nLake Baikal\n```"),
         *("<think>Is it\n\nNO ANSWER?</think>Lake Baikal", "It is deep.</think>\nLake Baikal", "Lake Baikal</s>"),
-        *(r"\boxed{Lake Baikal}", r"Answer: $\boxed{\text{Lake Baikal}}$", "Lake Baikal\n\nExplanation: it is a lake"),
+        *("Lake Baikal<|im_end|>", r"\boxed{Lake Baikal}", r"Answer: $\boxed{\text{Lake Baikal}}$"),
+        "Lake Baikal\n\nExplanation: it is a lake",
     ],
 )
 def test_what_models_wrap_an_answer_in_is_left_out(raw: str) -> None:

@@ -4,7 +4,6 @@ import random
 from dataclasses import replace
 from itertools import permutations
 
-import numpy as np
 import pytest
 
 from quit.errors import InputError, SettingsError
@@ -12,8 +11,6 @@ from quit.models.protocols import NO_ANSWER, Prompt
 from quit.models.readers import EMBEDDED_READERS, AnswerPool, embedded_reader
 from quit.models.readers.methods import names_in
 from quit.settings import load
-from quit.sources import parse_source, read_sources
-from quit.text.normalize import normalize_answer
 
 NAMES = tuple(EMBEDDED_READERS)
 QUESTIONS = {
@@ -117,25 +114,3 @@ def test_names_in_finds_titles_and_capitalised_runs():
     text = 'This band wrote "Sweet Child" and toured the United States of America in 1991.'
     assert names_in(text) == ["Sweet Child", "United States of America", "1991"]
     assert names_in("It is large and blue.") == []
-
-
-@pytest.mark.slow
-def test_accuracy_on_wikihint(encoder, data):
-    """Fifty real questions, the most convergent hint first, with their candidates and without."""
-    questions = [one.question for one in read_sources([parse_source(f"wikihint:{data}/wikihint/test_first50.json")])]
-    prompts = []
-    for raw in questions:
-        hints = tuple(hint.text for hint in sorted(raw.hints, key=lambda hint: -hint.convergence))
-        prompts.append(Prompt(raw.record_id, raw.question, hints, raw.coarse, raw.fine, raw.candidates))
-    pool = AnswerPool.build(
-        [(answer, raw.coarse, raw.fine) for raw in questions for answer in (raw.answers[0], *raw.candidates)],
-        [hint for prompt in prompts for hint in prompt.hints],
-    )
-    gold = [normalize_answer(raw.answers[0]) for raw in questions]
-    for some, least, best in ((prompts, 0.5, 0.6), ([replace(one, choices=None) for one in prompts], 0.3, 0.4)):
-        shares = []
-        for name in NAMES:
-            replies = embedded_reader(name, encoder, pool, **BOLD).answer(some)
-            answers = [normalize_answer(reply.answer) for reply in replies]
-            shares.append(np.mean([answer == right for answer, right in zip(answers, gold, strict=True)]))
-        assert min(shares) >= least and max(shares) >= best

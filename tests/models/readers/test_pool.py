@@ -5,14 +5,9 @@ import pytest
 from quit.errors import InputError
 from quit.models.readers import AnswerPool
 
-ENTRIES = [
-    ("Iron Man", "HUM:HUMAN", "ind:Individual"),
-    ("the iron man", "HUM:HUMAN", "ind:Individual"),
-    ("Thor", "HUM:HUMAN", "ind:Individual"),
-    ("Aerosmith", "HUM:HUMAN", "gr:Group"),
-    ("Peru", "LOC:LOCATION", "country:Country"),
-    ("Lima", None, None),
-]
+PEOPLE = [(name, "HUM:HUMAN", "ind:Individual") for name in ("Iron Man", "the iron man", "Thor")]
+OTHERS = [("Aerosmith", "HUM:HUMAN", "gr:Group"), ("Peru", "LOC:LOCATION", "country:Country"), ("Lima", None, None)]
+ENTRIES = PEOPLE + OTHERS
 
 
 def test_equal_answers_are_one_member_whatever_the_order():

@@ -85,13 +85,9 @@ def test_which_votes_count(groups: list[list[dict]], expected: dict[str, tuple])
 
 @pytest.mark.parametrize(
     ("votes", "minimum", "decision", "basis"),
-    [
-        ("TTF", 1, True, "majority"),
-        ("FFT", 1, False, "majority"),
-        ("FF", 2, False, "unanimous"),
-        ("T", 2, None, "too_few"),
-    ],
-)
+    [("TTF", 1, True, "majority"), ("FFT", 1, False, "majority"), ("FF", 2, False, "unanimous"),
+     ("T", 2, None, "too_few")],
+)  # fmt: skip
 def test_majority(votes: str, minimum: int, decision: bool | None, basis: str) -> None:
     groups = [said(f"p{position}", position, x=vote == "T") for position, vote in enumerate(votes)]
     expected = (decision, votes.count("T"), votes.count("F"), basis)

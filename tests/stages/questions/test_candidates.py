@@ -12,16 +12,12 @@ from quit.stages.questions.candidates import CandidatePool
 from tests.rows import table_of
 
 ROWS = [
-    ("Which city?", ["Paris"], "city:City"),
-    ("Which other city?", ["London"], "city:City"),
-    ("The German one?", ["Berlin"], "city:City"),
-    ("The Italian one?", ["Rome"], "city:City"),
-    ("Again in France?", ["City of Light"], "city:City"),
-    ("Paris once more?", ["paris"], "city:City"),
-    ("Which country?", ["France"], "country:Country"),
-    ("Which man?", ["Paris Hilton"], "ind:Individual"),
+    ("Which city?", ["Paris"], "city:City"), ("Which other city?", ["London"], "city:City"),
+    ("The German one?", ["Berlin"], "city:City"), ("The Italian one?", ["Rome"], "city:City"),
+    ("Again in France?", ["City of Light"], "city:City"), ("Paris once more?", ["paris"], "city:City"),
+    ("Which country?", ["France"], "country:Country"), ("Which man?", ["Paris Hilton"], "ind:Individual"),
     ("Typed by nobody, a city?", ["Madrid"], None),
-]
+]  # fmt: skip
 
 
 ALIAS = {"Paris", "City of Light"}

@@ -21,15 +21,8 @@ def _names(row: np.ndarray) -> set[str]:
 
 def test_neighbours_of_a_passage_by_hand() -> None:
     row = permutation_table(HINTS).permutation.to_pylist().index("01")
-    assert [_names(kind[row]) for kind in relations(HINTS)] == [
-        {"10"},
-        set(),
-        {"0", "012"},
-        {"0", "1"},
-        {"012", "021", "102", "120", "201", "210"},
-        {"1", "021", "201"},
-        {"02", "20", "12", "21"},
-    ]
+    by_kind = ("10", "", "0 012", "0 1", "012 021 102 120 201 210", "1 021 201", "02 20 12 21")
+    assert [_names(kind[row]) for kind in relations(HINTS)] == [set(names.split()) for names in by_kind]
 
 
 def test_similarity_by_hand() -> None:

@@ -62,9 +62,8 @@ def test_a_look_by_hand() -> None:
     seen = look(evidence, probability, audit, label_2, options)
     assert (seen.asked, seen.audit, seen.missed, seen.false) == (15, 15, 0, 1)
     assert (seen.missed_bound, seen.false_bound, seen.stopped) == (0.15, 0.0, True)
-    assert not look(
-        evidence, probability, audit, label_2, ErrorGuarantee(error=0.149, confidence=0.9, looks=(0.5,))
-    ).stopped
+    stricter = ErrorGuarantee(error=0.149, confidence=0.9, looks=(0.5,))
+    assert not look(evidence, probability, audit, label_2, stricter).stopped
 
 
 def test_evidence_leaves_the_audit_which_has_the_smallest_draws() -> None:

@@ -30,19 +30,9 @@ def request_of(
     retrieval_scores = padded(scores or [range(ranks, ranks - len(row), -1) for row in relevance], 0.0).astype(float)
     relevant = (observed >= 0.5) & (rows >= 0)
     gold = np.unique(rows[relevant])
-    return Request(
-        request_id=name,
-        text=name,
-        arms=tuple(f"arm {arm}" for arm in range(arms)),
-        documents=rows,
-        scores=retrieval_scores,
-        observed=observed,
-        relevant=relevant,
-        parents=np.full(arms, -1) if parents is None else np.array(parents),
-        gold=gold,
-        nuggets=np.eye(len(gold), dtype=bool),
-        vectors=vectors,
-    )
+    texts, tree = tuple(f"arm {arm}" for arm in range(arms)), np.array([-1] * arms if parents is None else parents)
+    known = {"observed": observed, "relevant": relevant, "gold": gold, "nuggets": np.eye(len(gold), dtype=bool)}
+    return Request(name, name, texts, rows, retrieval_scores, parents=tree, vectors=vectors, **known)
 
 
 def drawn(seed: int, arms: int = 4, ranks: int = 6, parents: Sequence[int] | None = None) -> Request:
@@ -57,11 +47,7 @@ def drawn(seed: int, arms: int = 4, ranks: int = 6, parents: Sequence[int] | Non
     relevance = [[float(d in good and rng.random() < w + 0.3) for d in row] for row, w in shown]
     pool = sorted({d for row in documents for d in row})
     vectors = rng.normal(size=(len(pool), 8))
-    return request_of(
-        relevance,
-        documents=documents,
-        scores=[rng.random(length).tolist() for length in lengths],
-        parents=parents,
-        vectors=vectors / np.linalg.norm(vectors, axis=1, keepdims=True),
-        name=f"drawn-{seed}",
-    )
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    scores = [rng.random(length).tolist() for length in lengths]
+    more = {"parents": parents, "vectors": vectors, "name": f"drawn-{seed}"}
+    return request_of(relevance, documents=documents, scores=scores, **more)

@@ -1,6 +1,7 @@
 """Arms and requests of a small corpus: sub-questions, two levels, written ones; what is relevant, and to whom."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -65,14 +66,11 @@ def test_requests_hold_what_the_first_stage_finds(collection: SmallCollection) -
 
 
 def test_policies_can_observe_scores_or_a_judge(collection: SmallCollection) -> None:
-    class King:
-        identity = "king"
+    def scores(question, answers, texts, vectors):
+        assert question == "Who reigns inside South Africa?" and answers == ("Letsie III",)
+        return np.array([1.5 if "king" in text else 0.2 for text in texts])
 
-        def scores(self, question, answers, texts, vectors):
-            assert question == "Who reigns inside South Africa?" and answers == ("Letsie III",)
-            return np.array([1.5 if "king" in text else 0.2 for text in texts])
-
-    [judged] = _requests(collection, relevance=King())
+    [judged] = _requests(collection, relevance=SimpleNamespace(identity="king", scores=scores))
     assert judged.observed.tolist() == [[0.2, 0.2, 0.0], [1.0, 1.0, 0.2]]
     assert judged.relevant.tolist() == [[True, True, False], [True, False, True]]  # metrics still go by the qrels
     [scored] = _requests(collection, relevance="scores")
@@ -88,12 +86,9 @@ def test_a_second_level_is_made_of_titles_and_no_labels(collection: SmallCollect
         return arms_of
 
     arms_of = levels(SETTINGS)
-    assert arms_of.arms == (
-        "country inside South Africa",
-        "king of Lesotho",
-        "country inside South Africa Lesotho",  # South Africa is in the sub-question already
-        "king of Lesotho Letsie III",  # a blank title and Lesotho refine nothing
-    )
+    country, king = "country inside South Africa", "king of Lesotho"
+    # South Africa is in the sub-question already; a blank title and Lesotho refine nothing.
+    assert arms_of.arms == (country, king, f"{country} Lesotho", f"{king} Letsie III")
     assert arms_of.parents == (-1, -1, 0, 1)
     assert len(levels(Bandits(documents=3, arms=3)).arms) == 3
 
@@ -101,12 +96,8 @@ def test_a_second_level_is_made_of_titles_and_no_labels(collection: SmallCollect
 def test_a_question_that_matches_nothing_has_empty_lists(collection: SmallCollection) -> None:
     part = arms.Decomposition(questions(collection)[1], ("xyzzy", "plugh"), (-1, -1))
     [arms_of] = _requests(collection, [part], vectors=lambda rows: np.eye(5)[rows])
-    assert (
-        arms_of.size == 0
-        and arms_of.relevant_share == 0.0
-        and arms_of.gold.shape == (0,)
-        and arms_of.nuggets.shape == (0, 0)
-    )
+    assert (arms_of.size, arms_of.relevant_share) == (0, 0.0)
+    assert (arms_of.gold.shape, arms_of.nuggets.shape) == ((0,), (0, 0))
 
 
 @pytest.mark.parametrize(

@@ -29,13 +29,8 @@ def world(release: Path, tmp_path: Path) -> Any:
     task = release_task(dataset, dataset.provenance["content_id"], "all")
 
     def context(*overrides: str, **changes: Any) -> PluginContext:
-        answers = {
-            "passages": task.passages,
-            "settings": load("embedded", overrides).settings,
-            "models": None,
-            "cache": tmp_path / "cache",
-            "collection": collection_of(dataset),
-        }
-        return PluginContext(**{**answers, **changes})
+        usual = {"passages": task.passages, "models": None, "cache": tmp_path / "cache"}
+        usual |= {"settings": load("embedded", overrides).settings, "collection": collection_of(dataset)}
+        return PluginContext(**{**usual, **changes})
 
     return SimpleNamespace(dataset=dataset, task=task, context=context, release=release)

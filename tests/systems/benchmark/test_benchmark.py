@@ -29,16 +29,15 @@ from quit.systems.benchmark.results import Scores, falling, file_name
 from quit.systems.benchmark.run import System, reordered
 from quit.systems.benchmark.stages import CheckpointedTables
 from quit.systems.benchmark.task import BenchmarkQuery, DocumentPassages
-from tests.answers import Rules
+from tests.answers import Reads, Rules
 from tests.release.small import HINTS
 from tests.rows import write_lines
-from tests.systems.scripted import Reads
 
 QUICK = ["benchmark.resamples=200"]
 
 
 def _reads(replies: dict[str, str]) -> Reads:
-    return Reads(lambda hints: replies.get(" ".join(hints), "Wrong"))
+    return Reads(lambda prompt, _: replies.get(" ".join(prompt.hints), "Wrong"))
 
 
 @pytest.fixture
@@ -219,7 +218,8 @@ def test_passages_of_another_corpus_are_relabelled(world, tmp_path: Path) -> Non
     )
     assert both[0][0] == 2 and both[0][1] == 0  # two are right about 0, nobody about 1
     # "La Lima" and "la lima" are one answer, judged once; gold, NO ANSWER and what is known cost nothing.
-    assert sorted(judge.asked) == [("q3", "La Lima"), ("q3", "Perhaps"), ("q3", "Wrong")]
+    assert sorted(item.candidate for item in judge.asked) == ["La Lima", "Perhaps", "Wrong"]
+    assert {item.question_id for item in judge.asked} == {"q3"}
 
 
 def test_other_corpora_have_hit_and_mrr_at_label_2_only(world) -> None:

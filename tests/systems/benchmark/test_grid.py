@@ -10,14 +10,14 @@ from quit.models.protocols import NO_ANSWER
 from quit.settings import load
 from quit.systems.benchmark.benchmark import BenchmarkRequest
 from quit.systems.benchmark.grid import means, run_grid
+from tests.answers import Reads
 from tests.corpora.worlds import Fixed
-from tests.systems.scripted import Reads
 
 
 @pytest.fixture
 def reader(monkeypatch) -> Reads:
     """Right where the context begins with Pizarro; q3's passages are ranked Pacific, Pizarro Pacific, Pizarro."""
-    reader = Reads(lambda hints: "Lima" if hints[0] == "Pizarro founded it." else NO_ANSWER)
+    reader = Reads(lambda prompt, _: "Lima" if prompt.hints[0] == "Pizarro founded it." else NO_ANSWER)
     monkeypatch.setattr("quit.systems.benchmark.run.make_reader", lambda name, context: reader)
     monkeypatch.setattr("quit.systems.benchmark.run.make_retriever", lambda name, context: Fixed([8, 11, 10]))
     monkeypatch.setattr("quit.systems.benchmark.benchmark.check", lambda request, settings: None)
@@ -36,7 +36,7 @@ def test_the_weights_that_put_the_right_hint_first_win(release: Path, tmp_path: 
     assert [row["beta"] for row in table.to_pylist()[:3]] == [1.0, 0.9, 0.8]
     best = means(table)
     assert [(row["alpha"], row["EM"]) for row in best[:6]] == [*((n / 10, 0.5) for n in range(5)), (0.5, 0.0)]
-    assert sorted(hints for _, hints in reader.asked) == [
+    assert sorted(prompt.hints for prompt in reader.asked) == [
         ("It lies on the Pacific.", "Pizarro founded it."), ("Pizarro founded it.", "It lies on the Pacific.")
     ]  # fmt: skip  # two contexts, read once
     assert pq.read_table(tmp_path / "out" / "grid.parquet").equals(table)
@@ -45,13 +45,9 @@ def test_the_weights_that_put_the_right_hint_first_win(release: Path, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("changes", "overrides", "message"),
-    [
-        ({"readers": ()}, [], "at least one --reader"),
-        ({}, ["benchmark.k=[1]"], "a k above 1"),
-    ],
+    ("readers", "k", "message"), [((), "[1,2]", "at least one --reader"), (("minilm-late",), "[1]", "a k above 1")]
 )
-def test_bad_requests(release: Path, tmp_path: Path, changes, overrides, message: str) -> None:
-    arguments = {"release": release, "split": "test", "readers": ("minilm-late",), "bounds": False, **changes}
+def test_bad_requests(release: Path, tmp_path: Path, readers: tuple[str, ...], k: str, message: str) -> None:
+    request = BenchmarkRequest(release, "test", ("bm25",), (), readers, bounds=False)
     with pytest.raises(SettingsError, match=message):
-        run_grid(BenchmarkRequest(**arguments), load("embedded", overrides).settings, tmp_path / "out")
+        run_grid(request, load("embedded", [f"benchmark.k={k}"]).settings, tmp_path / "out")

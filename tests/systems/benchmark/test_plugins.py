@@ -114,14 +114,9 @@ def test_a_plugin_cannot_take_a_name_of_ours(world, install, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("rows", "scores", "message"),
-    [
-        ([0, 99], [1, 0], "outside 0 to 11"),
-        ([-1], [1], "outside"),
-        ([3, 3], [1, 0], "twice"),
-        ([3], [np.nan], "not a finite"),
-        ([3, 4], [1], "rows and"),
-    ],
-)
+    [([0, 99], [1, 0], "outside 0 to 11"), ([-1], [1], "outside"), ([3, 3], [1, 0], "twice"),
+     ([3], [np.nan], "not a finite"), ([3, 4], [1], "rows and")],
+)  # fmt: skip
 def test_rankings_that_cannot_be(rows, scores, message: str) -> None:
     with pytest.raises(InputError, match=message):
         checked("mine", Ranking(np.array(rows), np.array(scores, dtype=np.float32)), 12, 5)

@@ -61,13 +61,9 @@ def test_titles_are_told_from_texts_where_that_can_be_seen(text: str, title: str
 
 @pytest.mark.parametrize(
     ("question", "answer"),
-    [
-        ("Who wrote the novel Ivanhoe?", "Walter Scott"),
-        ("When was Ivanhoe published?", "December 1819"),
-        ("Where was Walter Scott born?", "Edinburgh"),
-        ("Walter Scott >> place of birth", "Edinburgh"),
-    ],
-)
+    [("Who wrote the novel Ivanhoe?", "Walter Scott"), ("When was Ivanhoe published?", "December 1819"),
+     ("Where was Walter Scott born?", "Edinburgh"), ("Walter Scott >> place of birth", "Edinburgh")],
+)  # fmt: skip
 def test_easy_questions(reader, question: str, answer: str) -> None:
     assert reader.answer(question, DOCUMENTS) == answer
 
