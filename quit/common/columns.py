@@ -35,7 +35,7 @@ def is_in(column: pa.ChunkedArray, values: pa.Array) -> pa.ChunkedArray:
 def positions_in(column: pa.ChunkedArray, values: pa.Array) -> np.ndarray:
     """Return for each row the position of its value among ``values``, -1 where it is none of them: int64."""
     positions = [
-        pc.fill_null(pc.index_in(chunk.dictionary, values), -1).take(chunk.indices)
+        pc.fill_null(pc.index_in(chunk.dictionary, values).take(chunk.indices), -1)
         for chunk in map(_encoded, column.chunks)
     ]
     return np.concatenate([np.zeros(0, dtype=np.int64), *(chunk.to_numpy() for chunk in positions)]).astype(np.int64)

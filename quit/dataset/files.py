@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from quit.errors import InputError, fault_of_the_machine
 from quit.evaluate.labels import SPLITS
 from quit.stages.labelling.answers import Answers
 from quit.stages.select import SELECTION
-from quit.store.parts import KEYS
+from quit.store.parts import KEYS, question_bounds
 
 TABLES = tuple(name for name, table in contracts.TABLES.items() if table.released)
 """Tables of a release, without those of its readers. All except :data:`HISTORY` hold only questions in ``splits``."""
@@ -34,8 +34,7 @@ ROLES = ("hint_roles", "question_roles")
 ROWS_A_GROUP = 1 << 17
 QUESTIONS_A_CHUNK = 2048
 """Questions whose rows of all tables are in memory together (:meth:`TableFiles.chunks`)."""
-_ROWS_AT_ONCE = 1 << 20  # of a table that is read whole
-_PAGES_KEPT = 8  # row groups of a large table: what a block of questions of a small split may be spread over
+_ROWS_AT_ONCE = 1 << 20  # of a table that is read whole, and that pages are kept of
 PASSAGES = pa.schema(
     [
         ("question_id", pa.string()),
@@ -113,8 +112,8 @@ class TableFiles:
         pages = []
         for path in self.parts.get(name, ()):
             with _reading(path):
-                rows = [group.num_rows for group in map(pq.read_metadata(path).row_group, self._groups(name, path))]
-            pages += [(path, group, count) for group, count in zip(self._groups(name, path), rows, strict=True)]
+                metadata = pq.read_metadata(path)
+                pages += [(path, group, metadata.row_group(group).num_rows) for group in self._groups(name, path)]
         schema = self.schema(name)
         return PagedTable(pages, pa.schema([schema.field(column) for column in columns]))
 
@@ -151,10 +150,10 @@ class TableFiles:
                             yield rows
 
     def chunks(self, size: int = QUESTIONS_A_CHUNK) -> Iterator[TableFiles]:
-        """Yield these files for ``size`` questions at a time, in the order of ``splits``; where a table has its
-        questions in the same order, only their row groups are read."""
+        """Yield these files for ``size`` questions at a time, in the order of ``splits`` (once where it is empty). Of
+        tables that are sorted by question, as ``splits`` is, only the row groups with these questions are read."""
         ids = plain(self.read("splits", ["question_id"])["question_id"])
-        for first in range(0, len(ids), size):
+        for first in range(0, len(ids) or 1, size):
             yield replace(self, ids=ids.slice(first, size))
 
     def passages(self, split: str | None = None) -> pa.RecordBatchReader:
@@ -213,7 +212,7 @@ class TableFiles:
         if not self._filters(name):
             return [*range(pq.read_metadata(path).num_row_groups)]
         if path not in self._bounds:
-            self._bounds[path] = _question_bounds(path)
+            self._bounds[path] = question_bounds(path)
         first, last = self._span
         return [
             group
@@ -240,7 +239,9 @@ class PagedTable:
     def __init__(self, pages: Sequence[tuple[Path, int, int]], schema: pa.Schema) -> None:
         self._pages, self.schema = pages, schema
         self._ends = np.cumsum([rows for _, _, rows in pages], dtype=np.int64)
-        self._read = lru_cache(_PAGES_KEPT)(self._page)
+        largest = max((rows for _, _, rows in pages), default=1)
+        names = tuple(schema.names)
+        self._cached = lru_cache(max(2, _ROWS_AT_ONCE // max(1, largest)))(partial(_page, columns=names))
 
     @property
     def column_names(self) -> list[str]:
@@ -256,33 +257,31 @@ class PagedTable:
         return self.num_rows
 
     def __iter__(self) -> Iterator[pa.Table]:
-        return (self._page(number) for number in range(len(self._pages)))
+        return (_page(path, group, self.column_names) for path, group, _ in self._pages)
 
     def __getitem__(self, column: str) -> pa.ChunkedArray:
         """Return a whole column."""
         return self.select([column])[column]
 
-    def column(self, name: str) -> pa.ChunkedArray:
-        """Return a whole column."""
-        return self[name]
+    column = __getitem__
 
     def select(self, columns: Sequence[str]) -> pa.Table:
         """Return whole columns."""
-        pieces = [self._page(number, tuple(columns)) for number in range(len(self._pages))]
         empty = pa.schema([self.schema.field(column) for column in columns]).empty_table()
+        pieces = [_page(path, group, columns) for path, group, _ in self._pages]
         return pa.concat_tables(pieces) if pieces else empty
 
     def slice(self, start: int, length: int) -> pa.Table:
         """Return rows. Raises ``InputError`` for a file that cannot be read."""
         first, last = np.searchsorted(self._ends, [start, start + length - 1], side="right").tolist()
-        rows = pa.concat_tables([self._read(number) for number in range(first, last + 1)])
-        return rows.slice(start - int(self._ends[first]) + self._pages[first][2], length)
+        pages = self._pages[first : last + 1]
+        rows = pa.concat_tables([self._cached(path, group) for path, group, _ in pages])
+        return rows.slice(start - int(self._ends[first]) + pages[0][2], length)
 
-    def _page(self, number: int, columns: Sequence[str] | None = None) -> pa.Table:
-        path, group, _ = self._pages[number]
-        names = self.column_names if columns is None else columns
-        with _reading(path), pq.ParquetFile(path, read_dictionary=[key for key in KEYS if key in names]) as file:
-            return file.read_row_group(group, names)
+
+def _page(path: Path, group: int, columns: Sequence[str]) -> pa.Table:
+    with _reading(path), pq.ParquetFile(path, read_dictionary=[key for key in KEYS if key in columns]) as file:
+        return file.read_row_group(group, [*columns])
 
 
 @contextmanager
@@ -291,14 +290,6 @@ def _reading(path: Path) -> Iterator[None]:
         yield
     except (OSError, pa.ArrowException) as error:
         raise fault_of_the_machine(error) or InputError(f"{path} cannot be read: {error}") from error
-
-
-def _question_bounds(path: Path) -> list[tuple[str, str] | None]:
-    """Return the first and last question of each row group of a file, None where the file does not say."""
-    metadata = pq.read_metadata(path)
-    column = metadata.schema.to_arrow_schema().names.index("question_id")
-    statistics = [metadata.row_group(group).column(column).statistics for group in range(metadata.num_row_groups)]
-    return [(each.min, each.max) if each is not None and each.has_min_max else None for each in statistics]
 
 
 def lists(table: pa.Table, column: str, ids: pa.Array) -> pa.ListArray:

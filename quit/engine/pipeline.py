@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -26,6 +26,7 @@ from quit.models.factory import Models
 from quit.settings import Settings
 from quit.sources import SourceRef, read_sources
 from quit.stages import collect_stage
+from quit.stages.labelling.verdicts import fitting
 from quit.stages.stage import Context
 from quit.text.words import counted
 
@@ -199,6 +200,21 @@ class Pipeline(BuildPlan):
         rejected = self.rejected if self.depends_on_rejected_answers(run) else frozenset()
         return Context(whole, self.settings, self.models, run.reader, overrides, rejected)
 
+    @cached_property
+    def _current_decisions(self) -> pa.Table:
+        """The decisions on questions that are as people saw them; says how many others there are."""
+        ids = self.decisions["question_id"].unique().to_pylist()
+        questions = self.workspace.read_questions("questions", ids, ("question_id", "question", "answers"))
+        hints = self.workspace.read_questions("ranked_hints", ids, ("question_id", "hint", "selected"))
+        current = fitting(self.decisions, questions, hints)
+        if others := len(self.decisions) - len(current):
+            note(
+                f"{counted(others, 'decision of people is', 'decisions of people are')} set aside: what they saw of "
+                "the question (text, gold answers, for some flags hints) has changed. See: quit review status",
+                loud=True,
+            )
+        return current
+
     def _read_whole(self, name: str) -> pa.Table:
         """Return a whole table, remembered as long as its producers' fingerprints are current."""
         producers = [run.key for run in self.runs if name in run.stage.outputs]
@@ -214,7 +230,8 @@ class Pipeline(BuildPlan):
         if name == "sources":
             return read_sources(self.sources, self.source_checksums)
         if name == "decisions":
-            return self.decisions
+            with self._whole_lock:
+                return self._current_decisions
         producers = [earlier.key for earlier in self.producers_of(run, name)]
 
         def rows_of(

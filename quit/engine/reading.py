@@ -75,7 +75,7 @@ class TableReader(ABC):
             if contracts.table(name).grows:
                 rows = read_log_part(name, path)
             else:
-                rows = read_part(path, columns and [*{*columns, "question_id"}])
+                rows = read_part(path, columns and [*{*columns, "question_id"}], WHOLE if whole else shard)
             if not whole or among is not None:
                 ids = plain(rows.column("question_id").unique())
                 ids = ids.filter(pc.greater_equal(ids, shard.first or ""))

@@ -121,7 +121,7 @@ def _controls(tables: Dataset) -> str:
         return ""
     with duckdb.connect() as connection:
         connection.register("controls", tables.controls)
-        connection.register("labels", tables.labels)
+        connection.register("labels", tables.labels.select(["question_id", "label"]))
         return markdown([controls_table(control_figures(connection))])
 
 

@@ -44,7 +44,7 @@ class Subject:
     settings: Settings
 
     def chunks(self) -> Iterator[Subject]:
-        """Yield some questions after others (:meth:`TableFiles.chunks`)."""
+        """Yield the questions in chunks (:meth:`TableFiles.chunks`)."""
         return (replace(self, files=files) for files in self.files.chunks())
 
     def labelled(self) -> Dataset:
@@ -63,7 +63,7 @@ class Subject:
 @dataclass(frozen=True)
 class Gate:
     """One gate. ``find`` returns what is wrong, one text a violation; ``why``: what a violation would do to users;
-    ``by_question``: whether it looks at one question at a time, so that some questions are examined after others."""
+    ``by_question``: whether it looks at one question at a time, so that questions are examined in chunks."""
 
     name: str
     why: str

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from quit.common.columns import is_in
 from quit.dataset.dataset import FULLY, Dataset
 from quit.dataset.release import is_release, verify
 from quit.engine.planning import last_build
@@ -43,12 +44,11 @@ class Rule:
 class Answered:
     """The labels of some questions and what labelers answered.
 
-    ``datasets``: the questions, some after others. ``judge``: whose verdicts decide wherever people's do not; None:
-    those in force. ``second``: the table ``second_verdicts``. Raises ``SettingsError`` where no verdict of the judge is
-    kept, ``InputError`` for tables that do not fit together.
+    ``datasets``: the questions, in chunks. ``verdicts``: those that decide, of people and ``judge``; None: those in
+    force. Raises ``InputError`` for tables that do not fit together.
     """
 
-    def __init__(self, datasets: Iterable[Dataset], judge: str | None = None, second: pa.Table | None = None) -> None:
+    def __init__(self, datasets: Iterable[Dataset], judge: str | None = None, verdicts: pa.Table | None = None) -> None:
         self._by = f" by {judge}" if judge else ""
         self._ids: list[str] = []
         self._split_names: list[str] = []
@@ -59,8 +59,10 @@ class Answered:
             self._ids += dataset.ids
             self._split_names += dataset.split_names
             now.append(dataset.labels_of(every) == FULLY)
-            verdicts = _verdicts_of(judge, dataset.verdicts, second) if judge else None
-            right.append({info.name: _right(dataset, info.name, every, verdicts) for info in dataset.labelers})
+            some = verdicts
+            if some is not None:
+                some = some.filter(is_in(some["question_id"], pa.array(dataset.ids)))
+            right.append({info.name: _right(dataset, info.name, every, some) for info in dataset.labelers})
         self._now = np.concatenate(now)
         self._right = {name: np.concatenate([part[name] for part in right], axis=1) for name in right[0]}
 
@@ -133,8 +135,11 @@ def opened(place: str | Path, judge: str | None = None) -> Answered:
 
 
 def answered_of(subject: Subject, judge: str | None = None, second: pa.Table | None = None) -> Answered:
-    """Return a subject's labels, in bounded memory. Raises as :class:`Answered` does."""
-    return Answered((part.labelled() for part in subject.chunks()), judge, second)
+    """Return a subject's labels and answers. ``judge``: whose verdicts decide wherever people's do not; ``second``: the
+    table ``second_verdicts``. Raises ``SettingsError`` where no verdict of the judge is kept, and as
+    :class:`Answered`."""
+    verdicts = _verdicts_of(judge, subject.files.read("verdicts"), second) if judge else None
+    return Answered((part.labelled() for part in subject.chunks()), judge, verdicts)
 
 
 def _right(dataset: Dataset, labeler: str, positions: np.ndarray, verdicts: pa.Table | None) -> np.ndarray:

@@ -69,7 +69,8 @@ class Stage:
         sections: Settings that its output depends on.
         models: Models that its output depends on (``reader``: its own, ``labelers``: the labelers' names).
         scope: ``shard``, or ``collection`` where one task does all questions.
-        shard_factor: How many times ``run.shard_questions`` a shard of its has: over 1 where a question is little work.
+        shard_factor: How many times ``run.shard_questions`` questions a shard has: over 1 where a question is little
+            work.
         per_reader: Whether it runs once per reader, each with a folder for its tables.
         overrides: The kind of people's overrides that it applies.
         supersedes: Outputs that replace an earlier stage's: later stages read only these.

@@ -20,16 +20,13 @@ import pyarrow.compute as pc
 from quit import contracts
 from quit.common.cache import leak_store
 from quit.common.columns import is_in, plain, same
-from quit.common.progress import note
 from quit.settings import Review
 from quit.stages.label import is_predicted, labels_of, valid_answers_of, with_predicted
 from quit.stages.labelling.answers import Answers, accepted_answers, answers_of
-from quit.stages.labelling.verdicts import fitting
 from quit.stages.leaks.find import Finding, LeakItem, overrides_by_hint
 from quit.stages.leaks.kept import cached_leaks_of
 from quit.stages.stage import Context, LazyTable, Tables, stage
 from quit.text.normalize import normalize_answer
-from quit.text.words import counted
 
 JUDGE = "review"
 """Name under which people's verdicts are listed in ``verdicts``."""
@@ -123,14 +120,7 @@ def update_stage(
     columns = contracts.table("labels").schema.names
     before = LabelTables(questions, ranked_hints, splits, verdicts, labels(columns), valid_answers)
     of_these = decisions.filter(pc.is_in(decisions["question_id"], questions["question_id"].combine_chunks()))
-    current = fitting(of_these, questions, ranked_hints)
-    if others := len(of_these) - len(current):
-        note(
-            f"{counted(others, 'decision of people is', 'decisions of people are')} set aside: what they saw of the "
-            "question (text, gold answers, for some flags hints) has changed. See: quit review status",
-            loud=True,
-        )
-    settled = decided(current, before, settings.review)
+    settled = decided(of_these, before, settings.review)
     overrides = overrides_by_hint(context.overrides)
     by_labeler = {
         labeler.name: answers_of(labeler.name, answers, distinct_answers, settled.touched)

@@ -15,7 +15,7 @@ from quit import contracts
 from quit.common.columns import plain
 from quit.common.files import file_checksum, file_mark, is_settled, known_checksum
 from quit.common.ids import content_hash
-from quit.common.ranges import Range
+from quit.common.ranges import WHOLE, Range
 from quit.errors import WorkspaceError, fault_of_the_machine
 
 UNREADABLE = (OSError, pa.ArrowException, ValueError)
@@ -87,8 +87,20 @@ KEYS = ("question_id", "permutation")
 """Text columns with few distinct values in many rows."""
 
 
-def read_part(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
-    """Return the rows of a part; ``columns``: only these, with :data:`KEYS` dictionary-encoded.
+def question_bounds(path: Path) -> list[tuple[str, str] | None]:
+    """Return the first and last question of each row group of a file; None: the file does not say."""
+    metadata = pq.read_metadata(path)
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    names = metadata.schema.to_arrow_schema().names
+    if "question_id" not in names:
+        return [None] * len(groups)
+    statistics = [group.column(names.index("question_id")).statistics for group in groups]
+    return [(each.min, each.max) if each is not None and each.has_min_max else None for each in statistics]
+
+
+def read_part(path: Path, columns: Sequence[str] | None = None, shard: Range = WHOLE) -> pa.Table:
+    """Return the rows of a part; ``columns``: only these, with :data:`KEYS` dictionary-encoded, and of ``shard``,
+    perhaps with others.
 
     Raises :class:`WorkspaceError` for one that cannot be read.
     """
@@ -96,7 +108,11 @@ def read_part(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         if columns is None:
             return pq.read_table(path, partitioning=None)
         with pq.ParquetFile(path, read_dictionary=[key for key in KEYS if key in columns]) as file:
-            return file.read(columns)
+            if shard == WHOLE or file.num_row_groups < 2:
+                return file.read(columns)
+            bounds = question_bounds(path)
+            groups = [group for group, ends in enumerate(bounds) if ends is None or not shard.misses(*ends)]
+            return file.read_row_groups(groups, columns)
     except UNREADABLE as error:
         fault = WorkspaceError(f"{path} cannot be read: {error}. Build again to write it again.")
         raise fault_of_the_machine(error) or fault from error

@@ -10,7 +10,7 @@ import pytest
 from quit.engine.workspace import Workspace
 from quit.errors import SettingsError
 from quit.release.gates import Subject, check
-from quit.release.whatif import Answered, answered_of, opened, pieces, summary
+from quit.release.whatif import answered_of, opened, pieces, summary
 from quit.render.table import Table
 from quit.report.sections import sections
 from quit.settings import parse
@@ -154,15 +154,15 @@ def test_another_judge_decides_where_people_do_not(tmp_path: Path) -> None:
     second = [{**row, "correct": True, "judge": "kind"} for row in data["verdicts"]]
     for row in data["verdicts"]:
         second.append({**row, "correct": row["question_id"] == "q3" and row["correct"], "judge": "other"})
-    dataset = Subject(small.write(tmp_path, data), READERS, small.settings()).labelled()
-    answered = Answered([dataset], "other", table_of("second_verdicts", second))
-    kind = Answered([dataset], "kind", table_of("second_verdicts", second))
+    frozen = Subject(small.write(tmp_path, data), READERS, small.settings())
+    answered = answered_of(frozen, "other", table_of("second_verdicts", second))
+    kind = answered_of(frozen, "kind", table_of("second_verdicts", second))
     assert kind.label_2(kind.rule())[0].sum() > answered.label_2(answered.rule())[0].sum()
     effect = answered.effects([answered.rule()])[0]
     assert [row["question_id"] for row in effect["changed"]] == ["q1"] and effect["labels"][-1]["to_1_least"] == 4
-    assert Answered([dataset], "rules").effects([answered.rule()])[0]["changed"] == []
+    assert answered_of(frozen, "rules").effects([answered.rule()])[0]["changed"] == []
     with pytest.raises(SettingsError, match=r"'nobody' are kept here. Kept: rules\.$"):
-        Answered([dataset], "nobody")
+        answered_of(frozen, "nobody")
 
 
 @pytest.mark.parametrize(
