@@ -6,9 +6,11 @@ from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from quit.dataset.files import TableFiles
 from quit.errors import InputError
 from quit.export import export
 from quit.export.card_facts import code
@@ -43,7 +45,10 @@ def test_the_controls_of_the_probe_stand_in_the_card_where_there_are_some(tables
     rows = [{"question_id": question, "reader": "r", "control": "no question", "correct": question == name}
             for question in (name, "left-out")]  # fmt: skip
     labels = [row["label"] for row in tables.labels.to_pylist() if row["question_id"] == name]
-    _, text = written(replace(tables, controls=table_of("controls", rows)), tmp_path)
+    columns = ["question_id", "permutation", "label"]
+    pq.write_table(tables.labels.select(columns), tmp_path / "labels.parquet")
+    pages = TableFiles({"labels": [tmp_path / "labels.parquet"]}).paged("labels", columns)  # as an export reads them
+    _, text = written(replace(tables, labels=pages, controls=table_of("controls", rows)), tmp_path)
     share = f"{labels.count(2) / len(labels):.1%}"
     assert "| reader | no question |" in text and "| r | 1 of 2, 9.5% to 90.5% |" in text
     assert f"the same questions: {share}." in text and 0 < labels.count(2) < len(labels)

@@ -132,6 +132,11 @@ def test_columns_that_differ_from_the_schema(tmp_path: Path, change, what: str) 
     assert schema.examples == (f"labels: columns differ from the table's schema ({what})",)
 
 
+def test_a_release_without_a_question_does_not_pass(tmp_path: Path) -> None:
+    results = check(small.subject(tmp_path, {**small.rows(), "splits": []}))
+    assert "failed" in {result.state for result in results}
+
+
 def test_a_table_without_a_file(tmp_path: Path) -> None:
     subject = small.subject(tmp_path, small.rows())
     subject.files.parts["descriptions"].clear()
