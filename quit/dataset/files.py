@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from quit import contracts
 from quit.common.columns import is_in, plain, positions_in
+from quit.common.ranges import Range
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, fault_of_the_machine
 from quit.evaluate.labels import SPLITS
@@ -99,7 +100,8 @@ class TableFiles:
         return imported_schema(name) if self.imported else contract(name).schema
 
     def answers(self, reader: str) -> Answers:
-        """Return a reader's answers, the rows (question_id, permutation, number, asked) as pages.
+        """Return a reader's answers, the rows (question_id, permutation, number, asked) as pages. Where we are a chunk,
+        a page may hold other questions than ``distinct``, so that ``index`` and ``counts`` are not defined.
 
         Raises ``InputError`` as :meth:`read` does.
         """
@@ -213,17 +215,13 @@ class TableFiles:
             return [*range(pq.read_metadata(path).num_row_groups)]
         if path not in self._bounds:
             self._bounds[path] = question_bounds(path)
-        first, last = self._span
-        return [
-            group
-            for group, bounds in enumerate(self._bounds[path])
-            if bounds is None or not (bounds[1] < first or last < bounds[0])
-        ]
+        bounds = enumerate(self._bounds[path])
+        return [group for group, ends in bounds if ends is None or not self._range.misses(*ends)]
 
     @cached_property
-    def _span(self) -> tuple[str, str]:
-        bounds = pc.min_max(self.ids)
-        return bounds["min"].as_py() or "", bounds["max"].as_py() or ""
+    def _range(self) -> Range:
+        ends = pc.min_max(self.ids)
+        return Range(0, 1, ends["min"].as_py() or "", f"{ends['max'].as_py() or ''}\0")
 
     @cached_property
     def _id_set(self) -> frozenset[str]:

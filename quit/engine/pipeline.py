@@ -18,7 +18,7 @@ from quit.common.progress import note
 from quit.common.ranges import WHOLE, Range, ranges
 from quit.engine.damage import clear_damage_marker, discard_damaged, rebuilt_identically
 from quit.engine.plan import BuildPlan, StageRun
-from quit.engine.questions import check_questions
+from quit.engine.questions import check_questions, fitting_rows
 from quit.engine.usage import record
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, WorkspaceError
@@ -26,7 +26,6 @@ from quit.models.factory import Models
 from quit.settings import Settings
 from quit.sources import SourceRef, read_sources
 from quit.stages import collect_stage
-from quit.stages.labelling.verdicts import fitting
 from quit.stages.stage import Context
 from quit.text.words import counted
 
@@ -203,10 +202,7 @@ class Pipeline(BuildPlan):
     @cached_property
     def _current_decisions(self) -> pa.Table:
         """The decisions on questions that are as people saw them; says how many others there are."""
-        ids = self.decisions["question_id"].unique().to_pylist()
-        questions = self.workspace.read_questions("questions", ids, ("question_id", "question", "answers"))
-        hints = self.workspace.read_questions("ranked_hints", ids, ("question_id", "hint", "selected"))
-        current = fitting(self.decisions, questions, hints)
+        current = fitting_rows(self.workspace, self.decisions)
         if others := len(self.decisions) - len(current):
             note(
                 f"{counted(others, 'decision of people is', 'decisions of people are')} set aside: what they saw of "

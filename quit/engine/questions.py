@@ -11,9 +11,17 @@ from quit.common.ranges import WHOLE
 from quit.engine.logs import Log
 from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
-from quit.stages.labelling.verdicts import live_reviews
+from quit.stages.labelling.verdicts import fitting, live_reviews
 from quit.store.parts import part_name, read_part
 from quit.text.words import counted
+
+
+def fitting_rows(workspace: Workspace, rows: pa.Table) -> pa.Table:
+    """Return the rows, of decisions or of reviews, whose question still shows what its annotators saw."""
+    ids = rows["question_id"].unique().to_pylist()
+    questions = workspace.read_questions("questions", ids, ("question_id", "question", "answers"))
+    hints = workspace.read_questions("ranked_hints", ids, ("question_id", "hint", "selected"))
+    return fitting(rows, questions, hints)
 
 
 def check_questions(workspace: Workspace, folder: Path, replace: bool) -> None:

@@ -59,10 +59,10 @@ class Answered:
             self._ids += dataset.ids
             self._split_names += dataset.split_names
             now.append(dataset.labels_of(every) == FULLY)
-            some = verdicts
-            if some is not None:
-                some = some.filter(is_in(some["question_id"], pa.array(dataset.ids)))
-            right.append({info.name: _right(dataset, info.name, every, some) for info in dataset.labelers})
+            of_chunk = verdicts
+            if verdicts is not None:
+                of_chunk = verdicts.filter(is_in(verdicts["question_id"], pa.array(dataset.ids)))
+            right.append({info.name: _right(dataset, info.name, every, of_chunk) for info in dataset.labelers})
         self._now = np.concatenate(now)
         self._right = {name: np.concatenate([part[name] for part in right], axis=1) for name in right[0]}
 

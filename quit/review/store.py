@@ -21,9 +21,9 @@ import pyarrow as pa
 
 from quit import contracts
 from quit.engine.logs import Log, applied_reviews
+from quit.engine.questions import fitting_rows
 from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
-from quit.stages.labelling.verdicts import fitting
 from quit.store.parts import log_number
 from quit.store.state_files import read_state
 
@@ -50,10 +50,7 @@ class ReviewStore:
     def fitting(self, rows: pa.Table) -> pa.Table:
         """Return the rows, of decisions or of reviews, whose question still shows what annotators saw; the others are
         set aside."""
-        ids = rows["question_id"].unique().to_pylist()
-        questions = self.workspace.read_questions("questions", ids, ("question_id", "question", "answers"))
-        hints = self.workspace.read_questions("ranked_hints", ids, ("question_id", "hint", "selected"))
-        return fitting(rows, questions, hints)
+        return fitting_rows(self.workspace, rows)
 
     def next_sync(self) -> int:
         """Return the number of the next pull that brings something, from 1."""

@@ -70,12 +70,9 @@ def decided(decisions: pa.Table, tables: LabelTables, settings: Review) -> Decid
     Only questions of the splits under review count, and only flags that remove.
     """
     splits = tables.splits
-    inside = set(
-        splits.column("question_id")
-        .filter(pc.is_in(splits.column("split"), pa.array(list(settings.splits))))
-        .to_pylist()
-    )
-    rows = [row for row in decisions.to_pylist() if row["decision"] is not None and row["question_id"] in inside]
+    under_review = pc.is_in(splits.column("split"), pa.array(list(settings.splits)))
+    inside = pc.is_in(decisions.column("question_id"), plain(splits.column("question_id").filter(under_review)))
+    rows = decisions.filter(pc.and_(inside, decisions.column("decision").is_valid())).to_pylist()
     answers = {(row["question_id"], row["key"]): row for row in rows if row["kind"] == "answer"}
     flags = {
         (row["question_id"], row["key"]): row
@@ -119,8 +116,7 @@ def update_stage(
     settings, models = context.settings, context.models
     columns = contracts.table("labels").schema.names
     before = LabelTables(questions, ranked_hints, splits, verdicts, labels(columns), valid_answers)
-    of_these = decisions.filter(pc.is_in(decisions["question_id"], questions["question_id"].combine_chunks()))
-    settled = decided(of_these, before, settings.review)
+    settled = decided(decisions, before, settings.review)
     overrides = overrides_by_hint(context.overrides)
     by_labeler = {
         labeler.name: answers_of(labeler.name, answers, distinct_answers, settled.touched)

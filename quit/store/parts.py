@@ -150,7 +150,7 @@ def read_log_part(name: str, path: Path) -> pa.Table:
 
 
 def _hash(rows: pa.Table) -> bytes:
-    """Return the hash of a log's rows; of many, that of the hashes of some rows after others."""
+    """Return the hash of a log's rows; of many rows, the hash of the hashes of pieces."""
     hashes = [
         content_hash([column.to_pylist() for column in rows.slice(first, _HASHED_ROWS).columns])
         for first in range(0, len(rows) or 1, _HASHED_ROWS)

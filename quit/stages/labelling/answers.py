@@ -98,18 +98,18 @@ def matching_rows(distinct: pa.Table, table: pa.Table, column: str) -> np.ndarra
     """Return for each distinct reply the first row of ``table`` with its question and its value of ``column`` (answer
     or answer_key); int64, shape (distinct replies,), -1 where there is none."""
     columns = [(plain(table.column(name).unique()), name) for name in ("question_id", column)]
-    wanted, have = (
+    distinct_keys, table_keys = (
         np.ravel_multi_index(
             [positions_in(each.column(name), values) + 1 for values, name in columns],
             [len(values) + 1 for values, _ in columns],
         )
         for each in (distinct, table)
     )
-    keys, first = np.unique(have, return_index=True)
+    keys, first = np.unique(table_keys, return_index=True)
     if not len(keys):
         return np.full(len(distinct), -1, dtype=np.int64)
-    places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return np.where(keys[places] == wanted, first[places], -1)
+    places = np.minimum(np.searchsorted(keys, distinct_keys), len(keys) - 1)
+    return np.where(keys[places] == distinct_keys, first[places], -1)
 
 
 def accepted_answers(answers: Answers, verdicts: pa.Table) -> np.ndarray:
