@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,9 @@ from quit.engine.workspace import Workspace
 from quit.review.store import ReviewStore
 from quit.stages.labelling.answers import number_answers
 from quit.text.normalize import normalize_answer
+
+Rows = Callable[[str], list[dict[str, Any]]]
+"""The rows of a table of one question."""
 
 STARTER = Path(quit.__file__).parent / "starter" / "questions.jsonl"
 PLACES, CANDIDATES = 4_000, 25
@@ -75,11 +78,12 @@ def make(
     pipeline = begun(folder)
     carry_out(pipeline, pipeline.stage_run("collect"))
     ids = pipeline.workspace.read("questions").column("question_id").to_pylist()
-    _fill(pipeline, _described(pipeline, ids, 1 - reviewed / count))
+    _fill(pipeline, ids, _described(pipeline, ids, 1 - reviewed / count))
     carry_out(pipeline, pipeline.stage_run("enumerate"))
     given = dict(zip(ids, choices, strict=True))
     _fill_answers(pipeline, given, random)
-    _fill(pipeline, {"judge": {"verdicts": [_verdicts(one, given[one]) for one in ids], "second_verdicts": []}})
+    judged: dict[str, Rows] = {"verdicts": lambda one: _verdicts(one, given[one]), "second_verdicts": _none}
+    _fill(pipeline, ids, {"judge": judged})
     ReviewStore(pipeline.workspace).append(_reviews(ids[count - reviewed :], given, overruled, random))
     return pipeline
 
@@ -100,43 +104,56 @@ def carry_out(pipeline: Pipeline, run: StageRun) -> None:
     pipeline.finish(run)
 
 
-def _described(pipeline: Pipeline, ids: Sequence[str], train: float) -> dict[str, dict[str, list]]:
-    hints = pipeline.workspace.read("hints").to_pylist()
+def _described(pipeline: Pipeline, ids: Sequence[str], train: float) -> dict[str, dict[str, Rows]]:
+    """Return what the stages before the readers say of each question; ``train``: the share of train."""
+    hints: dict[str, list[dict[str, Any]]] = {one: [] for one in ids}
+    for row in pipeline.workspace.read("hints").to_pylist():
+        hints[row["question_id"]].append(row)
     place = {one: number / len(ids) for number, one in enumerate(ids)}
     dev = train + DEV * (1 - train)
-    level = {one: "easy" if share < 0.3 else "medium" if share < 0.6 else "hard" for one, share in place.items()}
+
+    def usable(one: str) -> list[dict[str, Any]]:
+        return [{"hint_id": row["hint_id"], "question_id": one} for row in hints[one]]
+
+    def ranked(one: str) -> list[dict[str, Any]]:
+        common = {"question_id": one, "convergence": 0.5, "producer": "source", "selected": True}
+        return [{**common, "rank": int(row["hint_id"][-2:]), "hint_id": row["hint_id"], "hint": row["hint"]}
+                for row in hints[one]]  # fmt: skip
+
+    def described(one: str) -> list[dict[str, Any]]:
+        level = "easy" if place[one] < 0.3 else "medium" if place[one] < 0.6 else "hard"
+        numbers = dict.fromkeys(("answerability", "answer_share", "completeness", "similarity"), 0.1)
+        return [{"question_id": one, "coarse": "HUM:HUMAN", "fine": "ind:Individual", "type_confidence": 1.0,
+                 "type_producer": "source", **numbers, "difficulty": place[one], "difficulty_bin": level,
+                 "difficulty_producer": "synthetic"}]  # fmt: skip
+
+    def split(one: str) -> list[dict[str, Any]]:
+        name = "train" if place[one] < train else "dev" if place[one] < dev else "test"
+        return [{"question_id": one, "parametric": False, "draw": place[one], "split": name}]
+
     return {
-        "filter": {"usable_hints": [{"hint_id": row["hint_id"], "question_id": row["question_id"]} for row in hints],
-                   "leak_findings": [], "rejects": []},
-        "rank": {"ranked_hints": [
-            {"question_id": row["question_id"], "rank": int(row["hint_id"][-2:]), "hint_id": row["hint_id"],
-             "hint": row["hint"],
-             "convergence": 0.5, "producer": "source", "selected": True} for row in hints], "drawn_candidates": [],
-             "rejects": []},
-        "describe": {"descriptions": [
-            {"question_id": one, "coarse": "HUM:HUMAN", "fine": "ind:Individual", "type_confidence": 1.0,
-             "type_producer": "source",
-             "answerability": 0.1, "answer_share": 0.1, "completeness": 0.1, "similarity": 0.1, "difficulty": share,
-             "difficulty_bin": level[one], "difficulty_producer": "synthetic"} for one, share in place.items()],
-             "rejects": []},
-        **{run.key: {"probe_answers": []} for run in pipeline.runs if run.stage.name == "probe"},
-        "split": {"splits": [
-            {"question_id": one, "parametric": False, "draw": share,
-             "split": "train" if share < train else "dev" if share < dev else "test"}
-            for one, share in place.items()], "rejects": []},
-    }  # fmt: skip
+        "filter": {"usable_hints": usable, "leak_findings": _none, "rejects": _none},
+        "rank": {"ranked_hints": ranked, "drawn_candidates": _none, "rejects": _none},
+        "describe": {"descriptions": described, "rejects": _none},
+        **{run.key: {"probe_answers": _none} for run in pipeline.runs if run.stage.name == "probe"},
+        "split": {"splits": split, "rejects": _none},
+    }
 
 
-def _fill(pipeline: Pipeline, made: dict[str, dict[str, list]]) -> None:
+def _none(_: str) -> list[dict[str, Any]]:
+    return []
+
+
+def _fill(pipeline: Pipeline, ids: Sequence[str], stages: dict[str, dict[str, Rows]]) -> None:
     """Write rows as the tables of stages, under the fingerprints that these stages would have."""
-    for stage, tables in made.items():
+    for stage, tables in stages.items():
         run = pipeline.stage_run(stage)
         for shard in pipeline.shards(run):
-            pieces = {}
-            for name, rows in tables.items():
-                flat = [row for item in rows for row in (item if isinstance(item, list) else [item])]
-                mine = [row for row in flat if shard.holds(row["question_id"], row["question_id"])]
-                pieces[name] = contracts.table(name).from_rows(mine)
+            inside = [one for one in ids if shard.holds(one, one)]
+            pieces = {
+                name: contracts.table(name).from_rows([row for one in inside for row in rows(one)])
+                for name, rows in tables.items()
+            }
             pipeline.workspace.write_part(pipeline.folder(run), shard, pieces)
         pipeline.finish(run)
 
