@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit.common.columns import plain, positions_in
+from quit.common.files import write_json
+from quit.common.ids import content_hash
 from quit.common.ranges import Range, ranges
 from quit.dataset.files import QUESTIONS_A_CHUNK
 from quit.engine.reading import TableReader
-from quit.evaluate.labels import Patterns
+from quit.errors import WorkspaceError
+from quit.evaluate.labels import Patterns, of_readers
 from quit.models.protocols import NO_ANSWER
 from quit.render.table import Table
 from quit.stages.labelling.answers import Answers, accepted_answers
 from quit.stages.labelling.passages import permutation_table
+from quit.store.state_files import read_state
+from quit.version import __version__
 
 CUT_SHARE = 0.1
 """Share of a reader's replies that ran into the token limit, above which a build says so."""
@@ -34,8 +41,32 @@ def reply_counts(workspace: TableReader, readers: Sequence[str] | None = None) -
     nearly all are sentences (:func:`quit.models.readers.cleaning.is_sentence`). An answer without a verdict is not
     correct.
     """
-    if readers is None:
-        readers = sorted(run.removeprefix("read:") for run in workspace.state if run.startswith("read:"))
+    counts = _kept_counts(workspace)
+    names = list(counts["readers"])
+    chosen = names if readers is None else list(readers)
+    by_hints: list[ByHints] = [tuple(row) for name in chosen for row in counts["by_hints"] if row[0] == name]
+    patterns = Counter({(asked, right): passages for asked, right, passages in counts["patterns"]})
+    return by_hints, of_readers(patterns, [names.index(name) for name in chosen])
+
+
+def _kept_counts(workspace: TableReader) -> dict[str, Any]:
+    """Return ``readers`` with their counts ``by_hints`` and ``patterns``; counted again when a workspace's tables have
+    changed."""
+    current = {run: folder.name for run, (folder, _) in workspace.current().items()}
+    path, key = workspace.path / "replies.json", content_hash(current, __version__)
+    if current:
+        with suppress(WorkspaceError):
+            if (kept := read_state(path, {})).get("key") == key:
+                return kept
+    counts = {"key": key, **_all_counts(workspace)}
+    if current:
+        with suppress(WorkspaceError):  # a folder that cannot be written to
+            write_json(path, counts)
+    return counts
+
+
+def _all_counts(workspace: TableReader) -> dict[str, Any]:
+    readers = sorted(run.removeprefix("read:") for run in workspace.state if run.startswith("read:"))
     question_ids = sorted(workspace.read("splits", columns=["question_id"])["question_id"].to_pylist())
     counts: dict[tuple[str, int], np.ndarray] = {}
     patterns: Patterns = Counter()
@@ -44,8 +75,8 @@ def reply_counts(workspace: TableReader, readers: Sequence[str] | None = None) -
         for reader, hints, *figures in by_hints:
             counts[reader, hints] = counts.get((reader, hints), 0) + np.array(figures)
         patterns.update(some)
-    order = sorted(counts, key=lambda key: (readers.index(key[0]), key[1]))
-    return [(*key, *counts[key].tolist()) for key in order], patterns
+    rows = [[*key, *counts[key].tolist()] for key in sorted(counts)]
+    return {"readers": readers, "by_hints": rows, "patterns": [[*sets, number] for sets, number in patterns.items()]}
 
 
 def _counts(workspace: TableReader, readers: Sequence[str], shard: Range) -> tuple[list[ByHints], Patterns]:

@@ -56,6 +56,7 @@ _SHAPES: dict[str, tuple[TypeAdapter[Any], str]] = {
     "lock.json": (TypeAdapter(dict[str, Any]), "Delete it."),
     "project.json": (TypeAdapter(dict[str, Any]), "Delete it; it is built again by push and pull."),
     "audit.json": (TypeAdapter(dict[str, Any]), "Delete it; the next push draws the audit again."),
+    "replies.json": (TypeAdapter(dict[str, Any]), "Delete it; the replies are counted again."),
     "spent.json": (TypeAdapter(_Pair), "Delete it; what is spent is then read from usage.jsonl."),
     "sync.json": (TypeAdapter(dict[str, Any]), "Delete it; it is built again by push and pull."),
 }
