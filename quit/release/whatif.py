@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from quit.common.columns import is_in
 from quit.dataset.dataset import FULLY, Dataset
+from quit.dataset.files import QUESTIONS_A_CHUNK
 from quit.dataset.release import is_release, verify
 from quit.engine.planning import last_build
 from quit.engine.workspace import Workspace
@@ -87,7 +88,9 @@ class Answered:
 
     def label_2(self, rule: Rule) -> np.ndarray:
         """Return which passages have label 2, at least and at most: bool, shape (2, questions, passages)."""
-        return fully_relevant([self._right[name] for name in rule.labelers], rule.least)
+        right = [self._right[name] for name in rule.labelers]
+        parts = [fully_relevant([each[:, chunk] for each in right], rule.least) for chunk in _chunks(len(self._ids))]
+        return np.concatenate(parts, axis=1)
 
     def effects(self, rules: Sequence[Rule]) -> list[dict[str, Any]]:
         """Return what each rule changes.
@@ -175,9 +178,16 @@ def _verdicts_of(judge: str, verdicts: pa.Table, second: pa.Table | None) -> pa.
 
 def _figures(label_2: np.ndarray) -> np.ndarray:
     """Return ``FIGURES``, shape (figures, questions); ``label_2``: as :meth:`Answered._effect` takes it, of items."""
-    now, least, most = label_2
-    flags = (np.ones_like(now), now, least, most, now & ~most, now & ~least, ~now & least, ~now & most)
-    return np.stack(flags).sum(axis=-1)
+    parts = []
+    for chunk in _chunks(label_2.shape[1]):
+        now, least, most = label_2[:, chunk]
+        flags = (np.ones_like(now), now, least, most, now & ~most, now & ~least, ~now & least, ~now & most)
+        parts.append(np.stack(flags).sum(axis=-1))
+    return np.concatenate(parts, axis=1)
+
+
+def _chunks(questions: int) -> list[slice]:
+    return [slice(first, first + QUESTIONS_A_CHUNK) for first in range(0, questions, QUESTIONS_A_CHUNK)]
 
 
 def pieces(effect: dict[str, Any], most: int) -> list[Table | str]:
