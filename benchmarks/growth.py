@@ -15,6 +15,7 @@ import json
 import os
 import tempfile
 import time
+from collections.abc import Sequence
 from itertools import pairwise, zip_longest
 from math import log
 from pathlib import Path
@@ -37,8 +38,7 @@ def main() -> None:
 
     torch.set_num_threads(1)
     sizes = [int(size) for size in options.sizes.split(",")]
-    questions = _questions([f"jsonl:{STARTER}", *options.source])
-    questions += _random_questions(questions, sizes[-1] - len(questions))
+    questions = collection(sizes[-1], options.source)
     measured: dict[int, dict[str, tuple[float, int]]] = {}
     for size in sizes:
         with tempfile.TemporaryDirectory() as folder:
@@ -53,6 +53,13 @@ def main() -> None:
         cells = [f"{one:.1f}" for one in seconds.values()] + [f"{size / sizes[-1] / 1000:.1f}"]
         cells += [f"{log(seconds[b] / seconds[a]) / log(b / a):.2f}" if seconds[a] > 0.1 else "" for a, b in pairs]
         print(f"| {stage} | " + " | ".join(cells) + " |")
+
+
+def collection(count: int, sources: Sequence[str] = ()) -> list[dict]:
+    """Return the questions of the starter and of the sources in turn, and after them random ones, as lines of the
+    project's own format: ``count``, or all of the sources."""
+    questions = _questions([f"jsonl:{STARTER}", *sources])
+    return questions + _random_questions(questions, count - len(questions))
 
 
 def _questions(sources: list[str]) -> list[dict]:

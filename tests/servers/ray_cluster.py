@@ -67,6 +67,15 @@ class RayCluster:
         """Return a node's processes that are carrying out a task."""
         return [one for one in self._processes(number) if " ".join(_command(one)).startswith("ray::shard")]
 
+    def head_bytes(self) -> int:
+        """Return the resident memory of the head's processes, without workers."""
+        total = 0
+        for process in self._processes(0):
+            with contextlib.suppress(psutil.Error):
+                if not " ".join(process.cmdline()).startswith("ray::"):
+                    total += process.memory_info().rss
+        return total
+
     def __enter__(self) -> RayCluster:
         self.start_node()
         until(lambda: not is_free(self._client_port), self._nodes[0], 300)
