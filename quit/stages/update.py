@@ -50,7 +50,7 @@ class LabelTables:
 
 
 @dataclass(frozen=True)
-class Decided:
+class SettledDecisions:
     """The settled decisions on some questions: by (question id, normalised answer), and by (question id, flag)."""
 
     answers: Mapping[Key, dict[str, Any]]
@@ -64,7 +64,7 @@ class Decided:
         return sorted({question for question, _ in (*self.flips, *self.flags)})
 
 
-def decided(decisions: pa.Table, tables: LabelTables, settings: Review) -> Decided:
+def settled_decisions(decisions: pa.Table, tables: LabelTables, settings: Review) -> SettledDecisions:
     """Return what settled decisions (schema ``quit.stages.labelling.verdicts.DECISIONS``) say about these tables.
 
     Only questions of the splits under review count, and only flags that remove.
@@ -83,11 +83,11 @@ def decided(decisions: pa.Table, tables: LabelTables, settings: Review) -> Decid
     judged = tables.verdicts.filter(pc.is_in(tables.verdicts.column("question_id"), about))
     columns = (judged.column(name).to_pylist() for name in ("question_id", "answer_key", "correct"))
     before = {(question, key): bool(correct) for question, key, correct in zip(*columns)}
-    mine = tables.questions.filter(pc.is_in(tables.questions.column("question_id"), about))
-    for question, gold in zip(*(mine.column(name).to_pylist() for name in ("question_id", "answers"))):
+    about_them = tables.questions.filter(pc.is_in(tables.questions.column("question_id"), about))
+    for question, gold in zip(*(about_them.column(name).to_pylist() for name in ("question_id", "answers"))):
         before.update({(question, normalize_answer(form)): True for form in gold})
     flips = {key: row for key, row in answers.items() if row["decision"] is not before.get(key, False)}
-    return Decided(answers, flags, flips)
+    return SettledDecisions(answers, flags, flips)
 
 
 @stage(
@@ -116,7 +116,7 @@ def update_stage(
     settings, models = context.settings, context.models
     columns = contracts.table("labels").schema.names
     before = LabelTables(questions, ranked_hints, splits, verdicts, labels(columns), valid_answers)
-    settled = decided(decisions, before, settings.review)
+    settled = settled_decisions(decisions, before, settings.review)
     overrides = overrides_by_hint(context.overrides)
     by_labeler = {
         labeler.name: answers_of(labeler.name, answers, distinct_answers, settled.touched)
@@ -127,8 +127,8 @@ def update_stage(
     by_words = settings.leakage.model_copy(update={"contained": False})
 
     def leaks(items: Sequence[LeakItem]) -> list[list[list[Finding]]]:
-        asked = [replace(item, overrides=[overrides.get(hint, []) for hint in item.hint_ids]) for item in items]
-        return cached_leaks_of(asked, models.equivalence, models.encoder, by_words, leak_store())
+        items = [replace(item, overrides=[overrides.get(hint, []) for hint in item.hint_ids]) for item in items]
+        return cached_leaks_of(items, models.equivalence, models.encoder, by_words, leak_store())
 
     return update_labels(before, by_labeler, settled, leaks, settings.labels.least)
 
@@ -136,32 +136,32 @@ def update_stage(
 def update_labels(
     tables: LabelTables,
     answers: Mapping[str, Answers],
-    found: Decided,
+    settled: SettledDecisions,
     leaks: LeakCheck,
     least: int = 1,
 ) -> dict[str, pa.Table]:
     """Return ``labels``, ``valid_answers``, ``verdicts``, ``splits``, ``changes``, ``leak_findings`` and ``rejects`` of
     the update.
 
-    ``answers``: labeler name -> its answers to the passages of ``found.touched``, in table order.
+    ``answers``: labeler name -> its answers to the passages of ``settled.touched``, in table order.
     ``leaks`` is asked about every question with its valid answers that are not gold. ``least``: ``labels.least``.
     Raises ``ValueError`` when the answers of a labeler are not those to the passages.
     """
-    touched = pa.array(found.touched, pa.string())
+    touched = pa.array(settled.touched, pa.string())
     mask = is_in(tables.labels.column("question_id"), touched)
     passages = tables.labels.filter(mask)
-    for name, given in answers.items():
-        if not same(given.rows.column("question_id"), passages.column("question_id")):
+    for name, replies in answers.items():
+        if not same(replies.rows.column("question_id"), passages.column("question_id")):
             raise ValueError(f"The answers of {name} are not those to the passages of the touched questions.")
-    rulings = [_Rulings(given, found, tables.verdicts) for given in answers.values()]
+    rulings = [_Rulings(replies, settled, tables.verdicts) for replies in answers.values()]
     accepted = [ruling.after for ruling in rulings]
     new = with_predicted(labels_of(passages, answers, accepted, least), is_predicted(passages))
     questions = tables.questions.filter(is_in(tables.questions.column("question_id"), touched))
     old_valid = tables.valid_answers.filter(is_in(tables.valid_answers.column("question_id"), touched))
-    new_valid = _with_review(valid_answers_of(questions, passages, answers, accepted), found)
-    changes = _answer_changes(old_valid, new_valid, found)
+    new_valid = _with_review(valid_answers_of(questions, passages, answers, accepted), settled)
+    changes = _answer_changes(old_valid, new_valid, settled)
     valid = _merged(tables.valid_answers, new_valid, touched)
-    removed, findings = _removals(tables, valid, changes, found, leaks)
+    removed, findings = _removals(tables, valid, changes, settled, leaks)
     gone = pa.array(sorted(removed), pa.string())
     keep = _not_in(passages, gone)
     label_changes = _label_changes(passages, new.column("label"), rulings, keep)
@@ -174,7 +174,7 @@ def update_labels(
     return {
         "labels": _replaced(tables.labels, mask, new, gone),
         "valid_answers": valid.filter(_not_in(valid, gone)),
-        "verdicts": _ruled(tables.verdicts, found),
+        "verdicts": _ruled(tables.verdicts, settled),
         "splits": tables.splits.filter(_not_in(tables.splits, gone)),
         "changes": pa.concat_tables([small, label_changes]).sort_by(
             [(name, "ascending") for name in ("question_id", "change", "permutation", "answer")]
@@ -199,10 +199,10 @@ class _Rulings:
     """People's decisions on one labeler's distinct answers: which were right before, which are now (bool, shape
     (distinct answers,)), and why; ``index``: :attr:`Answers.index`."""
 
-    def __init__(self, answers: Answers, found: Decided, verdicts: pa.Table) -> None:
+    def __init__(self, answers: Answers, settled: SettledDecisions, verdicts: pa.Table) -> None:
         columns = (answers.distinct.column(name).to_pylist() for name in ("question_id", "answer_key", "answer"))
         self.causes = [
-            (answer, key, ruling) if (ruling := found.answers.get((question, key))) is not None else None
+            (answer, key, ruling) if (ruling := settled.answers.get((question, key))) is not None else None
             for question, key, answer in zip(*columns)
         ]
         self.index = answers.index
@@ -213,18 +213,18 @@ class _Rulings:
                 self.after[row] = cause[2]["decision"]
 
 
-def _with_review(valid: pa.Table, found: Decided) -> pa.Table:
+def _with_review(valid: pa.Table, settled: SettledDecisions) -> pa.Table:
     """Return valid answers without the gold answers that people rejected, and with the answers that only people
     accept."""
     rows = [
         row
         for row in valid.to_pylist()
         if row["origin"] != "gold"
-        or found.answers.get((row["question_id"], row["answer_key"]), {}).get("decision") is not False
+        or settled.answers.get((row["question_id"], row["answer_key"]), {}).get("decision") is not False
     ]
     have = {(row["question_id"], row["answer_key"]) for row in rows}
     added: dict[str, list[dict]] = {}
-    for (question, key), ruling in sorted(found.flips.items()):
+    for (question, key), ruling in sorted(settled.flips.items()):
         if ruling["decision"] and (question, key) not in have:
             added.setdefault(question, []).append(
                 {
@@ -244,7 +244,7 @@ def _with_review(valid: pa.Table, found: Decided) -> pa.Table:
     )
 
 
-def _answer_changes(old: pa.Table, new: pa.Table, found: Decided) -> list[dict[str, Any]]:
+def _answer_changes(old: pa.Table, new: pa.Table, settled: SettledDecisions) -> list[dict[str, Any]]:
     """Return the rows of ``changes`` for valid answers that came or went."""
     before = {(row["question_id"], row["answer"]): row for row in old.to_pylist()}
     after = {(row["question_id"], row["answer"]): row for row in new.to_pylist()}
@@ -252,7 +252,7 @@ def _answer_changes(old: pa.Table, new: pa.Table, found: Decided) -> list[dict[s
     for change, these, others in (("answer_added", after, before), ("answer_removed", before, after)):
         for (question, answer), row in these.items():
             if (question, answer) not in others:
-                ruling = found.answers.get((question, row["answer_key"]))
+                ruling = settled.answers.get((question, row["answer_key"]))
                 changes.append(
                     {
                         "question_id": question,
@@ -283,7 +283,7 @@ def _removals(
     tables: LabelTables,
     valid: pa.Table,
     changes: Sequence[Mapping[str, Any]],
-    found: Decided,
+    settled: SettledDecisions,
     leaks: LeakCheck,
 ) -> tuple[dict[str, _Removal], list[dict[str, Any]]]:
     """Return the questions that leave, sorted, and the leaks found. ``valid``: the valid answers of all questions.
@@ -292,7 +292,7 @@ def _removals(
     answer is checked.
     """
     removed: dict[str, _Removal] = {}
-    for (question, flag), ruling in sorted(found.flags.items()):
+    for (question, flag), ruling in sorted(settled.flags.items()):
         voters = ruling["yes"] + ruling["no"]
         detail = f"flagged {flag} by {ruling['yes']} of {voters} ({ruling['basis']})"
         removed.setdefault(question, _Removal(f"flagged_{flag}", detail, ruling["reviews"]))
@@ -308,7 +308,7 @@ def _removals(
         findings.append({"hint_id": hint, "question_id": question, **asdict(leak)})
         if leak.overridden:
             continue  # a person has said that it is none
-        accepted = found.answers.get((question, normalize_answer(leak.answer)))
+        accepted = settled.answers.get((question, normalize_answer(leak.answer)))
         reviews = accepted["reviews"] if accepted else sorted(causes.get(question, ()))
         detail = f"{hint}: {leak.span!r} gives away {leak.answer!r} ({leak.method}, {leak.probability:.2f})"
         removed.setdefault(question, _Removal("answer_leak", detail, reviews))
@@ -415,13 +415,13 @@ def _merged(old: pa.Table, new: pa.Table, touched: pa.Array) -> pa.Table:
     return both.take(order.sort_by([("question_id", "ascending"), ("place", "ascending")]).column("place"))
 
 
-def _ruled(verdicts: pa.Table, found: Decided) -> pa.Table:
+def _ruled(verdicts: pa.Table, settled: SettledDecisions) -> pa.Table:
     """Return the verdicts with people's in the place of the judge's, wherever there is a settled one."""
-    if not found.answers:
+    if not settled.answers:
         return verdicts
-    keys = [f"{question}\x1f{key}" for question, key in found.answers]
+    keys = [f"{question}\x1f{key}" for question, key in settled.answers]
     joined = pc.binary_join_element_wise(verdicts.column("question_id"), verdicts.column("answer_key"), "\x1f")
-    rulings = list(found.answers.values())
+    rulings = list(settled.answers.values())
     places = pc.index_in(joined, pa.array(keys, pa.string()))
     ruled = pc.is_valid(places)
 

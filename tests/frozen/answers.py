@@ -20,7 +20,7 @@ from quit.stages.label import label_passages
 from quit.stages.labelling.answers import Answers
 from quit.stages.labelling.passages import enumerate_passages
 from quit.stages.labelling.verdicts import DECISIONS
-from quit.stages.update import LabelTables, decided, update_labels
+from quit.stages.update import LabelTables, settled_decisions, update_labels
 from quit.text.normalize import normalize_answer
 from tests.frozen.tables import files
 from tests.frozen.tables import table as in_short
@@ -119,7 +119,7 @@ def made_of_answers(source: str, folder: Path) -> dict[str, dict[str, Any]]:
     labelers = {reader: by_reader[reader] for reader in LABELERS}
     labelled = label_passages(tables["questions"], tables["passages"], labelers, judged)
     before = LabelTables(tables["questions"], tables["ranked_hints"], tables["splits"], judged, **labelled)
-    settled = decided(pa.Table.from_pylist(decisions(judged), schema=DECISIONS), before, Review())
+    settled = settled_decisions(pa.Table.from_pylist(decisions(judged), schema=DECISIONS), before, Review())
     touched = pa.array(settled.touched, pa.string())
     of_touched = {
         reader: Answers(answers.rows.filter(pc.is_in(answers.rows["question_id"], touched)), answers.distinct)

@@ -17,7 +17,7 @@ from quit.stages.labelling.verdicts import DECISIONS
 from quit.stages.leaks.containment import contained_in
 from quit.stages.leaks.find import Finding
 from quit.stages.stage import Context
-from quit.stages.update import LabelTables, decided, update_labels, update_stage
+from quit.stages.update import LabelTables, settled_decisions, update_labels, update_stage
 from quit.text.normalize import normalize_answer
 from tests.rows import table_of, tuples
 
@@ -76,7 +76,7 @@ _no_leaks = _floats_for("none of them")
 
 def _update(world, decisions: list[dict], leaks=_no_leaks, settings: Review | None = None):
     tables, answers = world
-    decision = decided(pa.Table.from_pylist(decisions, schema=DECISIONS), tables, settings or Review())
+    decision = settled_decisions(pa.Table.from_pylist(decisions, schema=DECISIONS), tables, settings or Review())
     touched = pa.array(decision.touched, pa.string())
     mine = {
         name: Answers(whole.rows.filter(is_in(whole.rows.column("question_id"), touched)), whole.distinct)
