@@ -17,7 +17,7 @@ QUESTION = Column("question_id", TEXT, "Id of the question, namespaced by source
 NOTE = Column(
     "note",
     TEXT,
-    "Why an embedded model was out of its depth: `not English`, `hint cut to 254 word pieces`, ...; null: it was not.",
+    "What an embedded model cannot read properly: `not English`, `hint cut to 254 word pieces`, ...; else null.",
     nullable=True,
 )
 VERDICT = (

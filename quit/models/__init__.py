@@ -8,5 +8,5 @@ models: in process, on servers, and the cache of their replies). In modules: ``j
 
 What they share: ``prompting`` (prompts as files), ``folders`` (of model files, and their checksums), ``fetching``
 (models that come from PyPI), ``loading`` (one way to load from a folder or the hub), ``linear`` (matrix products of the
-same bits everywhere), and ``depth`` (notes on texts that an embedded model cannot read properly).
+same bits everywhere), and ``limits`` (notes on texts that an embedded model cannot read properly).
 """

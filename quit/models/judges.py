@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from quit.errors import all_of
-from quit.models.depth import pair_note
 from quit.models.generation.base import ChatRequest, Completing
+from quit.models.limits import pair_note
 from quit.models.prompting import PromptTemplate
 from quit.models.protocols import NO_ANSWER, Equivalence, Judge, JudgeItem, Pair, Verdict
 from quit.settings import JURY

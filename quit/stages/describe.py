@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from quit import contracts
 from quit.common.cache import cache_folder
-from quit.models.depth import QUESTION_TYPE, note
+from quit.models.limits import QUESTION_TYPE, note
 from quit.models.protocols import Encoder
 from quit.models.question_type import QuestionTypeClassifier
 from quit.retrieval.corpus import Corpus, corpus_checksum

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from quit import contracts
 from quit.models.convergence_scored import ScoredConvergence, convergence
-from quit.models.depth import ENCODER, note
+from quit.models.limits import ENCODER, note
 from quit.models.protocols import CandidateSource, ConvergenceModel, HintSet
 from quit.settings import Convergence
 from quit.stages.questions.candidates import candidate_pool
@@ -112,7 +112,7 @@ def rank_hints(
 
 def _note(unread: int | None, question: str, hint: str, text: str) -> str | None:
     """Return how many verdicts a language model did not give (``unread``, None where none was asked), or why the
-    encoder was out of its depth on ``text`` (question and hints); None where all is well."""
+    encoder cannot read all of ``text`` (question and hints); None where it can."""
     if unread is not None:
         return f"{unread} candidates without a readable Yes or No" if unread else None
     return note(text, [("question", question, ENCODER), ("hint", hint, ENCODER)])

@@ -111,14 +111,14 @@ def small_pool(workspace: Workspace) -> str | None:
     return about_small_pool(pool_size(answer for (answer,) in rows))
 
 
-def out_of_depth(workspace: TableReader) -> str | None:
-    """Return how many rows of each table have a note (:mod:`quit.models.depth`); None where none has."""
+def beyond_limits(workspace: TableReader) -> str | None:
+    """Return how many rows of each table have a note (:mod:`quit.models.limits`); None where none has."""
     tables = []
     for name in ("ranked_hints", "descriptions", "verdicts", "second_verdicts"):
         notes = workspace.read(name, columns=["note"]).column("note")
         if count := len(notes) - notes.null_count:
             tables.append(f"{count:,} rows of {name}")
-    return f"Out of the models' depth (column note): {', '.join(tables)}." if tables else None
+    return f"Texts beyond the limits of embedded models (column note): {', '.join(tables)}." if tables else None
 
 
 @dataclass(frozen=True)
@@ -275,7 +275,7 @@ def summary(workspace: Workspace) -> list[Table | str]:
         *cut_replies(readers),
         *asked_tables(asked(workspace)),
         *([usage] if (usage := usage_table(workspace)).rows else []),
-        *filter(None, (small_pool(workspace), leakage_losses(workspace), out_of_depth(workspace))),
+        *filter(None, (small_pool(workspace), leakage_losses(workspace), beyond_limits(workspace))),
         *judges_compared(judge_agreement(workspace)),
         *([type_sentence(*types)] if types[0] else []),
     ]
@@ -288,7 +288,7 @@ def as_dict(workspace: Workspace, pipeline: Any = None) -> dict[str, Any]:
         "stages": [asdict(row) for row in status(workspace, pipeline)],
         "funnel": dict(funnel(workspace)),
         "leakage": leakage_losses(workspace),
-        "out_of_depth": out_of_depth(workspace),
+        "beyond_limits": beyond_limits(workspace),
         "small_pool": small_pool(workspace),
         "question_types": dict(
             zip(("typed_by_source", "coarse_agrees", "fine_agrees"), type_agreement(workspace), strict=True)

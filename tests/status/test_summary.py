@@ -11,7 +11,7 @@ from quit.common.ranges import WHOLE
 from quit.engine.workspace import Workspace
 from quit.stages.labelling.answers import number_answers
 from quit.status.replies import cut_replies, readers_table
-from quit.status.summary import funnel, leakage_losses, markdown_summary, out_of_depth, stages_table
+from quit.status.summary import beyond_limits, funnel, leakage_losses, markdown_summary, stages_table
 from tests.report import tiny
 from tests.running import call_quit
 
@@ -65,7 +65,7 @@ def test_the_papers_losses_stand_beside_those_of_bem_by_its_method_alone(tmp_pat
 
 def test_rows_with_a_note_are_counted_in_one_line(tmp_path: Path) -> None:
     workspace = tiny.workspace(tmp_path / "W")
-    assert out_of_depth(workspace) is None and "depth" not in markdown_summary(workspace)
+    assert beyond_limits(workspace) is None and "beyond" not in markdown_summary(workspace)
     for run, table in (("rank", "ranked_hints"), ("judge", "verdicts")):
         folder, manifest = workspace.current()[run]
         tables = {name: workspace.read(name, runs=[run]) for name in manifest["tables"]}
@@ -74,8 +74,11 @@ def test_rows_with_a_note_are_counted_in_one_line(tmp_path: Path) -> None:
         workspace.discard(folder)
         workspace.write_part(folder, WHOLE, tables | {table: bare.append_column("note", notes)})
         workspace.finish(folder, list(tables), 1, {"stage": run})
-    line_of_notes = out_of_depth(Workspace.open(workspace.path))
-    assert line_of_notes == "Out of the models' depth (column note): 2 rows of ranked_hints, 2 rows of verdicts."
+    line_of_notes = beyond_limits(Workspace.open(workspace.path))
+    assert (
+        line_of_notes
+        == "Texts beyond the limits of embedded models (column note): 2 rows of ranked_hints, 2 rows of verdicts."
+    )
     assert line_of_notes in markdown_summary(Workspace.open(workspace.path))
 
 

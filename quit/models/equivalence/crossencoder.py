@@ -16,7 +16,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from quit.models.depth import CANDIDATE, QUESTION, REFERENCE
+from quit.models.limits import CANDIDATE, QUESTION, REFERENCE
 from quit.models.linear import linear, tanh
 from quit.models.minilm.encoder import word_pieces
 from quit.models.minilm.layers import WIDTH, Body

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from quit.models import question_type
-from quit.models.depth import BEM, CANDIDATE, ENCODER, QUESTION, QUESTION_TYPE, REFERENCE, not_english, note, pair_note
 from quit.models.equivalence import EmbeddedEquivalence, crossencoder
 from quit.models.judges import EquivalenceJudge, rule
+from quit.models.limits import BEM, CANDIDATE, ENCODER, QUESTION, QUESTION_TYPE, REFERENCE, not_english, note, pair_note
 from quit.models.minilm import encoder as minilm
 from quit.models.protocols import JudgeItem
 from quit.sources import parse_source, read_sources
