@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import duckdb
-from scipy import stats
 
 _FIGURES = """
     WITH shares AS (
@@ -25,6 +24,10 @@ def control_figures(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any
     ``connection``: has the tables ``controls`` and ``labels``.
     """
     rows = connection.sql(_FIGURES).to_arrow_table().to_pylist()
+    if not rows:
+        return []
+    from scipy import stats  # takes a second, for what few reports have
+
     for row in rows:
         row["low"], row["high"] = stats.binomtest(row["correct"], row["questions"]).proportion_ci(method="wilson")
     return rows
