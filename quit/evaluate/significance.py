@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from quit.common.arithmetic import on_grid
 
@@ -95,6 +94,8 @@ def compare(pairs: Sequence[tuple[np.ndarray, np.ndarray]], resamples: int, seed
     ``resamples``, and the observed one counts among them); ``p_t`` is the paired t test's. Systems that never differ
     have p = 1. All pairs share their resamples. ``holm`` is Holm's correction of ``p_randomisation`` for these pairs.
     """
+    from scipy import stats  # takes a second, which those who need intervals alone do not pay
+
     if not pairs:
         return []
     differences = np.stack([np.subtract(a, b, dtype=np.float64) for a, b in pairs], axis=1)
