@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from quit.common.cache import cache_folder
@@ -18,6 +19,8 @@ from tests.paths import DATA, ROOT
 pytest_plugins = ("tests.speed", "tests.building", "tests.label_studio", "tests.servers.real_model")
 SKIPS = ROOT / "tests" / "skips.txt"
 
+hypothesis.settings.register_profile("any machine", deadline=None)  # the first example may import a library
+hypothesis.settings.load_profile("any machine")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test needs a hub; a missing model would be looked for at length
 os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")  # before Prefect, as the command line does
 os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
