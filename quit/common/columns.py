@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from quit.common.ids import content_hash
+
+_HASHED_ROWS = 1 << 14
 
 
 def runs(column: pa.ChunkedArray) -> tuple[list[str], list[int]]:
@@ -66,3 +73,11 @@ def one_array(column: pa.ChunkedArray) -> pa.Array:
 
 def _encoded(chunk: pa.Array) -> pa.DictionaryArray:
     return chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
+
+
+def rows_hash(rows: pa.Table, values: Callable[[pa.Table], Sequence[Any]], size: int = 16) -> str:
+    """Return the hash of rows, as :func:`content_hash` makes it of ``values`` of them; of many rows, the hash of the
+    hashes of pieces, so that few are Python objects at a time."""
+    pieces = (rows.slice(first, _HASHED_ROWS) for first in range(0, len(rows) or 1, _HASHED_ROWS))
+    hashes = [content_hash(*values(piece), size=size) for piece in pieces]
+    return content_hash(hashes, size=size) if len(hashes) > 1 else hashes[0]

@@ -12,9 +12,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from quit import contracts
-from quit.common.columns import plain
+from quit.common.columns import plain, rows_hash
 from quit.common.files import file_checksum, file_mark, is_settled, known_checksum
-from quit.common.ids import content_hash
 from quit.common.ranges import WHOLE, Range
 from quit.errors import WorkspaceError, fault_of_the_machine
 
@@ -23,7 +22,6 @@ UNREADABLE = (OSError, pa.ArrowException, ValueError)
 _HASH = b"quit.rows"
 _WHOLE: set[tuple[Any, ...]] = set()  # marks of the parts of logs whose rows were compared with their hash
 _GROUP = 1 << 20
-_HASHED_ROWS = 1 << 14
 _ROWS = 1 << 17  # read at a time where only their checksums are of interest
 
 
@@ -150,12 +148,7 @@ def read_log_part(name: str, path: Path) -> pa.Table:
 
 
 def _hash(rows: pa.Table) -> bytes:
-    """Return the hash of a log's rows; of many rows, the hash of the hashes of pieces."""
-    hashes = [
-        content_hash([column.to_pylist() for column in rows.slice(first, _HASHED_ROWS).columns])
-        for first in range(0, len(rows) or 1, _HASHED_ROWS)
-    ]
-    return (content_hash(hashes) if len(hashes) > 1 else hashes[0]).encode()
+    return rows_hash(rows, lambda piece: [[column.to_pylist() for column in piece.columns]]).encode()
 
 
 def log_number(path: Path) -> int:

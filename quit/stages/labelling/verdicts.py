@@ -9,8 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit import contracts
+from quit.common.columns import rows_hash
 from quit.common.ids import content_hash
 from quit.settings import Review
+from quit.stages.labelling.answers import matching_rows
 from quit.text.normalize import normalize_answer
 
 DECISIONS = pa.schema(
@@ -76,11 +78,14 @@ def contents(questions: pa.Table, ranked_hints: pa.Table, question_ids: Iterable
 
 def fitting(rows: pa.Table, questions: pa.Table, ranked_hints: pa.Table) -> pa.Table:
     """Return the rows, of decisions or of reviews, whose question still shows what its annotators saw."""
-    now = contents(questions, ranked_hints, rows["question_id"].unique().to_pylist())
-    pairs = zip(rows["question_id"].to_pylist(), rows["content"].to_pylist(), strict=True)
-    return rows.filter(
-        pa.array([(content or "") in now.get(question_id, ()) for question_id, content in pairs], pa.bool_())
-    )
+    seen = rows.select(["question_id"]).append_column("content", pc.fill_null(rows["content"], ""))
+    pairs = seen.group_by(["question_id", "content"]).aggregate([])
+    question_ids, versions = pairs["question_id"].to_pylist(), pairs["content"].to_pylist()
+    now = contents(questions, ranked_hints, question_ids)
+    fits = [content in now.get(question_id, ()) for question_id, content in zip(question_ids, versions, strict=True)]
+    if all(fits):
+        return rows
+    return rows.filter(pa.array(matching_rows(seen, pairs.filter(pa.array(fits, pa.bool_())), "content") >= 0))
 
 
 def live_reviews(reviews: pa.Table) -> pa.Table:
@@ -209,7 +214,7 @@ def decide(live: pa.Table, settings: Review) -> pa.Table:
 def decisions_hash(decisions: pa.Table) -> str:
     """Return a hash of the settled decisions and their reviews: all that a label update depends on."""
     settled = decisions.filter(decisions.column("decision").is_valid())
-    return content_hash("reviews", settled.to_pydict(), size=8)
+    return rows_hash(settled, lambda piece: ["reviews", piece.to_pydict()], size=8)
 
 
 def disagreements(decisions: pa.Table) -> list[dict]:
