@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from quit import contracts
 from quit.common.columns import is_in, plain, positions_in
 from quit.common.ranges import Range
+from quit.engine.reading import parquet_sql
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, fault_of_the_machine
 from quit.evaluate.labels import SPLITS
@@ -194,8 +195,7 @@ class TableFiles:
 
     def sql(self, name: str) -> str:
         """Return the table as DuckDB reads it (all rows of its files), for a FROM clause."""
-        paths = ", ".join("'" + str(path).replace("'", "''") + "'" for path in self.parts[name])
-        return f"read_parquet([{paths}])"
+        return parquet_sql(self.parts[name])
 
     def rows(self, name: str) -> int:
         """Return the number of rows in a table's files."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import glob
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,12 @@ class TableReader(ABC):
     @abstractmethod
     def state(self) -> dict[str, str]:
         """Stage run to the fingerprint of its current tables, in pipeline order: readers are in profile order."""
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Stage run to the hash of its current manifest, hence of its tables: a model that is asked again gives other
+        tables under the same fingerprint. Empty where nothing changes, as in a release."""
+        return {}
 
     @property
     def build(self) -> dict[str, Any] | None:
@@ -103,8 +110,7 @@ class TableReader(ABC):
             ranges = [WHOLE] if name == "rejects" else bounds
             files = dict.fromkeys(path for each in ranges for path, _ in self.part_files(name, each, None, current))
             if files:
-                paths = ", ".join("'" + str(path).replace("'", "''") + "'" for path in files)
-                connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet([{paths}])")
+                connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {parquet_sql(files)}")
             else:
                 connection.register(name, contract.schema.empty_table())
         return connection
@@ -113,3 +119,9 @@ class TableReader(ABC):
         """Return the rows of a query over some tables."""
         with self.connect(tables=tables) as connection:
             return connection.execute(sql).fetchall()
+
+
+def parquet_sql(paths: Iterable[Path]) -> str:
+    """Return Parquet files as DuckDB reads them, for a FROM clause: names are names, not patterns or partitions."""
+    names = ", ".join("'" + glob.escape(str(path)).replace("'", "''") + "'" for path in paths)
+    return f"read_parquet([{names}], hive_partitioning = false)"

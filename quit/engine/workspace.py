@@ -40,7 +40,7 @@ class Workspace(Location, TableReader):
 
     def __init__(self, location: str | Path) -> None:
         super().__init__(location)
-        self._manifests: dict[Path, tuple[tuple[int, int, int], dict[str, Any]]] = {}
+        self._manifests: dict[Path, tuple[tuple[int, int, int], dict[str, Any], str]] = {}
 
     # Stage runs
 
@@ -48,6 +48,11 @@ class Workspace(Location, TableReader):
     def state(self) -> dict[str, str]:
         """Stage run (``rank``, ``read:minilm-late``) to the fingerprint of its current tables, in pipeline order."""
         return read_state(self.path / "state.json", {})
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """As :attr:`TableReader.versions`."""
+        return {run: self._manifests[folder / "manifest.json"][2] for run, (folder, _) in self.current().items()}
 
     def set_current(self, state: Mapping[str, str]) -> None:
         """Make these fingerprints the current ones."""
@@ -72,11 +77,13 @@ class Workspace(Location, TableReader):
         stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
         if self._manifests.get(path, (None,))[0] != stamp:
             manifest = read_state(path)
-            if manifest is not None and manifest.get("fingerprint", folder.name) != folder.name:
+            if manifest is None:
+                return None
+            if manifest.get("fingerprint", folder.name) != folder.name:
                 raise WorkspaceError(f"{path} is of another run. Build it again: quit build -w {self}")
-            if manifest is not None and manifest.pop("checksum", None) != content_hash(manifest):
+            if (checksum := manifest.pop("checksum", None)) != content_hash(manifest):
                 raise WorkspaceError(f"{path} was altered. Build it again: quit build -w {self}")
-            self._manifests[path] = (stamp, manifest)
+            self._manifests[path] = (stamp, manifest, checksum)
         return self._manifests[path][1]
 
     def part_done(self, folder: Path, outputs: Sequence[str], shard: Range, *, publish: bool = False) -> bool:

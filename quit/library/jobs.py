@@ -213,7 +213,7 @@ def release(
     from quit.engine.planning import locked_last_build
     from quit.export.files import exported
     from quit.models.factory import Models
-    from quit.release.create import Created, create
+    from quit.release.create import create
     from quit.release.gates import parse_waivers, with_release_settings
 
     now = datetime.now()
@@ -221,14 +221,10 @@ def release(
     waivers = parse_waivers(waive)
     with locked_last_build(workspace) as pipeline:
         encoder = Models(pipeline.settings).encoder
-        frozen = _newest(pipeline, target) if dated != name else None
-        current = pipeline.up_to_date and frozen and frozen.content.get("fingerprints") == pipeline.workspace.state
-        if frozen is not None and current:  # a release of these very tables, under the build's own settings
-            created = Created(frozen, False)
-        else:
-            gates = with_release_settings(pipeline.settings, settings)
-            options: dict[str, Any] = {"waivers": waivers, "settings": gates, "encoder": encoder}
-            created = step("create", lambda: create(pipeline, dated, target, **options))
+        gates = with_release_settings(pipeline.settings, settings)
+        options: dict[str, Any] = {"waivers": waivers, "settings": gates, "encoder": encoder}
+        options["newest"] = _newest(pipeline, target) if dated != name else None
+        created = step("create", lambda: create(pipeline, dated, target, **options))
     missing = [form for form in formats if created.new or not exported(created.release, form, out)]
     if missing:
         step("export", _export, encoder, created.release, missing, Path(out), overwrite)

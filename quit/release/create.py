@@ -82,14 +82,15 @@ def create(
     waivers: Mapping[str, str] | None = None,
     settings: Settings | None = None,
     encoder: Encoder | None = None,
+    newest: Release | None = None,
 ) -> Created:
     """Freeze the current tables as the release ``name`` in the workspace, or as the folder ``out``. The caller holds
     the workspace.
 
-    ``settings``: for the gates, if not the build's. ``encoder``: measures the semantic similarity. Raises ``GateError``
-    when a gate is neither passed nor waived; ``SettingsError`` for a name that cannot be one; ``InputError`` when the
-    target is anything but the same release; :class:`WorkspaceError` when a stage is not finished, a part of the
-    workspace is damaged, or the disk refuses. Nothing is left then.
+    ``settings``: for the gates, if not the build's. ``encoder``: measures the semantic similarity. ``newest``: returned
+    where it has the same content. Raises ``GateError`` when a gate is neither passed nor waived; ``SettingsError`` for
+    a name that cannot be one; ``InputError`` when the target is anything but the same release; :class:`WorkspaceError`
+    when a stage is not finished, a part of the workspace is damaged, or the disk refuses. Nothing is left then.
     """
     workspace = pipeline.workspace
     target = Path(out) if out is not None else workspace.path / FOLDER / name
@@ -102,16 +103,20 @@ def create(
     results = check(subject, waivers)
     refuse_failed(results)
     store = workspace.store if out is None else FolderStore(target.parent)
-    return put(target, store, lambda folder: _write(folder, subject, pipeline, name, results, encoder))
+    return put(target, store, lambda folder: _write(folder, subject, pipeline, name, results, encoder), newest)
 
 
-def put(target: Path, store: Store, make: Callable[[Path], Mapping[str, Any]]) -> Created:
-    """Make a release in a hidden folder and move it into place, or find that it is there already.
+def put(
+    target: Path, store: Store, make: Callable[[Path], Mapping[str, Any]], newest: Release | None = None
+) -> Created:
+    """Make a release in a hidden folder and move it into place, or find that it, or ``newest``, is there already.
 
     ``make`` writes the tables below the folder it is given and returns ``release.json``. Raises as :func:`create` does.
     """
     with writing(target), _partial(target) as folder:
         facts = make(folder)
+        if newest is not None and newest.content_id == facts["content_id"]:
+            return Created(newest, False)
         if is_release(target):
             existing = _same(target, facts)
             return Created(existing, False, _kept(existing, facts))

@@ -200,13 +200,13 @@ class Lookup:
         return rows
 
     def version(self) -> Any:
-        """Return what changes when the workspace does: its current fingerprints and the parts that people appended."""
+        """Return what changes when the workspace does: its tables and the parts that people appended."""
         logs = [
             path.name
             for name in ("reviews", "overrides")
             for path in (self.workspace.path / name).glob("part-*.parquet")
         ]
-        return tuple(self.workspace.state.items()), tuple(sorted(logs))
+        return tuple(self.workspace.versions.items()), tuple(sorted(logs))
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         with self._lock:

@@ -103,7 +103,7 @@ def draw_audit(workspace: Workspace, settings: Settings) -> dict[str, set[str]]:
     if not size or "label" not in workspace.state:
         return {}
     if audit.get("size") != size:
-        audit = {"size": size, "labels": workspace.state["label"], **_drawn(workspace, settings)}
+        audit = {"size": size, "labels": workspace.versions["label"], **_drawn(workspace, settings)}
         workspace.put_json(_FILE, audit)
     answers: dict[str, set[str]] = {}
     for row in audit["sample"]:
@@ -145,7 +145,7 @@ def audit_figures(workspace: Workspace, settings: Review, reviews: pa.Table | No
         return {}
     store, numbers = ReviewStore(workspace), np.array(audit["numbers"])
     live = store.fitting(live_reviews(store.read()) if reviews is None else reviews)
-    decisions, stale = _decisions(live, settings), audit["labels"] != workspace.state.get("label")
+    decisions, stale = _decisions(live, settings), audit["labels"] != workspace.versions.get("label")
     errors = _errors(audit["sample"], decisions, numbers.shape[:3])
     label_errors, answer_errors = errors.sum(axis=-1)
     # What people have decided by now bounds every share.

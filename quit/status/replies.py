@@ -52,14 +52,14 @@ def reply_counts(workspace: TableReader, readers: Sequence[str] | None = None) -
 def _kept_counts(workspace: TableReader) -> dict[str, Any]:
     """Return ``readers`` with their counts ``by_hints`` and ``patterns``; counted again when a workspace's tables have
     changed."""
-    current = {run: folder.name for run, (folder, _) in workspace.current().items()}
-    path, key = workspace.path / "replies.json", content_hash(current, __version__)
-    if current:
+    versions = workspace.versions
+    path, key = workspace.path / "replies.json", content_hash(versions, __version__)
+    if versions:
         with suppress(WorkspaceError):
             if (kept := read_state(path, {})).get("key") == key:
                 return kept
     counts = {"key": key, **_all_counts(workspace)}
-    if current:
+    if versions:
         with suppress(WorkspaceError):  # a folder that cannot be written to
             write_json(path, counts)
     return counts

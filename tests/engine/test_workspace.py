@@ -10,6 +10,7 @@ from quit.common.files import temporary_of
 from quit.common.ranges import Range, ranges
 from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
+from tests.report import tiny
 from tests.store.conftest import hints, store
 
 
@@ -32,6 +33,16 @@ def test_an_unfinished_stage_is_not_current(tmp_path) -> None:
     workspace.set_current({"filter": "f0"})
     assert [workspace.part_done(folder, ["usable_hints"], shard) for shard in (first, second)] == [True, False]
     assert workspace.current() == {} and len(workspace.read("usable_hints")) == 0
+
+
+def test_names_of_folders_are_neither_partitions_nor_patterns(tmp_path) -> None:
+    folder = tmp_path / "split=test" / "reader=x"
+    workspace = tiny.workspace(folder / "W[1]")
+    tiny.workspace(folder / "W1", tiny.without_label_2())
+    plain = tiny.workspace(tmp_path / "plain")
+    for table in ("splits", "labels", "distinct_answers"):
+        sql = f"SELECT * FROM {table} ORDER BY ALL"
+        assert workspace.rows(sql, [table]) == plain.rows(sql, [table]) != []
 
 
 def test_finishing_removes_parts_of_another_sharding_and_ruins(tmp_path) -> None:

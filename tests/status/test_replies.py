@@ -1,5 +1,6 @@
 """Counts of what readers replied."""
 
+import shutil
 from pathlib import Path
 
 from quit.status.replies import reply_counts
@@ -16,3 +17,17 @@ def test_patterns_tell_who_was_asked_and_who_is_right(tmp_path: Path) -> None:
     assert patterns == {(0b11, 0b01): 6, (0b01, 0b01): 1, (0b11, 0): 5}
     assert [row[:4] for row in by_hints] == [("one", 1, 6, 0), ("one", 2, 6, 0), ("two", 1, 6, 6), ("two", 2, 5, 5)]
     assert reply_counts(workspace, ["two"])[1] == {(1, 0): 11, (0, 0): 1}
+
+
+def test_counts_follow_tables_that_are_made_anew_under_the_same_fingerprint(tmp_path: Path) -> None:
+    """As when a language model is asked again."""
+    rows = tiny.rows()
+    workspace = tiny.workspace(tmp_path / "W", rows)
+    before = reply_counts(workspace)
+    assert reply_counts(workspace) == before and (tmp_path / "W" / "replies.json").is_file()
+    for row in rows["answers/two"]:
+        row["asked"] = False
+    other = tiny.workspace(tmp_path / "other", rows)
+    folder, _ = workspace.current()["read:two"]
+    shutil.copytree(other.current()["read:two"][0], folder, dirs_exist_ok=True)
+    assert reply_counts(workspace) == reply_counts(other) != before
