@@ -153,8 +153,8 @@ def connect(workspace: Path, settings: Review, url: str | None = None, token: st
     if url is None:
         if account is None:
             raise SettingsError(
-                "There is no local server yet. Start one in another terminal (quit review serve), or name a server: "
-                "--url URL."
+                f"There is no local server yet. Start one in another terminal (quit review serve -w {workspace}), or "
+                "name a server: --url URL."
             )
         url = account.url
     if not url.startswith(("http://", "https://")):
