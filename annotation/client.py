@@ -123,15 +123,15 @@ class Server:
         )
         return pages.items or []
 
-    def invitation(self, project: int | None) -> str:
-        """Return the link with which people make an account and come to the first task of ``project``, if there is one.
+    def invitation(self, project: int) -> str:
+        """Return the link with which people make an account and come to the first task of ``project``.
 
         Of the workspace's own server only, "" for others: their log-in leads to tasks that somebody else holds.
         """
         if not self._start:
             return ""
         path = self.ask(lambda studio: studio.organizations.invites.get_invite_link()).invite_url
-        return f"{self.url}{path}" + (f"&next=%2Fprojects%2F{project}%2Fdata%3Flabeling%3D1" if project else "")
+        return f"{self.url}{path}&next=%2Fprojects%2F{project}%2Fdata%3Flabeling%3D1"
 
     def email(self, number: int) -> str:
         """Return the e-mail of an account; ``user-7`` where the server names it no more."""
@@ -153,8 +153,8 @@ def connect(workspace: Path, settings: Review, url: str | None = None, token: st
     if url is None:
         if account is None:
             raise SettingsError(
-                "There is no local server yet. Start one in another terminal (quit review serve), or name a server: "
-                "--url URL."
+                f"There is no local server yet. Start one in another terminal (quit review serve -w {workspace}), or "
+                "name a server: --url URL."
             )
         url = account.url
     if not url.startswith(("http://", "https://")):

@@ -150,7 +150,7 @@ class LocalServer:
                 env=self._environment(account),
             )
         _store(self.workspace, replace(account, pid=self._process.pid))
-        say(f"Starting Label Studio {account.version} at {account.url} ...")
+        say(f"Starting Label Studio {account.version} at {account.url} (the first time a minute or two) ...")
         try:
             wait_until_healthy(self._process, f"Label Studio {account.version}", account.url, START_SECONDS, log)
         except ServerError:

@@ -32,6 +32,7 @@ smartquotes = False  # they make a dash of an option's two hyphens
 html_theme = "furo"
 html_show_copyright = False  # the pages name licence and citation
 html_sourcelink_suffix = ""  # llms.txt leads to the pages' own Markdown, in which links lead to Markdown too
+STYLE = "<style>.cell_output { overflow-x: auto; }</style>"  # a notebook's wide tables scroll on a phone
 llms_txt_uri_template = "_sources/{docname}{suffix}{sourcelink_suffix}"
 
 
@@ -45,4 +46,5 @@ def setup(app: Sphinx) -> None:
     site = app.outdir
     app.add_lexer("csv", TextLexer)  # Pygments has none
     app.connect("source-read", _add_navigation)
+    app.connect("html-page-context", lambda *of: of[3].update(metatags=of[3].get("metatags", "") + STYLE))
     app.connect("build-finished", lambda _, error: error or shutil.copy(site / "README.html", site / "index.html"))

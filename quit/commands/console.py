@@ -262,7 +262,7 @@ def _print_hints(life: dict[str, Any]) -> None:
         overridden = "; overridden: no leak" if row["overridden"] else ""
         _OUT.print(
             f"Leak in {row['hint_id']}: {escape(row['span'])!r} for {escape(row['answer'])!r} "
-            f"({row['method']}, {row['probability']:.2f}{overridden})"
+            f"({plain_name(row['method'])}, {row['probability']:.2f}{overridden})"
         )
     for row in life["overrides"]:
         terminal.sentence(override_line(row), _OUT)

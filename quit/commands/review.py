@@ -73,8 +73,8 @@ def serve(
             project = facts["id"] if facts.get("tasks") and facts["url"] == account.url else None
             if project not in (None, last_project) or last_project == -1:  # at the start, and when a push has made it
                 page = f"{account.url}/projects/{project}/data"
-                echo(f"  for annotators   {studio.invitation(project)}")
-                echo(f"  project          {page}" if project else f"  next             quit review push -w {workspace}")
+                links = f"  for annotators   {studio.invitation(project)}\n  project          {page}" if project else ""
+                echo(links or f"  next             quit review push -w {workspace}")
                 last_project = project
             if server.ended(1.0):
                 break

@@ -36,7 +36,7 @@ def serve(
     """Offer build, review-sync, label-update, release and benchmark in Prefect, and start their runs on the profile's
     schedules.
 
-    Runs until stopped. With --json, only says what would be deployed.
+    Runs until stopped. --json and --list only say what would be deployed.
 
     Example: `quit serve --profile nightly.toml --with-server`
     """

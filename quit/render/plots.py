@@ -109,7 +109,7 @@ def lines(name: str, series: Mapping[str, Mapping[Any, float]], across: str, up:
         for number, (title, points) in enumerate(series.items()):
             at = [ticks.index(name) for name in points] if names else list(points)
             colour = NAMED.get(title, SERIES[number % len(SERIES)])
-            axes.plot(at, list(points.values()), color=colour, marker=MARKS[number % 8],
+            axes.plot(at, list(points.values()), color=colour, marker=MARKS[number % 8], clip_on=False,
                       linestyle=DASHES[number % 8], markersize=5, linewidth=1.5, label=title)  # fmt: skip
         if names:
             axes.set_xticks(range(len(ticks)), [_short(at) for at in ticks], rotation=30, ha="right")

@@ -143,5 +143,5 @@ def example(question: dict[str, Any], max_answers: int) -> dict[str, Any]:
             f"{row['stage']}: {plain_name(row['reason'])} ({row['detail']})"
             for row in question["rejects"] if row["kind"] == "question"
         )),
-        "changes": [row["reason"] for row in question["changes"] if row["reviews"]][:max_answers],
+        "changes": list(dict.fromkeys(row["reason"] for row in question["changes"] if row["reviews"]))[:max_answers],
     }  # fmt: skip

@@ -72,9 +72,9 @@ PROBE = """
 LEAKS = """
     WITH leaking AS (
         SELECT question_id, count(DISTINCT hint_id) AS hints, bool_and(overridden) AS overridden,
-               string_agg(DISTINCT '“' || span || '” gives away “' || answer || '” (' || method || ')', '; '
-                   ORDER BY '“' || span || '” gives away “' || answer || '” (' || method || ')') AS words
-        FROM leak_findings GROUP BY 1
+               string_agg(DISTINCT words, '; ' ORDER BY words) AS words
+        FROM (SELECT *, format('“{}” gives away “{}” ({})', span, answer, replace(method, '_', ' ')) AS words
+              FROM leak_findings) GROUP BY 1
     ), gone AS (
         SELECT DISTINCT question_id FROM rejects WHERE kind = 'question' AND question_id IS NOT NULL
     )

@@ -111,9 +111,9 @@ def _leaks(leakage: Facts) -> Pieces:
         yield leakage["losses"]
     leaking = sum(row["leaking"] * row["questions"] for row in leakage["by_question"])
     owners = sum(row["questions"] for row in leakage["by_question"] if row["leaking"])
-    methods = "; findings by method: " + ", ".join(f"{row['method']} {row['findings']:,}" for row in leakage["methods"])
+    methods = ", ".join(f"{plain_name(row['method'])} {row['findings']:,}" for row in leakage["methods"])
     sentence = f"{leaking:,} of {counted(leakage['hints'], 'hint')} leak an answer, in {counted(owners, 'question')}"
-    yield sentence + methods * bool(leakage["methods"]) + "."
+    yield sentence + f"; findings by method: {methods}" * bool(methods) + "."
     rows = [
         (row["question_id"], row["question"], f"{row['leaking']:,} of {row['hints']:,}", row["words"], row["outcome"])
         for row in leakage["questions"]

@@ -292,11 +292,10 @@ def described(status: dict[str, Any], most: int = 0) -> list[Table | str]:
         "people judged."
         if agreement["items"]
         else "No answer was judged by two people yet, so their agreement is not known.",
-        f"Applied to the labels since the build: {applied['labels_up']:,} passages up to 2, "
-        f"{applied['labels_down']:,} down to 1; "
+        f"Applied since the build: {applied['labels_up']:,} passages up to 2, {applied['labels_down']:,} down to 1; "
         f"{counted(applied['answers_added'], 'valid answer')} added, {applied['answers_removed']:,} removed; "
-        f"{counted(sum(applied['questions_removed'].values()), 'question')} removed. Pulls that wait: "
-        f"{applied['waiting']:,}.",
+        f"{counted(sum(applied['questions_removed'].values()), 'question')} removed. "
+        f"Pulls that wait for quit review apply: {applied['waiting']:,}.",
         *(replace(table, rows=table.rows[: most or None], more=len(table.rows[most:]) if most else 0)
           for table in tables if table.rows),
     ]  # fmt: skip
@@ -310,7 +309,8 @@ def pieces(status: dict[str, Any]) -> list[Table | str]:
     """Return a review's state: the project, done, open, agreement, label changes, problems."""
     project, tasks, done = status["project"], status["project"]["tasks"], status["project"]["done"]
     return [
-        f"Project {project['id']} at {project['url']}: {done:,} of {tasks:,} tasks done, {tasks - done:,} open."
+        f"Project {project['id']} at {project['url']}: {done:,} of {tasks:,} tasks done, {tasks - done:,} open, as of "
+        "the last push or pull."
         if project["url"]
         else "Nothing has been pushed yet. Run: quit review push",
         *described(status),

@@ -8,6 +8,7 @@ from typing import Any
 from quit.common.ids import passage_id
 from quit.engine.reading import TableReader
 from quit.errors import InputError, QuitError
+from quit.render.table import plain_name
 from quit.review.overrides import listed
 from quit.sources.fields import shown_file, unit
 from quit.status.stages import settings_of
@@ -15,7 +16,8 @@ from quit.status.stages import settings_of
 _MINE = "WHERE question_id IN $ids"
 _QUERIES = {
     "question": f"SELECT * FROM questions {_MINE}",
-    "origins": f"SELECT source, file, position, record_id FROM origins {_MINE} ORDER BY file, position",
+    "origins": f"""SELECT source, file, position, record_id FROM (FROM origins UNION ALL BY NAME
+        FROM rejects WHERE stage = 'collect' AND kind = 'question') {_MINE} ORDER BY file, position""",
     "rejects": f"SELECT stage, kind, reason, detail, file, position, hint_id FROM rejects {_MINE}",
     "candidates": f"SELECT candidate FROM candidates {_MINE} ORDER BY position",
     "drawn_candidates": f"""SELECT candidate, fine, similarity, producer FROM drawn_candidates {_MINE}
@@ -142,11 +144,9 @@ def _resolve(rows: Any, name: str) -> str:
     if matches:
         names = ", ".join(row["question_id"] for row in matches)
         raise InputError(f"{len(matches)} questions have the source id {name!r}: {names}. Name one of these.")
-    rejects = rows("SELECT stage, reason, detail, file FROM rejects WHERE record_id = ? LIMIT 1", name)
-    if rejects:
-        row = rejects[0]
+    for row in rows("SELECT stage, reason, detail, file FROM rejects WHERE record_id = ? LIMIT 1", name):
         raise InputError(
-            f"The record {name!r} of {row['file']} was left out at {row['stage']}: {row['reason']} "
+            f"The record {name!r} of {row['file']} was left out at {row['stage']}: {plain_name(row['reason'])} "
             f"({row['detail'].rstrip('.')})."
         )
     near = rows(

@@ -43,7 +43,7 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, se
     reviewed = {row["question_id"] for row in opened.read("splits").to_pylist() if row["split"] != "train"}
     assert push["new"] == len(reviewed) >= 8 and push["created"]
     progress = quit_review("status", "-w", workspace)
-    assert f"0 of {len(reviewed)} tasks done, {len(reviewed)} open" in progress
+    assert f"0 of {len(reviewed)} tasks done, {len(reviewed)} open, as of the last push" in progress
     server = live.client(settings)
     project = push["project"]
     tasks = list(server.tasks(project, ["id", "meta", "data"]))

@@ -38,12 +38,12 @@ def test_serve_says_how_to_get_in_and_where_the_tasks_are_once_they_are_pushed(l
         until(lambda: "project" in output.read_text(), serve, every=0.2)
         again = call_quit("review", "serve", "-w", workspace.path).out  # it runs: the command uses it and ends at once
         serve.send_signal(signal.SIGINT)
-    ready, owner, invited, following, link, project = output.read_text().splitlines()
+    ready, owner, following, link, project = output.read_text().splitlines()
     assert again.splitlines() == [ready, owner, link, project] and not healthy(account.url)
     assert ready.endswith(f"is ready: {account.url}") and f"owner@quit.local, password {account.password}" in owner
-    assert invited.split()[-1].startswith(f"{account.url}/user/signup/?token=") and account.token not in again
+    assert link.split()[-1].startswith(f"{account.url}/user/signup/?token=") and account.token not in again
     assert following.split() == f"next quit review push -w {workspace.path}".split()
-    assert link == f"{invited}&next=%2Fprojects%2F7%2Fdata%3Flabeling%3D1"
+    assert link.endswith("&next=%2Fprojects%2F7%2Fdata%3Flabeling%3D1")
     assert project.split() == ["project", f"{account.url}/projects/7/data"] and account.password not in repr(account)
     path = workspace.path / "reviews" / "server" / "account.json"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600 and (path.parent / ".gitignore").read_text() == "*\n"

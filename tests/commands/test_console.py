@@ -68,7 +68,7 @@ def test_a_question_in_full(drawn: SimpleNamespace) -> None:
     def passage(permutation: str, label: int, predicted: float | None) -> dict:
         return {"permutation": permutation, "label": label, "predicted": predicted, "answers": {"one": "Pera"}}
 
-    leak = {"hint_id": "h1", "span": "Pera", "answer": "Pera!", "method": "exact", "probability": 1.0}
+    leak = {"hint_id": "h1", "span": "Pera", "answer": "Pera!", "method": "other_name", "probability": 1.0}
     reject = {"stage": "filter", "hint_id": "h1", "reason": "answer_leak", "detail": "one"}
     description = {"coarse": "LOC", "fine": "city", "type_producer": "x@1", "difficulty": 0.1, "difficulty_bin": "easy"}
     annotation = {"kind": "annotation", "annotator": "ada", "state": "submitted", "version": 2, "text": None}
@@ -97,8 +97,8 @@ def test_a_question_in_full(drawn: SimpleNamespace) -> None:
         *("From jsonl f.jsonl, line 3 (r)", "Left out at filter h1: answer leak (one)"),
         *("Candidates drawn from the collection: Rome, Oslo", "Hints", "digit id convergence hint"),
         "digit: in the passages below; id: place in the source; both from 0",
-        "Leak in h1: 'Pera' for 'Pera!' (exact, 1.00)",
-        "Leak in h1: 'Pera' for 'Pera!' (exact, 1.00; overridden: no leak)",
+        "Leak in h1: 'Pera' for 'Pera!' (other name, 1.00)",
+        "Leak in h1: 'Pera' for 'Pera!' (other name, 1.00; overridden: no leak)",
         *("Type LOC, city (x); difficulty 0.10 (easy)", "Without hints, one: Rome (wrong)"),
         *("Split: dev (not parametrically answerable)", "3 passages; readers in brackets, * is a labeler:", "1 one"),
         *("passage label answers", "0 2 (predicted, 0.75) Pera (1)", "01 1 Pera (1)", "... 1 more"),

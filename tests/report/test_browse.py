@@ -86,6 +86,7 @@ def test_questions_of_a_search_follow_one_another(client) -> None:
     for name, address in (("prev", "/question/q2"), ("next", "/question/q1")):
         assert {("rel", name), ("href", f"{address}?order=fewest")} <= set(page.attributes)
     left_out = Parsed(client.get("/question/q0").text)
+    assert "jsonl: f.jsonl, line 5 (zero)" in left_out.text
     assert "Left out by collect: too few hints" in left_out.text and left_out.attributes.count(("hidden", "")) == 1
 
 
@@ -226,6 +227,9 @@ def test_in_a_real_browser(address: str, tmp_path: Path) -> None:
                 assert driver.execute_script("return document.documentElement.scrollWidth") <= width, (path, width)
                 # What is wider than its page scrolls, and its edge says so; nothing else lies beyond the edge.
                 assert page.run("beyond") == 0
+            opened = "document.querySelectorAll('details').forEach(each => each.open = true); return "
+            cut = "[...document.querySelectorAll('div.scroll')].filter(each => each.scrollWidth > each.clientWidth)"
+            assert driver.execute_script(f"{opened}{cut}.map(each => each.textContent)") == []  # of the report's tables
         colours = set()
         for scheme in ("light", "dark"):
             features = [{"name": "prefers-color-scheme", "value": scheme}]

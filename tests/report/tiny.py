@@ -57,7 +57,8 @@ def rows() -> small.Rows:
     few = ("collect", "question", "too_few_hints", "1 hint", "q0")
     leaking = ("filter", "question", "answer_leak", "1 of 1 hints leak", "q4")
     rejects = (("collect", "record", "no_answer", "no answer", "q0"), few, leaking)
-    rows_by_table["rejects"] = [dict(zip(columns, row, strict=True)) for row in rejects]
+    where = {"source": "jsonl", "file": "f.jsonl", "position": 4, "record_id": "zero"}
+    rows_by_table["rejects"] = [dict(zip(columns, row, strict=True)) | where for row in rejects]
     return rows_by_table
 
 
