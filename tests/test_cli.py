@@ -55,15 +55,6 @@ def test_check_leaves_out_what_a_build_leaves_out(built: Path, small_source: Pat
     assert checked["questions"] == len(workspace.read("questions")) - len(leaking)
 
 
-def test_status_counts_what_the_tables_hold(built: Path) -> None:
-    life = call_quit("status", "-w", built, "--json").json()
-    assert {stage["state"] for stage in life["stages"]} == {"complete"}
-    rows = {name: count for stage in life["stages"] for name, count in stage["rows"].items()}
-    assert rows["labels"] == len(Workspace.open(built).read("labels"))
-    assert sum(row["passages"] for row in life["labels_by_hints"]) == rows["labels"]
-    assert sum(sum(stage["rejects"].values()) for stage in life["stages"][:7]) >= 2
-
-
 def test_the_doctor_finds_a_healthy_installation_and_a_damaged_workspace(workspace: Workspace) -> None:
     healthy = call_quit("doctor", "-w", workspace.path, "--json")
     assert all(check["ok"] for check in healthy.json()), healthy.out

@@ -108,11 +108,6 @@ def test_the_readmes_labels_by_hints_are_the_frozen_ones() -> None:
         assert (passages, label_2, share) == (f"{total:,}", f"{right:,}", f"{right / total:.1%}")
 
 
-def test_every_picture_is_shown_somewhere() -> None:
-    shown = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
-    assert all(path.name in shown for path in (ROOT / "docs" / "images").iterdir())
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_code_on_the_pages_is_code(page: Path) -> None:
     """Python compiles, its imports of ours exist, JSON is JSON; what the tutorial and the how-to of exports show is run

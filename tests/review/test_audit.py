@@ -2,9 +2,6 @@
 
 import json
 from collections import Counter
-from contextlib import redirect_stdout
-from dataclasses import replace
-from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +14,6 @@ from quit.annotation.tasks import make_task
 from quit.engine.workspace import Workspace
 from quit.library import jobs
 from quit.render.table import markdown
-from quit.render.terminal import show
 from quit.review.audit import allocation, audit_figures, audit_pieces, draw_audit
 from quit.review.controls import Controls, mixed
 from quit.review.items import review_items
@@ -175,16 +171,6 @@ def test_a_push_draws_and_asks_for_the_audit(workspace: Workspace, monkeypatch) 
     for audit, splits in ((0, {"dev", "test"}), (12, {*SPLITS})):
         jobs._push(SimpleNamespace(workspace=workspace, settings=_settings(audit)), None, None, False, False)
         assert {item.split for item in pushed["items"]} == splits
-
-
-def test_what_status_shows_fits_a_terminal(workspace: Workspace) -> None:
-    draw_audit(workspace, _settings(12))
-    figures = _figures(workspace, _settings(12))
-    longest = {"passages": 2_400_000, "low": 1.0, "high": 1.0, "estimate": 1.0, "audited": 1_000, "wrong": 1_000}
-    with redirect_stdout(StringIO()) as printed:
-        _, table = audit_pieces({**figures, "shares": [{**row, **longest} for row in figures["shares"]]})
-        show([replace(table, note="")])
-    assert max(map(len, printed.getvalue().splitlines())) <= 80, printed.getvalue()
 
 
 def test_without_an_audit_nothing_is_drawn_asked_or_said(workspace: Workspace) -> None:
