@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from quit.common.cache import equivalence_store, vector_store
+from quit.engine.planning import check_buildable
 from quit.errors import SettingsError
 from quit.models.generation import Completion, GenerationCache
 from quit.models.generation.cache import Entry
+from quit.settings import load
 from quit.settings.loading import STARTING, starting_profile
 from tests.paths import ROOT
 from tests.running import call_quit
@@ -119,6 +121,7 @@ def test_a_printed_profile_has_model_and_address(kind: str) -> None:
     settings = {row["key"]: row["value"] for row in call_quit("settings", "-p", "printed.toml", "--json").json()}
     assert (settings["readers.0.name"], settings["readers.0.model"]) == ("my-model-1b", "org/My_Model:1b")
     assert settings["servers.0.base_urls"] == ["http://127.0.0.1:9/v1"]
+    check_buildable(load("printed.toml").settings)
 
 
 def test_a_profile_for_something_else_is_refused() -> None:
