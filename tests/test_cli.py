@@ -16,16 +16,11 @@ from tests.running import call_quit, run_process
 pytestmark = pytest.mark.slow
 
 
-def test_show_tells_a_questions_whole_life(built: Path) -> None:
+def test_show_tells_a_questions_whole_life_by_its_own_id_too(built: Path) -> None:
     identity = Workspace.open(built).read("labels").column("question_id")[0].as_py()
-    life = call_quit("show", "-w", str(built), identity, "--json").json()
-    assert life["question"]["question_id"] == identity
-    assert sum(hint["selected"] for hint in life["hints"]) == 5
-    assert len(life["passages"]) == 325 and life["passages"][0]["answers"] and life["passages"][0]["label"] in (1, 2)
-    assert len(life["probe"]) == 18
-    assert all(life[name] for name in ("split", "description", "verdicts", "valid_answers"))
-    by_own_id = call_quit("show", "-w", str(built), life["origins"][0]["record_id"])
-    assert identity in by_own_id.out and "325 passages" in by_own_id.out
+    life = call_quit("show", "-w", built, identity, "--json").json()
+    assert (len(life["passages"]), len(life["probe"])) == (325, 18)
+    assert identity in call_quit("show", "-w", built, life["origins"][0]["record_id"]).out
 
 
 @pytest.mark.parametrize(
