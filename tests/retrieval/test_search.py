@@ -10,11 +10,9 @@ from tests.corpora.worlds import unit
 
 def _brute(matrix: np.ndarray, k: int, banned=lambda row: ()) -> list[list[int]]:
     scores = matrix.astype(np.float64) @ matrix.astype(np.float64).T
-    rows = []
-    for row in range(len(matrix)):
-        allowed = [other for other in range(len(matrix)) if other != row and other not in banned(row)]
-        rows.append(sorted(allowed, key=lambda other: (-scores[row, other], other))[:k])
-    return rows
+    left_out = [{row, *banned(row)} for row in range(len(matrix))]
+    orders = np.argsort(-scores, axis=1, kind="stable").tolist()
+    return [[other for other in order if other not in out][:k] for order, out in zip(orders, left_out, strict=True)]
 
 
 def _clusters(count: int, seed: int) -> np.ndarray:
@@ -24,14 +22,14 @@ def _clusters(count: int, seed: int) -> np.ndarray:
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_neighbours_are_those_of_a_full_sort(precision: str) -> None:
-    matrix = _clusters(200, 3)
+    matrix = _clusters(600, 3)
     search = ExactSearch(matrix, 7, precision=precision, rescored=30, score_mb=1)
-    found, weights = search.rows(0, 200)
+    found, weights = search.rows(0, 600)
     expected = np.array(_brute(matrix, 7))
     assert (found == expected).mean() > 0.999
     assert np.allclose(weights, np.take_along_axis(matrix @ matrix.T, found, axis=1), atol=1e-5)
     assert (np.diff(weights, axis=1) <= 0).all()
-    assert search.recall(np.arange(200), found) >= 0.999
+    assert search.recall(np.arange(0, 600, 6), found[::6]) >= 0.999
 
 
 def test_lanes_lose_nothing() -> None:
