@@ -178,7 +178,6 @@ def test_arms_of_a_file_are_any_tree(collection: SmallCollection, tmp_path: Path
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ({"query_id": "q"}, "line 1: expected"),
         ({"query_id": "q", "arms": 3}, "line 1: expected"),
         ({"query_id": "q", "arms": ["a", " "]}, "arms a list of texts"),
         ({"query_id": "q", "arms": ["a", "b"], "parents": [None]}, "each of the 2 arms"),
