@@ -242,6 +242,9 @@ def test_until_all_are_judged_open_passages_count_both_ways(workspace: Workspace
     assert all(np.array(widths[0]) >= widths[1]) and min(widths[1]) > 0
     for row in figures["shares"]:
         assert row["low"] <= row["estimate"] <= row["high"]
+    ReviewStore(workspace).append(said("bob", 999, question=needed[0], flag_leak=True))
+    text = markdown(pieces(review_status(workspace, settings.review)))
+    assert "| ada | 20 | 80 | 0 |" in text and "| bob | 1 | 0 | 0 |" in text
 
 
 def test_what_people_decide_later_bounds_the_totals(workspace: Workspace) -> None:
