@@ -21,13 +21,13 @@ from quit.errors import MissingDependency
 from quit.settings import Settings
 from quit.text.normalize import normalize_answer
 from tests.answers import answers_in
+from tests.building import LABELERS
 from tests.once import kept
 
 if TYPE_CHECKING:
     from quit.annotation.client import Server
 
 SETTINGS = ["review.retries=0", "review.page_tasks=4"]
-LABELERS = ("minilm-vector", "minilm-late", "minilm-evidence")
 
 
 def first_server() -> Path:

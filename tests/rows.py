@@ -1,4 +1,5 @@
-"""Tables by hand: a test writes the columns that it is about, all other required ones have plain values. JSON Lines."""
+"""Tables by hand: a test writes the columns that it is about, all other required ones have plain values. JSON Lines.
+Tables of cases beside a test."""
 
 import json
 from collections.abc import Iterable
@@ -44,3 +45,9 @@ def write_lines(path: Path, rows: Iterable[Any]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
+
+
+def cases(test: str, name: str) -> list[Any]:
+    """Return the rows of a table that lies beside a test: JSON a line, or texts between tabs below a line of names."""
+    lines = Path(test).with_name(name).read_text(encoding="utf-8").split("\n")[:-1]
+    return [line.split("\t") for line in lines[1:]] if name.endswith(".tsv") else [json.loads(line) for line in lines]

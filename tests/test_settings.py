@@ -3,17 +3,8 @@ from pathlib import Path
 import pytest
 
 from quit.errors import SettingsError
-from quit.settings import Settings, load, load_card, profile_names
+from quit.settings import load, load_card, profile_names
 from tests.running import QUIT, call_quit, run_process
-
-
-def test_defaults_are_the_papers_numbers() -> None:
-    settings = Settings()
-    assert (settings.convergence.hints, settings.convergence.candidate_cap) == (5, 11)
-    assert (settings.split.train_size, settings.split.test_size) == (5000, 2000)
-    assert settings.probe.repetitions == 3
-    assert (settings.labels.max_new_tokens, settings.labels.temperature) == (32, 0)
-    assert settings.leakage.threshold == 0.5 and settings.leakage.mode == "question"
 
 
 @pytest.mark.parametrize("name", profile_names())

@@ -110,14 +110,6 @@ def test_an_import_whose_answer_is_lost_is_not_sent_twice(store, server, setting
     assert list(_tasks(server, report.project)) == ["q000", "q001", "q002"]
 
 
-def test_a_project_whose_number_was_never_written_down_is_found_by_its_key(store, server, settings) -> None:
-    pushed = push(store, server, settings, [item(1)])
-    # As after a kill between the project's creation and the note of it.
-    store.set_project({"key": store.project["key"]})
-    again = push(store, server, settings, [item(1)])
-    assert (again.project, again.created, again.unchanged) == (pushed.project, False, 1)
-
-
 def test_an_edited_configuration_stops_a_push_and_can_be_put_back(store, server, settings) -> None:
     pushed = push(store, server, settings, [item(1)])
     edited = label_config().replace('value="Offensive"', 'value="Rude"')

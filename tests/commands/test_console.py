@@ -1,8 +1,10 @@
 """What tables look like at 80 columns and piped, drawn by the real console."""
 
 import io
+import json
 import re
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -65,50 +67,14 @@ def test_a_question_names_its_readers_whole_and_marks_labelers(drawn: SimpleName
 
 
 def test_a_question_in_full(drawn: SimpleNamespace) -> None:
-    def passage(permutation: str, label: int, predicted: float | None) -> dict:
-        return {"permutation": permutation, "label": label, "predicted": predicted, "answers": {"one": "Pera"}}
-
-    leak = {"hint_id": "h1", "span": "Pera", "answer": "Pera!", "method": "other_name", "probability": 1.0}
-    reject = {"stage": "filter", "hint_id": "h1", "reason": "answer_leak", "detail": "one"}
-    description = {"coarse": "LOC", "fine": "city", "type_producer": "x@1", "difficulty": 0.1, "difficulty_bin": "easy"}
-    annotation = {"kind": "annotation", "annotator": "ada", "state": "submitted", "version": 2, "text": None}
-    label = {"change": "label", "passages": 3, "before": 1, "after": 2, "reviews": ["r1"], "reason": "accepted"}
-    removal = {"change": "question_removed", "reviews": [], "reason": "leak"}
-    verdict = {"correct": None, "basis": None, "answer": "Pera", "passages": 4, "votes": []}
-    votes = [{"judge": "a", "correct": True}, {"judge": "b", "correct": None}]
-    life = {
-        "origins": [{"source": "jsonl", "file": "f.jsonl", "where": "f.jsonl, line 3", "record_id": "r"}],
-        "rejects": [reject],
-        "drawn_candidates": [{"candidate": "Rome"}, {"candidate": "Oslo"}],
-        "leak_findings": [{**leak, "overridden": False}, {**leak, "overridden": True}],
-        "description": description,
-        "probe": [{"repetition": n, "reader": "one", "answer": "Rome", "correct": False} for n in range(2)],
-        "split": {"split": "dev", "parametric": False},
-        "passages": [passage("0", 2, 0.75), passage("01", 1, None), passage("1", 1, None)],
-        "verdicts": [verdict, {**verdict, "basis": "model", "votes": votes}],
-        "valid_answers": [{"answer": "Pera", "origin": None}, {"answer": "Istanbul", "origin": None}],
-        "reviews": [annotation, {"kind": "comment", "text": "Good."}, {"kind": "flag", "text": None}],
-        "changes": [label, removal, {"change": "answer_added", "reviews": [], "reason": "seen"}],
-    }
-    console.print_question({**LIFE, **life}, 2)
+    """``question.json`` has what the tables would, ``question.txt`` what is to be printed of it."""
+    story, expected = (
+        Path(__file__).with_name(f"question.{kind}").read_text(encoding="utf-8") for kind in ("json", "txt")
+    )
+    console.print_question({**LIFE, **json.loads(story)}, 2)
     lines = [" ".join(line.split()) for line in _lines(drawn) if line]
-    assert [line for line in lines if "Constantinople" not in line and "continents" not in line] == [
-        *("jsonl-geo-003", "Which city is meant?", "Answers as published: Istanbul"),
-        *("From jsonl f.jsonl, line 3 (r)", "Left out at filter h1: answer leak (one)"),
-        *("Candidates drawn from the collection: Rome, Oslo", "Hints", "digit id convergence hint"),
-        "digit: in the passages below; id: place in the source; both from 0",
-        "Leak in h1: 'Pera' for 'Pera!' (other name, 1.00)",
-        "Leak in h1: 'Pera' for 'Pera!' (other name, 1.00; overridden: no leak)",
-        *("Type LOC, city (x); difficulty 0.10 (easy)", "Without hints, one: Rome (wrong)"),
-        *("Split: dev (not parametrically answerable)", "3 passages; readers in brackets, * is a labeler:", "1 one"),
-        *("passage label answers", "0 2 (predicted, 0.75) Pera (1)", "01 1 Pera (1)", "... 1 more"),
-        *("Verdicts", "verdict answer times given because of each judge", "unknown Pera 4 published"),
-        "unreadable Pera 4 the judge a: correct, b: unreadable",
-        *("Valid answers: Pera; Istanbul", "Reviewed by ada (submitted, version 2)", "comment: Good."),
-        "Changed by review: 3 labels 1 -> 2: accepted",
-        "Changed by the second leakage filter: question removed: leak",
-        "Changed by review: answer added: seen",
-    ]
+    shown = [line for line in lines if "Constantinople" not in line and "continents" not in line]
+    assert shown == expected.splitlines()
 
 
 def test_disagreements_of_judges(drawn: SimpleNamespace) -> None:

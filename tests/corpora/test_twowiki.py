@@ -8,23 +8,10 @@ import pytest
 from quit.corpora.twowiki import read
 from quit.errors import InputError
 from quit.text.normalize import normalize_answer
+from tests.rows import cases
 
-RECORD = {
-    "_id": "x1", "type": "bridge_comparison", "question": "Which film has the older director, Red or Blue?",
-    "context": [["Blue (film)", ["Blue is a film.", "It was directed by Bo."]], ["Green", ["A colour."]],
-                ["Ann", ["Ann was born in 1900."]], ["Red", ["Red is a film by Ann."]],
-                ["Bo", ["Bo was born in 1950."]]],
-    "supporting_facts": [["Red", 0], ["Blue (film)", 1], ["Ann", 0], ["Bo", 0]],
-    "evidences": [["Red", "director", "Ann"], ["Blue", "director", "Bo"], ["Ann", "date of birth", "1900"],
-                  ["Bo", "date of birth", "1950"]],
-    "answer": "Red",
-}  # fmt: skip
-PAIRS = [  # not in the order of the evidences, as in some real records
-    {"question": "Who directed Blue (film)?", "answer": "Bo directed Blue (film)."},
-    {"question": "Who directed Red?", "answer": "Ann directed Red."},
-    {"question": "When was Bo born?", "answer": "Bo was born in 1950."},
-    {"question": "When was Ann born?", "answer": "Ann was born in 1900."},
-]
+RECORD = json.loads(Path(__file__).with_name("twowiki.json").read_text(encoding="utf-8"))
+PAIRS = cases(__file__, "twowiki_pairs.jsonl")  # not in the order of the evidences, as in some real records
 
 
 def _read(tmp_path: Path, *records: dict, **options):

@@ -28,34 +28,16 @@ def test_the_reference_is_up_to_date() -> None:
     assert make_reference.main(check=True) == [], "run: python docs/make_reference.py"
 
 
-def test_the_picture_is_up_to_date_and_well_formed() -> None:
-    import xml.etree.ElementTree as ElementTree
-
-    from quit.stages import STAGES
-
+def test_the_picture_is_up_to_date() -> None:
     assert not make_picture.main(check=True), "run: python docs/make_picture.py"
-    words = [
-        element.text or "" for element in ElementTree.parse(make_picture.TARGET).iter() if element.tag.endswith("text")
-    ]
-    for stage in (stage for stage in STAGES if not stage.on_demand):
-        assert f"{stage.number}  {stage.name}" in words
-        for name in stage.outputs:
-            assert any(re.search(rf"\b{name}\b", text) for text in words), name
 
 
 def test_every_setting_is_explained() -> None:
-    from pydantic import BaseModel
+    from quit.settings import Settings
 
-    from quit.settings import LISTS, Settings
-
-    seen = 0
-    for section, field in Settings.model_fields.items():
-        model = LISTS.get(section, field.annotation)
-        assert isinstance(model, type) and issubclass(model, BaseModel) and model.__doc__, section
-        for name, setting in model.model_fields.items():
-            assert setting.description, f"{section}.{name}"
-            seen += 1
-    assert seen > 100
+    sections = Settings.model_json_schema()["$defs"]
+    facts = [(name, key, fact) for name in sections for key, fact in sections[name].get("properties", {}).items()]
+    assert len(facts) > 100 and not [(name, key) for name, key, fact in facts if not fact.get("description")]
 
 
 def test_every_command_is_on_a_page_other_than_the_reference() -> None:
@@ -106,11 +88,6 @@ def test_the_readmes_labels_by_hints_are_the_frozen_ones() -> None:
         right = sum(codes[place] != "0" for codes in labels for place in places)
         total = len(labels) * len(places)
         assert (passages, label_2, share) == (f"{total:,}", f"{right:,}", f"{right / total:.1%}")
-
-
-def test_every_picture_is_shown_somewhere() -> None:
-    shown = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
-    assert all(path.name in shown for path in (ROOT / "docs" / "images").iterdir())
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -2,7 +2,7 @@
 item of docs/research/fidelity.md, under that paper.
 
 Which paper is meant: the one that the line names, else the one in the file's path, else any. Our own figures and tables
-have no numbers, so they cannot be taken for a paper's. A section is listed where one of its subsections is.
+have no numbers, so they cannot be taken for a paper's.
 """
 
 import re
@@ -15,10 +15,12 @@ FOLDERS = ("quit", "flows", "annotation", "schemas", "benchmarks", "docs")
 SUFFIXES = {".py", ".md", ".toml", ".txt", ".html", ".js"}
 
 PAPERS = {"SUNAR": "sunar", "bandits": "bandit|petcu", "complexity": "complexity", "QUIT": r"\bQUIT\b"}
-_SHORT = {"fig": "figure", "sec": "section", "eq": "equation", "appendice": "appendix"}
-_KINDS = r"(?i:(figure|table|section|equation|algorithm|footnote|appendix|appendice)(s?)|(fig|sec|eq)s?\.)"
+SECTIONS = ("section", "sec", "appendix")
 _NUMBER = r"(?:[A-H](?:\.\d+)*\b|\d+(?:\.\d+)*)"
-_MENTION = re.compile(rf"\b{_KINDS}[\s#]+({_NUMBER}(?:(?:,\s+and|,|\s+and|\s+or|\s+to|-|–)\s*{_NUMBER})*)(?![\w])")
+_MENTION = re.compile(
+    rf"(?i:\b(figure|fig\.|table|section|sec\.|equation|eq\.|algorithm|footnote|appendix))(s?)[\s#]+"
+    rf"({_NUMBER}(?:(?:,\s+and|,|\s+and|\s+or|\s+to|-|–)\s*{_NUMBER})*)(?!\w)"
+)
 Item = tuple[str | None, str, str]
 """Paper (None: any), kind and number, such as ``("SUNAR", "table", "4")``."""
 
@@ -27,14 +29,13 @@ def _named(text: str, papers: Iterable[str] = PAPERS) -> str | None:
     return next((paper for paper in papers if re.search(PAPERS[paper], text, re.I)), None)
 
 
-def _item(paper: str | None, kind: str, number: str) -> Item:
-    """Section A.1 is an appendix."""
-    return paper, "appendix" if number[0].isalpha() else kind, number
+def _whole(text: str) -> str:
+    """Return ``text`` with ``4, 5, 6`` for ``4 to 6``."""
 
+    def each(ends: re.Match[str]) -> str:
+        return ", ".join(map(str, range(int(ends[1]), int(ends[2]) + 1)))
 
-def _each(ends: re.Match[str]) -> str:
-    """Return ``4, 5, 6`` for ``4 to 6``."""
-    return ", ".join(map(str, range(int(ends[1]), int(ends[2]) + 1)))
+    return re.sub(r"\b(\d+)(?:\s+to\s+|-|–)(\d+)\b", each, text)
 
 
 def mentions(text: str, path: str) -> Iterator[Item]:
@@ -42,49 +43,39 @@ def mentions(text: str, path: str) -> Iterator[Item]:
     for match in _MENTION.finditer(text):
         line = text[text.rfind("\n", 0, match.start()) + 1 :].partition("\n")[0]
         paper = _named(line, ("SUNAR", "bandits")) or _named(path, ("SUNAR", "bandits", "complexity"))
-        word = (match[1] or match[3]).lower()
-        kind = _SHORT.get(word, word)
-        whole = re.sub(r"\b(\d+)(?:\s+to\s+|-|–)(\d+)\b", _each, match[4])
-        numbers = re.findall(_NUMBER, whole)
-        for number in numbers if match[2] or match[3] or kind == "appendix" else numbers[:1]:
-            if number.isdigit() or kind in ("section", "appendix"):  # not 3.5 in "algorithms 1 and 2, 3.5"
-                yield _item(paper, kind, number)
+        kind = match[1].lower().rstrip(".")
+        for number in re.findall(_NUMBER, _whole(match[3]))[: None if match[2] else 1]:
+            if number.isdigit() or kind in SECTIONS:  # not 3.5 in "algorithms 1 and 2, 3.5"
+                yield paper, kind, number
 
 
-def listed(page: str) -> set[Item]:
-    """Return the items that are in the first two columns of the page's tables."""
-    items: set[Item] = set()
-    paper: str | None = None
-    for line in page.splitlines():
-        if line.startswith("## "):
-            paper = _named(line)
-        elif line.startswith("| ") and paper:
-            section, item = line.split("|")[1:3]
-            items |= {(paper, *mention[1:]) for mention in mentions(f"{section} | {item}", f"{paper}.md")}
-            bare = re.findall(rf"(?<![\w.]){_NUMBER}(?![\w.])", _MENTION.sub("", section))
-            items |= {_item(paper, "section", number) for number in bare}
-    for owner, kind, number in list(items):
-        parts = number.split(".") if kind in ("section", "appendix") else [number]
-        items |= {(owner, kind, ".".join(parts[:length])) for length in range(1, len(parts))}
-    return items
+def missing(text: str, path: str, page: str) -> list[Item]:
+    """Return the mentions in ``text`` that are in the first two columns of no table of that paper."""
+    rows = [
+        (_named(section.partition("\n")[0]), _whole(" | ".join(line.split("|")[1:3])).lower())
+        for section in page.split("\n## ")
+        for line in section.splitlines()
+        if line.startswith("| ")
+    ]
 
+    def listed(paper: str | None, kind: str, number: str) -> bool:
+        """A number without a kind is a section's; a section is listed where one of its subsections is."""
+        word = re.compile(rf"(?<![\w.]){re.escape(number.lower())}(?!\w)")
+        of_kind = "" if kind in SECTIONS else kind
+        return any(paper in (None, of_row) and of_kind in row and word.search(row) for of_row, row in rows)
 
-def missing(text: str, path: str, items: set[Item]) -> list[Item]:
-    """Return the mentions in ``text`` that are not among ``items``."""
-    of_any = {(None, *item[1:]) for item in items}
-    return [mention for mention in mentions(text, path) if mention not in items | of_any]
+    return [item for item in mentions(text, path) if not listed(*item)]
 
 
 def test_every_item_of_a_paper_that_code_or_docs_name_is_on_the_page() -> None:
-    items = listed(PAGE.read_text(encoding="utf-8"))
-    assert {paper for paper, _, _ in items} >= {"QUIT", "SUNAR", "bandits"}
+    page = PAGE.read_text(encoding="utf-8")
     # Table 12 is one of QUIT's, not of SUNAR's, and no item of retrieval complexity has a number.
-    assert missing("as figure 99 has it", "quit/report/data.py", items) == [(None, "figure", "99")]
-    assert not missing("as table 12 has it", "quit/settings/benchmark.py", items)
+    assert missing("as figure 99 has it", "quit/report/data.py", page) == [(None, "figure", "99")]
+    assert not missing("as table 12 has it", "quit/settings/benchmark.py", page)
     for path, paper in (("quit/systems/sunar/nar.py", "SUNAR"), ("quit/settings/complexity.py", "complexity")):
-        assert missing("as table 12\nhas it", path, items) == [(paper, "table", "12")]
+        assert missing("as table 12\nhas it", path, page) == [(paper, "table", "12")]
     inside = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.suffix in SUFFIXES]
     files = {path: path.read_text(encoding="utf-8") for path in {*ROOT.glob("*.md"), *inside} - {PAGE}}
     assert sum(len([*mentions(text, str(path.relative_to(ROOT)))]) for path, text in files.items()) > 100
-    unlisted = {path: missing(text, str(path.relative_to(ROOT)), items) for path, text in files.items()}
+    unlisted = {path: missing(text, str(path.relative_to(ROOT)), page) for path, text in files.items()}
     assert not {path: some for path, some in unlisted.items() if some}

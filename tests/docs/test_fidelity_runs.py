@@ -20,11 +20,8 @@ from unittest.mock import patch
 import pytest
 
 from quit.models.encoders.sentence import load_encoder
-from quit.models.prompting import PROMPTS
 from quit.settings import Settings, load
 from quit.settings.loading import PROFILES
-from quit.systems.bandits.policies import policies
-from quit.systems.sunar.experiment import VARIANTS
 from tests.corpora.worlds import musique_record
 from tests.docs.pages import Block, Reader, blocks
 from tests.paths import ROOT
@@ -190,35 +187,3 @@ def test_settings_that_the_page_names_exist_and_have_the_values_that_it_says() -
     for part, key, value, mark in values_on_page:
         values = [getattr(getattr(settings, part), key) for settings in (default, paper)]
         assert (values[1], values[0] != value) == (value, True) if mark else values[0] == value, f"{part}.{key}"
-
-
-OTHER_NAMES = {"bm25", "complex", "false", "hop", "hops", "kinds", "oracle", "parent_id", "rank_relevance", "true"}
-"""Bare names in its cells that are retrievers, words of a model, and fields of files."""
-
-
-def _unknown_names(page: str) -> list[str]:
-    """Return the bare names in a section's cells, from the third on, that are nothing: neither settings of the parts
-    that the section links, nor values of settings, variants, policies or prompts."""
-    choices = re.findall(r'"enum": \[(.*?)\]', json.dumps(Settings.model_json_schema()))
-    values = {value for choice in choices for value in re.findall(r'"(.*?)"', choice)}
-    policy_names = {policy.name for policy in policies(load("embedded").settings.bandits)}
-    prompts = {path.stem for path in PROMPTS.glob("*.txt")}
-    known = {*Settings.model_fields, *values, *VARIANTS, *policy_names, *prompts, *OTHER_NAMES}
-    unknown = []
-    for section in page.split("\n## ")[1:]:
-        linked = re.search(r"Settings: \[(.*?)\]", section)
-        parts = re.findall(r"`(\w+)`", linked[1]) if linked else []
-        settings = {key for part in parts for key in type(getattr(load("embedded").settings, part)).model_fields}
-        cells = [cell for row in section.splitlines() if row[:2] == "| " for cell in row.split(" | ")[2:]]
-        names = [name for cell in cells for name in re.findall(r"`([a-z][a-z0-9_]*)`", cell)]
-        assert not parts or names
-        unknown += [name for name in names if name not in known | settings]
-    return unknown
-
-
-def test_bare_names_in_a_sections_cells_are_its_settings_or_other_names_of_the_program() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    assert _unknown_names(page) == []
-    for name, wrong in (("ucb_c", "full_k"), ("nli_model", "ucb_c"), ("m", "probe_prompt")):  # also another part's
-        assert f"`{name}`" in page
-        assert set(_unknown_names(page.replace(f"`{name}`", f"`{wrong}`"))) == {wrong}

@@ -82,13 +82,6 @@ def test_two_builds_at_once_take_turns(few_source: Path, tmp_path: Path) -> None
     assert workspace.damaged() == []
 
 
-@pytest.mark.parametrize("content", [bytes(range(256)) * 10, b'{"id": 1, "question": "Who?", "hints": ["a hint"]}'])
-def test_a_source_without_a_usable_question_is_a_few_clear_lines(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "mine.jsonl").write_bytes(content)
-    result = call_quit("build", "-w", str(tmp_path / "W"), "-s", f"jsonl:{tmp_path / 'mine.jsonl'}", code=3)
-    assert "question" in result.err and result.err.count("\n") <= 6
-
-
 def test_an_unwritable_workspace_is_one_clear_line(few_source: Path) -> None:
     result = call_quit("build", "-w", "/proc/nowhere/W", "-s", f"jsonl:{few_source}", code=7)
     assert "Could not write" in result.err

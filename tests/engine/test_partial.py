@@ -9,9 +9,8 @@ import pytest
 
 from quit import contracts
 from quit.engine.workspace import Workspace
-from tests.building import EXACT, LABELERS, PROFILE, asked_of, build, plan_build
+from tests.building import EXACT, LABELERS, asked_of, build, plan_build
 from tests.comparing import files_of, tables_of
-from tests.running import call_quit
 
 pytestmark = pytest.mark.slow
 READERS = (*LABELERS, "minilm-names")
@@ -88,19 +87,6 @@ def test_new_settings_run_only_what_they_change_and_going_back_runs_nothing(full
     assert ran == set() and back.workspace.state == before
     again, ran = build(folder, setting)
     assert ran == set() and again.workspace.state == pipeline.fingerprints
-
-
-@pytest.mark.parametrize(
-    ("profile", "setting", "error"),
-    [
-        (str(PROFILE), 'labels.order=["minilm-names"]', "labels.order must name each labeler of the profile once"),
-        ("paper", "run.generation_cache=false", "run.generation_cache = true"),
-    ],
-)
-def test_settings_that_do_not_fit_are_one_line(tmp_path: Path, profile: str, setting: str, error: str) -> None:
-    settings = ("--set", EXACT, "--set", setting)
-    result = call_quit("build", "-w", tmp_path / "W", "-s", "starter", "-p", profile, *settings, code=4)
-    assert error in result.err and result.err.count("\n") == 1
 
 
 def test_answers_are_counted_where_they_were_asked(exact: Path) -> None:

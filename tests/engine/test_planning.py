@@ -159,8 +159,9 @@ def test_a_lease_lasts_as_long_as_the_settings_say(place, machine) -> None:
     [
         (("servers.0.batch=true", "run.runner=ray"), "noted on one machine: set run.runner = .threads., or batch"),
         (("run.max_cost=5",), "gemma-3-1b has none: set its price_prompt and price_completion"),
+        (("labels.partial=exact", "run.generation_cache=false"), "run.generation_cache = true"),
     ],
 )
-def test_settings_of_spending_that_cannot_hold_are_refused(overrides: tuple[str, ...], message: str) -> None:
+def test_settings_of_asking_that_cannot_hold_are_refused(overrides: tuple[str, ...], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         check_buildable(load("server", overrides).settings)

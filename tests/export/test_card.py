@@ -62,14 +62,6 @@ def table_below(text, heading):
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in rows][2:]
 
 
-def test_splits_of_all_questions_are_said(tables, tmp_path):
-    for train, words in (
-        ("any", "**Splits**: train, dev and test are drawn from all questions, also from those that a reader answers"),
-        ("parametric", "**Splits**: questions that a reader answers without any hint make train; the others make dev"),
-    ):
-        assert words in written(tables, tmp_path, settings={"split": {"train": train}})[1]
-
-
 def test_the_publisher_s_settings(tables, tmp_path):
     settings = {"split": {"seed": "very-special"}, "x": {"y": 1}}
     header, text = written(tables, tmp_path, {"card": ABOUT}, settings=settings)

@@ -11,8 +11,6 @@ from pathlib import Path
 from tests.frozen.parts import NEEDS_DATA, PARTS, WIKIHINT
 from tests.frozen.values import differences, read, write
 
-SHOWN = 8
-"""Lines printed of an entry that differs."""
 LENGTH = 400
 """Characters printed of a line."""
 
@@ -24,7 +22,6 @@ def main() -> int:
     anew = "freeze these entries anew: 'build: table labels', 'export *'"
     parser.add_argument("--freeze", nargs="+", default=[], metavar="ENTRY", help=anew)
     parser.add_argument("--out", type=Path, help="folder to keep what is made, to compare it with another checkout's")
-    parser.add_argument("--all", action="store_true", help="print every difference, not the first of each entry")
     options = parser.parse_args()
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
@@ -48,14 +45,11 @@ def _compare(part: str, folder: Path, asked: argparse.Namespace) -> bool:
     for entry in dict.fromkeys([*frozen, *now]):
         lines = [] if entry in named else list(differences(frozen.get(entry), now.get(entry), f"{part}: {entry}"))
         same = same and not lines
-        shown = lines if asked.all else lines[:SHOWN]
-        for line in shown:
+        for line in lines:
             print(line[:LENGTH])
-        if len(lines) > len(shown):
-            print(f"{part}: {entry}: {len(lines) - len(shown)} more (--all)")
     if named:
-        write(part, {**{entry: value for entry, value in frozen.items() if entry not in named},
-                     **{entry: value for entry, value in now.items() if entry in named}})  # fmt: skip
+        kept = {entry: value for entry, value in frozen.items() if entry not in named}
+        write(part, kept | {entry: now[entry] for entry in named & now.keys()})
     seconds = time.monotonic() - began
     outcome = "as frozen" if same else "differs"
     print(f"{part}: {outcome}, {len(now)} entries in {seconds:.0f} s, {len(named)} frozen anew", flush=True)

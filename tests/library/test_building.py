@@ -16,14 +16,12 @@ import pandas as pd
 import pytest
 
 import quit
-from quit.engine import location
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.evaluate.labels import SPLITS
 from quit.library import building, progress
 from quit.review.items import review_items
 from quit.settings import Review
-from quit.store import open_store
 from tests.comparing import files_of
 from tests.paths import FEW
 
@@ -74,17 +72,6 @@ def test_settings_keep_those_that_have_an_argument_of_their_own(few_built: Path,
         ([], 7, ["collect.questions=7"]),
     ):
         assert building.as_built(Workspace(folder), None, settings, {"collect.questions": questions})[2] == expected
-
-
-def test_a_call_opens_the_workspace_once(few_built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = shutil.copytree(few_built, tmp_path / "W")
-    opened: list[Path] = []
-    monkeypatch.setattr(location, "open_store", lambda place: (opened.append(place), open_store(place))[1])
-    tables = quit.build(folder, progress=False)
-    tables.review_apply(progress=False)
-    assert len(opened) == 1
-    quit.plan(folder, progress=False)
-    assert len(opened) == 2
 
 
 class Echo:

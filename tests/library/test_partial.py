@@ -25,13 +25,6 @@ pytestmark = pytest.mark.slow
 WAIVED = ("--waive", "human-coverage=a test", "--waive", "unjudged-answer=a test")
 
 
-@pytest.mark.parametrize("format", ["release-json", "paper-index"])
-def test_formats_of_all_answers_say_how_to_have_them(exact: Path, tmp_path: Path, format: str) -> None:
-    result = call_quit("export", "-w", exact, "-f", format, "--out", tmp_path / "x", code=3)
-    assert result.err.count("\n") == 1 and not (tmp_path / "x" / format).exists()
-    assert result.err.strip().endswith(f"quit build -w {exact} --set labels.partial=off")
-
-
 def test_filling_in_gives_the_bytes_of_a_full_run(exact: Path, full: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(exact, tmp_path / "W")
     command = shlex.split(filling_in(Workspace.open(folder)))

@@ -51,16 +51,3 @@ def test_all_three_uses_know_a_folder_by_the_same_digits_wherever_it_lies(folder
         first_stage = model_identity(path, None, Settings().first_stages)
         assert [ModelOptions(path).identity, checkpoint_identity(path, ""), first_stage] == expected
     assert ModelOptions("Qwen/Qwen3-4B", "main").identity == "Qwen/Qwen3-4B@main"
-
-
-def test_a_file_is_hashed_once_until_it_is_written_to(folder: Path, monkeypatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("quit.common.files._COARSEST", -1)  # as if the files were old
-    first = folder_checksum(folder)
-    opened = []
-    real = Path.open
-    monkeypatch.setattr(Path, "open", lambda path, *how, **more: opened.append(path.name) or real(path, *how, **more))
-    assert folder_checksum(folder) == first and opened == []
-    (folder / "config.json").write_text("{ }")
-    opened.clear()
-    assert folder_checksum(folder) != first and opened == ["config.json"]

@@ -13,15 +13,7 @@ from quit.models.protocols import JudgeItem
 from quit.sources import parse_source, read_sources
 from tests.paths import STARTER
 
-FOREIGN = [
-    "Was ist die Hauptstadt von Frankreich?", "In welchem Land liegt der höchste Berg Afrikas?",
-    "Welches Land ist gemeint?", "Quelle est la capitale de l'Allemagne?",
-    "Dans quel pays se trouve la ville de Genève?", "On parle quelle langue à Bruxelles?",
-    "¿Quién escribió Don Quijote de la Mancha?", "¿Qué me dice usted del rey?",
-    "Chi ha scritto la Divina Commedia?", "Em que ano o Brasil se tornou independente?",
-    "Wat is de hoofdstad van Nederland?", "Hvad er hovedstaden i Danmark?", "日本の首都はどこですか。",
-    "中国的首都是哪里?", "Какая столица России?", "ما هي عاصمة مصر؟",
-]  # fmt: skip
+FOREIGN = Path(__file__).with_name("foreign.txt").read_text(encoding="utf-8").splitlines()
 
 
 @pytest.mark.parametrize("question", FOREIGN)

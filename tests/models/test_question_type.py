@@ -6,17 +6,9 @@ import pytest
 
 from quit.errors import InputError
 from quit.models.question_type import COARSE, FINE, PredictedType, QuestionTypeClassifier, from_trec
+from tests.rows import cases
 
-CASES = [
-    ("Which city is the capital of France ?", "LOC:city"), ("What country has the most people ?", "LOC:country"),
-    ("What is the highest mountain in Africa ?", "LOC:mount"), ("Who wrote Hamlet ?", "HUM:ind"),
-    ("When did the Titanic sink ?", "NUM:date"), ("How many legs does a spider have ?", "NUM:count"),
-    ("What does NASA stand for ?", "ABBR:exp"), ("What is the abbreviation for Texas ?", "ABBR:abb"),
-    ("What is an atom ?", "DESC:def"), ("Why is the sky blue ?", "DESC:reason"),
-    ("How do you make bread ?", "DESC:manner"), ("What color is a ruby ?", "ENTY:color"),
-    ("How tall is the Eiffel Tower ?", "NUM:dist"), ("How much does a loaf of bread cost ?", "NUM:money"),
-    ("What is the speed of light ?", "NUM:speed"), ("What company makes the iPhone ?", "HUM:gr"),
-]  # fmt: skip
+CASES = cases(__file__, "question_types.tsv")
 
 
 @pytest.fixture(scope="module")

@@ -89,16 +89,6 @@ def test_what_an_amount_buys(source: Path, tmp_path: Path) -> None:
     assert unpriced["offers"] == [] and "has no price_prompt" in unpriced["notes"][-1]
 
 
-@pytest.mark.parametrize("more", [(), ("-p", "embedded"), ("--set", "run.shards=3")])
-def test_a_plan_keeps_the_overrides_that_a_build_would_keep(source, tmp_path, monkeypatch, more) -> None:
-    opened = Workspace.create(tmp_path / "W")
-    opened.set_build({"sources": [f"jsonl:{source}"], "profile": "embedded", "overrides": ["run.shards=7"]})
-    seen = []
-    monkeypatch.setattr("quit.operations.plan.plan", lambda pipeline, **more: seen.append(pipeline) or plan(pipeline))
-    call_quit("plan", "-w", str(tmp_path / "W"), "--json", *more)
-    assert seen[0].settings.run.shards == (3 if "--set" in more else 7)
-
-
 @pytest.mark.parametrize(
     ("more", "top"),
     [

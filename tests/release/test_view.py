@@ -3,7 +3,6 @@ from pathlib import Path
 import pytest
 
 from quit.dataset.release import Release
-from quit.errors import InputError, WorkspaceError
 from quit.release.import_release import import_release
 from quit.release.view import open_to_read, shown_readers
 from quit.report.data import gather
@@ -62,12 +61,3 @@ def test_readers_and_judge_are_those_of_the_release(opened: Release, tmp_path: P
     ours = open_to_read(small.freeze(tmp_path / "v1", small.rows()).path)
     assert [info.name for info in shown_readers(ours, Settings())] == ["one", "two"]
     assert [passage["label"] for passage in story(ours, "q2")["passages"]] == [2, 2, 1, 1]
-
-
-def test_what_is_neither_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(WorkspaceError, match="is not a workspace"):
-        open_to_read(tmp_path)
-    small.freeze(tmp_path / "v1", small.rows())
-    (tmp_path / "v1" / "tables" / "splits.parquet").unlink()
-    with pytest.raises(InputError, match="splits.parquet: is missing"):
-        open_to_read(tmp_path / "v1")

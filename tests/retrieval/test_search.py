@@ -10,11 +10,9 @@ from tests.corpora.worlds import unit
 
 def _brute(matrix: np.ndarray, k: int, banned=lambda row: ()) -> list[list[int]]:
     scores = matrix.astype(np.float64) @ matrix.astype(np.float64).T
-    rows = []
-    for row in range(len(matrix)):
-        allowed = [other for other in range(len(matrix)) if other != row and other not in banned(row)]
-        rows.append(sorted(allowed, key=lambda other: (-scores[row, other], other))[:k])
-    return rows
+    left_out = [{row, *banned(row)} for row in range(len(matrix))]
+    orders = np.argsort(-scores, axis=1, kind="stable").tolist()
+    return [[other for other in order if other not in out][:k] for order, out in zip(orders, left_out, strict=True)]
 
 
 def _clusters(count: int, seed: int) -> np.ndarray:
@@ -31,7 +29,7 @@ def test_neighbours_are_those_of_a_full_sort(precision: str) -> None:
     assert (found == expected).mean() > 0.999
     assert np.allclose(weights, np.take_along_axis(matrix @ matrix.T, found, axis=1), atol=1e-5)
     assert (np.diff(weights, axis=1) <= 0).all()
-    assert search.recall(np.arange(600), found) >= 0.999
+    assert search.recall(np.arange(0, 600, 6), found[::6]) >= 0.999
 
 
 def test_lanes_lose_nothing() -> None:
@@ -46,12 +44,12 @@ def test_lanes_lose_nothing() -> None:
 
 
 def test_bf16_alone_misses_what_scoring_again_finds() -> None:
-    matrix = _clusters(2000, 5)
-    rows = np.arange(0, 2000, 10)
+    matrix = _clusters(600, 5)
+    rows = np.arange(0, 600, 5)
     recalls = []
     for rescored in (0, 50):
         search = ExactSearch(matrix, 20, precision="bf16", rescored=rescored)
-        recalls.append(search.recall(rows, search.rows(0, 2000)[0][rows]))
+        recalls.append(search.recall(rows, search.rows(0, 600)[0][rows]))
     assert recalls[0] < recalls[1] and recalls[1] > 0.999
 
 

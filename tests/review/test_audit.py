@@ -2,9 +2,6 @@
 
 import json
 from collections import Counter
-from contextlib import redirect_stdout
-from dataclasses import replace
-from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +14,6 @@ from quit.annotation.tasks import make_task
 from quit.engine.workspace import Workspace
 from quit.library import jobs
 from quit.render.table import markdown
-from quit.render.terminal import show
 from quit.review.audit import allocation, audit_figures, audit_pieces, draw_audit
 from quit.review.controls import Controls, mixed
 from quit.review.items import review_items
@@ -177,16 +173,6 @@ def test_a_push_draws_and_asks_for_the_audit(workspace: Workspace, monkeypatch) 
         assert {item.split for item in pushed["items"]} == splits
 
 
-def test_what_status_shows_fits_a_terminal(workspace: Workspace) -> None:
-    draw_audit(workspace, _settings(12))
-    figures = _figures(workspace, _settings(12))
-    longest = {"passages": 2_400_000, "low": 1.0, "high": 1.0, "estimate": 1.0, "audited": 1_000, "wrong": 1_000}
-    with redirect_stdout(StringIO()) as printed:
-        _, table = audit_pieces({**figures, "shares": [{**row, **longest} for row in figures["shares"]]})
-        show([replace(table, note="")])
-    assert max(map(len, printed.getvalue().splitlines())) <= 80, printed.getvalue()
-
-
 def test_without_an_audit_nothing_is_drawn_asked_or_said(workspace: Workspace) -> None:
     review = _settings(0).review
     assert draw_audit(workspace, _settings(0)) == {} == audit_figures(workspace, review)
@@ -256,6 +242,9 @@ def test_until_all_are_judged_open_passages_count_both_ways(workspace: Workspace
     assert all(np.array(widths[0]) >= widths[1]) and min(widths[1]) > 0
     for row in figures["shares"]:
         assert row["low"] <= row["estimate"] <= row["high"]
+    ReviewStore(workspace).append(said("bob", 999, question=needed[0], flag_leak=True))
+    text = markdown(pieces(review_status(workspace, settings.review)))
+    assert "| ada | 20 | 80 | 0 |" in text and "| bob | 1 | 0 | 0 |" in text
 
 
 def test_what_people_decide_later_bounds_the_totals(workspace: Workspace) -> None:

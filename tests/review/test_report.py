@@ -1,19 +1,13 @@
 """What the report and the card say of people: blind pages and others apart, and what annotators say of themselves."""
 
 import json
-from contextlib import redirect_stdout
-from dataclasses import replace
-from io import StringIO
 from pathlib import Path
 
 import pytest
 
 from quit import contracts
-from quit.common.terminal import SafeConsole
 from quit.errors import InputError
-from quit.render.table import Table
-from quit.render.terminal import show
-from quit.review.report import described, flags, load_people, verification
+from quit.review.report import flags, load_people, verification
 from quit.settings import Review
 from quit.stages.labelling.verdicts import live_reviews
 from tests.rows import write_lines
@@ -69,28 +63,6 @@ def test_flags_are_counted_by_question_and_by_the_rule() -> None:
         **{"gold_wrong": none, "ambiguous": none, "offensive": none},
     }
     assert flags(live.slice(0, 0), Review()) == []
-
-
-def test_what_status_shows_fits_a_terminal() -> None:
-    name, count = "ada.lovelace@university.example", 1_200
-    pair = {"first": name, "second": name.replace("ada", "bob"), "items": count, "agreement": 1.0, "kappa": -0.5}
-    kind = dict.fromkeys(("annotators", "annotations", "questions", "twice", "seconds"), count)
-    kind |= {"blind": True, "alike": 1.0, "alpha": -0.5, "controls": 999, "controls_right": 998}
-    changes = ("labels_up", "labels_down", "answers_added", "answers_removed", "waiting")
-    status = {
-        "reviews": {"annotations": count, "questions": count, "set_aside": 0},
-        "annotators": [{"annotator": name, "questions": count, "seconds": 60.0 * count}],
-        "controls": [{"annotator": name, "right": 998, "asked": 999}],
-        "kinds": [kind],
-        "flags": [{"flag": "gold_wrong", "questions": count, "agreed": count, "share": 1.0}],
-        "agreement": {"items": 0, "annotators": [], "pairs": [pair]},
-        "applied": {**dict.fromkeys(changes, 0), "questions_removed": {}},
-        **{"decided": count, "open": count},
-    }
-    with redirect_stdout(StringIO()) as printed:
-        tables = [piece for piece in described(status) if isinstance(piece, Table)]
-        show([replace(table, note="") for table in tables], SafeConsole(width=80))
-    assert len(tables) == 4 and max(map(len, printed.getvalue().splitlines())) <= 80, printed.getvalue()
 
 
 def test_people_are_listed_as_in_table_9_without_names(tmp_path: Path) -> None:

@@ -25,26 +25,9 @@ RIDGE = 1e-5
 Message = Mapping[str, str]
 Lesson = tuple[Sequence[Message], str]
 
-_LLAMA = (
-    "{{ bos_token }}{% for m in messages %}<|start_header_id|>{{ m.role }}<|end_header_id|>\n\n{{ m.content | trim }}"
-    "<|eot_id|>{% endfor %}{% if add_generation_prompt %}<|start_header_id|>assistant<|end_header_id|>\n\n{% endif %}"
-)
-_CHATML = (
-    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
-    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
-)
-# As Qwen 3's: an empty thought is put in the model's mouth only where thinking is switched off.
-_THINKING = _CHATML.removesuffix("{% endif %}") + (
-    "{% if enable_thinking is defined and not enable_thinking %}<think>\n\n</think>\n\n{% endif %}{% endif %}"
-)
-# As Gemma's: no system role (it goes before the first user turn), the assistant is called model.
-_GEMMA = (
-    "{{ bos_token }}{% if messages[0].role == 'system' %}{% set first = messages[0].content + '\n\n' %}"
-    "{% set turns = messages[1:] %}{% else %}{% set first = '' %}{% set turns = messages %}{% endif %}"
-    "{% for m in turns %}<start_of_turn>{{ 'model' if m.role == 'assistant' else m.role }}\n"
-    "{{ first if loop.first else '' }}{{ m.content | trim }}<end_of_turn>\n{% endfor %}"
-    "{% if add_generation_prompt %}<start_of_turn>model\n{% endif %}"
-)
+TEMPLATES = Path(__file__).with_name("templates")
+"""Chat templates: as Qwen 3's, an empty thought is put in the model's mouth only where thinking is switched off; as
+Gemma's, there is no system role (it goes before the first user turn), and the assistant is called model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +35,6 @@ class Style:
     """What tells a family of models from another. ``special``: begin of text, end of turn, then the template's
     others."""
 
-    template: str
     special: tuple[str, ...]
     tied: bool = False
     kind: str = ""
@@ -60,9 +42,9 @@ class Style:
 
 
 STYLES = {
-    "llama": Style(_LLAMA, ("<|begin_of_text|>", "<|eot_id|>", "<|start_header_id|>", "<|end_header_id|>")),
-    "qwen3": Style(_THINKING, ("<|endoftext|>", "<|im_end|>", "<|im_start|>")),
-    "gemma3": Style(_GEMMA, ("<bos>", "<end_of_turn>", "<start_of_turn>"), True, "gemma3_text"),
+    "llama": Style(("<|begin_of_text|>", "<|eot_id|>", "<|start_header_id|>", "<|end_header_id|>")),
+    "qwen3": Style(("<|endoftext|>", "<|im_end|>", "<|im_start|>")),
+    "gemma3": Style(("<bos>", "<end_of_turn>", "<start_of_turn>"), True, "gemma3_text"),
 }
 
 
@@ -141,7 +123,8 @@ def _tokenizer(style: str, shape: Shape, replies: Sequence[str]):
     bpe.add_tokens([AddedToken(text, normalized=False, single_word=True) for text in replies])
     begin, end, *_ = family.special
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=bpe, bos_token=begin, eos_token=end, pad_token=end)
-    tokenizer.chat_template, tokenizer.model_max_length = family.template, shape.context
+    tokenizer.chat_template = (TEMPLATES / f"{style}.jinja").read_text(encoding="utf-8")
+    tokenizer.model_max_length = shape.context
     return tokenizer
 
 

@@ -37,7 +37,7 @@ class MotoServer:
     def __init__(self, folder: Path) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        self.log = folder / "moto.log"
+        self._log = folder / "moto.log"
         self.environment = self.keys("testing", "testing")
         self._process: SupervisedProcess | None = None
 
@@ -50,7 +50,7 @@ class MotoServer:
     def __enter__(self) -> MotoServer:
         variables = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")}
         command = [str(moto_environment() / "moto_server"), "-H", "127.0.0.1", "-p", str(self.port)]
-        with self.log.open("wb") as output:
+        with self._log.open("wb") as output:
             self._process = SupervisedProcess(command, stdout=output, stderr=output, env=variables)
         until(self._answers, self._process, 300)
         return self
@@ -92,8 +92,3 @@ class MotoServer:
         """From now on check who may do what (``False``: let everyone do everything)."""
         kind, count = {"Content-Type": "text/plain"}, "0" if wanted else "inf"
         httpx.post(f"{self.url}/moto-api/reset-auth", content=count, headers=kind).raise_for_status()
-
-    def requests(self) -> list[str]:
-        """Return the S3 requests so far: ``PUT /bucket/key...``."""
-        lines = (line.split('"')[1] for line in self.log.read_text().splitlines() if line.count('"') >= 2)
-        return [line.rpartition(" ")[0] for line in lines if "/moto-api" not in line]

@@ -101,15 +101,11 @@ FAULTS: dict[str, Fault] = {
     "400": failure(400, f"This model's maximum context length is 2048 tokens. ({KEY})"),
     "401": failure(401, f"Incorrect API key provided: {KEY}."),
     "401 with the key where messages are cut": failure(401, ("This key is not one of ours. " * 10)[:280] + KEY),
-    "403": failure(403, f"{KEY} may not use this model."),
     "404": failure(404, f"The model `other` does not exist for {KEY}."),
-    "413": Fault(413, {"Content-Type": "text/plain"}, f"Too much for {KEY}".encode()),
     "429": too_many(),
-    "429 with seconds": too_many(0.01),
     "429 with an unreadable Retry-After": Fault(429, {"Retry-After": KEY}, _error(f"too many from {KEY}", 429)),
     "500": failure(500, f"no handler for {KEY}"),
     "502": Fault(502, {"Content-Type": "text/html"}, f"<html>Bad gateway {KEY}</html>".encode()),
-    "503": failure(503),
     "redirect": redirect(f"http://user:{KEY}@other.example/{KEY}?key={KEY}"),
     "closes at once": CLOSES_AT_ONCE,
     "closes in the middle of a body": Fault(cut=40),
@@ -135,7 +131,7 @@ FAULTS: dict[str, Fault] = {
     "a key instead of a count": Fault(usage={"prompt_tokens": KEY}),
     "nested 100,000 deep": NESTED,
 }
-"""Thirty-five faults by name; each fails a request at once or at its last attempt, and most send the API key back."""
+"""Faults by name; each fails a request at once or at its last attempt, and most send the API key back."""
 
 Script = Iterable[Fault | None] | Callable[[int, Any], Fault | None]
 

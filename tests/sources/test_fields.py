@@ -1,16 +1,15 @@
 """Records with a fault in a field, of every kind that is JSON: each is left out with its reason, and costs no other."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.rows import cases
 from tests.sources.records import good, read_two
 
-LINES = Path(__file__).with_name("faults.jsonl").read_text(encoding="utf-8").splitlines()
 FAULTS: list[tuple[str, dict[str, Any], str, str]] = [("wikihint", {"hints": ["x"] * 1001}, "too_many", "1001")]
-for kind, without, changes, reason, words in map(json.loads, LINES):
+for kind, without, changes, reason, words in cases(__file__, "faults.jsonl"):
     FAULTS.append((kind, {**dict.fromkeys(without, ...), **changes}, reason, words))
 """Kind of source, changes of a good record (``...`` takes a field away), reason and words of the fault."""
 

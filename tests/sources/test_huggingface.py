@@ -9,7 +9,7 @@ import pytest
 
 from quit.errors import InputError
 from quit.sources import huggingface, jsonl
-from tests.rows import write_lines
+from tests.rows import cases, write_lines
 
 datasets = pytest.importorskip("datasets")
 
@@ -84,26 +84,7 @@ def test_a_row_that_is_no_question_is_rejected(tmp_path):
     assert first.question and second.rejects[0].reason == "missing_field" and "row 2" in second.rejects[0].detail
 
 
-def _card(text):
-    return {"README.md": f"---\n{text}\n---\n"}
-
-
-@pytest.mark.parametrize(
-    ("files", "words"),
-    [
-        ({}, "is empty"),
-        ({"notes.txt": "hello"}, "expected"),
-        ({"data.jsonl": '{"a": 1}\n'}, "no usable record"),
-        ({"data.jsonl": ""}, "(a file is empty)"),
-        (_card("configs:\n- config_name: a\n  data_files: https://example.org/x.parquet"), "outside the folder"),
-        (_card("configs:\n- data_files:\n  - split: train\n    path: ../x/*.jsonl"), "outside the folder"),
-        (_card("configs:\n- config_name: a\n- config_name: b"), "several configurations (a, b)"),
-        (_card(": ["), "YAML"),
-        ({"run.py": "raise SystemExit('code was run')"}, "expected"),
-        ({"dataset_dict.json": "{broken"}, "could not be read"),
-        ({"state.json": "{}", "dataset_info.json": "{}"}, "could not be read"),
-    ],
-)
+@pytest.mark.parametrize(("files", "words"), cases(__file__, "folders.jsonl"))
 def test_a_folder_that_cannot_be_used_is_an_error(tmp_path, files, words):
     folder = tmp_path / "d"
     folder.mkdir()

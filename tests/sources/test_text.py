@@ -1,19 +1,18 @@
 """Repair of text, citation marks, numbering and boiler-plate."""
 
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from quit.sources.text import clean_hint, is_boilerplate, repair
+from tests.rows import cases
 
 CALLS = {"repair": repair, "clean_hint": clean_hint, "boilerplate": is_boilerplate}
-TEXTS = [json.loads(line) for line in Path(__file__).with_name("texts.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
-@pytest.mark.parametrize(("name", "text", "expected"), TEXTS)
+@pytest.mark.parametrize(("name", "text", "expected"), cases(__file__, "texts.jsonl"))
 def test_texts_by_hand(name: str, text: str, expected: str | bool) -> None:
     """Repairs; marks and numbers, and content that only looks like one; boiler-plate, and hints that are none."""
     assert CALLS[name](text) == expected

@@ -26,17 +26,6 @@ def test_real_files(data, name, hints, few):
         assert list(question.candidates)[-1].casefold() == record["Candidates_Answers"][-1].casefold()
 
 
-def test_a_real_record_in_full(data):
-    question = next(triviahg.read(data / "triviahg" / "Copilot.json")).question
-    columns = ("question", "answers", "coarse", "fine", "difficulty", "source", "file", "position")
-    assert tuple(getattr(question, name) for name in columns) == (
-        *("Which country hosted the 2000 Summer Olympic Games?", ("Australia",), "LOC:LOCATION", "country:Country"),
-        *("Easy", "triviahg", "Copilot.json", 0),
-    )
-    assert question.hints[2].text == "It is both a country and a continent."
-    assert len(question.candidates) == 19 and len(question.hints) == 9
-
-
 def test_hints_that_are_none_are_rejected_one_by_one_and_values_stay_with_their_hints(tmp_path):
     hints = ["", "Sure, here are ten hints:", None, 5, "It is far away."]
     scores = [{"Fiji": 1}] * 4 + [{"Fiji": 0}]

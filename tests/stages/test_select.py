@@ -63,14 +63,6 @@ def test_labelers_are_asked_in_waves_about_chosen_passages_only(full: Path, esti
     assert others.column("asked").to_numpy().all()
 
 
-def test_a_passage_of_an_exact_split_is_asked(tmp_path: Path) -> None:
-    workspace = build(tmp_path / "W", *ESTIMATED, 'labels.exact_splits=["dev"]', "labels.error=0.9")[0].workspace
-    split_of = {row["question_id"]: row["split"] for row in workspace.read("splits").to_pylist()}
-    rows = workspace.read("selection").to_pylist()
-    assert {row["reason"] for row in rows if split_of[row["question_id"]] == "dev"} == {"exact"}
-    assert {row["reason"] for row in rows if split_of[row["question_id"]] != "dev"} >= {"audit", "evidence"}
-
-
 def test_a_review_leaves_the_selection_and_other_questions_as_they_are(estimated: Workspace, tmp_path: Path) -> None:
     workspace = Workspace.open(shutil.copytree(estimated.path, tmp_path / "W"))
     splits = {row["question_id"]: row["split"] for row in workspace.read("splits").to_pylist()}

@@ -14,7 +14,7 @@ from quit.errors import ServerError, SettingsError, WorkspaceError
 from quit.settings.settings import Remote
 from quit.store import open_store
 from quit.store.faults import endpoint
-from quit.store.objects import checked_url, open_objects
+from quit.store.objects import open_objects
 from tests.running import call_quit, run_process, together
 from tests.servers.ports import free_port
 
@@ -88,11 +88,6 @@ def test_of_many_who_create_one_object_exactly_one_is_told_so(place: str) -> Non
     together(*(partial(work, b"%d" % number) for number in range(8)))
     [winner] = [value for value, won in created.items() if won]
     assert open_objects(place).read("one") == winner and len(created) == 8
-
-
-def test_slashes_at_the_end_name_the_same_place() -> None:
-    urls = ["s3://bucket", "file:///x", "memory://w"]
-    assert [checked_url(f"{url}//") for url in urls] == urls
 
 
 def test_a_shared_folder_never_shows_half_a_file(tmp_path: Path) -> None:

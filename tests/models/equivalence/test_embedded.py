@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,8 +9,9 @@ import pytest
 from quit.models.equivalence.embedded import WEIGHTS, EmbeddedEquivalence
 from quit.models.equivalence.features import NAMES, clean, focus, folded, lexical, months, numbers
 from quit.models.protocols import Pair
+from tests.rows import cases
 
-CASES = [line.split("\t") for line in Path(__file__).with_name("pairs.tsv").read_text("utf-8").splitlines()[1:]]
+CASES = cases(__file__, "pairs.tsv")
 """Whether they are the same, question, reference, candidate: said by hand before the model was tried."""
 PAIRS = [Pair(*case[1:]) for case in CASES]
 

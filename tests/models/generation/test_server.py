@@ -26,11 +26,11 @@ PROMPT = load_prompt("probe")
 RUDE = ModelOptions("rude")
 QUICK = {"patience_seconds": 0.0, "timeout_seconds": 5.0}
 WITH_KEY = {"api_key_env": ACCESS, "attempts": 2, "timeout_seconds": 0.4}
-FOR_GOOD = {"400", "401", "401 with the key where messages are cut", "403", "404", "413", "redirect", "thinking"}
+FOR_GOOD = {"400", "401", "401 with the key where messages are cut", "404", "redirect", "thinking"}
 """Faults that no further attempt would change."""
 TIME_OUT = {"hangs", "sends a byte at a time, without end"}
 SHOWN = {
-    *("400", "401", "401 with the key where messages are cut", "403", "404", "413", "500", "502"),
+    *("400", "401", "401 with the key where messages are cut", "404", "500", "502"),
     *("429 with an unreadable Retry-After", "no HTTP", "header too long", "body that echoes the key", "no choices"),
     *("content that is not a text", "not finished", "a key instead of a count"),
 }

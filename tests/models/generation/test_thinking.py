@@ -18,6 +18,7 @@ from quit.models.protocols import JudgeItem
 from quit.settings import ReaderSettings, ServerSettings
 from quit.settings.loading import starting_profile
 from tests.paths import ROOT
+from tests.rows import cases
 from tests.servers.checkpoints import checkpoint
 from tests.servers.rude import Fault, RudeServer, failure
 from tests.servers.vllm import VllmServer
@@ -121,22 +122,9 @@ def test_a_refusal_names_the_setting_that_cures_it(message: str, options: dict[s
     assert str(refused.value).endswith(f"Set this for r in the profile: {cure}.")
 
 
-@pytest.mark.parametrize(
-    ("text", "ended", "reasoning", "answer"),
-    [
-        ("Paris", "stop", "It is in France.", "Paris"),
-        ("\n\nParis", "stop", "It is in France.", "Paris"),  # vLLM's
-        ("<think>France</think>\n\nParis", "stop", None, "Paris"),
-        ("in France</think> Paris", "stop", None, "Paris"),  # the template opened the thoughts
-        ("<think>It may be", "length", None, ""),
-        ("It may be", "length", None, ""),  # so it did here
-        ("Paris is the capi", "length", "", "Paris is the capi"),  # a vendor hides them
-        ("", "length", "It may be", ""),
-        ("Paris is the capi", "length", "It is in France.", "Paris is the capi"),
-        ("Paris", "stop", None, "Paris"),
-    ],
-)
+@pytest.mark.parametrize(("text", "ended", "reasoning", "answer"), cases(__file__, "thoughts.jsonl"))
 def test_thoughts_are_dropped(text: str, ended: str, reasoning: str | None, answer: str) -> None:
+    """In the text or beside it, cut or whole; the template may have opened them, a vendor may hide them."""
     options = ModelOptions("m", thinking="drop", thinking_tokens=100)
     assert answer_of("r", options, text, ended, reasoning) == answer
 

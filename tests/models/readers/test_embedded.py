@@ -10,7 +10,6 @@ from quit.errors import InputError, SettingsError
 from quit.models.protocols import NO_ANSWER, Prompt
 from quit.models.readers import EMBEDDED_READERS, AnswerPool, embedded_reader
 from quit.models.readers.methods import names_in
-from quit.settings import load
 
 NAMES = tuple(EMBEDDED_READERS)
 QUESTIONS = {
@@ -102,12 +101,6 @@ def test_identity_follows_method_settings_encoder_and_pool(encoder, pool):
     assert embedded_reader(NAMES[0], encoder, pool).identity == first.identity
     with pytest.raises(SettingsError, match="minilm-vector"):
         embedded_reader("minilm-vectr", encoder, pool)
-
-
-def test_the_embedded_profile_has_three_labelers_and_three_readers_and_no_method_twice():
-    roles = {reader.name: reader.role for reader in load("embedded").settings.readers}
-    assert set(roles) == set(EMBEDDED_READERS)
-    assert sorted(roles.values()) == ["labeler"] * 3 + ["reader"] * 3
 
 
 def test_names_in_finds_titles_and_capitalised_runs():

@@ -34,6 +34,7 @@ def test_an_answer_that_stands_there_is_easier_than_one_that_does_not(encoder) -
 
 
 def test_values_follow_from_their_formulas(encoder) -> None:
+    """Completeness is tested in tests/retrieval/test_complexity.py."""
     settings = Difficulty(top_k=4)
     [values] = RetrievalComplexity.over_hints(PASSAGES, encoder, settings).of([QUESTION], [ANSWERS])
     vectors, question, answer = encoder.encode(PASSAGES), encoder.encode([QUESTION])[0], encoder.encode(ANSWERS)[0]
@@ -43,13 +44,6 @@ def test_values_follow_from_their_formulas(encoder) -> None:
     assert values.answer_share == 0.25  # one of four contains it
     assert values.near_share == pytest.approx(np.mean([score >= settings.answer_threshold for score in holds]))
     assert values.similarity == pytest.approx(float((vectors @ question).mean()), abs=1e-6)
-    tokens = encoder.encode_tokens([QUESTION])[0]
-    entropies = []
-    for passage in encoder.encode_tokens(PASSAGES):
-        relevance = np.clip((tokens @ passage.T).max(axis=1), 0, None)
-        share = relevance[relevance > 0] / relevance.sum()
-        entropies.append(-(share * np.log(share)).sum() / np.log(len(tokens)))
-    assert values.completeness == pytest.approx(np.mean(entropies), abs=1e-6)
     expected = 1 - (values.answerability + values.near_share + values.similarity) / 3
     assert values.difficulty == pytest.approx(expected)
 

@@ -13,7 +13,7 @@ from quit.settings.bandits import Bandits
 from quit.systems.bandits import arms
 from quit.systems.bandits.decompose import FIELDS, DecompositionRequest, LLMDecomposition, merge_queries, parse_queries
 from quit.systems.opening import questions
-from tests.rows import write_lines
+from tests.rows import cases, write_lines
 from tests.systems.scripted import SmallCollection, WordOverlap, scripted
 
 DOCUMENTS = [
@@ -100,29 +100,10 @@ def test_a_question_that_matches_nothing_has_empty_lists(collection: SmallCollec
     assert (arms_of.gold.shape, arms_of.nuggets.shape) == ((0,), (0, 0))
 
 
-@pytest.mark.parametrize(
-    ("reply", "expected"),
-    [
-        ('["a b", "c"]', ["a b", "c"]),
-        ('Sure! Here you are:\n```json\n["a",\n "b"]\n```\nHope it helps [1].', ["a", "b"]),
-        ('["a", "b", "cut of', ["a", "b"]),
-        ('["a"] and then ["b", "c"]', ["b", "c"]),
-        ("1. first query\n2. second query", ["first query", "second query"]),
-        ("- one\n- two", ["one", "two"]),
-        ('[1, 2, {"q": "x"}]', []),
-        ("I cannot do that.", []),
-        ("", []),
-        ("[" * 50, []),
-        ('["first query", "second query", "third query"]', []),  # the prompt's example once more
-        # SmolLM2-135M: statements in a numbered list, a JSON object, an answer
-        ("1. I have no information about the request.\n2. The request is unrelated to Anna Benson's wife.", []),
-        ("1. What is a county seat?\n2. The request depends on the location.", ["What is a county seat?"]),
-        ('```\n{\n "keys": ["Else", "Kylena"],\n "items": [\n {\n "type": "json",', ["Else", "Kylena"]),
-        ("The seat of county is Van Wert County, Ohio, United States.", []),
-        ("1. " + "a company with the above ranking " * 5, []),
-    ],
-)
+@pytest.mark.parametrize(("reply", "expected"), cases(__file__, "replies.jsonl"))
 def test_what_can_be_read_of_a_reply(reply: str, expected: list[str]) -> None:
+    """Lists in JSON, numbered or dashed; the prompt's example once more and no queries are nothing; the last are
+    SmolLM2-135M's."""
     assert parse_queries(reply) == expected
 
 
@@ -197,7 +178,6 @@ def test_arms_of_a_file_are_any_tree(collection: SmallCollection, tmp_path: Path
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ({"query_id": "q"}, "line 1: expected"),
         ({"query_id": "q", "arms": 3}, "line 1: expected"),
         ({"query_id": "q", "arms": ["a", " "]}, "arms a list of texts"),
         ({"query_id": "q", "arms": ["a", "b"], "parents": [None]}, "each of the 2 arms"),

@@ -32,22 +32,13 @@ def test_another_corpus_stands_beside_the_release(release: Path, tmp_path: Path)
     assert "retriever" in output and "oracle" in output and str(out / "leaderboard.html") in output
 
 
-@pytest.mark.slow
-def test_sets_of_hints_and_judged_zeros_by_options(release: Path, tmp_path: Path) -> None:
-    run = ("benchmark", "run", "-r", release, "-o", tmp_path / "out", "--retriever", "minilm", "--no-bounds")
-    options = ("--by", "subset", "--judge-others", "3", "--split", "all", "--set", "benchmark.resamples=100")
-    report = call_quit(*run, *options, "--json").json()
-    rows = {(row["corpus"], row["metric"]) for row in report["results"]}
-    corpora = ("release", "release, others judged")
-    assert rows >= {(corpus, metric) for corpus in corpora for metric in ("Hit@1", "Hit(by=subset)@1")}
-    assert {*report["wrong_zeros"]} == {"wrong", "read", "share", "low", "high"}
-    scored = ("evaluate", "run", tmp_path / "out" / "runs" / "release-minilm.run", "-r", release, "--split", "all")
-    output = call_quit(*scored, "--by", "subset").out
-    assert "ideal ranking" in output and "3.0 relevant per question, 2.0 with label 2" in output
-    assert "ideal" not in call_quit(*scored).out
-    for wrong in (("--by", "hint"), ("--judge-others", "-1"), ("--judge-others", "few")):
-        refused = call_quit(*run, *wrong, code=4)
-        assert f"benchmark.{wrong[0][2:].replace('-', '_')}" in refused.err
+@pytest.mark.parametrize(
+    ("command", "option", "value"),
+    [("benchmark run", "by", "hint"), ("benchmark run", "judge-others", "few"), ("evaluate run x.run", "by", "hint")],
+)
+def test_options_are_settings_and_wrong_ones_are_named(release: Path, command: str, option: str, value: str) -> None:
+    refused = call_quit(*command.split(), "-r", release, f"--{option}", value, code=4)
+    assert f"benchmark.{option.replace('-', '_')}" in refused.err
 
 
 def test_what_can_be_named_is_listed() -> None:

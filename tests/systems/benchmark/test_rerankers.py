@@ -15,6 +15,7 @@ from quit.retrieval.protocols import Scorer
 from quit.systems.benchmark.late import LateReranker
 from quit.systems.benchmark.listwise import ListwiseReranker, read_order, windows
 from quit.systems.benchmark.plugins import make_reranker
+from tests.rows import cases
 from tests.systems.benchmark import tiny
 from tests.systems.scripted import Talks
 from tests.systems.scripted import settings as talking
@@ -130,23 +131,9 @@ def test_late_reranker_is_maxsim_and_sees_order(world, encoder) -> None:
     assert len(reranker.score("Which river is long?", [])) == 0
 
 
-@pytest.mark.parametrize(
-    ("reply", "order", "named"),
-    [
-        ("[2] > [3] > [1]", [1, 2, 0], 3),
-        ("Surely:\n3 > 2", [2, 1, 0], 2),
-        ("Surely 3, then 2.", [0, 1, 2], 0),
-        # SmolLM2-135M: a numbered list of one sentence; the passages once more.
-        ("1. Rose to become a powerful man.\n2. Rose to become a powerful man.\n3. Rose to", [0, 1, 2], 0),
-        ("1. [1] This character is the loyal friend and first mate of", [0, 1, 2], 0),
-        ("[3] It is the season when snow falls.\n[2] It is the coldest season of the year.", [0, 1, 2], 0),
-        ("In 2 words: [3] [3] [99] [0]", [2, 0, 1], 1),
-        ("I cannot rank passages.", [0, 1, 2], 0),
-        ("", [0, 1, 2], 0),
-        ("[" + "9" * 5000 + "] [2]", [1, 0, 2], 1),
-    ],
-)
+@pytest.mark.parametrize(("reply", "order", "named"), cases(__file__, "orders.jsonl"))
 def test_replies_of_every_kind_give_an_order(reply: str, order: list[int], named: int) -> None:
+    """By hand, and of SmolLM2-135M: a numbered list of one sentence; the passages once more."""
     assert read_order(reply, 3) == (order, named)
 
 

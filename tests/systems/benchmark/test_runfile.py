@@ -12,6 +12,7 @@ from quit.settings import Settings, load
 from quit.systems.benchmark.benchmark import BenchmarkRequest, run_benchmark
 from quit.systems.benchmark.results import qrels_lines
 from quit.systems.benchmark.runfile import score_run
+from tests.rows import cases
 
 SETTINGS = Settings().benchmark
 
@@ -88,27 +89,10 @@ def test_by_subset_the_figures_are_those_of_the_ids_and_stand_beside_the_paper_s
     assert (ideal["Recall(by=subset)@5"], ideal["nDCG(by=subset)@10"], ideal["Hit(rel=2,by=subset)@1"]) == (1, 1, 1)
 
 
-GOOD = b"q1 Q0 q1_1_1 1 0.5 mine\n"
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (GOOD + b"q1 Q0 q1_0_0 1 0.5", "line 2 has 5 columns ('q1 Q0 q1_0_0 1 0.5')"),
-        (GOOD + b"q1 Q0 q1_0_0 1 0.5 my run", "line 2 has 7 columns"),
-        (GOOD + b"q1 Q0 q1_0_0 1 high mine", "line 2: the score, column 5, is 'high'"),
-        (GOOD + b"q1 Q0 q1_0_0 1 nan mine", "line 2: the score, column 5, is 'nan'"),
-        (GOOD + GOOD, "line 2 has 'q1_1_1' a second time for 'q1'"),
-        (b"", "is empty"),
-        (b"\n\n", "holds no line"),
-        (b"q1 Q0 \xff 1 2 x\n", "line 1 is no UTF-8"),
-        (b"7 Q0 q1_1_1 1 2 x\n", "ranks no question of the split 'all': it has '7', the split 'q1'"),
-        (b"q1 Q0 MARCO_1 1 2 x\n", "ranks no passage of the release: it has 'MARCO_1', the release 'q1_0_0'"),
-    ],
-)
+@pytest.mark.parametrize(("content", "words"), cases(__file__, "bad_runs.jsonl"))
 def test_a_bad_line_or_a_run_of_something_else_is_refused(release, tmp_path, content, words):
     path = tmp_path / "x.run"
-    path.write_bytes(content)
+    path.write_text(content, encoding="latin-1")
     with pytest.raises(InputError) as error:
         score_run(path, Dataset.of_release(release), "all", SETTINGS)
     assert words in str(error.value)

@@ -107,15 +107,6 @@ def test_shipped_prompts_have_the_fields_that_are_filled_and_ones_own_comes_firs
     assert prompt_name(Sunar(prompt_files={"self_ask": "figure5.txt"}), "self_ask") == "figure5.txt"
 
 
-@pytest.mark.parametrize(
-    ("name", "follow_ups"), [("self_ask_musique", [2, 2, 2, 2, 2]), ("self_ask_2wiki", [2, 2, 2, 4, 2])]
-)
-def test_self_ask_has_the_exemplars_of_figures_5_and_6(name: str, follow_ups: list[int]) -> None:
-    exemplars = load_prompt(name).turns[0][1].split("\nQuestion: ")[1:-1]
-    assert [exemplar.count("Follow up: ") for exemplar in exemplars] == follow_ups
-    assert [exemplar.count("Intermediate Answer: ") for exemplar in exemplars] == follow_ups
-
-
 def test_a_language_model_of_the_profile_plans_answers_and_reasons(place: Place) -> None:
     settings = talking(sunar={"language_model": "tiny", "scorer": "cross-encoder", "entailment": "nli"})
     assembly = Assembly(settings, Models(settings))

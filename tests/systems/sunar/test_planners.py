@@ -5,6 +5,7 @@ import pytest
 from quit.systems.sunar import planners
 from quit.systems.sunar.planners import Ask, Decomp, GoldPlan, Hop, IRCoT, NoPlan, ReAct, SearChain, SelfAsk, Stop
 from quit.systems.sunar.queries import Query
+from tests.rows import cases
 from tests.systems.sunar.small import asker
 
 QUERY = Query("q", "Where was the founder of X born?")
@@ -19,73 +20,17 @@ def _move(planner, reply: str, path=()):
     return move, request, request.messages()[-1]["content"]
 
 
-ASKS = {
-    SelfAsk: [
-        ("Yes.\nFollow up: Who founded X?", "Who founded X?"),
-        ("Follow up: Who founded X?\nIntermediate Answer: Ada Byron\nFollow up: Where was she born?", "Who founded X?"),
-        ("Follow up: one?\nFollow up: two?\nand more words", "two?"),
-        ("follow-up: Who founded X?\n\nSome rambling", "Who founded X?"),
-        ("Yes.\nFollow up: Who founded X?\n\nQuestion: Who?\nFollow up: The country is Africa.", "Who founded X?"),
-    ],
-    ReAct: [
-        ("I need it.\nAction 1: Search[Who founded X?]\nObservation 1: Search[no]", "Who founded X?"),
-        ("Action 1: Search[Who founded X?\nbroken", "Who founded X?"),
-        ("Action 1: Lookup[birthplace]", "birthplace"),
-    ],
-    SearChain: [
-        ("[Query 1]: Who founded X?\n[Answer 1]: Bob\n[Query 2]: Where was Bob born?\n[Final Answer]: Rome",
-         "Who founded X?"),
-    ],
-}  # fmt: skip
-NO_FOLLOW_UP = "no follow-up question in the reply"
-UNREAD = "neither a sub-question nor a final answer in the reply"
-ENDS = {
-    SelfAsk: [
-        ("[Final Answer]: London\nFollow up: no", "final answer", "London"),
-        ("So the final answer: London.", "final answer", "London."),
-        ("[Final Answer]:", NO_FOLLOW_UP, None),
-        ("Once upon a time there was a city.", NO_FOLLOW_UP, None),
-        ("Follow up:   \n", NO_FOLLOW_UP, None),
-        ("", NO_FOLLOW_UP, None),
-        ("Intermediate Answer: x\n[Final Answer]: y", NO_FOLLOW_UP, None),
-        # SmolLM2-135M answers, then makes up another question
-        ("It is located at the island of Bansa.\n\nQuestion: Which country has the largest population of which "
-         "animal?\nAre follow up questions needed here: Yes.\nFollow up: The country is Africa.", NO_FOLLOW_UP, None),
-    ],
-    ReAct: [
-        ("Action 3: Finish[London]", "final answer", "London"),
-        ("Finish[]", "an empty Finish in the reply", None),
-        ("Search[ ]", "an empty Search in the reply", None),
-        ("Observation: I act on my own", "no action in the reply", None),
-        ("[Final Answer]: London", "final answer", "London"),
-    ],
-    SearChain: [
-        ("no idea", "no new query in the reply", None),
-        # every query was retrieved for
-        ("[Query 1]: who founded X\n[Unsolved Query]: Who founded X?\n[Final Answer]: Rome", "final answer", "Rome"),
-    ],
-    Decomp: [
-        *((reply, UNREAD, None) for reply in ("(select) [multihop titleqa] Where?", "[retrieve odqa]\n", "Well.")),
-        ("(select) [multihop titleqa] Where?\n[Final Answer]: Leith\n\n[Question]: Who?", "final answer", "Leith"),
-    ],
-    IRCoT: [
-        ("So the answer is: Leith.", "final answer", "Leith"),
-        ("So the answer is", "final answer", None),
-        ("  ", "no thought in the reply", None),
-    ],
-}  # fmt: skip
+MOVES = cases(__file__, "planners.jsonl")
+"""Planner, reply (some are SmolLM2-135M's), and how that ends the plan, or nothing where it asks; answer or
+sub-question."""
 PROMPTS = {SelfAsk: "self_ask_musique", ReAct: "react", SearChain: "searchain", Decomp: "decomp", IRCoT: "ircot_2wiki"}
 
 
-@pytest.mark.parametrize(("planner", "reply", "asks"), [(key, *case) for key in ASKS for case in ASKS[key]])
-def test_a_sub_question_is_read(planner, reply: str, asks: str) -> None:
+@pytest.mark.parametrize(("name", "reply", "reason", "text"), MOVES)
+def test_a_reply_is_a_sub_question_or_an_end(name: str, reply: str, reason: str | None, text: str | None) -> None:
     """Self-Ask: the last follow-up before an intermediate answer."""
-    assert _move(planner, reply)[0] == Ask(asks, reply)
-
-
-@pytest.mark.parametrize(("planner", "reply", "reason", "answer"), [(key, *end) for key in ENDS for end in ENDS[key]])
-def test_an_end_is_read(planner, reply: str, reason: str, answer: str | None) -> None:
-    assert _move(planner, reply, PATH)[0] == Stop(reason, answer, reply)
+    expected = Stop(reason, text, reply) if reason else Ask(text, reply)
+    assert _move(getattr(planners, name), reply, PATH if reason else ())[0] == expected
 
 
 def test_self_ask_shows_the_path_and_asks_greedily_with_a_stop_string() -> None:

@@ -11,6 +11,7 @@ from quit.systems.opening import questions
 from quit.systems.sunar.compare import compare, significance
 from quit.systems.sunar.queries import Query, of_corpus, of_file
 from quit.systems.sunar.run import Run, read_trace, runs_in, scores, trace_path
+from tests.rows import cases
 from tests.systems.scripted import SmallCollection
 
 
@@ -158,20 +159,7 @@ def test_questions_of_a_corpus_and_of_a_file_that_leans_on_it(tmp_path: Path) ->
     assert of_file(path, relevant) == [relevant[0], Query("7", "a b?", ("C",), ("s",))]
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "holds no question"),
-        ("{", "line 1: no JSON"),
-        ("[]", "expected an object"),
-        ('{"text": "x"}', "no id"),
-        ('{"id": "x"}', "has no text"),
-        ('{"id": "x", "text": " "}', "has no text"),
-        ('{"id": "x", "text": "y", "answers": 3}', "answers must be a list of texts"),
-        ('{"id": "x", "text": "y", "sub_questions": [3]}', "sub_questions must be a list of texts"),
-        ('{"id": "x", "text": "y"}\n{"id": "x", "text": "z"}', "line 2: the id 'x' occurs twice"),
-    ],
-)
+@pytest.mark.parametrize(("text", "said"), cases(__file__, "bad_queries.jsonl"))
 def test_a_bad_file_of_questions_is_said_line_by_line(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "q.jsonl"
     path.write_text(text)
