@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import duckdb
 
-from quit.dataset.files import current_files
+from quit.dataset.files import QUESTIONS_A_CHUNK, current_files
 from quit.dataset.release import Release
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
@@ -28,26 +29,40 @@ _ROLES = {
     "fewest": f"""SELECT coalesce(fewest_in_every_order::VARCHAR, 'no set') AS hints,
             {", ".join(f"count(*) FILTER (split = '{split}') AS {split}" for split in SPLITS)}, count(*) AS questions
         FROM question_roles JOIN splits USING (question_id) GROUP BY 1 ORDER BY 1""",
-    "order": """SELECT hints, count(*) AS sets, count(*) FILTER (low < high) AS mixed FROM (
-            SELECT question_id, subset, hints, min(label) AS low, max(label) AS high
-            FROM labels JOIN (SELECT DISTINCT permutation, subset, hints FROM passages WHERE hints > 1)
-            USING (permutation) GROUP BY ALL)
-        SEMI JOIN splits USING (question_id) GROUP BY 1 ORDER BY 1""",
     "ranks": f"""SELECT rank, {", ".join(f"avg(shapley) FILTER (split = '{split}') AS {split}" for split in SPLITS)},
             avg(shapley) AS mean, stddev_samp(shapley) / sqrt(count(*)) AS error,
             count(smallest_set) / count(*) AS needed, avg(harmed) AS harmed
         FROM hint_roles JOIN splits USING (question_id) GROUP BY 1 ORDER BY 1""",
 }
+_ORDER = """SELECT hints, count(*) AS sets, count(*) FILTER (low < high) AS mixed FROM (
+        SELECT question_id, subset, hints, min(label) AS low, max(label) AS high
+        FROM labels JOIN subsets USING (permutation)
+        WHERE question_id BETWEEN $first AND $last AND hints > 1 GROUP BY ALL)
+    SEMI JOIN splits USING (question_id) GROUP BY 1"""
 
 
 def role_figures(connection: duckdb.DuckDBPyConnection) -> dict[str, list[dict[str, Any]]]:
     """Return what :func:`roles` shows: each question and hint counts once, each predicted label as it is."""
-    return {name: connection.sql(query).to_arrow_table().to_pylist() for name, query in _ROLES.items()}
+    figures = {name: connection.sql(query).to_arrow_table().to_pylist() for name, query in _ROLES.items()}
+    return figures | {"order": _order(connection)}
+
+
+def _order(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
+    """Return ``hints``, the number of ``sets`` of as many hints, and of them ``mixed``: with label 2 in some orders."""
+    connection.execute("CREATE TEMP TABLE subsets AS SELECT DISTINCT permutation, subset, hints FROM passages")
+    ids = [row[0] for row in connection.execute("SELECT question_id FROM splits ORDER BY 1").fetchall()]
+    sets, mixed = Counter[int](), Counter[int]()
+    for start in range(0, len(ids), QUESTIONS_A_CHUNK):  # all sets of a large collection would need gigabytes
+        chunk = ids[start : start + QUESTIONS_A_CHUNK]
+        for hints, *counts in connection.execute(_ORDER, {"first": chunk[0], "last": chunk[-1]}).fetchall():
+            sets[hints] += counts[0]
+            mixed[hints] += counts[1]
+    return [{"hints": hints, "sets": sets[hints], "mixed": mixed[hints]} for hints in sorted(sets)]
 
 
 def roles(figures: dict[str, list[dict[str, Any]]]) -> Iterator[str | Table]:
     """Yield which hints suffice, whether their order matters, and what each rank contributes."""
-    [total], fewest, order, ranks = (figures[name] for name in _ROLES)
+    [total], fewest, ranks, order = (figures[name] for name in (*_ROLES, "order"))
     if not total["questions"]:
         return
     without, gain = total["without"], sum(row["mean"] for row in ranks)

@@ -119,7 +119,8 @@ def flags(live: pa.Table, settings: Review) -> list[dict[str, Any]]:
     Keys: ``flag``, ``questions`` (with it by at least one person), ``agreed`` (on which the owner's rule settles that
     it holds) and ``share`` (``questions`` of all reviewed ones).
     """
-    rows = [row for row in decide(live, settings).to_pylist() if row["kind"] == "flag"]
+    decisions = decide(live, settings)
+    rows = decisions.filter(pc.equal(decisions.column("kind"), "flag")).to_pylist()
     some = Counter(flag for flag, _ in {(row["key"], row["question_id"]) for row in rows})
     agreed = Counter(flag for flag, _ in {(row["key"], row["question_id"]) for row in rows if row["decision"]})
     reviewed = len(live["question_id"].unique())
