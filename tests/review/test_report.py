@@ -11,6 +11,7 @@ import pytest
 from quit import contracts
 from quit.common.terminal import SafeConsole
 from quit.errors import InputError
+from quit.release.create import hashed_people
 from quit.render.table import Table
 from quit.render.terminal import show
 from quit.review.report import described, flags, load_people, verification
@@ -50,6 +51,15 @@ def test_blind_and_other_verdicts_are_counted_apart(tmp_path: Path) -> None:
     assert blind == {"blind": True, **counts, **agreement}
     assert (shown["blind"], shown["annotators"], shown["annotations"], shown["seconds"]) == (False, 1, 2, 4.0)
     assert (shown["alike"], shown["alpha"], shown["items"], shown["controls"]) == (None, None, 0, 0)
+
+
+def test_a_release_counts_a_person_of_two_projects_once() -> None:
+    rows = [{**row, "project": row["question_id"]} for row in _live().to_pylist()]
+    live = contracts.table("reviews").from_rows(rows)
+    assert len({*hashed_people(live)}) == verification(live, Review())["annotators"] == 3
+    assert hashed_people(live)[::-1] != hashed_people(live) == hashed_people(live.take([*range(len(live))][::-1]))
+    other = contracts.table("reviews").from_rows([{**row, "project": "another key"} for row in rows])
+    assert not {*hashed_people(live)} & {*hashed_people(other)}
 
 
 def test_flags_are_counted_by_question_and_by_the_rule() -> None:
