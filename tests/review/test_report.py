@@ -14,9 +14,10 @@ from quit.errors import InputError
 from quit.release.create import hashed_people
 from quit.render.table import Table
 from quit.render.terminal import show
-from quit.review.report import described, flags, load_people, verification
+from quit.review.report import described, flags, load_people, review_status, verification
 from quit.settings import Review
 from quit.stages.labelling.verdicts import live_reviews
+from tests.report import tiny
 from tests.rows import write_lines
 from tests.stages.labelling.test_verdicts import said
 
@@ -121,6 +122,9 @@ def test_files_that_are_gone_are_left_out_and_the_log_says_so(tmp_path: Path, ca
     settings = Review(people=str(tmp_path / "people.jsonl"), controls=str(tmp_path / "controls.jsonl"))
     assert verification(_live(), settings) == verification(_live(), Review())
     assert "review.people" in caplog.text and "review.controls" in caplog.text and len(caplog.records) == 1
+    opened = tiny.workspace(tmp_path / "W")
+    assert review_status(opened, settings) == review_status(opened, Review())
+    assert "review.controls" in caplog.records[1].message and len(caplog.records) == 2
 
 
 @pytest.mark.parametrize(
