@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, field_validator
 
-from quit.settings.section import Section
+from quit.settings.section import Prompt, Section
 
 
 class Bandits(Section):
@@ -41,11 +41,11 @@ class Bandits(Section):
         None,
         description="Reader or judge of the profile that decomposes requests, judges documents and writes reports.",
     )
-    definitional_prompt: str = Field(
+    definitional_prompt: Prompt = Field(
         "decompose_definitional",
         description="Prompt for definitions: our own in the form of figure 6, or a .txt file with its text.",
     )
-    specialised_prompt: str = Field(
+    specialised_prompt: Prompt = Field(
         "decompose_specialised",
         description="Prompt for details: our own in the form of figure 7, or a .txt file with its text.",
     )
@@ -53,7 +53,9 @@ class Bandits(Section):
     temperature: float = Field(
         0.7, ge=0, description="Temperature of decompositions; the paper samples and does not give it."
     )
-    relevance_prompt: str = Field("document_relevance", description="Prompt of the judge of documents, or a .txt file.")
+    relevance_prompt: Prompt = Field(
+        "document_relevance", description="Prompt of the judge of documents, or a .txt file."
+    )
     date: str = Field("not stated", description="The current date, for the decomposition prompts.")
     context_documents: int = Field(
         5, ge=0, description="Documents of the request's own ranking that the decomposition prompts see."
@@ -73,8 +75,8 @@ class Bandits(Section):
 class Reports(Section):
     """Cited answers from selected documents and their scores (bandit paper, 5.2; `quit bandits report`)."""
 
-    prompt: str = Field("report", description="Prompt of the writer, or a .txt file.")
-    support_prompt: str = Field("report_support", description="Prompt of the judge of citations, or a .txt file.")
-    nugget_prompt: str = Field("report_nugget", description="Prompt of the judge of nuggets, or a .txt file.")
+    prompt: Prompt = Field("report", description="Prompt of the writer, or a .txt file.")
+    support_prompt: Prompt = Field("report_support", description="Prompt of the judge of citations, or a .txt file.")
+    nugget_prompt: Prompt = Field("report_nugget", description="Prompt of the judge of nuggets, or a .txt file.")
     max_new_tokens: int = Field(512, ge=1, description="Longest report, in tokens.")
     document_words: int = Field(200, ge=1, description="Words of a document that writer and judge see.")

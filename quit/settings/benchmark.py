@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from quit.settings.section import Section
+from quit.settings.section import Prompt, Section
 
 Measures = tuple[str, ...]
 
@@ -115,4 +115,4 @@ class Benchmark(Section):
     window: int = Field(20, ge=2, description="Listwise reranking: passages per prompt (RankGPT).")
     stride: int = Field(10, ge=1, description="Listwise reranking: how far the window moves.")
     rank_tokens: int = Field(160, ge=1, description="Listwise reranking: longest reply, in tokens.")
-    rank_prompt: str = Field("rank", description="Listwise reranking: its prompt, or a .txt file.")
+    rank_prompt: Prompt = Field("rank", description="Listwise reranking: its prompt, or a .txt file.")

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from quit.settings.section import Section
+from quit.settings.section import Prompt, Section
 
 
 class Complexity(Section):
@@ -38,7 +38,7 @@ class Complexity(Section):
     baseline_model: str = Field(
         "", description="Reader or judge of the profile that is asked whether each question is complex: a baseline."
     )
-    baseline_prompt: str = Field(
+    baseline_prompt: Prompt = Field(
         "complex_question", description="Prompt of the baseline: our own words, or a .txt file with the paper's."
     )
     answer_model: str = Field(
@@ -46,7 +46,7 @@ class Complexity(Section):
         description="Reader or judge of the profile that answers each question without documents; complexity is then "
         "compared with whether the profile's judge finds the answer correct.",
     )
-    answer_prompt: str = Field("probe", description="Prompt for these answers, or a .txt file.")
+    answer_prompt: Prompt = Field("probe", description="Prompt for these answers, or a .txt file.")
     answer_tokens: int = Field(64, ge=1, description="Longest such answer, in tokens.")
     resamples: int = Field(1000, ge=10, description="Resamples of intervals and permutation tests.")
     seed: int = Field(0, ge=0, description="Seed of these, and of the folds.")

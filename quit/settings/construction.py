@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
 from quit.settings.runner import parse_runner
-from quit.settings.section import Section
+from quit.settings.section import File, Section
 
 
 class Collect(Section):
@@ -91,7 +91,7 @@ class QuestionTypeSettings(Section):
 class Difficulty(Section):
     """Difficulty by reference-based retrieval complexity (3.1.3; Gabburo et al. 2024)."""
 
-    corpus: str = Field(
+    corpus: Annotated[str, File()] = Field(
         "",
         description="Corpus that is searched: a JSONL file of {id, text, title?} or a folder of them; empty: the "
         "collection's own hints. Its content, not its path, is part of the fingerprint.",
@@ -168,7 +168,7 @@ class Split(Section):
         "so that they are of one kind; sizes and shares then count all questions, and `test_share` those that are not "
         "in train.",
     )
-    pinned: str | None = Field(
+    pinned: Annotated[str | None, File()] = Field(
         None,
         description="Folder of an earlier release, or a JSONL file of {content_key, split}: those questions keep "
         "their split.",

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from quit.errors import SettingsError
-from quit.settings.section import Section
+from quit.settings.section import File, Prompt, Section
 from quit.text.secrets import register_secret
 
 LANGUAGE_MODELS = ("server", "vllm", "transformers")
@@ -89,7 +89,7 @@ class JudgeSettings(LanguageModel):
     threshold: float = Field(
         0.5, ge=0, le=1, description="Equivalence probability from which an answer counts as correct."
     )
-    prompt: str = Field("judge", description="Its prompt: `judge` is the paper's figure 3, or a .txt file.")
+    prompt: Prompt = Field("judge", description="Its prompt: `judge` is the paper's figure 3, or a .txt file.")
     max_new_tokens: int = Field(8, ge=1, description="Longest reply, in tokens.")
     attempts: int = Field(3, ge=1, description="How often it is asked until its reply can be read as Yes or No.")
     constrained: bool = Field(
@@ -107,10 +107,10 @@ class ModelSettings(Section):
         description="Answer equivalence of leakage, judge and probe: `embedded` ships with the program, `bem` is the "
         "paper's.",
     )
-    bem_checkpoint: str = Field(
+    bem_checkpoint: Annotated[str, File(r"^\.\.?/")] = Field(
         "kortukov/answer-equivalence-bem",
         min_length=1,
-        description="BEM: a name on the Hugging Face hub, or a local folder.",
+        description="BEM: a name on the Hugging Face hub, or a local folder (`./NAME`).",
     )
     bem_revision: str = Field(
         "main",
@@ -133,12 +133,14 @@ class ReaderSettings(LanguageModel):
     model: str | None = Field(
         None, description="The model, as its kind names it; of an embedded reader, its name if not given."
     )
-    prompt: str = Field(
+    prompt: Prompt = Field(
         "reader",
         description="Prompt with context: `reader` is the paper's figure 8, `reader_scripts` the same in the layout of "
         "its authors' scripts, or a .txt file.",
     )
-    probe_prompt: str = Field("probe", description="Prompt without context, for the parametric probe, or a .txt file.")
+    probe_prompt: Prompt = Field(
+        "probe", description="Prompt without context, for the parametric probe, or a .txt file."
+    )
     stop: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
         (),
         max_length=4,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from quit.settings.section import Section
+from quit.settings.section import File, Section
 
 
 class Review(Section):
@@ -30,7 +30,7 @@ class Review(Section):
         ("leak", "offensive"),
         description="Flags that take a question out of the dataset once they are agreed on; the others change nothing.",
     )
-    controls: str | None = Field(
+    controls: Annotated[str | None, File()] = Field(
         None,
         description="JSONL file of {question_id, correct: [...], incorrect: [...]}: questions with known verdicts.",
     )
@@ -49,7 +49,7 @@ class Review(Section):
         ge=0,
         description="Passages of all splits drawn at random for people to judge, so that totals have intervals.",
     )
-    people: str | None = Field(
+    people: Annotated[str | None, File()] = Field(
         None,
         description="JSONL file of {annotator, gender, age, education}: what annotators say of themselves and agree to "
         "publish. Cards list it without names (the paper's table 9).",

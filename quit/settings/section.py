@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
 MAX_NUMBER = 10**15
+
+
+@dataclass(frozen=True)
+class File:
+    """Marks a setting whose values are a file's or folder's path where they match ``pattern``."""
+
+    pattern: str = "."
+
+
+Prompt = Annotated[str, File(r"\.txt$")]
+"""A prompt that comes with the program, or a file."""
 
 
 class Section(BaseModel):
