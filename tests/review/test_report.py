@@ -7,14 +7,8 @@ import pytest
 
 from quit import contracts
 from quit.errors import InputError
-<<<<<<< HEAD
-from quit.review.report import flags, load_people, verification
-=======
 from quit.release.create import hashed_people
-from quit.render.table import Table
-from quit.render.terminal import show
-from quit.review.report import described, flags, load_people, review_status, verification
->>>>>>> fixb
+from quit.review.report import flags, load_people, review_status, verification
 from quit.settings import Review
 from quit.stages.labelling.verdicts import live_reviews
 from tests.report import tiny
