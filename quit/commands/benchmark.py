@@ -10,6 +10,7 @@ import typer
 from quit.commands import options
 from quit.commands.options import load_settings, local_folder, show
 from quit.common.terminal import echo
+from quit.library.progress import working
 from quit.render.table import Table
 
 app = typer.Typer(help="Run QA systems over a release, and fine-tune them.", no_args_is_help=True)
@@ -85,7 +86,6 @@ def run(
     minilm-names`
     """
     from quit.flows.calling import run_job
-    from quit.library.progress import working
 
     with working("benchmark", quiet or as_json):
         outcome = run_job(
@@ -141,7 +141,6 @@ def finetune(
     Example: `quit benchmark finetune --release W/releases/v1 --kind bi-encoder --positives 1 --positives 10 --set
     benchmark.granularity=subset`
     """
-    from quit.library.progress import working
     from quit.systems.benchmark.finetune import TuningRequest, run_finetune
 
     request = TuningRequest(release, kind, base, tuple(positives or (1, 5, 10)), split, tuple(retriever or ()))
@@ -173,7 +172,6 @@ def grid(
 
     Example: `quit benchmark grid --release W/releases/v1 --retriever bm25 --reader minilm-names`
     """
-    from quit.library.progress import working
     from quit.systems.benchmark.benchmark import BenchmarkRequest
     from quit.systems.benchmark.grid import means, run_grid
 

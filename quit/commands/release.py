@@ -11,6 +11,7 @@ from quit.commands import options
 from quit.commands.export import CardOption
 from quit.commands.options import load_settings, local_folder, open_workspace, release_place, show
 from quit.errors import GateError, SettingsError
+from quit.library.progress import working
 from quit.render.table import Table
 from quit.text.words import counted, split_names
 
@@ -52,7 +53,6 @@ def create(
     Example: `quit release create --name v1`
     """
     from quit.flows.calling import run_job
-    from quit.library.progress import working
 
     arguments: dict[str, Any] = {"waive": waive, "settings": set_, "folder": str(out) if out else None}
     with working("release", quiet):
@@ -82,7 +82,6 @@ def import_(
 
     Example: `quit release import QUIT --out releases/quit`
     """
-    from quit.library.progress import working
     from quit.models.factory import Models
     from quit.release.import_release import import_release
     from quit.release.show import imported_lines
@@ -105,7 +104,6 @@ def verify(path: options.Release, as_json: options.Json = False) -> None:
     Example: `quit release verify workspace/releases/v1`
     """
     from quit.dataset.release import verify as verify_release
-    from quit.library.progress import working
 
     with working("verification"):
         release = verify_release(path)
@@ -174,7 +172,6 @@ def check(
     from quit.engine.planning import last_build
     from quit.export.card_facts import Origin
     from quit.export.venues import required
-    from quit.library.progress import working
     from quit.release.create import subject_of, subject_of_release
     from quit.release.gates import check as check_gates
     from quit.release.gates import parse_waivers, with_release_settings
@@ -231,8 +228,6 @@ def probe(
     Example: `quit release probe workspace/releases/v1 --reader gemma-3-4b --profile paper`
     """
     from quit.library.probing import probe_release
-    from quit.library.progress import working
-    from quit.render.table import Table
 
     with working("probe", quiet or as_json):
         facts = probe_release(path, reader, load_settings(profile, set_))
@@ -256,7 +251,6 @@ def diff(
 
     Example: `quit release diff workspace/releases/v1 workspace/releases/v2 > changes.md`
     """
-    from quit.library.progress import working
     from quit.release.diff import diff as compare
     from quit.release.show import changelog
 
@@ -292,7 +286,6 @@ def what_if(
     Example: `quit release what-if workspace/releases/v1 --without minilm-late`
     """
     from quit.dataset.release import open_release
-    from quit.library.progress import working
     from quit.release.whatif import opened, pieces, summary
     from quit.systems.benchmark.whatif import order_pieces, orders
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from quit.commands import options
 from quit.commands.options import open_workspace, show
 from quit.common.terminal import echo
+from quit.library.progress import working
 from quit.text.words import counted
+
+if TYPE_CHECKING:
+    from quit.engine.workspace import Workspace
+    from quit.settings.review import Review
 
 app = typer.Typer(
     help="People verify the answers of dev and test in Label Studio; their verdicts update the labels.",
@@ -48,12 +53,9 @@ def serve(
     from quit.annotation.client import connect
     from quit.annotation.server import LocalServer
     from quit.common.progress import note
-    from quit.library.progress import working
     from quit.review.store import ReviewStore
-    from quit.status.stages import settings_of
 
-    opened = open_workspace(workspace)
-    review = settings_of(opened).review
+    opened, review = _open(workspace)
     if opened.address != str(opened.path.resolve()):
         echo(
             f"Label Studio's own database lies on this machine only ({opened.path}), not in {opened}: pull before you "
@@ -103,12 +105,11 @@ def push(
     Example: `quit review push --set review.overlap=2`
     """
     from quit.annotation.client import connect
-    from quit.status.stages import settings_of
 
     arguments: dict[str, Any] = {"new_project": new_project, "repair": repair_config, "settings": set_}
     report = _step("push", workspace, url=url, project=project, **arguments)
-    opened = open_workspace(workspace)
-    link = connect(opened.path, settings_of(opened).review, url).invitation(report["project"])
+    opened, review = _open(workspace)
+    link = connect(opened.path, review, url).invitation(report["project"])
     verb = "Made" if report["created"] else "Updated"
     lines = [
         f"{verb} project {report['project']}: {report['url']}/projects/{report['project']}/data",
@@ -195,10 +196,8 @@ def status(
     Examples: `quit review status`, `quit review status --disagreements`
     """
     from quit.review.report import pieces, review_status
-    from quit.status.stages import settings_of
 
-    opened = open_workspace(workspace)
-    progress = review_status(opened, settings_of(opened).review)
+    progress = review_status(*_open(workspace))
     rows = progress["disagreements"]
     if disagreements:
         lines = []
@@ -223,26 +222,31 @@ def run(
     Example: `quit review run --cron '*/10 * * * *'`
     """
     from quit.flows.calling import run_job
-    from quit.library.progress import working
     from quit.review.report import pieces, review_status
-    from quit.status.stages import settings_of
 
-    opened = open_workspace(workspace)
+    opened, review = _open(workspace)
     if every:
-        from quit.flows.review import review
+        from quit.flows.review import review as flow
 
         parameters = {"workspace": opened.address, "url": url or ""}
-        review.serve(name="review", cron=every, parameters=parameters, pause_on_shutdown=False)
+        flow.serve(name="review", cron=every, parameters=parameters, pause_on_shutdown=False)
     else:
         with working("review"):
             run_job("review", workspace=opened, url=url)
-        show(None, False, pieces(review_status(opened, settings_of(opened).review)))
+        show(None, False, pieces(review_status(opened, review)))
+
+
+def _open(place: Path) -> tuple[Workspace, Review]:
+    """Return a workspace, and the settings of its review."""
+    from quit.status.stages import settings_of
+
+    workspace = open_workspace(place)
+    return workspace, settings_of(workspace).review
 
 
 def _step(step: str, workspace: Path, quiet: bool = False, **arguments: Any) -> dict[str, Any]:
     """Carry out a step of the review and return what it did."""
     from quit.flows.calling import run_job
-    from quit.library.progress import working
 
     with working(step, quiet):
         return run_job("review", workspace=str(workspace), steps=[step], **arguments)[step]

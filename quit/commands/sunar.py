@@ -9,6 +9,7 @@ import typer
 
 from quit.commands import options
 from quit.commands.options import load_settings, local_folder, show
+from quit.library.progress import working
 from quit.render.table import Table, number
 
 app = typer.Typer(help="Answer complex questions with SUNAR, and compare it with its ablations.", no_args_is_help=True)
@@ -51,7 +52,6 @@ def run(
 
     Example: `quit sunar run --corpus C --graph G --variant sunar-r --variant rerank --set sunar.c=50`
     """
-    from quit.library.progress import working
     from quit.models.factory import Models
     from quit.systems.sunar.experiment import open_library, run_variants
 
