@@ -39,7 +39,6 @@ class AnswerHead(Protocol):
 
     def scores(self, question: str, answers: Sequence[str], texts: Sequence[str], vectors: np.ndarray) -> np.ndarray:
         """Return one score per text, shape (len(texts),), float64 in [0, 1]. ``vectors``: the texts' unit vectors."""
-        ...
 
 
 class ContainedOrNear:
@@ -66,11 +65,9 @@ class TokenHead(Protocol):
 
     def prepare(self, texts: Sequence[str]) -> None:
         """Get ready for these questions and documents, if that is quicker than one by one; changes no result."""
-        ...
 
     def relevance(self, question: str, texts: Sequence[str]) -> np.ndarray:
         """Return shape (len(texts), tokens of the question), not negative."""
-        ...
 
 
 class LateInteraction:

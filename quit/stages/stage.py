@@ -33,7 +33,6 @@ class LazyTable(Protocol):
     ) -> pa.Table:
         """Return some columns of the shard's rows: of one reader's run of the stage that makes the table, of some
         questions, or of all. Question ids and permutations are dictionary-encoded."""
-        ...
 
 
 @dataclass(frozen=True)

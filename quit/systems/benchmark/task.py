@@ -61,11 +61,9 @@ class Passages(Protocol):
 
     def parts(self, group: int) -> tuple[str, ...]:
         """Return the parts of a group: a question's hints in rank order."""
-        ...
 
     def sentences(self, rows: Sequence[int]) -> list[tuple[str, ...]]:
         """Return each passage's sentences in reading order: a release's hints."""
-        ...
 
 
 class ReleasePassages:
@@ -178,12 +176,10 @@ class Relevance(Protocol):
 
     def labels(self, query: int, rows: np.ndarray) -> np.ndarray:
         """Return the label of each passage, int8; one without a judgement has 0."""
-        ...
 
     def judged(self, query: int) -> tuple[np.ndarray, np.ndarray] | None:
         """Return rows and labels (int8) of all judged passages, highest label first; None where only retrieved passages
         are judged."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,6 @@ class MetaReasoner(Protocol):
 
     def reason(self, question: str, path: Sequence[Hop], texts: Sequence[str]) -> Meta:
         """Return the final answer. Without a path this is retrieve-and-read."""
-        ...
 
 
 class LanguageModelReasoner:

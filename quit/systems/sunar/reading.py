@@ -61,11 +61,9 @@ class AnswerModel(Protocol):
 
     def answer(self, question: str, texts: Sequence[str]) -> str:
         """Return the likeliest answer, or ``NO ANSWER``."""
-        ...
 
     def samples(self, question: str, texts: Sequence[str], m: int) -> list[str]:
         """Return at most m sampled answers (phi of eq. 2), ``NO ANSWER`` among them; always the same ones."""
-        ...
 
 
 class Asker:
