@@ -183,7 +183,7 @@ def _measured(
     """Return the requests of a corpus; ``generates``: a language model is needed in any case."""
     from quit.models.factory import Models
     from quit.systems.bandits.run import measure
-    from quit.systems.opening import language_model, open_collection
+    from quit.systems.opening import language_model, open_collection, select_questions
 
     models = Models(settings)
     generator = None
@@ -191,7 +191,9 @@ def _measured(
         generator = language_model(settings.bandits.language_model, models, settings, "bandits.language_model")
     collection = open_collection(corpus, index or (), models, settings, vectors=vectors)
     diverse = any(policy.novelty is not None for policy in policies)
-    return measure(collection, collection.chosen(*which), arms, relevance, settings, generator, diverse)
+    return measure(
+        collection, select_questions(collection.corpus, *which), arms, relevance, settings, generator, diverse
+    )
 
 
 def _report_tables(summary: Sequence[dict[str, Any]]) -> list[Table | str]:

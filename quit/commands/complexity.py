@@ -47,7 +47,7 @@ def run(
     from quit.retrieval.hybrid import DEPTH
     from quit.systems import retrieval_complexity as rrcp
     from quit.systems.complexity_models import Opinions
-    from quit.systems.opening import open_collection
+    from quit.systems.opening import open_collection, select_questions
     from quit.systems.relevance import JudgedAnswers
 
     settings = load_settings(profile, set_)
@@ -58,7 +58,7 @@ def run(
     )
     collection = open_collection(corpus, index or (), models, settings, dense=True)
     if queries is None:
-        rows = rrcp.questions_of(collection.chosen(source, kind, questions))
+        rows = rrcp.questions_of(select_questions(collection.corpus, source, kind, questions))
     else:
         rows = rrcp.read_questions(queries)[:questions]
     how = settings.complexity

@@ -60,10 +60,8 @@ def decomposed(
         return arms.of_file(Path(kind), questions), {}
     if kind == "written":
         assert generator is not None
-        prompts = [
-            load_prompt(name, decompose.FIELDS)
-            for name in (settings.bandits.definitional_prompt, settings.bandits.specialised_prompt)
-        ]
+        names = (settings.bandits.definitional_prompt, settings.bandits.specialised_prompt)
+        prompts = [load_prompt(name, decompose.FIELDS) for name in names]
         writer = decompose.LLMDecomposition(generator, prompts[0], prompts[1], settings.bandits)
         entries = arms.llm_decompositions(questions, collection, first_stage, writer, settings.bandits)
         return entries, dict(writer.counts)

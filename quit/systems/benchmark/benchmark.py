@@ -88,8 +88,7 @@ def prepared(request: BenchmarkRequest, settings: Settings, out: Path) -> Iterat
     """Lock ``out`` and yield the runner of the steps, and the release's task. Raises as ``run_benchmark``."""
     check(request, settings)
     dataset = Dataset.of_release(request.release)
-    content_id = dataset.provenance["content_id"]
-    task = release_task(dataset, content_id, request.split)
+    task = release_task(dataset, request.split)
     with building(out):
         remove_leftovers(out)
         yield make_runner(dataset, task, settings, out), task

@@ -50,13 +50,13 @@ class Tuned:
     seconds: float
 
 
-def triples(dataset: Dataset, content_id: str, tuning: FineTuning) -> list[tuple[str, str, str]]:
+def triples(dataset: Dataset, tuning: FineTuning) -> list[tuple[str, str, str]]:
     """Return (question, positive, negative) of the training split, questions in order.
 
     Raises ``InputError`` when no question of it has both a positive and a negative.
     """
     selection = Selection(dataset, tuning)
-    passages = ReleasePassages(dataset, content_id)
+    passages = ReleasePassages(dataset)
     triples = []
     for example in selection.examples("train"):
         question = dataset.question_of[example.position]
@@ -71,15 +71,7 @@ def triples(dataset: Dataset, content_id: str, tuning: FineTuning) -> list[tuple
     return triples
 
 
-def finetune(
-    kind: str,
-    base: str,
-    positives: int,
-    dataset: Dataset,
-    content_id: str,
-    settings: Settings,
-    out: Path,
-) -> Tuned:
+def finetune(kind: str, base: str, positives: int, dataset: Dataset, settings: Settings, out: Path) -> Tuned:
     """Return ``base`` fine-tuned with so many positives and negatives per question; trained only where ``out`` does not
     have it.
 
@@ -89,7 +81,7 @@ def finetune(
     tuning, benchmark = settings.finetune, settings.benchmark
     numbers = FineTuning(positives, positives, tuning.negative_kind)
     vector_options = {"pooling": benchmark.pooling, "similarity": benchmark.similarity}
-    examples = triples(dataset, content_id, numbers)
+    examples = triples(dataset, numbers)
     key = {
         "version": VERSION,
         "kind": kind,
@@ -147,10 +139,8 @@ def run_finetune(request: TuningRequest, settings: Settings, out: Path) -> tuple
     for number in request.positives:
         FineTuning(number, number)  # refuses a number out of range before anything is read
     dataset = Dataset.of_release(request.release)
-    content_id = dataset.provenance["content_id"]
-    models = out / "models"
     tunings = [
-        finetune(request.kind, request.base, number, dataset, content_id, settings, models)
+        finetune(request.kind, request.base, number, dataset, settings, out / "models")
         for number in dict.fromkeys(request.positives)
     ]
     names = [f"{SPEC[request.kind]}:{model.folder}" for model in tunings]

@@ -168,28 +168,16 @@ class Scores:
                     system = f"{retriever} + {reranker}" if reranker else retriever
                     families.setdefault((reader, strategy, k), []).append((system, values))
             for (reader, strategy, k), systems in families.items():
-                rows += self._family(metric, reader, strategy, k, systems, settings)
+                family = {"corpus": self.task.name, "metric": metric, "reader": reader, "strategy": strategy, "k": k}
+                pairs = list(combinations(systems, 2))
+                # Which questions have no relevant passage is the same for all systems of a corpus: pairs stay aligned.
+                policy = settings.without_relevant
+                means = [(under(of_a, policy), under(of_b, policy)) for (_, of_a), (_, of_b) in pairs]
+                tests = compare(means, settings.resamples, settings.seed)
+                for ((a, _), (b, _)), test in zip(pairs, tests, strict=True):
+                    p_values = asdict(test)
+                    rows.append({**family, "a": a, "b": b, "p_holm": p_values.pop("holm"), **p_values})
         return COMPARISONS.from_rows(rows)
-
-    def _family(
-        self,
-        metric: str,
-        reader: str,
-        strategy: str,
-        k: int,
-        systems: Sequence[tuple[str, np.ndarray]],
-        settings: Benchmark,
-    ) -> list[dict[str, Any]]:
-        pairs = list(combinations(systems, 2))
-        # Which questions have no relevant passage is the same for all systems of a corpus, so pairs stay aligned.
-        policy = settings.without_relevant
-        values = [(under(of_a, policy), under(of_b, policy)) for (_, of_a), (_, of_b) in pairs]
-        tests = compare(values, settings.resamples, settings.seed)
-        fields = {"corpus": self.task.name, "metric": metric, "reader": reader, "strategy": strategy, "k": k}
-        rows = []
-        for ((a, _), (b, _)), test in zip(pairs, tests, strict=True):
-            rows.append({**fields, "a": a, "b": b, **asdict(test), "p_holm": test.holm})
-        return [{name: value for name, value in row.items() if name != "holm"} for row in rows]
 
 
 def named(key: Key) -> dict[str, Any]:

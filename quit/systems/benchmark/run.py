@@ -103,13 +103,10 @@ class Runner:
         """Return what a retriever finds for every question."""
         depth = self.settings.depth
         texts = [query.question for query in task.queries]
-        key: dict[str, Any]
         if name == ORACLE:
-            relevance = task.relevance
-            assert isinstance(relevance, ReleaseRelevance)
-            key = {"retriever": ORACLE_IDENTITY, "passages": task.passages.identity}
-            rankings = [relevance.oracle(position) for position in range(len(texts))]
-            return System(task, name, "", ORACLE_IDENTITY, repr(sorted(key.items())), rankings)
+            assert isinstance(task.relevance, ReleaseRelevance)
+            rankings = [task.relevance.oracle(position) for position in range(len(texts))]
+            return System(task, name, "", ORACLE_IDENTITY, f"{ORACLE_IDENTITY}/{task.passages.identity}", rankings)
         retriever = self._plugin(make_retriever, name, task.passages)
         key = {
             "version": VERSION,
@@ -136,10 +133,9 @@ class Runner:
         depth = max((len(ranking) for ranking in system.rankings), default=0)
         depth = depth if system.retriever == ORACLE else min(depth, self.settings.rerank_depth)
         if name == ORACLE:
-            relevance = task.relevance
-            assert relevance is not None
+            assert task.relevance is not None
             rankings = [
-                reordered(ranking, relevance.labels(query, ranking.rows[:depth]).astype(np.float64))
+                reordered(ranking, task.relevance.labels(query, ranking.rows[:depth]).astype(np.float64))
                 for query, ranking in enumerate(system.rankings)
             ]
             fingerprint = f"{system.fingerprint}+{ORACLE_IDENTITY}/{depth}"
@@ -275,14 +271,13 @@ class Runner:
         assert isinstance(task.relevance, ReleaseRelevance)
         groups, size = task.relevance.groups, task.passages.size
         reader = self._plugin(make_reader, name, self.context.passages)
-        numbers = {info.name: number for number, info in enumerate(self.dataset.ordered_readers)}
-        dataset = self.dataset
-        complete = name in numbers and dataset.answers[name].asked is None
-        if complete and dataset.ordered_readers[numbers[name]].identity == reader.identity:
+        identities = {info.name: info.identity for info in self.dataset.ordered_readers}
+        if identities.get(name) == reader.identity and self.dataset.answers[name].asked is None:
+            number = list(identities).index(name)
             return [
                 [block.values[code] for code in codes]
                 for block in self.dataset.blocks(groups)
-                for codes in block.codes[:, :, numbers[name]].tolist()
+                for codes in block.codes[:, :, number].tolist()
             ]
         contexts = [task.passages.sentences(range(group * size, (group + 1) * size)) for group in groups.tolist()]
         label = f"{task.name}: every passage: {name}"

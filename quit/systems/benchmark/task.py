@@ -69,8 +69,8 @@ class Passages(Protocol):
 class ReleasePassages:
     """Every passage of every question of a release, all splits (the paper's QUIT corpus)."""
 
-    def __init__(self, dataset: Dataset, content_id: str) -> None:
-        self.identity = f"release@{content_id}"
+    def __init__(self, dataset: Dataset) -> None:
+        self.identity = f"release@{dataset.provenance.get('content_id')}"
         self.groups = len(dataset.ids)
         table = dataset.permutations
         self.size = len(table)
@@ -221,7 +221,7 @@ class Task:
         return [query.question_id for query in self.queries]
 
 
-def release_task(dataset: Dataset, content_id: str, split: str) -> Task:
+def release_task(dataset: Dataset, split: str) -> Task:
     """Return a split's questions over all passages of a release; ``split`` ``all`` takes every question.
 
     Raises ``InputError`` when the split has no question, saying how many the others have.
@@ -245,7 +245,7 @@ def release_task(dataset: Dataset, content_id: str, split: str) -> Task:
     )
     relevance = ReleaseRelevance(positions.astype(np.int64), dataset.labels_of(positions))
     dataset.warn_of_predictions(positions)
-    return Task("release", ReleasePassages(dataset, content_id), queries, relevance)
+    return Task("release", ReleasePassages(dataset), queries, relevance)
 
 
 def mean_words(passages: Passages) -> float:

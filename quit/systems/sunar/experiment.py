@@ -19,7 +19,7 @@ from quit.retrieval.rankings import RankingStage, read_rankings
 from quit.retrieval.scorers import CrossEncoderScorer, LateScorer
 from quit.settings import Settings, Sunar
 from quit.sources.fields import quote
-from quit.systems.opening import chosen, open_collection, questions
+from quit.systems.opening import open_collection, questions, select_questions
 from quit.systems.sunar.assembly import Assembly
 from quit.systems.sunar.queries import Query, of_corpus, of_file
 from quit.systems.sunar.retrieval import NOTHING, SearchStack
@@ -105,7 +105,11 @@ def open_library(
     if first and indexes:
         raise SettingsError("A run has its first stage by --first or by --index, not by both.")
     documents = BuiltCorpus.open(corpus)
-    selection = questions(documents) if queries and source is None and kind is None else chosen(documents, source, kind)
+    selection = (
+        questions(documents)
+        if queries and source is None and kind is None
+        else select_questions(documents, source, kind)
+    )
     selected_queries = of_corpus(documents, selection)
     if queries:
         selected_queries = of_file(queries, selected_queries)

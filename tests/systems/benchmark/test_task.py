@@ -32,10 +32,10 @@ def test_labels_count_only_for_the_questions_own_passages(world) -> None:
 
 
 def test_a_split_and_an_empty_one(world) -> None:
-    assert release_task(world.dataset, "x", "test").question_ids == ["q3"]
-    assert release_task(world.dataset, "x", "train").relevance.groups.tolist() == [0, 1]
+    assert release_task(world.dataset, "test").question_ids == ["q3"]
+    assert release_task(world.dataset, "train").relevance.groups.tolist() == [0, 1]
     with pytest.raises(InputError, match="split 'dev' of the release has no question .train 2, dev 0, test 1."):
-        release_task(world.dataset, "x", "dev")
+        release_task(world.dataset, "dev")
 
 
 def test_permutations_of_a_subset_share_its_score_and_ties_go_to_the_lower_row(world) -> None:
