@@ -234,9 +234,8 @@ def _project(
     store: ReviewStore, server: Server, settings: Settings, project: int | None, new: bool, report: PushReport
 ) -> Any:
     note = store.project
-    if note and not new:
-        if note.get("id") is not None or find_projects(server, note["key"]):
-            return known_project(store, server, project)
+    if note and not new and (note.get("id") is not None or find_projects(server, note["key"])):
+        return known_project(store, server, project)
     if not note or new:
         # The key is on disk before the project exists: a push killed in between finds its project again.
         store.set_project({"key": uuid.uuid4().hex[:12]})
@@ -339,7 +338,8 @@ def _change(server: Server, project: int, items: Mapping[int, ReviewItem], revie
         if versions[task.id]["predictions"][0]["result"] not in [prediction.result for prediction in task.predictions]
     ]
     for chunk in _chunks(predictions, review):
-        _import_predictions(server, project, chunk)
+        request: Any = list(chunk)
+        server.ask(lambda studio: studio.projects.import_predictions(project, request=request), again=False)  # noqa: B023
     # Earlier predictions are a task's history, but the page of a blind task must not offer them.
     old_predictions = [
         prediction.id
@@ -352,10 +352,6 @@ def _change(server: Server, project: int, items: Mapping[int, ReviewItem], revie
     _each(
         versions, lambda number: _update(server, number, data=versions[number]["data"], meta=versions[number]["meta"])
     )
-
-
-def _import_predictions(server: Server, project: int, predictions: Any) -> None:
-    server.ask(lambda studio: studio.projects.import_predictions(project, request=predictions), again=False)
 
 
 def _overlap_controls(server: Server, project: int, controls: Controls) -> None:
