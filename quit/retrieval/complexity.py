@@ -154,10 +154,8 @@ def token_head(kind: str, model: str, encoder: Encoder, stages: FirstStages) -> 
     Raises :class:`SettingsError` where a model is needed and not named, or named and not used.
     """
     if bool(model) == (kind == "minilm"):
-        needs = (
-            "uses the profile's encoder: leave complexity.token_model out" if model else "needs complexity.token_model"
-        )
-        raise SettingsError(f"complexity.token_head {kind!r} {needs}.")
+        needs = "uses the profile's encoder: leave out" if model else "needs"
+        raise SettingsError(f"complexity.token_head {kind!r} {needs} complexity.token_model.")
     if kind == "late":
         return Colbert(ColbertEncoder(model.removeprefix("late:"), stages))
     return TokenLikelihood(model, device=device_of(stages)) if kind == "seq2seq" else LateInteraction(encoder)
