@@ -204,8 +204,8 @@ def list_(as_json: options.Json = False, profile: options.NamedProfile = "embedd
 def _print(facts: dict[str, Any], out: Path, as_json: bool) -> None:
     from quit.systems.benchmark.leaderboard import wrong_zeros_in_words
 
-    said = [wrong_zeros_in_words(facts["wrong_zeros"])] if facts.get("wrong_zeros") else []
-    show(facts, as_json, [_table(facts["results"]), *said, str(out / "leaderboard.html")])
+    sentences = [wrong_zeros_in_words(facts["wrong_zeros"])] if facts.get("wrong_zeros") else []
+    show(facts, as_json, [_table(facts["results"]), *sentences, str(out / "leaderboard.html")])
 
 
 def _table(rows: list[dict[str, Any]]) -> Table:

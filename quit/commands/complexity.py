@@ -61,19 +61,20 @@ def run(
         rows = rrcp.questions_of(select_questions(collection.corpus, source, kind, questions))
     else:
         rows = rrcp.read_questions(queries)[:questions]
-    how = settings.complexity
-    head: AnswerHead = JudgedAnswers(models.judge) if how.answer_head == "judge" else ContainedOrNear(models.encoder)
+    complexity = settings.complexity
+    judged = complexity.answer_head == "judge"
+    head: AnswerHead = JudgedAnswers(models.judge) if judged else ContainedOrNear(models.encoder)
 
     def search(texts: Any) -> Any:
-        return [ranking.rows for ranking in collection.first_stage.search(texts, max(DEPTH, how.documents))]
+        return [ranking.rows for ranking in collection.first_stage.search(texts, max(DEPTH, complexity.documents))]
 
-    results = rrcp.rate(rows, collection.corpus, search, collection.vectors, models.encoder, head, tokens, how)
+    results = rrcp.rate(rows, collection.corpus, search, collection.vectors, models.encoder, head, tokens, complexity)
     results = opinions.added_to(results)
     about: dict[str, Any] = {"corpus": collection.corpus.identity, "first_stage": collection.first_stage.identity}
     about |= {"answer_head": head.identity, "token_head": tokens.identity, **opinions.about}
     if isinstance(head, JudgedAnswers):
         about["head_replies"] = {"verdicts": head.asked, "unread": head.unread}
-    summary = rrcp.write(results, out, about, how)
+    summary = rrcp.write(results, out, about, complexity)
     show(summary, as_json, [*pieces(summary), f"{out}: complexity.parquet, complexity.json"])
 
 

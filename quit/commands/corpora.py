@@ -255,20 +255,20 @@ def _corpus_lines(manifest: dict[str, Any]) -> list[str]:
     counts = manifest["counts"]
     lines = [f"{counts['documents']:,} documents of {counts['paragraphs']:,} paragraphs ({manifest['identity'][:12]})"]
     for source in manifest["sources"]:
-        counted = source["counts"]
+        counts_of = source["counts"]
         lines.append(
-            f"  {source['kind']} {source['file']}: {counted['records']:,} records, {counted['documents']:,} new "
-            f"documents, {counted['questions']:,} questions, {counted['sub_questions']:,} sub-questions; licence: "
+            f"  {source['kind']} {source['file']}: {counts_of['records']:,} records, {counts_of['documents']:,} new "
+            f"documents, {counts_of['questions']:,} questions, {counts_of['sub_questions']:,} sub-questions; licence: "
             f"{source['licence'] or 'not stated'}"
         )
         for name, words in (
             ("sub_questions_without_support", "sub-questions without a supporting document"),
             ("repeated_queries", "queries that came a second time"),
         ):
-            if counted.get(name):
-                lines.append(f"    {counted[name]:,} {words}")
-        if counted["rejected"]:
-            reasons = ", ".join(f"{reason} {count:,}" for reason, count in counted["rejected"].items())
+            if counts_of.get(name):
+                lines.append(f"    {counts_of[name]:,} {words}")
+        if counts_of["rejected"]:
+            reasons = ", ".join(f"{reason} {count:,}" for reason, count in counts_of["rejected"].items())
             lines.append(f"    left out: {reasons} (rejects.parquet says which and why)")
     return [
         *lines,

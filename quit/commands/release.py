@@ -297,12 +297,12 @@ def what_if(
         if not has_rule:
             effects = answered.effects(answered.standard_rules())
             none = "No labeler can be left out, and no second one asked for. Name a rule: --least or --judge."
-            shown: list[Table | str] = [summary(effects) if effects else none]
+            output: list[Table | str] = [summary(effects) if effects else none]
         else:
             rule = answered.rule(split_names(labelers), split_names(without), least)
             effects = answered.effects([rule])
-            shown = pieces(effects[0], limit)
+            output = pieces(effects[0], limit)
             if benchmark:
                 effects[0]["benchmark"] = orders(benchmark, open_release(place), answered, rule)
-                shown += order_pieces(effects[0]["benchmark"])
-    show(effects, as_json, shown)
+                output += order_pieces(effects[0]["benchmark"])
+    show(effects, as_json, output)

@@ -161,11 +161,11 @@ def apply(
     Example: `quit review apply`
     """
     report = _step("update", workspace, quiet, withdraw=withdraw, settings=set_)
-    removed = ", ".join(f"{count} {reason}" for reason, count in report["questions_removed"].items()) or "none"
+    removal_reasons = ", ".join(f"{count} {reason}" for reason, count in report["questions_removed"].items()) or "none"
     names = ("labels from 1 to 2", "labels from 2 to 1", "valid answers added", "valid answers removed")
     what = (*names, "questions removed")
-    now = [f"{name} {count:+,}" for name, count in zip(what, report["now"].values(), strict=True) if count]
-    done = f"Applied: {', '.join(now) or 'the new reviews change nothing'}."
+    changes = [f"{name} {count:+,}" for name, count in zip(what, report["now"].values(), strict=True) if count]
+    done = f"Applied: {', '.join(changes) or 'the new reviews change nothing'}."
     lines = [
         done if report["ran"] else "Nothing new since the last apply: the labels already use these reviews.",
         "Since the build:",
@@ -173,7 +173,7 @@ def apply(
         "--disagreements)",
         f"  labels: {report['labels_up']} from 1 to 2, {report['labels_down']} from 2 to 1",
         f"  valid answers: {report['answers_added']} added, {report['answers_removed']} removed",
-        f"  questions removed: {removed}",
+        f"  questions removed: {removal_reasons}",
     ]
     if withdraw:
         lines = ["The labels are those from before any review."]

@@ -176,19 +176,19 @@ def _explain(problem: Mapping[str, Any]) -> str:
     if problem["type"] == "extra_forbidden":
         names = [".".join([*path[:-1], name]) for name in _known_keys(path[:-1])]
         return f"There is no setting {key!r}.{did_you_mean(key, names)}"
-    shown = problem["input"] if isinstance(problem["input"], str | int | float | bool | None) else "..."
-    if isinstance(shown, str):
-        shown = re.sub(r"//[^\s/]*@", "//***@", shown)  # a message must not show the password of an address
+    value = problem["input"] if isinstance(problem["input"], str | int | float | bool | None) else "..."
+    if isinstance(value, str):
+        value = re.sub(r"//[^\s/]*@", "//***@", value)  # a message must not show the password of an address
     if problem["type"] == "model_type" and path:
         return (
-            f"{key!r} is a section, not a value ({shown}). Its settings: {key}.{f', {key}.'.join(_known_keys(path))}."
+            f"{key!r} is a section, not a value ({value}). Its settings: {key}.{f', {key}.'.join(_known_keys(path))}."
         )
-    if problem["type"] == "tuple_type" and isinstance(shown, str):
-        return f"Setting {key!r} is {shown!r}, and must be a list: {key}={json.dumps(shown.split(','))}."
+    if problem["type"] == "tuple_type" and isinstance(value, str):
+        return f"Setting {key!r} is {value!r}, and must be a list: {key}={json.dumps(value.split(','))}."
     why = problem["msg"].removeprefix("Value error, ")
     if not path:
         return f"The settings do not fit together: {why}."
-    return f"Setting {key!r} is {shown!r}: {why[0].lower()}{why[1:]}."
+    return f"Setting {key!r} is {value!r}: {why[0].lower()}{why[1:]}."
 
 
 def _known_keys(path: Sequence[str]) -> list[str]:

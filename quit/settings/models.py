@@ -185,8 +185,8 @@ class ServerSettings(Section):
     def remedy(self) -> str:
         """The advice for a server that does not answer, for messages."""
         vendors = self.flavour == "openai" and self.api_key_env and self.api_key_needed
-        how = "quit models serve prints the command" if self.flavour == "vllm" else "Ollama: ollama serve"
-        start = "See whether this machine reaches it" if vendors else f"Start it ({how})"
+        advice = "quit models serve prints the command" if self.flavour == "vllm" else "Ollama: ollama serve"
+        start = "See whether this machine reaches it" if vendors else f"Start it ({advice})"
         where = f"set {self.base_url_env} to its address" if self.base_url_env else "correct base_urls in the profile"
         return f"{start}, or {where}."
 

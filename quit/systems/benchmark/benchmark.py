@@ -34,7 +34,7 @@ from quit.retrieval.vectors import stored_array
 from quit.settings import Settings
 from quit.systems.benchmark.figures import figures
 from quit.systems.benchmark.leaderboard import page, wrong_zeros_in_words
-from quit.systems.benchmark.listwise import said
+from quit.systems.benchmark.listwise import replies_in_words
 from quit.systems.benchmark.plugins import ORACLE, PluginContext, check_name, collection_of
 from quit.systems.benchmark.relabel import known_verdicts
 from quit.systems.benchmark.results import Scores, file_name, qrels_lines, run_lines
@@ -173,7 +173,7 @@ def _run(request: BenchmarkRequest, runner: Runner, task: Task, out: Path) -> Ou
     note("evaluate")
     results, comparisons = _write(request, runner, task, every, scores, out)
     for label, counts in runner.replies.items():
-        note(f"{label}: {said(counts)}")
+        note(f"{label}: {replies_in_words(counts)}")
     return Outcome(results, comparisons, runner.stages.seconds, runner.wrong_zeros)
 
 
@@ -270,5 +270,7 @@ def described_run(request: BenchmarkRequest, runner: Runner, task: Task) -> dict
             f"and the judge {settings.judge_name}; label 2 alone counts"
         )
     if runner.replies:
-        facts["listwise replies"] = "; ".join(f"{label}: {said(counts)}" for label, counts in runner.replies.items())
+        facts["listwise replies"] = "; ".join(
+            f"{label}: {replies_in_words(counts)}" for label, counts in runner.replies.items()
+        )
     return facts

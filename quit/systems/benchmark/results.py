@@ -134,17 +134,15 @@ class Scores:
         for (key, metric), values in self.values.items():
             scores = under(values, settings.without_relevant)
             low, high = bounds[key, metric]
-            mean = float(scores.mean()) if len(scores) else 0.0
-            rows.append(
-                {**named(key), "metric": metric, "value": mean, "low": low, "high": high, "questions": len(scores)}
-            )
+            means = {"value": float(scores.mean()) if len(scores) else 0.0, "low": low, "high": high}
+            rows.append({**key_columns(key), "metric": metric, **means, "questions": len(scores)})
         return RESULTS.from_rows(rows)
 
     def per_question(self) -> pa.Table:
         """Return the table ``values``."""
         pieces = [
             VALUES.from_columns(
-                {name: pa.repeat(part, len(values)) for name, part in {**named(key), "metric": metric}.items()}
+                {name: pa.repeat(part, len(values)) for name, part in {**key_columns(key), "metric": metric}.items()}
                 | {"question_id": self.task.question_ids, "value": pa.array(values, mask=np.isnan(values))}
             )
             for (key, metric), values in self.values.items()
@@ -180,7 +178,7 @@ class Scores:
         return COMPARISONS.from_rows(rows)
 
 
-def named(key: Key) -> dict[str, Any]:
+def key_columns(key: Key) -> dict[str, Any]:
     """Return a row's key as columns."""
     return dict(zip(("corpus", "retriever", "reranker", "reader", "strategy", "k"), key, strict=True))
 

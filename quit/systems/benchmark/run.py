@@ -25,11 +25,11 @@ from quit.systems.benchmark.listwise import ListwiseReranker
 from quit.systems.benchmark.plugins import (
     ORACLE,
     PluginContext,
-    checked,
-    checked_scores,
     make_reader,
     make_reranker,
     make_retriever,
+    valid_ranking,
+    valid_scores,
 )
 from quit.systems.benchmark.stages import CheckpointedTables
 from quit.systems.benchmark.task import BenchmarkQuery, Passages, ReleaseRelevance, Relevance, Task
@@ -118,7 +118,7 @@ class Runner:
 
         def ranked(places: range) -> list[Ranking]:
             rankings = retriever.search([texts[position] for position in places], depth)
-            return [checked(name, ranking, len(task.passages), depth) for ranking in rankings]
+            return [valid_ranking(name, ranking, len(task.passages), depth) for ranking in rankings]
 
         fingerprint, rankings = self._rankings("retrieve", f"{task.name}: {name}", key, task, ranked)
         return System(task, name, "", retriever.identity, fingerprint, rankings)
@@ -135,7 +135,7 @@ class Runner:
         if name == ORACLE:
             assert task.relevance is not None
             rankings = [
-                reordered(ranking, task.relevance.labels(query, ranking.rows[:depth]).astype(np.float64))
+                reorder(ranking, task.relevance.labels(query, ranking.rows[:depth]).astype(np.float64))
                 for query, ranking in enumerate(system.rankings)
             ]
             fingerprint = f"{system.fingerprint}+{ORACLE_IDENTITY}/{depth}"
@@ -175,7 +175,7 @@ class Runner:
         if not len(rows):
             return ranking
         texts = task.passages.texts(rows.tolist())
-        return reordered(ranking, checked_scores(name, reranker.score(task.queries[query].question, texts), len(texts)))
+        return reorder(ranking, valid_scores(name, reranker.score(task.queries[query].question, texts), len(texts)))
 
     def relabelled(self, task: Task, systems: Sequence[System]) -> Relevance:
         """Return the labels of all retrieved passages, by the profile's labelers and judge (section 5.1). Of a release
@@ -325,7 +325,7 @@ class Runner:
         return [{context: next(answers) for context in contexts_of} for contexts_of in distinct]
 
 
-def reordered(ranking: Ranking, scores: np.ndarray) -> Ranking:
+def reorder(ranking: Ranking, scores: np.ndarray) -> Ranking:
     """Return a ranking with its first ``len(scores)`` passages sorted by score, stably, the rest behind them."""
     head = len(scores)
     order = np.argsort(-scores, kind="stable")

@@ -71,12 +71,12 @@ def effective(settings: Sunar, name: str) -> Sunar:
     """
     if name not in VARIANTS:
         raise SettingsError(f"There is no variant {name!r}.{did_you_mean(name, list(VARIANTS))}")
-    how = settings.model_copy(update=dict(VARIANTS[name][1]))
-    if how.planner == "auto":
-        how = how.model_copy(update={"planner": "self-ask" if how.language_model else "gold"})
-    if how.retrieval in ("rerank", "prf") and how.rerank_first:
-        how = how.model_copy(update={"first": how.rerank_first, "c": how.rerank_first})
-    return how
+    sunar = settings.model_copy(update=dict(VARIANTS[name][1]))
+    if sunar.planner == "auto":
+        sunar = sunar.model_copy(update={"planner": "self-ask" if sunar.language_model else "gold"})
+    if sunar.retrieval in ("rerank", "prf") and sunar.rerank_first:
+        sunar = sunar.model_copy(update={"first": sunar.rerank_first, "c": sunar.rerank_first})
+    return sunar
 
 
 def open_library(
@@ -101,7 +101,7 @@ def open_library(
     :class:`SettingsError` for an index or graph of another encoder than the settings name, and for both ``indexes`` and
     ``first``.
     """
-    how = settings.sunar
+    sunar = settings.sunar
     if first and indexes:
         raise SettingsError("A run has its first stage by --first or by --index, not by both.")
     documents = BuiltCorpus.open(corpus)
@@ -125,8 +125,10 @@ def open_library(
             f"sunar.neighbours is {how.neighbours}, and the graph {graph} stores {neighbour_graph.k} per document."
         )
     scorer: Scorer = LateScorer(models.encoder)
-    if how.scorer == "cross-encoder":
-        scorer = CrossEncoderScorer(how.scorer_model, revision=how.scorer_revision, device=how.device, batch=how.batch)
+    if sunar.scorer == "cross-encoder":
+        scorer = CrossEncoderScorer(
+            sunar.scorer_model, revision=sunar.scorer_revision, device=sunar.device, batch=sunar.batch
+        )
     return SearchStack(documents, stage, neighbour_graph, scorer), selected_queries
 
 
@@ -164,13 +166,13 @@ def run_variants(
     """Run variants over questions, each in a folder of its name below ``out``; return their figures."""
     settings_of = {name: effective(settings.sunar, name) for name in names}  # a wrong name before any work
     assembly = Assembly(settings, models)
-    systems = {name: (how, *assembly.system(library, how)) for name, how in settings_of.items()}
+    systems = {name: (sunar, *assembly.system(library, sunar)) for name, sunar in settings_of.items()}
     figures = {}
-    for name, (how, system, identity) in systems.items():
-        description = {"settings": how.model_dump(mode="json", exclude=set(_SAME)), "identity": identity.splitlines()}
+    for name, (sunar, system, identity) in systems.items():
+        description = {"settings": sunar.model_dump(mode="json", exclude=set(_SAME)), "identity": identity.splitlines()}
         run = Run(out / name, description)
         note(f"{name}: {len(run.missing(queries))} of {len(queries)} questions to answer")
-        run.work(system, queries, how.workers)
+        run.work(system, queries, sunar.workers)
         figures[name] = run.finish(queries, name)
     return figures
 
