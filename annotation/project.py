@@ -349,9 +349,8 @@ def _change(server: Server, project: int, items: Mapping[int, ReviewItem], revie
         if prediction.result != versions[task.id]["predictions"][0]["result"]
     ]
     _each(old_predictions, lambda number: server.ask(lambda studio: studio.predictions.delete(number)))
-    _each(
-        versions, lambda number: _update(server, number, data=versions[number]["data"], meta=versions[number]["meta"])
-    )
+    values = {number: {name: versions[number][name] for name in ("data", "meta")} for number in versions}
+    _each(values, lambda number: _update(server, number, **values[number]))
 
 
 def _overlap_controls(server: Server, project: int, controls: Controls) -> None:

@@ -22,7 +22,7 @@ def run(
     queries: Annotated[
         Path | None,
         typer.Option(
-            "--queries", "-q", help="JSONL of {id, question, answers, hops?, complex?, kind?}; else the corpus's."
+            "--queries", "-q", help="JSONL of {id, question, answers, hops?, complex?, kind?}; or the corpus's."
         ),
     ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", **local_folder, help="Folder of the tables.")] = Path(

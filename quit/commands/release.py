@@ -196,11 +196,8 @@ def check(
     for result in results:
         lines.append(f"{result.state:7} {result.gate}")
         if result.state != "passed":
-            reason = (
-                f"Waived: {result.waiver}"
-                if result.waiver
-                else f"{counted(result.violations, 'violation')}. {result.why}"
-            )
+            violations = f"{counted(result.violations, 'violation')}. {result.why}"
+            reason = f"Waived: {result.waiver}" if result.waiver else violations
             lines += [f"          {line}" for line in (reason, *result.examples)]
     if venue:
         rows = [(row["field"], "there" if row["there"] else "missing", row["source"]) for row in metadata]

@@ -66,9 +66,8 @@ class _Read:
             advance("records")
             if question := record.question:
                 where = _where(self._units, question.file, question.position, question.record_id)
-                self.notes += [
-                    {"file": shown_file(question.file), "detail": f"{where}: {note}"} for note in notes(question)
-                ]
+                file = shown_file(question.file)
+                self.notes += [{"file": file, "detail": f"{where}: {note}"} for note in notes(question)]
                 self.without_candidates[question.file] += not question.candidates
                 golds = {normalize_answer(answer) for answer in question.answers}
                 self.with_gold[question.file] += any(normalize_answer(text) in golds for text in question.candidates)

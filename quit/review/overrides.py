@@ -73,9 +73,8 @@ def withdraw(workspace: Workspace, override_id: str, by: str, reason: str) -> di
             near = did_you_mean(override_id, list(rows)) if rows else " The workspace has none."
             raise InputError(f"There is no override {override_id!r}.{near}")
         row = rows[override_id]
-        current = {
-            tuple(override[name] for name in KEY): override["override_id"] for override in in_force(log).to_pylist()
-        }
+        overrides = in_force(log).to_pylist()
+        current = {tuple(each[name] for name in KEY): each["override_id"] for each in overrides}
         ruling = current.get(tuple(row[name] for name in KEY))
         if ruling != override_id:
             now = f"{ruling} has taken its place" if ruling else "nothing overrides that hint, span and answer now"

@@ -103,9 +103,7 @@ class Difficulty(Section):
     hard_from: Share = Field(0.7, description="Difficulty from which the bin is `hard`.")
 
 
-PARTIAL_LABELLING = tuple(
-    f"labels.{name}" for name in ("partial", "order", "error", "confidence", "audit", "exact_splits")
-)
+PARTIAL_LABELLING = tuple(f"labels.{name}" for name in "partial order error confidence audit exact_splits".split())
 """Settings of partial labelling."""
 
 IN_IDENTITIES = ("difficulty.corpus", "labels.sentences", "labels.least", "probe.controls", *PARTIAL_LABELLING)

@@ -180,9 +180,7 @@ def _explain(problem: Mapping[str, Any]) -> str:
     if isinstance(value, str):
         value = re.sub(r"//[^\s/]*@", "//***@", value)  # a message must not show the password of an address
     if problem["type"] == "model_type" and path:
-        return (
-            f"{key!r} is a section, not a value ({value}). Its settings: {key}.{f', {key}.'.join(_known_keys(path))}."
-        )
+        return f"{key!r} is a section, no value ({value}). Its settings: {key}.{f', {key}.'.join(_known_keys(path))}."
     if problem["type"] == "tuple_type" and isinstance(value, str):
         return f"Setting {key!r} is {value!r}, and must be a list: {key}={json.dumps(value.split(','))}."
     why = problem["msg"].removeprefix("Value error, ")

@@ -144,9 +144,7 @@ class Settings(Section):
             if spec.kind != "python" and not spec.model:
                 raise ValueError(f"{spec.name}: kind {spec.kind!r} needs a model")
             if spec.kind == "server" and spec.server not in servers:
-                raise ValueError(
-                    f"{spec.name}: server {spec.server!r} is not among servers ({', '.join(servers) or 'none'})"
-                )
+                raise ValueError(f"{spec.name}: server {spec.server!r} is no server ({', '.join(servers) or 'none'})")
         order, labelers = self.labels.order, [reader.name for reader in self.labelers]
         if order and sorted(order) != sorted(labelers):
             raise ValueError(f"labels.order must name each labeler of the profile once: {', '.join(labelers)}")

@@ -162,9 +162,8 @@ def _add_computed(
         )
         for question, typed in zip(unvalued_questions.to_pylist(), types(unvalued_questions), strict=True)
     ]
-    hint_ids = [
-        hint["hint_id"] for name in unvalued_questions.column("question_id").to_pylist() for hint in by_question[name]
-    ]
+    names = unvalued_questions.column("question_id").to_pylist()
+    hint_ids = [hint["hint_id"] for name in names for hint in by_question[name]]
     computed: list[list[float]] = []
     unread: list[list[int]] = []
     if items and isinstance(model, ScoredConvergence):

@@ -121,7 +121,7 @@ def questions_of(questions: Sequence[Question]) -> list[ComplexityQuestion]:
         raise InputError("None of the questions has an answer, so their complexity cannot be measured.")
     if len(with_answers) < len(every):
         _log.warning(
-            "%d of %d questions have no reference answer and are left out.", len(every) - len(with_answers), len(every)
+            "%d of %d questions have no reference answer: left out.", len(every) - len(with_answers), len(every)
         )
     return with_answers
 

@@ -67,9 +67,7 @@ def decompositions_of(
         return entries, dict(writer.counts)
     parts = arms.sub_questions(questions)
     if len(parts) < len(questions):
-        _log.warning(
-            "%d of %d questions have no sub-questions and are left out.", len(questions) - len(parts), len(questions)
-        )
+        _log.warning("%d of %d questions have no sub-questions: left out.", len(questions) - len(parts), len(questions))
     return parts if kind == "sub-questions" else arms.two_level(parts, collection, first_stage, settings.bandits), {}
 
 

@@ -123,9 +123,8 @@ def check(request: BenchmarkRequest, settings: Settings) -> None:
 
 def make_runner(dataset: Dataset, task: Task, settings: Settings, out: Path) -> Runner:
     """Return what carries out the steps for a release's task."""
-    context = PluginContext(
-        task.passages, settings, Models(settings), cache_folder("benchmark"), collection_of(dataset)
-    )
+    collection, cache = collection_of(dataset), cache_folder("benchmark")
+    context = PluginContext(task.passages, settings, Models(settings), cache, collection)
     stages = CheckpointedTables(out / "stages")
     return Runner(context, stages, dataset, known_verdicts(dataset.verdicts))
 

@@ -23,6 +23,7 @@ from quit.retrieval.encoders import is_multi_vector
 from quit.retrieval.scorers import has_head
 from quit.settings import Settings
 from quit.systems.benchmark.benchmark import BenchmarkRequest, Outcome, run_benchmark
+from quit.systems.benchmark.results import file_stem
 from quit.systems.benchmark.task import ReleasePassages
 from quit.systems.benchmark.train import train
 from quit.text.words import split_names
@@ -90,7 +91,7 @@ def finetune(kind: str, base: str, positives: int, dataset: Dataset, settings: S
         "settings": tuning.model_dump(mode="json"),
         **(vector_options if SPEC[kind] == "dense" else {}),
     }
-    name = f"{_name(base)}-{kind}-{positives}pos-{content_hash(key, size=4)}"
+    name = f"{file_stem(split_names(base)[0])}-{kind}-{positives}pos-{content_hash(key, size=4)}"
     folder = out / name
     marker = out / f"{name}.json"  # not inside: the folder's content is the model's identity
     if not marker.is_file():
@@ -104,11 +105,6 @@ def finetune(kind: str, base: str, positives: int, dataset: Dataset, settings: S
         write_json(marker, facts)
     facts = read_json(marker)
     return Tuned(folder, positives, facts["count"], facts["seconds"])
-
-
-def _name(base: str) -> str:
-    name = split_names(base)[0].rstrip("/").rpartition("/")[2]
-    return "".join(char if char.isalnum() or char in ".-" else "_" for char in name)
 
 
 @dataclass(frozen=True)

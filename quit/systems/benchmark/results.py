@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -79,9 +80,7 @@ class Scores:
         """Return how many relevant sets of hints a question has."""
         labels = [of_sets for of_sets in self.judged["subset"] if of_sets is not None]
         least_1, least_2 = (float(np.mean([(of_sets >= least).sum() for of_sets in labels])) for least in (1, FULLY))
-        return (
-            f"{least_1:.1f} relevant per question, {least_2:.1f} with label 2; each counts at its first order retrieved"
-        )
+        return f"{least_1:.1f} relevant per question, {least_2:.1f} with label 2; each counts at its first order"
 
     def add_reading(self, reading: ReaderAnswers) -> None:
         """Add EM, F1 and cover-EM of a reader's answers, compared with the valid answers."""
@@ -214,12 +213,14 @@ def qrels_lines(task: Task) -> Iterator[str]:
         yield from (f"{safe_id(query.question_id)} 0 {name} {label}\n" for name, label in zip(ids, labels, strict=True))
 
 
+def file_stem(text: str) -> str:
+    """Return a name as a part of a file's name: letters, digits, dots and dashes; of a path its last part."""
+    return re.sub(r"[^\w.-]", "_", text.rstrip("/").rpartition("/")[2])
+
+
 def file_name(task: str, system: str, used_names: Iterable[str]) -> str:
-    """Return a new name for a run file: letters, digits, dots and dashes; of a path its last part."""
-    parts = [part.rstrip("/").rpartition("/")[2] for part in system.split(" + ")]
-    stem = "".join(
-        char if char.isalnum() or char in ".-" else "_" for char in "+".join([task, *parts]).replace("+", "-")
-    )
+    """Return a new name for a run file."""
+    stem = "-".join(map(file_stem, (task, *system.split(" + "))))
     name, number = stem, 2
     while f"{name}.run" in set(used_names):
         name, number = f"{stem}-{number}", number + 1

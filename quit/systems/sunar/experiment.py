@@ -105,11 +105,8 @@ def open_library(
     if first and indexes:
         raise SettingsError("A run has its first stage by --first or by --index, not by both.")
     documents = BuiltCorpus.open(corpus)
-    selection = (
-        questions(documents)
-        if queries and source is None and kind is None
-        else select_questions(documents, source, kind)
-    )
+    every = queries and source is None and kind is None
+    selection = questions(documents) if every else select_questions(documents, source, kind)
     selected_queries = of_corpus(documents, selection)
     if queries:
         selected_queries = of_file(queries, selected_queries)
