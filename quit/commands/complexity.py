@@ -73,7 +73,7 @@ def run(
     about: dict[str, Any] = {"corpus": collection.corpus.identity, "first_stage": collection.first_stage.identity}
     about |= {"answer_head": head.identity, "token_head": tokens.identity, **opinions.about}
     if isinstance(head, JudgedAnswers):
-        about["head_replies"] = {"verdicts": head.asked, "unread": head.unread}
+        about["head_replies"] = {"verdicts": head.verdict_count, "unread": head.unread}
     summary = rrcp.write(results, out, about, complexity)
     show(summary, as_json, [*pieces(summary), f"{out}: complexity.parquet, complexity.json"])
 

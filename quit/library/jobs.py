@@ -294,8 +294,8 @@ def benchmark(
     frozen, folder = _release_of(release), Path(out)
     values = loaded.recorded()
     names = ("benchmark", "models", "readers", "judge", "jury", "labels")
-    used = {name: values[name] for name in names if name in values}
-    key = content_hash(__version__, frozen.content_id, split, systems, bounds, used, size=16)
+    parts = {name: values[name] for name in names if name in values}
+    key = content_hash(__version__, frozen.content_id, split, systems, bounds, parts, size=16)
     facts: dict[str, Any] = {"page": str(folder / "leaderboard.html"), "release": frozen.name}
     complete = all((folder / name).is_file() for name in ("run.json", "results.json", "leaderboard.html"))
     if complete and not (anew or corpora) and (read_json(folder / _MARK) or {}).get("key") == key:

@@ -52,7 +52,7 @@ class Opinions:
         verdicts: list[bool | None] = [None] * len(results)
         if self._baseline is not None:
             verdicts = self._baseline.ask([{"question": question.text} for question in questions])
-            self.about["baseline_replies"] = {"verdicts": self._baseline.asked, "unread": self._baseline.unread}
+            self.about["baseline_replies"] = {"verdicts": self._baseline.verdict_count, "unread": self._baseline.unread}
         return [
             replace(rating, said_complex=verdict, correct=correct)
             for rating, verdict, correct in zip(results, verdicts, self._correct(questions), strict=True)

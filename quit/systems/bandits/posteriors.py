@@ -146,7 +146,7 @@ class QuantileTable:
         self._rows: np.ndarray = np.zeros((64, levels), dtype=np.float32)
         self.count = 0
         """Rows made so far."""
-        self._known: dict[tuple[str, tuple[float, ...]], int] = {}
+        self._row_of: dict[tuple[str, tuple[float, ...]], int] = {}
 
     @property
     def values(self) -> np.ndarray:
@@ -177,13 +177,13 @@ class QuantileTable:
 
     def _row(self, kind: str, quantiles: Callable[..., np.ndarray | float], *parameters: float) -> int:
         key = (kind, tuple(round(value, 9) for value in parameters))
-        if key not in self._known:
+        if key not in self._row_of:
             if self.count == len(self._rows):
                 self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
             self._rows[self.count] = quantiles(*key[1])
-            self._known[key] = self.count
+            self._row_of[key] = self.count
             self.count += 1
-        return self._known[key]
+        return self._row_of[key]
 
     def _beta(self, alpha: float, beta: float) -> np.ndarray:
         middle = (_EDGES[1:] + _EDGES[:-1]) / 2

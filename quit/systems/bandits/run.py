@@ -114,7 +114,7 @@ def measure(
     if replies:
         about["decomposition_replies"] = replies
     if isinstance(observed, JudgedRelevance):
-        about["relevance_verdicts"] = {"verdicts": observed.judge.asked, "unread": observed.judge.unread}
+        about["relevance_verdicts"] = {"verdicts": observed.judge.verdict_count, "unread": observed.judge.unread}
     return Measured(requests, [part.question for part in parts], corpus, generator, about)
 
 

@@ -53,10 +53,10 @@ class RetrievedLabels:
         """Return how many of the passages that were read have label 2: ``read``, ``wrong``, ``share``, and ``low`` and
         ``high``, the ends of its 95% bootstrap interval over questions."""
         counts = [(sum(labels.values()) // FULLY, len(labels)) for labels in self.labels_of if labels]
-        wrong, read = np.array(counts, dtype=np.int64).reshape(-1, 2).T
-        low, high = share_interval(wrong, read)
-        share = float(wrong.sum() / read.sum()) if len(read) else 0.0
-        return {"wrong": int(wrong.sum()), "read": int(read.sum()), "share": share, "low": low, "high": high}
+        wrong, passages = np.array(counts, dtype=np.int64).reshape(-1, 2).T
+        low, high = share_interval(wrong, passages)
+        share = float(wrong.sum() / passages.sum()) if len(passages) else 0.0
+        return {"wrong": int(wrong.sum()), "read": int(passages.sum()), "share": share, "low": low, "high": high}
 
 
 def known_verdicts(verdicts: pa.Table) -> dict[tuple[str, str], bool]:
