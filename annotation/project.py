@@ -22,7 +22,7 @@ from quit.annotation.client import Server
 from quit.annotation.tasks import SUGGESTIONS, digest, make_task
 from quit.common.files import writing
 from quit.errors import InputError, ServerError, WorkspaceError
-from quit.review.controls import Controls, mixed
+from quit.review.controls import Controls, mix_controls
 from quit.review.items import ReviewItem, with_blind
 from quit.review.store import ReviewStore
 from quit.settings import Review, Settings
@@ -139,7 +139,7 @@ def push(
         tasks = _tasks_by_question(server, number, report)
         former_ids = set(store.project.get("tasks") or ())
         seed = settings.split.seed
-        order = with_blind(mixed(items, controls, review, seed), review.blind, seed)
+        order = with_blind(mix_controls(items, controls, review, seed), review.blind, seed)
         report.blind = sum(item.blind for item in order)
         question_ids = {item.question_id for item in order}
         new = [item for item in order if item.question_id not in tasks]

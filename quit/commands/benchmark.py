@@ -210,7 +210,7 @@ def _print(facts: dict[str, Any], out: Path, as_json: bool) -> None:
 
 def _table(rows: list[dict[str, Any]]) -> Table:
     from quit.evaluate.metrics import READING, measures
-    from quit.systems.benchmark.leaderboard import shown
+    from quit.systems.benchmark.leaderboard import as_text
 
     ranking = ("Hit@1", "Hit@10", "Recall@50", "MRR@100", "nDCG@10", "nDCG(exp)@10", "Hit(rel=2)@1")
     metrics = (*measures(ranking, "subset"), *READING)
@@ -222,9 +222,9 @@ def _table(rows: list[dict[str, Any]]) -> Table:
         key = (row["corpus"], row["retriever"], row["reranker"], row["reader"], row["strategy"], row["k"] or "")
         systems.setdefault(key, {})[row["metric"]] = row["value"]
     columns = [name for name in metrics if any(name in scores for scores in systems.values())]
-    shown_rows = [
-        (*map(shown, key), *(f"{100 * scores[name]:.2f}" if name in scores else "" for name in columns))
+    table_rows = [
+        (*map(as_text, key), *(f"{100 * scores[name]:.2f}" if name in scores else "" for name in columns))
         for key, scores in systems.items()
     ]
     heads = ("corpus", "retriever", "reranker", "reader", "context", "k", *columns)
-    return Table("", heads, shown_rows, text=(1, 2, 3, 4))
+    return Table("", heads, table_rows, text=(1, 2, 3, 4))

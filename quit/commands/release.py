@@ -171,7 +171,7 @@ def check(
     from quit.dataset.workspace import provenance_of
     from quit.engine.planning import last_build
     from quit.export.card_facts import Origin
-    from quit.export.venues import required
+    from quit.export.venues import venue_metadata
     from quit.release.create import subject_of, subject_of_release
     from quit.release.gates import check as check_gates
     from quit.release.gates import parse_waivers, with_release_settings
@@ -191,7 +191,7 @@ def check(
         origin, about = Origin(provenance_of(pipeline)), pipeline.settings.card
         with working("check"):
             results = check_gates(subject_of(pipeline, with_release_settings(pipeline.settings, set_ or ())), waivers)
-    metadata = required(venue, origin, load_card(card) if card else about) if venue else []
+    metadata = venue_metadata(venue, origin, load_card(card) if card else about) if venue else []
     lines: list[Any] = []
     for result in results:
         lines.append(f"{result.state:7} {result.gate}")

@@ -57,7 +57,7 @@ _TEMPLATES.filters |= {
 
 def card(facts: CardFacts) -> str:
     """Return README.md."""
-    return f"---\n{header(facts)}---\n\n{filled('card.md', **_values(facts))}"
+    return f"---\n{header(facts)}---\n\n{fill_template('card.md', **_values(facts))}"
 
 
 def responsible(facts: CardFacts) -> dict[str, list[str]]:
@@ -124,7 +124,7 @@ def _controls(tables: Dataset) -> str:
         return markdown([controls_table(control_figures(connection))])
 
 
-def filled(name: str, **values: Any) -> str:
+def fill_template(name: str, **values: Any) -> str:
     """Return a Markdown template of this package filled with values; no more than one blank line in a row."""
     return re.sub(r"\n{3,}", "\n\n", _template(name).render(values)).strip() + "\n"
 

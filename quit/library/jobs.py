@@ -211,7 +211,7 @@ def release(
     """
     from quit.dataset.release import FOLDER
     from quit.engine.planning import locked_last_build
-    from quit.export.files import exported
+    from quit.export.files import is_exported
     from quit.models.factory import Models
     from quit.release.create import create
     from quit.release.gates import parse_waivers, with_release_settings

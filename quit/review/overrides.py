@@ -56,7 +56,7 @@ def add(workspace: Workspace, decisions: Sequence[Decision]) -> list[dict[str, A
         same = (*KEY, "decision", "by", "reason")
         existing = {tuple(row[name] for name in same) for row in in_force(log).to_pylist()}
         fresh = [row for row in rows if tuple(row[name] for name in same) not in existing]
-        return _numbered(fresh, len(log), now)
+        return _number(fresh, len(log), now)
 
     return Log(workspace, "overrides").append(make).to_pylist()
 
@@ -80,7 +80,7 @@ def withdraw(workspace: Workspace, override_id: str, by: str, reason: str) -> di
             now = f"{ruling} has taken its place" if ruling else "nothing overrides that hint, span and answer now"
             raise InputError(f"The override {override_id} is not in force: {now}.")
         ended = {**row, "decision": WITHDRAWN, "by": _text(by, "by"), "reason": _text(reason, "reason")}
-        return _numbered([ended], len(log), _now())
+        return _number([ended], len(log), _now())
 
     return Log(workspace, "overrides").append(make).to_pylist()[0]
 
@@ -165,7 +165,7 @@ def _answers(workspace: Workspace, question_id: str) -> list[str]:
     return [answer for (answer,) in rows]
 
 
-def _numbered(rows: Sequence[Mapping[str, Any]], before: int, now: str) -> pa.Table:
+def _number(rows: Sequence[Mapping[str, Any]], before: int, now: str) -> pa.Table:
     overrides = []
     for position, row in enumerate(rows, start=before):
         decision = {**row, "created_at": now}

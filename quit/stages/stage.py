@@ -111,7 +111,7 @@ def stage(name: str, **declared: Any) -> Callable[[Callable[..., Tables]], Stage
     return lambda function: Stage(function, name, **declared)
 
 
-def numbered(*stages: Stage) -> tuple[Stage, ...]:
+def number_stages(*stages: Stage) -> tuple[Stage, ...]:
     """Number stages in pipeline order, from 1, and return them.
 
     Raises ``ValueError`` where a stage reads a table that no earlier stage makes.

@@ -79,12 +79,12 @@ def run_benchmark(request: BenchmarkRequest, settings: Settings, out: Path) -> O
     Raises ``InputError`` for a release or corpus that cannot be used and a split without questions, ``SettingsError``
     for an unknown name or metric, ``WorkspaceError`` when another run holds ``out``.
     """
-    with prepared(request, settings, out) as (runner, task):
+    with prepare(request, settings, out) as (runner, task):
         return _run(request, runner, task, out)
 
 
 @contextmanager
-def prepared(request: BenchmarkRequest, settings: Settings, out: Path) -> Iterator[tuple[Runner, Task]]:
+def prepare(request: BenchmarkRequest, settings: Settings, out: Path) -> Iterator[tuple[Runner, Task]]:
     """Lock ``out`` and yield the runner of the steps, and the release's task. Raises as ``run_benchmark``."""
     check(request, settings)
     dataset = Dataset.of_release(request.release)
@@ -157,13 +157,13 @@ def _run(request: BenchmarkRequest, runner: Runner, task: Task, out: Path) -> Ou
             scores[0].add_optimal(reader, runner.every_passage(task, reader))
     if runner.settings.judge_others:
         no_bounds = [system for system in systems if ORACLE not in (system.retriever, system.reranker)]
-        judged_task = replace(task, name=OTHERS, relevance=runner.relabelled(task, no_bounds))
+        judged_task = replace(task, name=OTHERS, relevance=runner.relabel(task, no_bounds))
         scores.append(_score(runner, judged_task, no_bounds, ()))
     every = list(systems)
     for path in request.corpora:
         beside = Task(corpus_name(path), DocumentPassages(open_documents(path)), task.queries, None)
         other_systems = systems_of(runner, beside, request)
-        labelled_task = Task(beside.name, beside.passages, beside.queries, runner.relabelled(beside, other_systems))
+        labelled_task = Task(beside.name, beside.passages, beside.queries, runner.relabel(beside, other_systems))
         other_systems = [replace(system, task=labelled_task) for system in other_systems]
         if request.bounds:
             other_systems += [runner.rerank(system, ORACLE) for system in other_systems if not system.reranker]

@@ -40,12 +40,12 @@ class RetrievedLabels:
         labels = np.array([self.labels_of[query].get(int(row), 0) for row in rows], dtype=np.int8)
         return labels if self.release is None else np.maximum(self.release.labels(query, rows), labels)
 
-    def judged(self, query: int) -> tuple[np.ndarray, np.ndarray] | None:
+    def judgements(self, query: int) -> tuple[np.ndarray, np.ndarray] | None:
         """Return rows and labels of a release's own passages of a question and of others with label 2, highest label
         first; None without a release: what was not retrieved is not judged."""
         if self.release is None:
             return None
-        rows, labels = self.release.judged(query)
+        rows, labels = self.release.judgements(query)
         wrong = [row for row, label in self.labels_of[query].items() if label]
         return np.array([*wrong, *rows]), np.array([*[FULLY] * len(wrong), *labels], dtype=np.int8)
 

@@ -50,7 +50,7 @@ class Scores:
             if measure.by not in by_unit:
                 continue  # a document of another corpus is a set of its own
             values = []
-            for labels, everything in zip(by_unit[measure.by], self.judged[measure.by], strict=True):
+            for labels, everything in zip(by_unit[measure.by], self.judgements[measure.by], strict=True):
                 if everything is None:
                     if measure.needs_all or measure.least != FULLY:
                         break
@@ -62,11 +62,11 @@ class Scores:
                 self.values[key, text] = np.array(values, dtype=np.float64)
 
     @cached_property
-    def judged(self) -> dict[str, list[Any]]:
+    def judgements(self) -> dict[str, list[Any]]:
         """Of each question the labels of all judged passages, and (``subset``) the best label of each set of hints:
         int8, highest first; None where only retrieved passages are judged."""
         assert self.task.relevance is not None
-        return self._labels([self.task.relevance.judged(query) for query in range(len(self.task.queries))])
+        return self._labels([self.task.relevance.judgements(query) for query in range(len(self.task.queries))])
 
     def _labels(self, lists: Sequence[tuple[np.ndarray, np.ndarray] | None]) -> dict[str, list[Any]]:
         """Return the labels of each question's list of passages (rows and labels), and (``subset``) of the first of
@@ -78,7 +78,7 @@ class Scores:
 
     def sets_in_words(self) -> str:
         """Return how many relevant sets of hints a question has."""
-        labels = [of_sets for of_sets in self.judged["subset"] if of_sets is not None]
+        labels = [of_sets for of_sets in self.judgements["subset"] if of_sets is not None]
         least_1, least_2 = (float(np.mean([(of_sets >= least).sum() for of_sets in labels])) for least in (1, FULLY))
         return f"{least_1:.1f} relevant per question, {least_2:.1f} with label 2; each counts at its first order"
 

@@ -116,11 +116,11 @@ class Runner:
             "questions": texts,
         }
 
-        def ranked(places: range) -> list[Ranking]:
+        def rank_places(places: range) -> list[Ranking]:
             rankings = retriever.search([texts[position] for position in places], depth)
             return [valid_ranking(name, ranking, len(task.passages), depth) for ranking in rankings]
 
-        fingerprint, rankings = self._rankings("retrieve", f"{task.name}: {name}", key, task, ranked)
+        fingerprint, rankings = self._rankings("retrieve", f"{task.name}: {name}", key, task, rank_places)
         return System(task, name, "", retriever.identity, fingerprint, rankings)
 
     def rerank(self, system: System, name: str) -> System:
@@ -143,12 +143,12 @@ class Runner:
         reranker = self._plugin(make_reranker, name, task.passages)
         key = {"version": VERSION, "reranker": reranker.identity, "of": system.fingerprint, "depth": depth}
 
-        def reranked(places: range) -> list[Ranking]:
+        def rerank_places(places: range) -> list[Ranking]:
             return [self._rerank(name, reranker, task, query, system.rankings[query], depth) for query in places]
 
         label = f"{task.name}: {system.retriever} + {name}"
         counter = reranker.counts if isinstance(reranker, ListwiseReranker) else None
-        fingerprint, rankings = self._rankings("rerank", label, key, task, reranked, counter)
+        fingerprint, rankings = self._rankings("rerank", label, key, task, rerank_places, counter)
         if counter is not None:
             self.replies[label] = self.stages.counts[f"rerank {label}"]
         return System(task, system.retriever, name, reranker.identity, fingerprint, rankings)
@@ -177,7 +177,7 @@ class Runner:
         texts = task.passages.texts(rows.tolist())
         return reorder(ranking, valid_scores(name, reranker.score(task.queries[query].question, texts), len(texts)))
 
-    def relabelled(self, task: Task, systems: Sequence[System]) -> Relevance:
+    def relabel(self, task: Task, systems: Sequence[System]) -> Relevance:
         """Return the labels of all retrieved passages, by the profile's labelers and judge (section 5.1). Of a release
         those of other questions are read, each system's first ``benchmark.judge_others``."""
         release = task.relevance if isinstance(task.relevance, ReleaseRelevance) else None

@@ -177,7 +177,7 @@ class Relevance(Protocol):
     def labels(self, query: int, rows: np.ndarray) -> np.ndarray:
         """Return the label of each passage, int8; one without a judgement has 0."""
 
-    def judged(self, query: int) -> tuple[np.ndarray, np.ndarray] | None:
+    def judgements(self, query: int) -> tuple[np.ndarray, np.ndarray] | None:
         """Return rows and labels (int8) of all judged passages, highest label first; None where only retrieved passages
         are judged."""
 
@@ -195,7 +195,7 @@ class ReleaseRelevance:
         rows = np.asarray(rows, dtype=np.int64)
         return np.where(rows // size == self.groups[query], self.own[query, rows % size], 0).astype(np.int8)
 
-    def judged(self, query: int) -> tuple[np.ndarray, np.ndarray]:
+    def judgements(self, query: int) -> tuple[np.ndarray, np.ndarray]:
         """Return rows and labels of the question's own passages, highest label first."""
         order = np.argsort(-self.own[query], kind="stable")
         return self.groups[query] * self.own.shape[1] + order, self.own[query][order]

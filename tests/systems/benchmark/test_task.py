@@ -26,7 +26,7 @@ def test_the_passages_of_a_release(world) -> None:
 def test_labels_count_only_for_the_questions_own_passages(world) -> None:
     relevance = world.task.relevance
     assert relevance.labels(1, np.array([4, 6, 0, 11])).tolist() == [2, 1, 0, 0]
-    rows, labels = relevance.judged(2)
+    rows, labels = relevance.judgements(2)
     assert (rows.tolist(), labels.tolist()) == ([8, 9, 10, 11], [2, 2, 1, 1])
     assert relevance.oracle(1).rows.tolist() == [4, 5, 6, 7] and set(relevance.oracle(1).scores.tolist()) == {1.0}
 
