@@ -225,7 +225,7 @@ def release(
         options: dict[str, Any] = {"waivers": waivers, "settings": gates, "encoder": encoder}
         options["newest"] = _newest(pipeline, target) if dated != name else None
         created = step("create", lambda: create(pipeline, dated, target, **options))
-    missing = [form for form in formats if created.new or not exported(created.release, form, out)]
+    missing = [form for form in formats if created.new or not is_exported(created.release, form, out)]
     if missing:
         step("export", _export, encoder, created.release, missing, Path(out), overwrite)
     frozen = created.release

@@ -103,7 +103,7 @@ def draw_audit(workspace: Workspace, settings: Settings) -> dict[str, set[str]]:
     if not size or "label" not in workspace.state:
         return {}
     if audit.get("size") != size:
-        audit = {"size": size, "labels": workspace.versions["label"], **_drawn(workspace, settings)}
+        audit = {"size": size, "labels": workspace.versions["label"], **_draw_sample(workspace, settings)}
         workspace.put_json(_FILE, audit)
     answers: dict[str, set[str]] = {}
     for row in audit["sample"]:

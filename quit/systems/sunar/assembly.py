@@ -50,11 +50,15 @@ class Assembly:
         Raises :class:`SettingsError` for a planner without a language model, and for a language model that the profile
         lacks.
         """
-        if how.retrieval == "nar" and library.graph is None:
+        if settings.retrieval == "nar" and library.graph is None:
             raise SettingsError(
                 "Retrieval `nar` needs a graph: --graph DIR, or build one: quit graph build --corpus CORPUS --out DIR"
             )
-        if isinstance(library.first_stage, RankingStage) and how.planner != "none" and how.initial == "sub-question":
+        if (
+            isinstance(library.first_stage, RankingStage)
+            and settings.planner != "none"
+            and settings.initial == "sub-question"
+        ):
             raise SettingsError(
                 "--first ranks documents for whole questions only, and this run asks sub-questions: "
                 "--set sunar.initial=question, or a variant without a plan, such as nar-read."

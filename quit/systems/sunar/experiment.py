@@ -117,9 +117,9 @@ def open_library(
         stage = open_collection(corpus, indexes, models, settings).first_stage
     neighbour_graph = NeighbourhoodGraph.open(graph, documents) if graph else None
     _check_encoders(settings, documents.path, None if first else indexes, neighbour_graph)
-    if neighbour_graph and how.neighbours > neighbour_graph.k:
+    if neighbour_graph and sunar.neighbours > neighbour_graph.k:
         raise SettingsError(
-            f"sunar.neighbours is {how.neighbours}, and the graph {graph} stores {neighbour_graph.k} per document."
+            f"sunar.neighbours is {sunar.neighbours}, and the graph {graph} stores {neighbour_graph.k} per document."
         )
     scorer: Scorer = LateScorer(models.encoder)
     if sunar.scorer == "cross-encoder":
