@@ -19,7 +19,7 @@ from filelock import FileLock, Timeout
 from markdown_it import MarkdownIt
 
 from quit.annotation.client import Server
-from quit.annotation.tasks import SUGGESTIONS, digest, make_task
+from quit.annotation.tasks import SUGGESTIONS, make_task, next_version, up_to_date
 from quit.common.files import writing
 from quit.errors import InputError, ServerError, WorkspaceError
 from quit.review.controls import Controls, mix_controls
@@ -144,9 +144,7 @@ def push(
         question_ids = {item.question_id for item in order}
         new = [item for item in order if item.question_id not in tasks]
         updates = [
-            item
-            for item in order
-            if item.question_id in tasks and tasks[item.question_id].meta.get("digest") != digest(item)
+            item for item in order if item.question_id in tasks and not up_to_date(item, tasks[item.question_id])
         ]
         for chunk in _chunks(new, review):
             _import(server, number, chunk)
@@ -183,7 +181,7 @@ def _chunks(values: Sequence[Any], review: Review) -> Iterator[Sequence[Any]]:
 def _tasks_by_question(server: Server, project: int, report: PushReport) -> dict[str, Any]:
     """Return question id -> its task on the server; tasks that are not ours or doubled become problems."""
     tasks: dict[str, Any] = {}
-    for task in server.tasks(project, ["id", "meta"]):
+    for task in server.tasks(project, ["id", "meta", "data"]):
         key = task_key(task)
         if key is None:
             report.problems.append(f"Task {task.id} was not made by quit: it is left alone.")
@@ -217,8 +215,9 @@ def known_project(store: ReviewStore, server: Server, project: int | None = None
     numbers = [candidate.id for candidate in find_projects(server, note["key"])]
     if not numbers:
         raise InputError(
-            f"{server.url} has no project of this workspace (it was project {note.get('id')} of {note.get('url')}): "
-            "deleted, or a different server. Reviews that were pulled are safe. Name the right server (--url), or "
+            f"{server.url} has no project of this workspace"
+            + (f" (it was project {note['id']} of {note['url']})" if note.get("id") else "")
+            + ": deleted, or a different server. Reviews that were pulled are safe. Name the right server (--url), or "
             "make a new project: quit review push --new-project"
         )
     matches = [number for number in numbers if project in (None, number)]
@@ -227,6 +226,8 @@ def known_project(store: ReviewStore, server: Server, project: int | None = None
             f"These projects of {server.url} belong to this workspace: {', '.join(map(str, numbers))}. Name one of "
             "them: --project ID; and delete copies when nobody works there."
         )
+    if not note.get("id"):
+        store.set_project({"key": note["key"], "url": server.url, "id": matches[0]})
     return server.ask(lambda studio: studio.projects.get(matches[0]))
 
 
@@ -234,8 +235,9 @@ def _project(
     store: ReviewStore, server: Server, settings: Settings, project: int | None, new: bool, report: PushReport
 ) -> Any:
     note = store.project
-    if note and not new and (note.get("id") is not None or find_projects(server, note["key"])):
-        return known_project(store, server, project)
+    if note and not new:
+        if "id" in note or find_projects(server, note["key"]):
+            return known_project(store, server, project)
     if not note or new:
         # The key is on disk before the project exists: a push killed in between finds its project again.
         store.set_project({"key": uuid.uuid4().hex[:12]})
@@ -329,8 +331,10 @@ def _change(server: Server, project: int, items: Mapping[int, ReviewItem], revie
     if len(items) * 10 < review.page_tasks:
         tasks = _each(items, lambda number: server.ask(lambda studio: studio.tasks.get(str(number))))
     else:
-        tasks = [task for task in server.tasks(project, ["id", "data", "predictions", "result"]) if task.id in items]
-    versions = {task.id: make_task(items[task.id], task.data) for task in tasks}
+        tasks = [
+            task for task in server.tasks(project, ["id", "meta", "data", "predictions", "result"]) if task.id in items
+        ]
+    versions = {task.id: next_version(items[task.id], task) for task in tasks}
     # The page ticks what the newest prediction says; one that a killed push has left is not sent again.
     predictions: Any = [
         {"task": task.id, **versions[task.id]["predictions"][0]}

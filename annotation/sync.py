@@ -75,15 +75,14 @@ def pull(
             rows.take(task)
         # Asked after everything was read: an annotation made meanwhile is not known yet, so none is withdrawn by
         # mistake.
-        counts: Any = server.ask(lambda studio: studio.projects.get(number))
-        if full or rows.live != counts.total_annotations_number + counts.skipped_annotations_number:
-            rows.withdraw_missing(server.tasks(number, _LIGHT))
+        rows.withdraw_missing(server.tasks(number, _LIGHT))
         report.part = store.append(rows.new)
         report.rows = len(rows.new)
         report.verdicts = sum(row.get("correct") is not None for row in rows.new)
         questions = unclear_annotations(store.read())
         report.unclear = len(questions)
         report.problems += _questions(questions, f"{server.url}/projects/{number}/data")
+        counts: Any = server.ask(lambda studio: studio.projects.get(number))
         report.tasks = counts.task_number
         report.done = counts.finished_task_number
         store.set_sync(
@@ -150,11 +149,6 @@ class _Rows:
         by_version = sorted(rows.filter(mine).to_pylist(), key=lambda row: row["version"])
         self._headers: dict[int, dict[str, Any]] = {row["annotation"]: row for row in by_version}
 
-    @property
-    def live(self) -> int:
-        """Number of annotations that the workspace believes to be on the server."""
-        return sum(header["state"] != "withdrawn" for header in self._headers.values())
-
     def take(self, task: Any) -> None:
         """Take every annotation of a task, oldest change first."""
         annotations = task.annotations or []
@@ -167,7 +161,8 @@ class _Rows:
                     self._report.problems.append(
                         f"Annotation {annotation.get('id')!r} of task {task.id} could not be read "
                         f"({type(error).__name__}: {error}): it, or the task's data, were edited. Push again to put "
-                        "the data back, then pull with --full."
+                        "the data back, then pull with --full. If it still cannot be read, delete it and have the task "
+                        "done again; what was pulled of it counts until then."
                     )
         elif annotations:
             self._report.problems.append(
@@ -185,9 +180,11 @@ class _Rows:
         annotator, editor, state = self._people_and_state(annotation)
         if state == "submitted" and reading.empty:
             state = "empty"
+        # Without what was ticked beforehand, which a task that becomes blind forgets.
+        answers = [answer[:3] for answer in reading.answers]
         digest = content_hash(
-            state, reading.shown, reading.answers, reading.missing, reading.flags, reading.note, reading.unknown,
-            reading.ask, size=8,
+            state, reading.shown, answers, reading.missing, reading.flags, reading.note, reading.unknown, reading.ask,
+            size=8,
         )  # fmt: skip
         if former and former["digest"] == digest and former["state"] == state:
             return

@@ -29,6 +29,8 @@ NONE = "none"
 """Alias of the first choice of a page: that none of its answers is correct."""
 LAYOUT = 2
 """Version of how tasks look; part of their digest."""
+_NO_HISTORY: Mapping[str, Any] = {"version": 0, "answers": [], "ticked": {}, "seen": {}, "blind": []}
+"""What a task's data hold of its versions, before the first."""
 
 
 def alias(question_id: str, answer_key: str) -> str:
@@ -45,14 +47,42 @@ def digest(item: ReviewItem) -> str:
     return content_hash("task", LAYOUT, item.question, item.gold_answers, item.hints, answers, item.blind, size=8)
 
 
+def up_to_date(item: ReviewItem, task: Any) -> bool:
+    """Whether a task on the server shows the item as it is now; not where someone edited its data."""
+    page = make_task(item)["data"]
+    return (
+        task.meta.get("digest") == digest(item)
+        and task.meta.get("history") == _history(task.data)
+        and all(task.data.get(name) == page[name] for name in page.keys() - _NO_HISTORY.keys())
+    )
+
+
+def next_version(item: ReviewItem, task: Any) -> dict[str, Any]:
+    """Return what :func:`make_task` does for the next version of a task on the server.
+
+    Where someone edited what its data hold of earlier versions, these are lost. A task that has one version only, of
+    this item, gets it back as it was.
+    """
+    former, version = task.data, task.meta.get("version", 1)
+    if task.meta.get("history") != _history(former):
+        same = version == 1 and task.meta.get("digest") == digest(item)
+        former = {**_NO_HISTORY, "version": 0 if same else version}
+    return make_task(item, former)
+
+
+def _history(data: Mapping[str, Any]) -> str:
+    return content_hash([data.get(name) for name in _NO_HISTORY], size=8)
+
+
 def make_task(item: ReviewItem, former: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return ``data``, ``meta`` and ``predictions`` of a task; ``former`` is the data of its last version, if it had
     one.
 
     Everything that goes into HTML is escaped: names come from models and sources.
     """
-    version = int(former["version"]) + 1 if former else 1
-    past = list(former["answers"]) if former else []
+    former = former or _NO_HISTORY
+    version = former["version"] + 1
+    past = former["answers"]
     current = {row["alias"]: row for row in past if row["until"] is None}
     rows: list[dict[str, Any]] = []
     candidates = [{"value": f"({_NONE_TEXT})", "alias": NONE, "html": f"<i>{_NONE_TEXT}</i>", "hint": _NONE_TEXT}]
@@ -65,26 +95,24 @@ def make_task(item: ReviewItem, former: Mapping[str, Any] | None = None) -> dict
         # The page searches the value: every surface form.
         candidates.append({"value": forms, "alias": name, "html": _html(answer, item.blind), "hint": hint})
     # What was gone before stays as it is: an answer that comes back has a row for each time that it was shown.
-    old_rows = [row for row in past if row["until"] is not None]
-    old_rows += [{**row, "until": version} for row in current.values()]
-    ticks = {} if item.blind or former is None else former["ticked"]
-    blind = [] if former is None else former["blind"]
-    return {
-        "data": {
-            "key": item.question_id,
-            "version": version,
-            "question": item.question,
-            "gold": "; ".join(item.gold_answers),
-            "hints_html": f"<ol>{''.join(f'<li>{escape(hint)}</li>' for hint in item.hints)}</ol>",
-            "candidates": candidates,
-            "answers": rows + old_rows,
-            "ticked": {**ticks, str(version): _ticks(item)},
-            "seen": {**({} if former is None else former["seen"]), str(version): _versions(item)},
-            "blind": [*blind, version] if item.blind else blind,
-        },
-        "meta": {"key": item.question_id, "version": version, "digest": digest(item)},
-        "predictions": [_prediction(item, version)],
+    old_rows = [row for row in past if row["until"] is not None] + [
+        {**row, "until": version} for row in current.values()
+    ]
+    ticks = {} if item.blind else former["ticked"]
+    data = {
+        "key": item.question_id,
+        "version": version,
+        "question": item.question,
+        "gold": "; ".join(item.gold_answers),
+        "hints_html": f"<ol>{''.join(f'<li>{escape(hint)}</li>' for hint in item.hints)}</ol>",
+        "candidates": candidates,
+        "answers": rows + old_rows,
+        "ticked": {**ticks, str(version): _ticks(item)},
+        "seen": {**former["seen"], str(version): _versions(item)},
+        "blind": [*former["blind"], *([version] if item.blind else ())],
     }
+    meta = {"key": item.question_id, "version": version, "digest": digest(item), "history": _history(data)}
+    return {"data": data, "meta": meta, "predictions": [_prediction(item, version)]}
 
 
 def _prediction(item: ReviewItem, version: int) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import json
 import os
 import sys
 import tempfile
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -91,9 +92,11 @@ def main() -> None:
         with timed(figures, "pull_all_s"):
             pull(store, client, settings)
         figures["rows"] = len(store.read())
-        late = settings.model_copy(update={"review": settings.review.model_copy(update={"reread_seconds": 0.0})})
+        time.sleep(60)  # a pull reads again what changed in the minute before the newest change: now 100 tasks
+        push(store, client, settings, asked)
+        pull(store, client, settings)
         with timed(figures, "pull_nothing_s"):
-            pull(store, client, late)
+            pull(store, client, settings)
         with timed(figures, "pull_full_s"):
             pull(store, client, settings, full=True)
     finally:

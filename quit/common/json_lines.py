@@ -6,11 +6,11 @@ Sources and corpora, where a bad line is a reject and no error, are read by :mod
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from quit.errors import InputError
+from quit.errors import InputError, did_you_mean
 
 
 def json_object(line: str | bytes, where: str, expected: str = "") -> dict[str, Any]:
@@ -42,6 +42,26 @@ def json_lines(path: Path, what: str = "", expected: str = "") -> Iterator[tuple
         raise InputError(
             f"Cannot read {what and what + ' '}{path}: {getattr(error, 'strerror', None) or error}."
         ) from error
+
+
+def keyed_lines(path: Path, what: str, expected: str, keys: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield (file and line, object) of each line of :func:`json_lines`.
+
+    Raises ``InputError`` too for a key that is not in ``keys``, and for a line whose first key is no text or has a line
+    already.
+    """
+    names = set()
+    for number, row in json_lines(path, what, expected):
+        where = f"{path}, line {number}"
+        if unknown := sorted(row.keys() - set(keys)):
+            raise InputError(f"{where}: {unknown[0]!r} is no key here.{did_you_mean(unknown[0], [*keys])}")
+        name = row.get(keys[0])
+        if not isinstance(name, str):
+            raise InputError(f"{where}: expected {expected}; {keys[0]!r} must be a text.")
+        if name in names:
+            raise InputError(f"{where}: {name!r} has a line already.")
+        names.add(name)
+        yield where, row
 
 
 def diary_lines(path: Path) -> Iterator[tuple[int, Any]]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit.common.ids import draw
-from quit.common.json_lines import json_lines
+from quit.common.json_lines import keyed_lines
 from quit.errors import InputError
 from quit.review.items import ReviewItem
 from quit.settings import Review
@@ -34,24 +35,29 @@ class Controls:
 def load_controls(path: str | Path) -> Controls:
     """Read a JSONL file of ``{question_id, correct: [...], incorrect: [...]}``.
 
-    Raises :class:`InputError` that names the line for anything else, and for an answer that is said to be both.
+    Raises :class:`InputError` that names the line for anything else, for a second line about a question, and for an
+    answer that is said to be both.
     """
     verdicts: dict[str, dict[str, bool]] = {}
-    for number, row in json_lines(Path(path), "the control questions", _EXPECTED):
-        try:
-            identity = row["question_id"]
-            right = {normalize_answer(text) for text in row.get("correct", [])}
-            wrong = {normalize_answer(text) for text in row.get("incorrect", [])}
-        except (KeyError, TypeError, AttributeError) as error:
-            raise InputError(f"{path}, line {number}: expected {_EXPECTED} ({error}).") from error
+    for where, row in keyed_lines(
+        Path(path), "the control questions", _EXPECTED, ("question_id", "correct", "incorrect")
+    ):
+        right, wrong = (_answers(row, name, where) for name in ("correct", "incorrect"))
         if both := right & wrong:
-            raise InputError(f"{path}, line {number}: {min(both)!r} is said to be both correct and incorrect.")
+            raise InputError(f"{where}: {min(both)!r} is said to be both correct and incorrect.")
         if not right | wrong:
-            raise InputError(f"{path}, line {number}: neither a correct nor an incorrect answer is given.")
-        verdicts[str(identity)] = dict.fromkeys(right, True) | dict.fromkeys(wrong, False)
+            raise InputError(f"{where}: neither a correct nor an incorrect answer is given.")
+        verdicts[row["question_id"]] = dict.fromkeys(right, True) | dict.fromkeys(wrong, False)
     if not verdicts:
         raise InputError(f"The control questions {path} hold no line.")
     return Controls(verdicts)
+
+
+def _answers(row: Mapping[str, Any], name: str, where: str) -> set[str]:
+    texts = row.get(name, [])
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise InputError(f"{where}: {name!r} must be a list of texts, found {str(texts)[:40]!r}.")
+    return {*map(normalize_answer, texts)}
 
 
 def mix_controls(

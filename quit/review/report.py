@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quit.common.json_lines import json_lines
+from quit.common.json_lines import keyed_lines
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.evaluate.agreement import alpha_of, cohen_kappa, pair_agreements
@@ -165,20 +165,14 @@ def load_people(path: str | Path) -> dict[str, dict[str, str | None]]:
     Raises :class:`InputError` that names the line for anything else.
     """
     people: dict[str, dict[str, str | None]] = {}
-    for line, row in json_lines(Path(path), "the annotators' data", _PERSON):
-        where = f"{path}, line {line}"
-        if not isinstance(row.get("annotator"), str):
-            raise InputError(f"{where}: expected {_PERSON}; the annotator's e-mail is missing.")
+    facts = ("gender", "age", "education")
+    for where, row in keyed_lines(Path(path), "the annotators' data", _PERSON, ("annotator", *facts)):
         person = {}
-        for name in ("gender", "age", "education"):
+        for name in facts:
             value = row.get(name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, (str, int))):
                 raise InputError(f"{where}: {name!r} must be a text or a whole number, found {str(value)[:40]!r}.")
             person[name] = None if value is None else str(value)
-        if unknown := sorted(row.keys() - person.keys() - {"annotator"}):
-            raise InputError(f"{where}: {unknown[0]!r} is no key here. Expected {_PERSON}.")
-        if row["annotator"] in people:
-            raise InputError(f"{where}: {row['annotator']!r} has a line already.")
         people[row["annotator"]] = person
     return people
 

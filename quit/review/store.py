@@ -8,8 +8,9 @@
     W/reviews/applied.json         which parts the label update rests on
     W/reviews/audit.json           which passages were drawn for the audit, and of how many
 
-Losing every JSON file here loses no review: the next pull reads everything again and knows what it has. Without
-``audit.json`` the next push draws another audit.
+Losing every JSON file here loses no review that was pulled. The next pull finds the project by the key in the reviews,
+reads everything again and knows what it has. Where nothing was pulled yet, the key stands in the project's description
+only. Without ``audit.json`` the next push draws another audit.
 """
 
 from __future__ import annotations
@@ -85,8 +86,14 @@ class ReviewStore:
 
     @property
     def project(self) -> dict[str, Any]:
-        """``key``, and where it was last seen: ``url``, ``id``. Empty before the first push."""
-        return read_state(self.folder / "project.json", {})
+        """``key``, and where it was last seen: ``url``, ``id``. Empty before the first push.
+
+        Without the file, the key of the newest review and no ``id``.
+        """
+        note = read_state(self.folder / "project.json", {})
+        if not note and self.parts:
+            note = {"key": self.read(self.parts[-1:]).column("project")[-1].as_py(), "id": None}
+        return note
 
     def set_project(self, values: dict[str, Any]) -> None:
         """Remember the project."""

@@ -45,6 +45,10 @@ class _Applied(BaseModel):
 
 
 _AGAIN = "Delete it and build again: quit build."
+_PROJECT = (
+    "Restore it from a backup. Or, if people's work was pulled from the project, delete it: its key is in `reviews`. "
+    'Or write {"key": "..."} into it: the key from [quit-review ...] in the project\'s description on the server.'
+)
 _Pair = Annotated[list[float], Field(min_length=2, max_length=2)]
 _SHAPES: dict[str, tuple[TypeAdapter[Any], str]] = {
     "workspace.json": (TypeAdapter(_Marker), "Restore it from a backup, or build into a new folder."),
@@ -54,11 +58,11 @@ _SHAPES: dict[str, tuple[TypeAdapter[Any], str]] = {
     "damaged.json": (TypeAdapter(_Manifest), _AGAIN),
     "applied.json": (TypeAdapter(_Applied), "Delete it and apply the reviews again: quit review apply."),
     "lock.json": (TypeAdapter(dict[str, Any]), "Delete it."),
-    "project.json": (TypeAdapter(dict[str, Any]), "Delete it; it is built again by push and pull."),
+    "project.json": (TypeAdapter(dict[str, Any]), _PROJECT),
     "audit.json": (TypeAdapter(dict[str, Any]), "Delete it; the next push draws the audit again."),
     "replies.json": (TypeAdapter(dict[str, Any]), "Delete it; the replies are counted again."),
     "spent.json": (TypeAdapter(_Pair), "Delete it; what is spent is then read from usage.jsonl."),
-    "sync.json": (TypeAdapter(dict[str, Any]), "Delete it; it is built again by push and pull."),
+    "sync.json": (TypeAdapter(dict[str, Any]), "Delete it; the next pull reads everything again."),
 }
 """Name of a file -> what it holds (more keys may be there), and what to do where it does not."""
 

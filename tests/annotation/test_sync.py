@@ -5,10 +5,13 @@ from typing import Any
 
 import pytest
 
-from quit.annotation.sync import PullReport, _Rows
-from quit.annotation.tasks import make_task
+from quit.annotation.project import label_config, push
+from quit.annotation.sync import PullReport, _Rows, pull
+from quit.annotation.tasks import make_task, next_version
+from quit.errors import InputError, WorkspaceError
+from quit.review.items import with_blind
 from quit.review.store import ReviewStore
-from quit.settings import Review
+from quit.settings import Review, Settings
 from quit.stages.labelling.verdicts import decide, live_reviews
 from tests.annotation.test_push import item
 from tests.label_studio import page_result
@@ -28,7 +31,7 @@ def take(store: ReviewStore):
     store.set_project({"key": "p"})
     task = make_task(item(0))
 
-    def pull(*annotations: dict[str, Any]) -> list[str]:
+    def pull(*annotations: dict[str, Any], task: dict[str, Any] = task) -> list[str]:
         report = PullReport(url="")
         rows = _Rows(store, SimpleNamespace(email=EMAILS.__getitem__), report)  # type: ignore[arg-type]
         rows.take(SimpleNamespace(id=7, meta=task["meta"], data=task["data"], annotations=list(annotations)))
@@ -36,6 +39,62 @@ def take(store: ReviewStore):
         return report.problems
 
     return pull
+
+
+class Memory:
+    """A server as a pull sees it, with its tasks in memory."""
+
+    url = "http://server"
+    description = "[quit-review 0123456789ab]"
+    email = EMAILS.__getitem__
+
+    def __init__(self) -> None:
+        self.annotations: dict[int, list[dict[str, Any]]] = {7: [annotation()], 8: []}
+
+    def ask(self, call: Any, **_: Any) -> Any:
+        counts = {"task_number": 2, "finished_task_number": 0, "skipped_annotations_number": 0}
+        counts["total_annotations_number"] = sum(map(len, self.annotations.values()))
+        facts = SimpleNamespace(id=1, description=self.description, label_config=label_config(), **counts)
+        return call(SimpleNamespace(projects=SimpleNamespace(list=lambda **_: [facts], get=lambda _: facts)))
+
+    def newest_change(self, project: int) -> None:
+        """Every pull reads every task."""
+
+    def tasks(self, project: int, include: Any, since: str | None = None) -> Any:
+        ours = make_task(item(0))
+        for number, rows in self.annotations.items():  # the second task was made by hand
+            task = {"meta": ours["meta"], "data": ours["data"]} if number == 7 else {"meta": {}, "data": {}}
+            ids = ",".join(str(row["id"]) for row in rows)
+            yield SimpleNamespace(id=number, annotations=rows, annotations_ids=ids, **task)
+
+
+@pytest.fixture
+def memory(store: ReviewStore) -> Any:
+    store.set_project({"key": "0123456789ab", "url": Memory.url, "id": 1, "tasks": []})
+    return Memory()
+
+
+def test_a_deletion_is_seen_whatever_else_is_new(memory: Any, store: ReviewStore, settings: Settings) -> None:
+    assert pull(store, memory, settings).versions == 1 and tin(store) == (True, 1, 0)
+    memory.annotations = {7: [], 8: [annotation(12)]}
+    assert pull(store, memory, settings).withdrawn == 1
+    assert len(live_reviews(store.read())) == 0
+
+
+def test_a_project_whose_note_is_lost_is_found_by_its_reviews(memory: Any, store, settings: Settings) -> None:
+    pull(store, memory, settings)
+    note = store.folder / "project.json"
+    note.write_text("{", encoding="utf-8")
+    with pytest.raises(WorkspaceError, match="backup.*delete it: its key is in `reviews`"):
+        pull(store, memory, settings)
+    note.unlink()
+    memory.description = ""
+    with pytest.raises(InputError, match="has no project of this workspace: deleted"):  # none is made with its key
+        push(store, memory, settings, [])
+    del memory.description
+    report = pull(store, memory, settings)
+    assert (report.project, report.rows) == (1, 0)
+    assert store.project == {"key": "0123456789ab", "url": Memory.url, "id": 1}
 
 
 def tin(store: ReviewStore) -> tuple[bool | None, int, int]:
@@ -74,3 +133,12 @@ def test_one_bad_annotation_is_named_and_the_others_count(take, store: ReviewSto
 def test_a_text_that_no_table_can_hold_is_kept_without_its_bad_characters(take, store: ReviewStore) -> None:
     assert take(annotation(texts={"note": ["sure \ud800"], "shown": ["²"]})) == []
     assert "sure ?" in store.read()["text"].to_pylist()
+
+
+def test_a_task_that_becomes_blind_changes_no_review(take, store: ReviewStore) -> None:
+    take(annotation())
+    rows = store.read()
+    first = make_task(item(0))
+    [blind] = with_blind([item(0)], 1.0, "seed")
+    take(annotation(), task=next_version(blind, SimpleNamespace(**first)))
+    assert store.read().equals(rows) and True in rows["suggested"].to_pylist()

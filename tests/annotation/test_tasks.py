@@ -2,13 +2,14 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quit.annotation.project import label_config
-from quit.annotation.tasks import FLAGS, NONE, alias, digest, make_task, read_result
+from quit.annotation.tasks import FLAGS, NONE, alias, digest, make_task, next_version, read_result, up_to_date
 from quit.review.items import ReviewAnswer, ReviewItem, with_blind
 from tests.label_studio import page_result
 
@@ -106,6 +107,23 @@ def test_a_task_that_becomes_blind_keeps_no_verdict_and_reads_older_pages_as_the
         for shown, suggested in seen.items():
             reading = read_result(page_result("q1", "ada", shown=shown), data)
             assert (reading.blind, reading.answers[0][3]) == (shown == 2, suggested)
+
+
+@pytest.mark.parametrize("name", [*make_task(ITEM)["data"]])
+def test_data_that_were_edited_are_put_back(name: str) -> None:
+    changed = replace(ITEM, question="Who else?")
+    history = name in ("version", "answers", "ticked", "seen", "blind")
+    task = SimpleNamespace(**make_task(ITEM))
+    assert up_to_date(ITEM, task) and not up_to_date(changed, task)
+    del task.data[name]
+    assert not up_to_date(ITEM, task)
+    again, later = next_version(ITEM, task), next_version(changed, task)
+    assert up_to_date(ITEM, SimpleNamespace(**again)) and up_to_date(changed, SimpleNamespace(**later))
+    assert again == make_task(ITEM) if history else again["data"]["version"] == 2
+    assert later["data"]["version"] == 2 and ("1" in later["data"]["seen"]) is not history
+    task = SimpleNamespace(**later)
+    del task.data["seen"]
+    assert next_version(changed, task)["data"]["version"] == 3
 
 
 def test_the_page_offers_every_flag() -> None:

@@ -35,6 +35,11 @@ def test_they_are_spread_evenly_and_always_the_same() -> None:
         ('{"question_id": "q"}', "line 1: neither"),
         ('{"question_id": "q", "correct": ["The Nile"], "incorrect": ["nile"]}', "'nile' is said to be both"),
         ('["q"]', "line 1: expected"),
+        ('{"question_id": 7, "correct": ["x"]}', "line 1: .*'question_id' must be a text"),
+        ('{"question_id": "q", "correct": "Paris"}', "line 1: 'correct' must be a list of texts, found 'Paris'"),
+        ('{"question_id": "q", "incorrect": [3]}', "line 1: 'incorrect' must be a list of texts"),
+        ('{"question_id": "q", "corect": ["x"]}', "line 1: 'corect' is no key here. Did you mean 'correct'"),
+        ('{"question_id": "q", "correct": ["x"]}\n' * 2, "line 2: 'q' has a line already"),
         ("", "hold no line"),
     ],
 )

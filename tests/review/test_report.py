@@ -88,7 +88,7 @@ def test_files_that_are_gone_are_left_out_and_the_log_says_so(tmp_path: Path, ca
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('{"gender": "Male"}', "line 1: .*e-mail is missing"),
+        ('{"gender": "Male"}', "line 1: .*'annotator' must be a text"),
         ('{"annotator": "a", "age": [3]}', "line 1: 'age' must be a text or a whole number"),
         ('{"annotator": "a", "sex": "f"}', "line 1: 'sex' is no key"),
         ('{"annotator": "a"}\n{"annotator": "a"}', "line 2: 'a' has a line already"),
