@@ -41,7 +41,8 @@ def benchmark(
     named.
 
     Args:
-        release: Folder of a release, or of a workspace, whose newest release is taken.
+        release: Folder of a release, or of a workspace: the release of its current tables is taken, else the last by
+            name (v10 after v9).
         out: Folder of the results.
         split: Questions that are asked; the corpus is always whole.
         retrievers: Names, as quit benchmark list shows them; bm25 if not given.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +39,8 @@ def release(
     """Freeze a workspace as a release and export it; returns its ``name``, ``path``, ``content_id``, whether it is
     ``new``, and a ``note`` (what differs in a release that exists already and is kept; usually empty).
 
-    Fails when a gate is neither passed nor waived. Where the name has a date and the newest release holds these very
-    tables, only exports that are missing are written.
+    Fails when a gate is neither passed nor waived. Where the name has a date and a release holds these very tables,
+    only exports that are missing are written.
 
     Args:
         workspace: Folder of the workspace, as the machine that runs this sees it.
@@ -48,7 +49,7 @@ def release(
         formats: Formats to export the release in; none if not given.
         out: Folder of the exports.
         overwrite: Whether an earlier export may be replaced.
-        folder: Folder of the release, which may name the date too; WORKSPACE/releases/NAME if not given.
+        folder: Folder of the release; WORKSPACE/releases/NAME if not given.
         settings: release.KEY=VALUE, for the gates of this release.
         limits: Timeout, retries, and who is notified of a failure.
     """
@@ -57,7 +58,7 @@ def release(
 
     def work() -> JobResult:
         options: dict[str, Any] = {"overwrite": overwrite, "folder": folder, "settings": settings}
-        outcome = jobs.release(workspace, name, waivers, formats, out, **options, step=as_task)
+        outcome = jobs.release(workspace, name, waivers, formats, out, **options, now=datetime.now(), step=as_task)
         facts, nothing, source = outcome.result, outcome.nothing_new, Workspace.open(workspace)
         frozen = open_release(Path(facts["path"]) if folder else source.path / FOLDER / facts["name"])
         for gate in frozen.facts["gates"] if facts["new"] else ():

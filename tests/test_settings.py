@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from quit.errors import SettingsError
-from quit.settings import load, load_card, profile_names
+from quit.settings import load, load_card, profile_names, with_whole_paths
 from tests.running import QUIT, call_quit, run_process
 
 
@@ -23,6 +23,16 @@ def test_overrides_win_and_their_origin_is_told() -> None:
     assert origins["labels.max_new_tokens"] == "--set"
     assert origins["split.method"] == "profile embedded"
     assert origins["split.seed"] == "default"
+
+
+def test_files_are_remembered_by_their_whole_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    relative = ['split.pinned = "pins.jsonl"', "review.controls=./a/../c.jsonl", "jury.0.prompt=p.txt"]
+    whole = ["split.pinned={}/pins.jsonl", "review.controls={}/c.jsonl", "jury.0.prompt={}/p.txt"]
+    assert with_whole_paths(relative) == [text.format(tmp_path) for text in whole]
+    others = ["judge.prompt=judge", "models.bem_checkpoint=kortukov/answer-equivalence-bem", "readers.0.extra.a.b=1"]
+    same = [*others, "review.controls=", "difficulty.corpus=/x y", "review={minimum = 2}", "none.such=x"]
+    assert with_whole_paths(same) == same
 
 
 WRONG = [line.split("\t") for line in Path(__file__).with_name("wrong_settings.tsv").read_text("utf-8").splitlines()]

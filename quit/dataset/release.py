@@ -14,6 +14,7 @@ the same id whatever its name. ``checksum`` covers the rest of ``release.json`` 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -243,16 +244,21 @@ def _fault(files: TableFiles, name: str, entry: Mapping[str, Any]) -> str | None
 
 
 def releases_of(workspace: Workspace) -> list[Release]:
-    """Return the releases in a workspace's own folder, by name. Folders that are no releases are left out."""
-    folder = workspace.path / FOLDER
+    """Return the releases in a workspace's own folder, by name with numbers as numbers (v9, v10). Folders that are no
+    releases are left out."""
     store = workspace.store
-    paths = [path for path in sorted(folder.glob("[!.]*")) if is_release(path) and store.has(path / DESCRIPTION)]
+    paths = sorted((workspace.path / FOLDER).glob("[!.]*"), key=_natural)
+    paths = [path for path in paths if is_release(path) and store.has(path / DESCRIPTION)]
     return [replace(open_release(path), fetch=lambda files: store.fetch(dict.fromkeys(files))) for path in paths]
 
 
+def _natural(path: Path) -> list[str | int]:
+    return [int(word) if place % 2 else word for place, word in enumerate(re.split(r"(\d+)", path.name))]
+
+
 def newest_release(workspace: Workspace) -> Release | None:
-    """Return the release that was made last in a workspace's own folder, or None."""
-    releases = releases_of(workspace)
-    return max(
-        releases, key=lambda release: ((release.path / DESCRIPTION).stat().st_mtime_ns, release.name), default=None
-    )
+    """Return the release of a workspace's current tables, else the last one by name (v10 after v9), or None. A file's
+    time says nothing: a copied workspace has others."""
+    releases, state = releases_of(workspace), workspace.state
+    of_tables = [release for release in releases if release.content.get("fingerprints") == state]
+    return next(reversed(of_tables or releases), None)

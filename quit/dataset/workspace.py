@@ -86,9 +86,8 @@ _CONSTRUCTION = {section.partition(".")[0] for stage in STAGES for section in st
 
 
 def _without_folder(name: str) -> str:
-    """Return a hub name as it is, and of a path of this machine its last part only."""
-    path = Path(name).expanduser()
-    return path.name if path.is_absolute() or path.exists() else name
+    """Return a hub name as it is, and of a path (``/...``, ``~/...``, ``./...``, ``../...``) its last part only."""
+    return Path(name).name if name.startswith(("/", "~", "./", "../")) else name
 
 
 def provenance_of(pipeline: Pipeline) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from typing import Any, Self
 from quit import contracts
 from quit.common.files import json_bytes
 from quit.errors import WorkspaceError, refuse_newer
+from quit.settings import with_whole_paths
 from quit.store import open_store
 from quit.store.base import MARKER, Make, described
 from quit.store.state_files import read_state
@@ -157,9 +158,11 @@ class Location:
         return read_state(self.path / "build.json")
 
     def set_build(self, values: Mapping[str, Any]) -> None:
-        """Remember how this workspace is built. The caller holds the workspace, and has read ``build`` since then."""
-        if dict(values) != self.build:
-            self.put_json("build.json", dict(values))
+        """Remember how this workspace is built, files in its ``overrides`` by their whole paths. The caller holds the
+        workspace, and has read ``build`` since then."""
+        build = {**values, "overrides": with_whole_paths(values["overrides"])}
+        if build != self.build:
+            self.put_json("build.json", build)
 
 
 def as_json(value: Any) -> Make:

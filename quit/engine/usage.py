@@ -43,8 +43,11 @@ def record(
             lines.append({"run": run, "model": model, **counts_since, "workers": workers, "finished": time.time()})
     if not lines:
         return
-    with (path / "usage.jsonl").open("a", encoding="utf-8") as file:
-        file.writelines(json.dumps(line) + "\n" for line in lines)
+    with (path / "usage.jsonl").open("ab+") as file:
+        if file.tell():
+            file.seek(-1, os.SEEK_END)
+            file.write(b"\n" * (file.read() != b"\n"))  # after a line that was cut short
+        file.writelines(json.dumps(line).encode() + b"\n" for line in lines)
         file.flush()
         os.fsync(file.fileno())
 

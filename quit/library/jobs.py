@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quit.common.progress import note
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from quit.dataset.release import Release
     from quit.engine.pipeline import Pipeline
     from quit.engine.workspace import Workspace
@@ -189,6 +190,7 @@ def release(
     overwrite: bool = False,
     folder: str = "",
     settings: Sequence[str] = (),
+    now: datetime | None = None,
     step: Step = directly,
 ) -> JobResult:
     """Freeze a workspace as a release and export it. The result: ``name``, ``path``, ``content_id``, whether it is
@@ -196,13 +198,14 @@ def release(
 
     Args:
         workspace: Folder or URL of a workspace, or one that is open.
-        name: Name of the release. The start of the job replaces strftime's %Y, %m, %d, %H, %M.
+        name: Name of the release.
         waive: GATE=REASON.
         formats: Formats to export the release in.
         out: Folder of the exports.
         overwrite: Whether an earlier export may be replaced.
-        folder: Folder of the release, which may name the date too; WORKSPACE/releases/NAME if not given.
+        folder: Folder of the release; WORKSPACE/releases/NAME if not given.
         settings: Overrides of ``release.*``, for the gates of this release.
+        now: If given, it replaces strftime's %Y, %m, %d, %H, %M in the name.
         step: Carries out each step.
 
     Raises:
@@ -216,8 +219,7 @@ def release(
     from quit.release.create import create
     from quit.release.gates import parse_waivers, with_release_settings
 
-    now = datetime.now()
-    dated, target = now.strftime(name), Path(now.strftime(folder)) if folder else None
+    dated, target = now.strftime(name) if now else name, Path(folder) if folder else None
     waivers = parse_waivers(waive)
     with locked_last_build(workspace) as pipeline:
         encoder = Models(pipeline.settings).encoder

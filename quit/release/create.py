@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from quit.common.files import file_checksum, write_json, writing
 from quit.common.ids import content_hash
 from quit.common.progress import advance, note
@@ -301,24 +303,28 @@ def _prompts(settings: Settings) -> dict[str, dict[str, str]]:
 
 
 def _reviews(pipeline: Pipeline, files: TableFiles) -> dict[str, Any]:
-    """Return which reviews the labels rest on. People appear under a hash that is keyed by their project's private
-    key."""
+    """Return which reviews the labels rest on."""
     store = ReviewStore(pipeline.workspace)
     live, decisions = store.fitting(pipeline.live_reviews), store.fitting(pipeline.decisions)
     review_ids = sorted(live["review_id"].unique().to_pylist())
-    people = live.group_by(["project", "annotator"]).aggregate([]).to_pylist()
     set_aside = _set_aside(pipeline)
     settled = len(decisions) - decisions["decision"].null_count
     return {
         "reviews": len(review_ids),
         "reviews_hash": content_hash(review_ids),
         "decisions_hash": pipeline.decisions_hash if review_ids else None,
-        "annotators": sorted({content_hash("annotator", row["project"], row["annotator"], size=6) for row in people}),
+        "annotators": hashed_people(live),
         "settled": settled,
         "open": len(decisions) - settled,
         **({"set_aside": set_aside} if set_aside else {}),
         "coverage": coverage(files, pipeline.settings.review.splits),
     }
+
+
+def hashed_people(live: pa.Table) -> list[str]:
+    """Return one hash for each annotator of these reviews, keyed by the private key of the first of their projects."""
+    people = live.group_by("annotator").aggregate([("project", "min")]).to_pylist()
+    return sorted(content_hash("annotator", row["project_min"], row["annotator"], size=6) for row in people)
 
 
 def _set_aside(pipeline: Pipeline) -> int:

@@ -22,6 +22,7 @@ from quit.engine.workspace import Workspace
 from quit.export.files import ExportFolder, Manifest, Publication
 from quit.render.html import environment, template_text
 from quit.report.browse import Pages
+from quit.report.people import numbered_people
 from quit.settings import Settings
 from quit.status.story import stories
 
@@ -65,11 +66,7 @@ def _write(workspace: Workspace | Release, pages: Pages, folder: ExportFolder) -
     save("report.html", pages.summary())
     save("style.css", template_text("style.css"))
     save("bundle.js", template_text("browse.js") + template_text("bundle.js"))
-    # As the report numbers people; those who only overruled come after those who reviewed.
-    sql = 'SELECT annotator, 0 FROM reviews UNION SELECT "by", 1 FROM overrides ORDER BY 2, 1'
-    names = dict.fromkeys(name for name, _ in workspace.rows(sql, ["reviews", "overrides"]))
-    people = {name: f"annotator {number}" for number, name in enumerate(names, start=1)}
-    releases = pages.lookup.releases(ids)
+    people, releases = numbered_people(workspace), pages.lookup.releases(ids)
     for start in range(0, len(ids), _BATCH):
         for place, story in enumerate(stories(workspace, ids[start : start + _BATCH]), start):
             story["reviews"] = [{**row, "annotator": people[row["annotator"]]} for row in story["reviews"]]

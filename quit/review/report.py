@@ -140,11 +140,7 @@ def verification(live: pa.Table, settings: Review) -> dict[str, Any]:
     these facts, not from names. A file of people or of control questions that is no longer there is left out, and the
     log says so. Raises :class:`InputError` for a bad one.
     """
-    absent = [key for key in ("people", "controls") if (path := getattr(settings, key)) and not Path(path).exists()]
-    if absent:
-        files = " and ".join(f"review.{key} ({getattr(settings, key)})" for key in absent)
-        _LOG.warning("%s: there is no such file, so a dataset card leaves its figures out.", files)
-        settings = settings.model_copy(update=dict.fromkeys(absent))
+    settings = _without_absent(settings, "people", "controls")
     headers = live.filter(pc.equal(live.column("kind"), "annotation"))
     annotators = set(headers.column("annotator").to_pylist())
     data = load_people(settings.people) if settings.people else {}
@@ -157,6 +153,14 @@ def verification(live: pa.Table, settings: Review) -> dict[str, Any]:
         "flags": flags(live, settings),
         "people": [{"evaluator": number, **person} for number, person in enumerate(people, start=1)],
     }
+
+
+def _without_absent(settings: Review, *keys: str) -> Review:
+    absent = [key for key in keys if (path := getattr(settings, key)) and not Path(path).exists()]
+    if absent:
+        files = " and ".join(f"review.{key} ({getattr(settings, key)})" for key in absent)
+        _LOG.warning("%s: there is no such file, so its figures are left out.", files)
+    return settings.model_copy(update=dict.fromkeys(absent))
 
 
 def load_people(path: str | Path) -> dict[str, dict[str, str | None]]:
@@ -178,13 +182,16 @@ def load_people(path: str | Path) -> dict[str, dict[str, str | None]]:
 
 
 def review_status(workspace: Workspace, settings: Review) -> dict[str, Any]:
-    """Return the state of a workspace's review as JSON-like values; nothing is asked of a server."""
+    """Return the state of a workspace's review as JSON-like values; nothing is asked of a server.
+
+    A file of control questions that is no longer there is left out, and the log says so.
+    """
     store = ReviewStore(workspace)
     reviews = store.read()
     every = live_reviews(reviews)
     live = store.fitting(every)
     decisions = decide(live, settings)
-    controls = controls_of(settings)
+    controls = controls_of(_without_absent(settings, "controls"))
     headers = live.filter(pc.equal(live.column("kind"), "annotation")).to_pylist()
     people: dict[str, dict[str, Any]] = {}
     for row in headers:

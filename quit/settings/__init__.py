@@ -29,6 +29,7 @@ from quit.settings.loading import (
     parse,
     profile_file,
     profile_names,
+    with_whole_paths,
     without,
 )
 from quit.settings.models import JURY, JudgeSettings, LanguageModel, ReaderSettings, ServerSettings

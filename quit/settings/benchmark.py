@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import Field
 
-from quit.settings.section import Section, Share
+from quit.settings.section import Prompt, Section
 
 Measures = tuple[str, ...]
 
@@ -14,11 +14,11 @@ Measures = tuple[str, ...]
 class FineTune(Section):
     """Fine-tuning of retrievers and rerankers (`quit benchmark finetune`, section 5.2 and appendix A.2, A.3)."""
 
-    epochs: PositiveFloat = Field(1.0, description="Passes over the examples.")
-    max_steps: NonNegativeInt = Field(0, description="Most optimiser steps; 0 for no limit.")
+    epochs: float = Field(1.0, gt=0, description="Passes over the examples.")
+    max_steps: int = Field(0, ge=0, description="Most optimiser steps; 0 for no limit.")
     batch: int = Field(16, ge=2, description="Examples per step.")
-    learning_rate: PositiveFloat = Field(2e-5, description="Highest learning rate.")
-    warmup_share: Share = Field(0.1, description="Share of the steps in which it rises.")
+    learning_rate: float = Field(2e-5, gt=0, description="Highest learning rate.")
+    warmup_share: float = Field(0.1, ge=0, le=1, description="Share of the steps in which it rises.")
     max_length: int = Field(256, ge=8, description="Longest text (cross-encoder: pair), in tokens; the model keeps it.")
     negative_kind: Literal["other", "any", "partial", "hard"] = Field(
         "other", description="Kind of negatives, as in `quit export`; `other` is the paper's (footnote 11)."
@@ -26,28 +26,29 @@ class FineTune(Section):
     optimizer: Literal["adamw", "adafactor"] = Field(
         "adamw", description="Optimiser; PyGaggle's MonoT5 takes adafactor."
     )
-    seed: NonNegativeInt = Field(0, description="Seed of initialisation and of the order of examples.")
+    seed: int = Field(0, ge=0, description="Seed of initialisation and of the order of examples.")
 
 
 class Benchmark(Section):
     """The inferential QA benchmark (sections 4 and 5)."""
 
     depth: int = Field(100, ge=1, le=10_000, description="Passages a retriever returns.")
-    rerank_depth: PositiveInt = Field(100, description="Of these, passages a reranker scores; the rest stay behind.")
+    rerank_depth: int = Field(100, ge=1, description="Of these, passages a reranker scores; the rest stay behind them.")
     k: tuple[int, ...] = Field((1, 3, 5), min_length=1, description="Passages from which a reader's context is made.")
     strategies: tuple[Literal["norm", "freq"], ...] = Field(
         ("norm", "freq"), min_length=1, description="Union_norm and Union_freq (section 5.4)."
     )
-    alpha: NonNegativeFloat = Field(0.6, description="Union_freq: weight of 1 / rank of the passage.")
-    beta: NonNegativeFloat = Field(0.4, description="Union_freq: weight of 1 / position of the sentence.")
+    alpha: float = Field(0.6, ge=0, description="Union_freq: weight of 1 / rank of the passage.")
+    beta: float = Field(0.4, ge=0, description="Union_freq: weight of 1 / position of the sentence.")
     grid: tuple[Annotated[float, Field(ge=0, le=1)], ...] = Field(
         (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
         min_length=1,
         description="`quit benchmark grid`: the alphas tried, each with beta = 1 - alpha (footnote 13; ours, the paper "
         "does not print its grid).",
     )
-    freq_sentences: NonNegativeInt = Field(
+    freq_sentences: int = Field(
         0,
+        ge=0,
         description="Union_freq: sentences that are kept, best first; 0 keeps all. (The paper keeps `the top-k`, "
         "without a number.)",
     )
@@ -67,8 +68,9 @@ class Benchmark(Section):
         description="`subset`: each metric also over sets of hints, such as `Hit(by=subset)@1`. A set counts once, at "
         "its first order retrieved, with that order's label; the ideal list has sets with their best labels.",
     )
-    judge_others: NonNegativeInt = Field(
+    judge_others: int = Field(
         0,
+        ge=0,
         description="Passages of other questions, the first of each system, that the labelers read; the paper assumes "
         "label 0 for all. 0: none.",
     )
@@ -80,16 +82,16 @@ class Benchmark(Section):
         description="Questions without a relevant passage, in every metric: count as 0, or are left out.",
     )
     resamples: int = Field(10_000, ge=100, description="Resamples of intervals and of randomisation tests.")
-    seed: NonNegativeInt = Field(0, description="Seed of the resamples.")
-    k1: NonNegativeFloat = Field(0.9, description="BM25 (Pyserini's value).")
-    b: Share = Field(0.4, description="BM25 (Pyserini's value).")
+    seed: int = Field(0, ge=0, description="Seed of the resamples.")
+    k1: float = Field(0.9, ge=0, description="BM25 (Pyserini's value).")
+    b: float = Field(0.4, ge=0, le=1, description="BM25 (Pyserini's value).")
     granularity: Literal["permutation", "subset"] = Field(
         "permutation",
         description="What dense retrievers encode: every passage (2.4 million at the paper's size), or each subset "
         "once, in rank order, for all its permutations (229,431).",
     )
-    batch: PositiveInt = Field(32, description="Texts or pairs that a neural model takes at a time.")
-    chunk: PositiveInt = Field(8192, description="Vectors in memory, and in a file of the cache, at a time.")
+    batch: int = Field(32, ge=1, description="Texts or pairs that a neural model takes at a time.")
+    chunk: int = Field(8192, ge=1, description="Vectors in memory, and in a file of the cache, at a time.")
     max_length: int = Field(512, ge=8, description="Longest (question, passage) pair of a reranker, in tokens.")
     device: str = Field("cpu", description="Where neural retrievers and rerankers run: cpu, cuda.")
     pooling: Literal["auto", "cls", "mean", "last"] = Field(
@@ -111,6 +113,6 @@ class Benchmark(Section):
         description="UPR: what the model reads before the question. Ours; its paper's own text can be put here.",
     )
     window: int = Field(20, ge=2, description="Listwise reranking: passages per prompt (RankGPT).")
-    stride: PositiveInt = Field(10, description="Listwise reranking: how far the window moves.")
-    rank_tokens: PositiveInt = Field(160, description="Listwise reranking: longest reply, in tokens.")
-    rank_prompt: str = Field("rank", description="Listwise reranking: its prompt, or a .txt file.")
+    stride: int = Field(10, ge=1, description="Listwise reranking: how far the window moves.")
+    rank_tokens: int = Field(160, ge=1, description="Listwise reranking: longest reply, in tokens.")
+    rank_prompt: Prompt = Field("rank", description="Listwise reranking: its prompt, or a .txt file.")

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, NonNegativeInt, PositiveInt
+from pydantic import Field
 
-from quit.settings.section import Section, Share
+from quit.settings.section import Prompt, Section
 
 
 class Complexity(Section):
     """Reference-based retrieval complexity of any questions over any corpus (Gabburo et al. 2024; `quit
     complexity`)."""
 
-    documents: PositiveInt = Field(10, description="Documents retrieved for a question.")
-    t_ans: Share = Field(0.5, description="T_ans: s_i from which a document holds the answer.")
-    t_com: Share = Field(
+    documents: int = Field(10, ge=1, description="Documents retrieved for a question.")
+    t_ans: float = Field(0.5, ge=0, le=1, description="T_ans: s_i from which a document holds the answer.")
+    t_com: float = Field(
         1.0,
+        ge=0,
+        le=1,
         description="T_com: S_D from which the documents are complete. With MiniLM's token vectors S_D is near 1 for "
         "all and higher for longer questions (docs/research/systems.md), so by default T_ans alone decides; lower it "
         "for a head that tells.",
@@ -36,7 +38,7 @@ class Complexity(Section):
     baseline_model: str = Field(
         "", description="Reader or judge of the profile that is asked whether each question is complex: a baseline."
     )
-    baseline_prompt: str = Field(
+    baseline_prompt: Prompt = Field(
         "complex_question", description="Prompt of the baseline: our own words, or a .txt file with the paper's."
     )
     answer_model: str = Field(
@@ -44,7 +46,7 @@ class Complexity(Section):
         description="Reader or judge of the profile that answers each question without documents; complexity is then "
         "compared with whether the profile's judge finds the answer correct.",
     )
-    answer_prompt: str = Field("probe", description="Prompt for these answers, or a .txt file.")
-    answer_tokens: PositiveInt = Field(64, description="Longest such answer, in tokens.")
+    answer_prompt: Prompt = Field("probe", description="Prompt for these answers, or a .txt file.")
+    answer_tokens: int = Field(64, ge=1, description="Longest such answer, in tokens.")
     resamples: int = Field(1000, ge=10, description="Resamples of intervals and permutation tests.")
-    seed: NonNegativeInt = Field(0, description="Seed of these, and of the folds.")
+    seed: int = Field(0, ge=0, description="Seed of these, and of the folds.")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, field_validator
+from pydantic import Field, field_validator
 
 from quit.settings.runner import parse_runner
-from quit.settings.section import Section, Share
+from quit.settings.section import File, Section
 
 
 class Collect(Section):
@@ -17,8 +17,9 @@ class Collect(Section):
         "pool",
         description="The same question from several records: pool its hints, keep the first record, or keep all.",
     )
-    questions: PositiveInt | None = Field(
+    questions: int | None = Field(
         None,
+        ge=1,
         description="Take only the first N usable questions of all sources together, before the filter; the others "
         "are listed in `rejects`. All if not set. `quit build --questions N` sets it.",
     )
@@ -37,7 +38,7 @@ class Leakage(Section):
         "question",
         description="`question` (the paper) discards a leaking question; `hint` drops its leaking hints only.",
     )
-    threshold: Share = Field(0.5, description="Equivalence probability from which a word or span leaks.")
+    threshold: float = Field(0.5, ge=0, le=1, description="Equivalence probability from which a word or span leaks.")
     contained: bool = Field(
         True,
         description="With `full`: a gold answer that occurs in a hint, or across two, as letters leaks too (`Ra` "
@@ -68,12 +69,16 @@ class Convergence(Section):
     language_model: str | None = Field(
         None, description="With `llm`: name of the reader or judge of this profile whose language model is asked."
     )
-    margin: NonNegativeFloat = Field(
+    margin: float = Field(
         0.02,
+        ge=0,
         description="With `similarity`: a hint may refer to candidates within this of the gold answer's similarity.",
     )
-    candidate_equivalence: Share = Field(
-        0.5, description="Probability of equivalence to a gold answer from which an answer is not drawn as a candidate."
+    candidate_equivalence: float = Field(
+        0.5,
+        ge=0,
+        le=1,
+        description="Probability of equivalence to a gold answer from which an answer is not drawn as a candidate.",
     )
 
 
@@ -86,7 +91,7 @@ class QuestionTypeSettings(Section):
 class Difficulty(Section):
     """Difficulty by reference-based retrieval complexity (3.1.3; Gabburo et al. 2024)."""
 
-    corpus: str = Field(
+    corpus: Annotated[str, File()] = Field(
         "",
         description="Corpus that is searched: a JSONL file of {id, text, title?} or a folder of them; empty: the "
         "collection's own hints. Its content, not its path, is part of the fingerprint.",
@@ -97,13 +102,15 @@ class Difficulty(Section):
         "answer as whole words; needs `corpus`, because hints are chosen not to contain it. `nearness` is ours: it "
         "contains the answer or is near it by cosine.",
     )
-    top_k: PositiveInt = Field(10, description="Passages retrieved for a question.")
-    answer_threshold: Share = Field(0.5, description="T_ans: s_i from which a passage is near the answer.")
-    medium_from: Share = Field(0.55, description="Difficulty from which the bin is `medium`.")
-    hard_from: Share = Field(0.7, description="Difficulty from which the bin is `hard`.")
+    top_k: int = Field(10, ge=1, description="Passages retrieved for a question.")
+    answer_threshold: float = Field(0.5, ge=0, le=1, description="T_ans: s_i from which a passage is near the answer.")
+    medium_from: float = Field(0.55, ge=0, le=1, description="Difficulty from which the bin is `medium`.")
+    hard_from: float = Field(0.7, ge=0, le=1, description="Difficulty from which the bin is `hard`.")
 
 
-PARTIAL_LABELLING = tuple(f"labels.{name}" for name in "partial order error confidence audit exact_splits".split())
+PARTIAL_LABELLING = tuple(
+    f"labels.{name}" for name in ("partial", "order", "error", "confidence", "audit", "exact_splits")
+)
 """Settings of partial labelling."""
 
 IN_IDENTITIES = ("difficulty.corpus", "labels.sentences", "labels.least", "probe.controls", *PARTIAL_LABELLING)
@@ -115,15 +122,17 @@ that they change)."""
 class Probe(Section):
     """Parametric answerability (3.1.4)."""
 
-    repetitions: PositiveInt = Field(3, description="How often each reader answers each question without context.")
-    temperature: NonNegativeFloat = Field(
+    repetitions: int = Field(3, ge=1, description="How often each reader answers each question without context.")
+    temperature: float = Field(
         0.0,
+        ge=0,
         description="Sampling temperature of an LLM reader in the probe, with the repetition's number as seed; 0 is "
         "greedy, and then repetitions differ only as far as a server does. The paper names none; profile `paper` "
         "takes 0.7.",
     )
-    controls: NonNegativeInt = Field(
+    controls: int = Field(
         0,
+        ge=0,
         description="Questions, drawn by `split.seed`, that each reader also answers from the hints alone, from the "
         "hints of another one and from the shuffled words of its own (table `controls`). 0: none.",
     )
@@ -138,13 +147,16 @@ class Split(Section):
         description="`size` fills train and test up to their sizes, lowest draw first; `share` takes shares, which no "
         "later source can disturb.",
     )
-    train_size: NonNegativeInt = Field(5000, description="With `size`: questions in train (see `train`).")
-    test_size: NonNegativeInt = Field(2000, description="With `size`: other questions in test; the rest is dev.")
-    train_share: Share = Field(
-        1.0, description="With `share`: share of the questions that `train` names in train; below 1 with `any`."
+    train_size: int = Field(5000, ge=0, description="With `size`: questions in train (see `train`).")
+    test_size: int = Field(2000, ge=0, description="With `size`: other questions in test; the rest is dev.")
+    train_share: float = Field(
+        1.0,
+        ge=0,
+        le=1,
+        description="With `share`: share of the questions that `train` names in train; below 1 with `any`.",
     )
-    test_share: Share = Field(
-        round(2000 / 3095, 4), description="With `share`: share of the others in test; the rest is dev."
+    test_share: float = Field(
+        round(2000 / 3095, 4), ge=0, le=1, description="With `share`: share of the others in test; the rest is dev."
     )
     near_duplicate: float = Field(
         0.8, gt=0, le=1, description="Jaccard similarity of two questions' words from which they are near-identical."
@@ -156,7 +168,7 @@ class Split(Section):
         "so that they are of one kind; sizes and shares then count all questions, and `test_share` those that are not "
         "in train.",
     )
-    pinned: str | None = Field(
+    pinned: Annotated[str | None, File()] = Field(
         None,
         description="Folder of an earlier release, or a JSONL file of {content_key, split}: those questions keep "
         "their split.",
@@ -166,11 +178,11 @@ class Split(Section):
 class Labels(Section):
     """Reading and labelling the passages (3.2.2)."""
 
-    max_new_tokens: PositiveInt = Field(
-        32, description="Longest reply of an LLM reader, in tokens (embedded readers have none)."
+    max_new_tokens: int = Field(
+        32, ge=1, description="Longest reply of an LLM reader, in tokens (embedded readers have none)."
     )
-    temperature: NonNegativeFloat = Field(
-        0.0, description="Sampling temperature of an LLM reader; 0 is greedy (embedded readers always are)."
+    temperature: float = Field(
+        0.0, ge=0, description="Sampling temperature of an LLM reader; 0 is greedy (embedded readers always are)."
     )
     sentences: Literal["drop", "judge"] = Field(
         "drop",
@@ -178,8 +190,9 @@ class Labels(Section):
         "makes it NO ANSWER, for the prompt (figure 8) forbids sentences; `judge` gives the whole sentence to the "
         "judge, and one that it accepts is a valid answer. A noun phrase is an answer either way, also a cut one.",
     )
-    least: PositiveInt = Field(
+    least: int = Field(
         1,
+        ge=1,
         description="Labelers that must answer a passage correctly for label 2; 1 is the paper's rule. Above 1 only "
         'with `partial = "off"`. `quit release what-if --least` shows the effect without a build.',
     )
@@ -205,8 +218,9 @@ class Labels(Section):
     confidence: float = Field(
         0.95, ge=0.5, lt=1, description="With `estimated`: probability with which both bounds hold, in each build."
     )
-    audit: PositiveInt | None = Field(
+    audit: int | None = Field(
         None,
+        ge=1,
         description="With `estimated`: passages of the random audit, from which the bounds follow; chosen from `error` "
         "and `confidence` if not set.",
     )
@@ -219,11 +233,11 @@ class Labels(Section):
 class RunSettings(Section):
     """How a run works; nothing here changes the results."""
 
-    shards: PositiveInt | None = Field(None, description="Parts per table; chosen by `shard_questions` if not given.")
-    shard_questions: PositiveInt = Field(
-        64, description="Questions per part, where `shards` is not given; sixteen times as many after `judge`."
+    shards: int | None = Field(None, ge=1, description="Parts per table; chosen by `shard_questions` if not given.")
+    shard_questions: int = Field(
+        64, ge=1, description="Questions per part, where `shards` is not given; sixteen times as many after `judge`."
     )
-    workers: PositiveInt = Field(2, description="Shards worked on at a time, of each reader.")
+    workers: int = Field(2, ge=1, description="Shards worked on at a time, of each reader.")
     parallel_readers: bool = Field(
         False,
         description="Run all readers in parallel, each with its own server. Otherwise one reader runs at a time, in "
@@ -235,26 +249,27 @@ class RunSettings(Section):
         "`ray:auto` or `ray:HOST:PORT` (a cluster this machine belongs to), `ray://HOST:10001` (one it does not). With "
         "all except `threads`, limits of `servers` are divided by `workers`.",
     )
-    gpus: NonNegativeFloat = Field(0, description="GPUs that a shard of `read` or `judge` reserves on Ray.")
-    lost_workers: NonNegativeInt = Field(3, description="How often a shard that lost its worker goes to another.")
-    cluster_seconds: PositiveFloat = Field(20.0, description="How long to wait for an answer of a cluster.")
-    file_visibility_seconds: NonNegativeFloat = Field(
-        90.0, description="How long to wait until a file written by one machine is seen by another."
+    gpus: float = Field(0, ge=0, description="GPUs that a shard of `read` or `judge` reserves on Ray.")
+    lost_workers: int = Field(3, ge=0, description="How often a shard goes to another worker when its own is lost.")
+    cluster_seconds: float = Field(20.0, gt=0, description="How long to wait for an answer of a cluster.")
+    file_visibility_seconds: float = Field(
+        90.0, ge=0, description="How long to wait until a file written by one machine is seen by another."
     )
-    retries: NonNegativeInt = Field(
-        2, description="How often a shard is tried again after a fault of this system; servers have `attempts`."
+    retries: int = Field(
+        2, ge=0, description="How often a shard is tried again after a fault of this system; servers have `attempts`."
     )
-    retry_seconds: NonNegativeFloat = Field(2.0, description="Pause before the first new try; doubles each time.")
-    lock_seconds: NonNegativeFloat = Field(3600.0, description="How long to wait for another run on the workspace.")
-    vector_cache_gb: NonNegativeFloat = Field(
-        2.0, description="Disk space for the vectors of texts, shared by all workspaces; 0 keeps none."
+    retry_seconds: float = Field(2.0, ge=0, description="Pause before the first new try; doubles each time.")
+    lock_seconds: float = Field(3600.0, ge=0, description="How long to wait for another run on the same workspace.")
+    vector_cache_gb: float = Field(
+        2.0, ge=0, description="Disk space for the vectors of texts, shared by all workspaces; 0 keeps none."
     )
-    max_cost: NonNegativeFloat | None = Field(
+    max_cost: float | None = Field(
         None,
+        ge=0,
         description="What requests to servers may cost in all builds of the workspace together, in the currency of the "
         "prices (`price_prompt`, ...). No request is sent that might pass it.",
     )
-    max_tokens: NonNegativeInt | None = Field(None, description="The same for their tokens, of prompts and replies.")
+    max_tokens: int | None = Field(None, ge=0, description="The same for their tokens, of prompts and replies.")
     generation_cache: bool = Field(True, description="Keep every LLM reply, for this and all later runs.")
 
     @field_validator("runner")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
+from pydantic import Field
 
-from quit.settings.section import Section, Share
+from quit.settings.section import Section
 
 
 class Corpora(Section):
@@ -28,14 +28,14 @@ class Corpora(Section):
 class FirstStages(Section):
     """Indexes over a corpus (`quit index`)."""
 
-    bm25_k1: NonNegativeFloat = Field(1.2, description="BM25: how soon repetitions of a term stop counting.")
-    bm25_b: Share = Field(0.75, description="BM25: how far long documents are penalised.")
-    batch: PositiveInt = Field(32, description="Texts per batch of a sentence-transformers encoder.")
+    bm25_k1: float = Field(1.2, ge=0, description="BM25: how soon repetitions of a term stop counting.")
+    bm25_b: float = Field(0.75, ge=0, le=1, description="BM25: how far long documents are penalised.")
+    batch: int = Field(32, ge=1, description="Texts per batch of a sentence-transformers encoder.")
     precision: Literal["fp32", "bf16"] = Field(
         "fp32", description="Arithmetic of the encoder; bf16 is about three times faster (cosine to fp32 >= 0.9999)."
     )
     device: str = Field("auto", description="Where encoders and searches run: `cpu`, `cuda`, `cuda:1`, or `auto`.")
-    threads: NonNegativeInt = Field(0, description="Threads of encoders and searches; 0: one per core.")
+    threads: int = Field(0, ge=0, description="Threads of encoders and searches; 0: one per core.")
 
 
 class Graph(Section):
@@ -50,6 +50,6 @@ class Graph(Section):
     cross_question_only: bool = Field(
         False, description="QUIT's own corpus: whether edges inside one question are left out."
     )
-    late_candidates: PositiveInt = Field(
-        4, description="Late interaction: candidates as a multiple of k, by mean vectors, that MaxSim scores."
+    late_candidates: int = Field(
+        4, ge=1, description="Late interaction: candidates as a multiple of k, by mean vectors, that MaxSim scores."
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
 from quit.errors import SettingsError, did_you_mean
 from quit.settings.card import Card
 from quit.settings.models import JudgeSettings, ReaderSettings, ServerSettings
 from quit.settings.schedules import Schedule
+from quit.settings.section import File
 from quit.settings.settings import Settings
 
 LISTS: dict[str, type[BaseModel]] = {
@@ -132,6 +135,18 @@ def without(overrides: Iterable[str], others: Iterable[str]) -> list[str]:
     return [text for text in overrides if not f"{text.partition('=')[0].strip()}.".startswith(tuple(keys))]
 
 
+def with_whole_paths(overrides: Iterable[str]) -> list[str]:
+    """Return the overrides with the whole path of every file that they name: they are read in other folders later."""
+    whole = []
+    for text in overrides:
+        key, _, value = (piece.strip() for piece in text.partition("="))
+        *path, last = key.split(".")
+        marks, name = getattr(_fields_at(path).get(last), "metadata", ()), str(_value(value))
+        is_file = any(isinstance(mark, File) and re.search(mark.pattern, name) for mark in marks)
+        whole.append(f"{key}={os.path.abspath(name)}" if is_file else text)
+    return whole
+
+
 def of_section(section: str, overrides: Sequence[str]) -> Sequence[str]:
     """Return overrides of one section. Raises ``SettingsError`` for those of another."""
     for text in overrides:
@@ -149,10 +164,6 @@ def parse(values: Mapping[str, Any]) -> Settings:
 
 
 def _set(values: dict[str, Any], key: str, text: str) -> None:
-    try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        value = text  # a bare word such as pool needs no quotes on a command line
     *path, last = key.split(".")
     section: Any = values
     for step in path:
@@ -167,7 +178,14 @@ def _set(values: dict[str, Any], key: str, text: str) -> None:
             raise SettingsError(f"{key}: {step} is a value, not a section.")
     if isinstance(section, list):
         raise SettingsError(f"{key}: {'.'.join(path)} is a list; name one entry and its key, such as readers.0.{last}.")
-    section[last] = value
+    section[last] = _value(text)
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text  # a bare word such as pool needs no quotes on a command line
 
 
 def _explain(problem: Mapping[str, Any]) -> str:
@@ -176,26 +194,29 @@ def _explain(problem: Mapping[str, Any]) -> str:
     if problem["type"] == "extra_forbidden":
         names = [".".join([*path[:-1], name]) for name in _known_keys(path[:-1])]
         return f"There is no setting {key!r}.{did_you_mean(key, names)}"
-    value = problem["input"] if isinstance(problem["input"], str | int | float | bool | None) else "..."
-    if isinstance(value, str):
-        value = re.sub(r"//[^\s/]*@", "//***@", value)  # a message must not show the password of an address
+    shown = problem["input"] if isinstance(problem["input"], str | int | float | bool | None) else "..."
+    if isinstance(shown, str):
+        shown = re.sub(r"//[^\s/]*@", "//***@", shown)  # a message must not show the password of an address
     if problem["type"] == "model_type" and path:
-        return f"{key!r} is a section, no value ({value}). Its settings: {key}.{f', {key}.'.join(_known_keys(path))}."
-    if problem["type"] == "tuple_type" and isinstance(value, str):
-        return f"Setting {key!r} is {value!r}, and must be a list: {key}={json.dumps(value.split(','))}."
+        return (
+            f"{key!r} is a section, not a value ({shown}). Its settings: {key}.{f', {key}.'.join(_known_keys(path))}."
+        )
+    if problem["type"] == "tuple_type" and isinstance(shown, str):
+        return f"Setting {key!r} is {shown!r}, and must be a list: {key}={json.dumps(shown.split(','))}."
     why = problem["msg"].removeprefix("Value error, ")
     if not path:
         return f"The settings do not fit together: {why}."
-    return f"Setting {key!r} is {value!r}: {why[0].lower()}{why[1:]}."
+    return f"Setting {key!r} is {shown!r}: {why[0].lower()}{why[1:]}."
 
 
 def _known_keys(path: Sequence[str]) -> list[str]:
-    model: type[BaseModel] = Settings
+    return [field.alias or name for name, field in _fields_at(path).items()]
+
+
+def _fields_at(path: Sequence[str]) -> Mapping[str, FieldInfo]:
+    fields: Mapping[str, FieldInfo] = Settings.model_fields
     for step in path:
-        if step.isdigit():
-            continue
-        if step in LISTS:
-            model = LISTS[step]
-        elif step in model.model_fields:
-            model = model.model_fields[step].annotation  # type: ignore[assignment]
-    return [field.alias or name for name, field in model.model_fields.items()]
+        if not step.isdigit():
+            model = LISTS.get(step) or getattr(fields.get(step), "annotation", None)
+            fields = getattr(model, "model_fields", {})
+    return fields

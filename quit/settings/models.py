@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import ConfigDict, Field
 
 from quit.errors import SettingsError
-from quit.settings.section import Section, Share
+from quit.settings.section import File, Prompt, Section
 from quit.text.secrets import register_secret
 
 LANGUAGE_MODELS = ("server", "vllm", "transformers")
@@ -50,17 +50,20 @@ class LanguageModel(Section):
         description="Thoughts in a reply: `refuse` stops with an error, `drop` takes what comes after them as the "
         "answer.",
     )
-    thinking_tokens: NonNegativeInt = Field(
+    thinking_tokens: int = Field(
         0,
+        ge=0,
         description="Room for thoughts (`thinking` = `drop`), in tokens, beside that of the answer, `max_new_tokens`.",
     )
     class_: str | None = Field(None, alias="class", description="The class (kind `python`): package.module:Name.")
     device: str = Field("cpu", description="Where kind `transformers` runs: cpu, cuda, cuda:1.")
-    price_prompt: NonNegativeFloat = Field(0.0, description="Price of a million prompt tokens, for `quit plan`.")
-    price_cached: NonNegativeFloat | None = Field(
-        None, description="Price of a million prompt tokens served from a prefix cache; `price_prompt` if not given."
+    price_prompt: float = Field(0.0, ge=0, description="Price of a million prompt tokens, for `quit plan`.")
+    price_cached: float | None = Field(
+        None,
+        ge=0,
+        description="Price of a million prompt tokens served from a prefix cache; `price_prompt` if not given.",
     )
-    price_completion: NonNegativeFloat = Field(0.0, description="Price of a million completion tokens.")
+    price_completion: float = Field(0.0, ge=0, description="Price of a million completion tokens.")
 
     def cost(self, prompt: float, cached: float, completion: float) -> float | None:
         """Return the price of so many tokens, ``cached`` among those of prompts; None where no price is given."""
@@ -83,10 +86,12 @@ class JudgeSettings(LanguageModel):
         description="`equivalence`: the equivalence model decides; else a language model or a class of your own "
         "(`python`) does, and the equivalence model's verdicts are recorded beside it.",
     )
-    threshold: Share = Field(0.5, description="Equivalence probability from which an answer counts as correct.")
-    prompt: str = Field("judge", description="Its prompt: `judge` is the paper's figure 3, or a .txt file.")
-    max_new_tokens: PositiveInt = Field(8, description="Longest reply, in tokens.")
-    attempts: PositiveInt = Field(3, description="How often it is asked until its reply can be read as Yes or No.")
+    threshold: float = Field(
+        0.5, ge=0, le=1, description="Equivalence probability from which an answer counts as correct."
+    )
+    prompt: Prompt = Field("judge", description="Its prompt: `judge` is the paper's figure 3, or a .txt file.")
+    max_new_tokens: int = Field(8, ge=1, description="Longest reply, in tokens.")
+    attempts: int = Field(3, ge=1, description="How often it is asked until its reply can be read as Yes or No.")
     constrained: bool = Field(
         False,
         description="Let the server allow nothing but Yes and No: by `structured_outputs` where its flavour is vllm, "
@@ -102,10 +107,10 @@ class ModelSettings(Section):
         description="Answer equivalence of leakage, judge and probe: `embedded` ships with the program, `bem` is the "
         "paper's.",
     )
-    bem_checkpoint: str = Field(
+    bem_checkpoint: Annotated[str, File(r"^\.\.?/")] = Field(
         "kortukov/answer-equivalence-bem",
         min_length=1,
-        description="BEM: a name on the Hugging Face hub, or a local folder.",
+        description="BEM: a name on the Hugging Face hub, or a local folder (`./NAME`).",
     )
     bem_revision: str = Field(
         "main",
@@ -128,12 +133,14 @@ class ReaderSettings(LanguageModel):
     model: str | None = Field(
         None, description="The model, as its kind names it; of an embedded reader, its name if not given."
     )
-    prompt: str = Field(
+    prompt: Prompt = Field(
         "reader",
         description="Prompt with context: `reader` is the paper's figure 8, `reader_scripts` the same in the layout of "
         "its authors' scripts, or a .txt file.",
     )
-    probe_prompt: str = Field("probe", description="Prompt without context, for the parametric probe, or a .txt file.")
+    probe_prompt: Prompt = Field(
+        "probe", description="Prompt without context, for the parametric probe, or a .txt file."
+    )
     stop: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
         (),
         max_length=4,
@@ -153,22 +160,22 @@ class ServerSettings(Section):
     api_key_env: str | None = Field(None, description="Environment variable of its API key.")
     api_key_needed: bool = Field(True, description="Whether to stop where `api_key_env` is named and not set.")
     flavour: Literal["vllm", "openai"] = Field("vllm", description="`openai` leaves out what only vLLM understands.")
-    concurrency: PositiveInt = Field(
-        32, description="Requests in flight per replica, at most; fewer when it is overloaded."
+    concurrency: int = Field(
+        32, ge=1, description="Requests in flight per replica, at most; fewer when it is overloaded."
     )
-    requests_per_minute: NonNegativeFloat = Field(0, description="Budget per replica; 0 is none.")
-    tokens_per_minute: NonNegativeFloat = Field(0, description="Budget per replica, prompt and reply; 0 is none.")
-    timeout_seconds: PositiveFloat = Field(120, description="Longest wait for one reply.")
-    attempts: PositiveInt = Field(
-        8, description="Attempts at one request per replica, for every fault except a failed connection."
+    requests_per_minute: float = Field(0, ge=0, description="Budget per replica; 0 is none.")
+    tokens_per_minute: float = Field(0, ge=0, description="Budget per replica, prompt and reply; 0 is none.")
+    timeout_seconds: float = Field(120, gt=0, description="Longest wait for one reply.")
+    attempts: int = Field(
+        8, ge=1, description="Attempts at one request per replica, for every fault except a failed connection."
     )
     batch: bool = Field(
         False,
         description="Ask through its batch endpoints (`/files`, `/batches`): a build submits what is missing and ends; "
         "one that runs later collects the replies. For OpenAI, and servers that do the same.",
     )
-    batch_price: NonNegativeFloat = Field(0.5, description="With `batch`: its price, as a share of the models' prices.")
-    patience_seconds: NonNegativeFloat = Field(60, description="How long to wait while no connection can be made.")
+    batch_price: float = Field(0.5, ge=0, description="With `batch`: its price, as a share of the models' prices.")
+    patience_seconds: float = Field(60, ge=0, description="How long to wait while no connection can be made.")
 
     def divided(self, processes: int) -> ServerSettings:
         """Return the share of each of ``processes`` processes: together they keep the limits per replica."""
@@ -185,8 +192,8 @@ class ServerSettings(Section):
     def remedy(self) -> str:
         """The advice for a server that does not answer, for messages."""
         vendors = self.flavour == "openai" and self.api_key_env and self.api_key_needed
-        advice = "quit models serve prints the command" if self.flavour == "vllm" else "Ollama: ollama serve"
-        start = "See whether this machine reaches it" if vendors else f"Start it ({advice})"
+        how = "quit models serve prints the command" if self.flavour == "vllm" else "Ollama: ollama serve"
+        start = "See whether this machine reaches it" if vendors else f"Start it ({how})"
         where = f"set {self.base_url_env} to its address" if self.base_url_env else "correct base_urls in the profile"
         return f"{start}, or {where}."
 

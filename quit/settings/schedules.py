@@ -8,9 +8,9 @@ from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt, field_validator
+from pydantic import Field, field_validator
 
-from quit.settings.section import Port, Section
+from quit.settings.section import Section
 
 FlowName = Literal["build", "review-sync", "label-update", "release", "benchmark"]
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -49,14 +49,17 @@ class Notice(Section):
 class Limits(Notice):
     """Limits of one run of a flow; a parameter of every flow, so that a deployment's form shows them."""
 
-    timeout_seconds: NonNegativeFloat = Field(
-        0, title="Timeout", description="Seconds after which a run stops, with the shards in hand; 0 is none."
+    timeout_seconds: float = Field(
+        0, ge=0, title="Timeout", description="Seconds after which a run stops, with the shards in hand; 0 is none."
     )
-    retries: NonNegativeInt = Field(
-        0, title="Retries", description="How often a run is tried again after a fault that may pass (server, disk)."
+    retries: int = Field(
+        0,
+        ge=0,
+        title="Retries",
+        description="How often a run is tried again after a fault that may pass (server, disk).",
     )
-    retry_seconds: NonNegativeFloat = Field(
-        60.0, title="Pause before a retry", description="Seconds before the first new try; doubles each time."
+    retry_seconds: float = Field(
+        60.0, ge=0, title="Pause before a retry", description="Seconds before the first new try; doubles each time."
     )
 
 
@@ -74,8 +77,10 @@ class Schedule(Limits):
     enabled: bool = Field(
         True, description="Whether the schedule is active; one that is not can still be started by hand."
     )
-    at_once: PositiveInt = Field(
-        1, description="Runs of this deployment at a time. (Only one run at a time works on a workspace in any case.)"
+    at_once: int = Field(
+        1,
+        ge=1,
+        description="Runs of this deployment at a time. (Only one run at a time works on a workspace in any case.)",
     )
     collision: Literal["enqueue", "cancel_new"] = Field(
         "enqueue", description="A run beyond `at_once` waits for its turn, or is cancelled."
@@ -122,6 +127,6 @@ class Schedule(Limits):
 class ServeSettings(Section):
     """`quit serve`: the process that starts scheduled runs."""
 
-    limit: PositiveInt = Field(4, description="Runs at a time, over all workspaces.")
-    poll_seconds: PositiveInt = Field(10, description="How often the server is asked for runs that are due.")
-    server_port: Port = Field(4200, description="Port of `--with-server`; 0 takes a free one.")
+    limit: int = Field(4, ge=1, description="Runs at a time, over all workspaces.")
+    poll_seconds: int = Field(10, ge=1, description="How often the server is asked for runs that are due.")
+    server_port: int = Field(4200, ge=0, le=65535, description="Port of `--with-server`; 0 takes a free one.")

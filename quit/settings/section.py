@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, field_validator
 
 MAX_NUMBER = 10**15
-Share = Annotated[float, Field(ge=0, le=1)]
-Port = Annotated[int, Field(ge=0, le=65535)]
+
+
+@dataclass(frozen=True)
+class File:
+    """Marks a setting whose values are a file's or folder's path where they match ``pattern``."""
+
+    pattern: str = "."
+
+
+Prompt = Annotated[str, File(r"\.txt$")]
+"""A prompt that comes with the program, or a file."""
 
 
 class Section(BaseModel):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, model_validator
 
 from quit.settings.bandits import Bandits, Reports
 from quit.settings.benchmark import Benchmark, FineTune
@@ -33,20 +33,22 @@ from quit.settings.models import (
 )
 from quit.settings.review import Review
 from quit.settings.schedules import Notice, Schedule, ServeSettings
-from quit.settings.section import Port, Section, Share
+from quit.settings.section import Section
 from quit.settings.sunar import Sunar
 
 
 class Remote(Section):
     """A workspace behind a URL (`-w s3://bucket/prefix`); they change no table."""
 
-    lease_seconds: PositiveFloat = Field(
-        60, description="A run that gives no sign of life for so long loses the workspace to the next one."
+    lease_seconds: float = Field(
+        60, gt=0, description="A run that gives no sign of life for so long loses the workspace to the next one."
     )
-    replies_seconds: PositiveFloat = Field(
-        300, description="New replies of language models are copied to the store this often, and at the end of a run."
+    replies_seconds: float = Field(
+        300,
+        gt=0,
+        description="New replies of language models are copied to the store this often, and at the end of a run.",
     )
-    attempts: PositiveInt = Field(5, description="Attempts at a request, with growing pauses.")
+    attempts: int = Field(5, ge=1, description="Attempts at a request, with growing pauses.")
 
     @property
     def poll_seconds(self) -> float:
@@ -62,12 +64,14 @@ class Remote(Section):
 class ReleaseSettings(Section):
     """Quality gates of a release (`quit release check`)."""
 
-    human_coverage: Share = Field(
+    human_coverage: float = Field(
         0.0,
+        ge=0,
+        le=1,
         description="Share of the distinct answers in the splits under review (`review.splits`) that people must have "
         "judged.",
     )
-    examples: PositiveInt = Field(5, description="Examples that a failed gate names.")
+    examples: int = Field(5, ge=1, description="Examples that a failed gate names.")
     memory_mb: int = Field(1024, ge=64, description="Memory that DuckDB may take in checks and comparisons, in MB.")
 
 
@@ -75,9 +79,9 @@ class Pages(Section):
     """The HTML report (`quit report`) and the browser view (`quit browse`); they change no table."""
 
     bins: int = Field(20, ge=2, description="Bars of a histogram.")
-    examples: NonNegativeInt = Field(3, description="Examples of each kind in the report.")
-    rows: PositiveInt = Field(50, description="Rows of a list in the report; the rest is counted.")
-    port: Port = Field(8095, description="Port of `quit browse` on this machine; 0 takes a free one.")
+    examples: int = Field(3, ge=0, description="Examples of each kind in the report.")
+    rows: int = Field(50, ge=1, description="Rows of a list in the report; the rest is counted.")
+    port: int = Field(8095, ge=0, le=65535, description="Port of `quit browse` on this machine; 0 takes a free one.")
 
 
 class Settings(Section):
@@ -144,7 +148,9 @@ class Settings(Section):
             if spec.kind != "python" and not spec.model:
                 raise ValueError(f"{spec.name}: kind {spec.kind!r} needs a model")
             if spec.kind == "server" and spec.server not in servers:
-                raise ValueError(f"{spec.name}: server {spec.server!r} is no server ({', '.join(servers) or 'none'})")
+                raise ValueError(
+                    f"{spec.name}: server {spec.server!r} is not among servers ({', '.join(servers) or 'none'})"
+                )
         order, labelers = self.labels.order, [reader.name for reader in self.labelers]
         if order and sorted(order) != sorted(labelers):
             raise ValueError(f"labels.order must name each labeler of the profile once: {', '.join(labelers)}")

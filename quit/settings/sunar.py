@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, NonNegativeInt, PositiveInt
+from pydantic import Field
 
 from quit.settings.section import Section
 
@@ -37,20 +37,21 @@ class Sunar(Section):
     graph_encoder: str = Field(
         "", description="Encoder that the graph must have, as `quit graph build` names it; if not given, any."
     )
-    b: PositiveInt = Field(16, description="Batch size: documents scored before the pools take turns.")
-    c: NonNegativeInt = Field(100, description="Budget: documents scored per sub-question.")
-    first: NonNegativeInt = Field(100, description="Documents of the first stage per sub-question (the size of R).")
+    b: int = Field(16, ge=1, description="Batch size: documents scored before the pools take turns.")
+    c: int = Field(100, ge=0, description="Budget: documents scored per sub-question.")
+    first: int = Field(100, ge=0, description="Documents of the first stage per sub-question (the size of R).")
     initial: Literal["sub-question", "question"] = Field(
         "sub-question",
         description="What the first stage ranks for (R): each sub-question, or always the whole question, as in the "
         "authors' code. Documents are scored for the sub-question in both.",
     )
-    rerank_first: NonNegativeInt = Field(
+    rerank_first: int = Field(
         0,
+        ge=0,
         description="`rerank` and `prf`: documents of the first stage that are scored, all of them, in place of "
         "`first` and `c`; 0: `first` and `c`, the same budget as NAR.",
     )
-    neighbours: NonNegativeInt = Field(10, description="Neighbours that a scored document brings into N.")
+    neighbours: int = Field(10, ge=0, description="Neighbours that a scored document brings into N.")
     priority: Literal["rescored", "raw"] = Field(
         "rescored",
         description="Which score of a scored document its neighbours have in N: after ASU, as line 15 of Algorithm 1 "
@@ -61,19 +62,20 @@ class Sunar(Section):
         description="Whose neighbours enter N: every scored document's, as in Algorithm 1; or, once N could fill the "
         "rest of the budget, only those of documents with a high enough score, as in GAR and the authors' code.",
     )
-    top: NonNegativeInt = Field(10, description="Documents that are read (l).")
-    mer_documents: NonNegativeInt = Field(
+    top: int = Field(10, ge=0, description="Documents that are read (l).")
+    mer_documents: int = Field(
         0,
+        ge=0,
         description="Documents of each sub-question among which the meta evidence reasoner gets the first `top` by "
         "score for the question; 0: `top`; the authors' code: 2.",
     )
-    m: NonNegativeInt = Field(10, description="Answers sampled per batch.")
+    m: int = Field(10, ge=0, description="Answers sampled per batch.")
     literal: bool = Field(
         False, description="Divide raw scores by s, as printed, which promotes negative ones; else their sigmoid."
     )
-    max_hops: NonNegativeInt = Field(6, description="Sub-questions at most.")
-    feedback_documents: NonNegativeInt = Field(
-        3, description="`prf`: first documents that expand the query; 0: the relevant ones among R (an oracle)."
+    max_hops: int = Field(6, ge=0, description="Sub-questions at most.")
+    feedback_documents: int = Field(
+        3, ge=0, description="`prf`: first documents that expand the query; 0: the relevant ones among R (an oracle)."
     )
     scorer: Literal["late", "cross-encoder"] = Field(
         "late", description="`late`: late interaction over MiniLM's tokens; `cross-encoder`: `scorer_model`."
@@ -90,7 +92,7 @@ class Sunar(Section):
     nli_model: str = Field("FacebookAI/roberta-large-mnli", min_length=1, description="NLI: a hub name, or a folder.")
     nli_revision: str = Field("", description="NLI: the hub's revision.")
     device: str = Field("cpu", description="Where cross-encoder and NLI model run: cpu, cuda, cuda:1.")
-    batch: PositiveInt = Field(16, description="Texts per batch of the cross-encoder.")
+    batch: int = Field(16, ge=1, description="Texts per batch of the cross-encoder.")
     language_model: str = Field(
         "",
         description="Reader or judge of the profile that plans, answers and reasons; if not given, the embedded "
@@ -109,5 +111,5 @@ class Sunar(Section):
         description="When an answer covers a gold answer, both normalised: by whole tokens, or also within a word "
         "(`12` in *2012*), as in the authors' code.",
     )
-    max_tokens: PositiveInt = Field(1000, description="Longest reply, in tokens.")
-    workers: PositiveInt = Field(1, description="Questions at a time; changes nothing in the result.")
+    max_tokens: int = Field(1000, ge=1, description="Longest reply, in tokens.")
+    workers: int = Field(1, ge=1, description="Questions at a time; changes nothing in the result.")

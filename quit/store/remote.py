@@ -1,9 +1,9 @@
 """A workspace in an object store, read through a local copy: DuckDB and Arrow need paths, and speed needs it.
 
-Parts and manifests never change, so a file that is here as its manifest says is the right one; any other is fetched
-when it is first read. The few files that do change (:data:`quit.store.base.CHANGING`) and the list of what there is are
-read when the store is opened or locked, and when a caller asks. What is written is in the store before the call
-returns.
+A part that is here as its manifest says is the right one; any other is fetched when it is first read. The few files
+that change (:data:`quit.store.base.CHANGING`) and the list of what there is are read when the store is opened or
+locked, and when a caller asks; manifests, which a build can make again, when they are first read after that. What is
+written is in the store before the call returns.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ class RemoteStore:
         self.path = copy_folder(self.objects)
         self._copy = FolderStore(self.path)
         self._sizes: dict[str, int] = {}  # key -> bytes of every object that is known here
+        self._fetched: set[str] = set()  # since the last look
         self._lease: Lease | None = None
         self._look()
 
@@ -191,7 +192,7 @@ class RemoteStore:
                     path.unlink()
                 else:
                     self._copy.write(path, partial(Path.write_bytes, data=now))
-            self._sizes = sizes
+            self._sizes, self._fetched = sizes, set()
             stale_paths = (path for pattern in _LOGS for path in self.path.glob(pattern) if not self.has(path))
             self._copy.remove(list(stale_paths))  # of a workspace that was removed
             runs = read_state(self.path / "state.json", {}).items()
@@ -209,6 +210,7 @@ class RemoteStore:
                         f"{self}/{key} is missing. Restore it, or delete its folder in the store and build again."
                     )
                 if part is None or damage(temporary, part) is None:
+                    self._fetched.add(key)
                     return temporary.stat().st_size
             raise WorkspaceError(
                 f"{self}/{key} does not have the checksum of its manifest. Delete its folder in the store and build "
@@ -218,7 +220,10 @@ class RemoteStore:
     def _is_here(self, path: Path, part: Part | None) -> bool:
         if part is not None:
             return damage(path, part) is None
-        return path.is_file() and path.stat().st_size == self._sizes.get(self._key(path))
+        key = self._key(path)
+        if path.suffix == ".json" and key not in self._fetched:  # other tables can have a manifest of the same size
+            return False
+        return path.is_file() and path.stat().st_size == self._sizes.get(key)
 
     def _upload(self, path: Path) -> None:
         self.objects.write(self._key(path), path)

@@ -11,7 +11,8 @@ from quit.common.files import file_checksum
 from quit.contracts import table
 from quit.dataset.dataset import Dataset
 from quit.dataset.files import ROWS_A_GROUP, write_table
-from quit.dataset.release import open_release, verify
+from quit.dataset.release import newest_release, open_release, releases_of, verify
+from quit.engine.workspace import Workspace
 from quit.errors import InputError, WorkspaceError
 from quit.export import export
 from quit.export.files import is_exported
@@ -43,6 +44,19 @@ def test_a_release_without_roles_is_whole_and_is_exported(tmp_path: Path) -> Non
     release = small.freeze(tmp_path, rows)
     assert verify(tmp_path).content_id == release.content_id
     assert len(Dataset.of_release(tmp_path).question_roles) == 0
+
+
+def test_the_newest_release_is_that_of_the_current_tables_else_the_last_by_name(
+    tmp_path: Path,
+) -> None:
+    workspace = Workspace.create(tmp_path / "W")
+    assert newest_release(workspace) is None
+    for name in ("v10", "v9", "v1.5"):
+        small.freeze(workspace.path / "releases" / name, small.rows(), name, fingerprints={"collect": name})
+    assert [release.name for release in releases_of(workspace)] == ["v1.5", "v9", "v10"]
+    assert newest_release(workspace).name == "v10"
+    workspace.set_current({"collect": "v9"})
+    assert newest_release(workspace).name == "v9"
 
 
 def test_what_is_no_release_is_refused(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ kept."""
 import json
 import os
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from quit.engine.damage import discard_damaged
 from quit.engine.logs import Log
 from quit.engine.pipeline import Pipeline
 from quit.engine.planning import locked_last_build
-from quit.engine.usage import totals
+from quit.engine.usage import FIELDS, record, totals
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, WorkspaceError
 from quit.report.data import gather
@@ -286,6 +287,16 @@ def test_a_small_file_of_the_wrong_shape_is_one_line_that_names_it(workspace: Wo
         os.mkfifo(workspace.path / name)
         with pytest.raises(WorkspaceError, match="a pipe"):
             read_all()
+
+
+def test_use_is_counted_after_a_line_that_was_cut_short(tmp_path: Path) -> None:
+    counts = {"m": {**dict.fromkeys(FIELDS, 1), "origins": Counter()}}
+    for _ in range(2):
+        record(tmp_path, "read:m", {}, counts, 1)
+    path = tmp_path / "usage.jsonl"
+    path.write_bytes(path.read_bytes()[:-9])
+    record(tmp_path, "read:m", {}, counts, 1)
+    assert totals(tmp_path)["m"]["requests"] == 2 and path.read_text().count("\n") == 3
 
 
 # Sources that change while they are read

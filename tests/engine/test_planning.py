@@ -9,7 +9,7 @@ import pytest
 from quit.common.arithmetic import ARITHMETIC, OWN
 from quit.common.progress import listening
 from quit.engine.pipeline import Pipeline
-from quit.engine.planning import check_buildable, locked_build
+from quit.engine.planning import check_buildable, last_build, locked_build, locked_last_build
 from quit.engine.workspace import Workspace
 from quit.errors import SettingsError, WorkspaceError
 from quit.review.store import ReviewStore
@@ -19,6 +19,7 @@ from tests.building import carry_out
 from tests.conftest import Notes
 from tests.paths import STARTER, starter_file, starter_lines
 from tests.release import small
+from tests.rows import write_lines
 from tests.stages.labelling.test_verdicts import said
 
 COMMIT = "models.bem_revision=" + "0123456789abcdef" * 2 + "01234567"
@@ -70,6 +71,19 @@ def test_pins_count_by_what_they_say_not_by_where_they_lie(tmp_path: Path) -> No
     free, a, b, c = pinned
     assert a == b and a["describe"] == c["describe"] == free["describe"]
     assert len({free["split"], a["split"], c["split"]}) == 3
+
+
+def test_files_of_a_build_and_of_a_review_are_the_same_from_every_working_folder(tmp_path, monkeypatch) -> None:
+    for name, split in (("here", "test"), ("there", "dev")):
+        write_lines(tmp_path / name / "pins.jsonl", [{"content_key": "a", "split": split}])
+        monkeypatch.chdir(tmp_path / name)
+        if name == "here":
+            with locked_build(tmp_path / "W", [f"jsonl:{STARTER}"], "embedded", ["split.pinned=pins.jsonl"]) as build:
+                build.begin()
+            with locked_last_build(tmp_path / "W", ["review.people=people.jsonl"]):
+                pass
+    later = last_build(Workspace(tmp_path / "W"))
+    assert later.fingerprints == build.fingerprints and later.settings.review.people == f"{tmp_path}/here/people.jsonl"
 
 
 def _collected(folder: Path, *sources: Path, **how: bool) -> tuple[list[str], list[str]]:

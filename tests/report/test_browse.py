@@ -19,6 +19,9 @@ from quit.errors import SettingsError
 from quit.report.browse import HOST, Node, application, serve, tree
 from quit.report.bundle import write_bundle
 from quit.report.lookup import CHECKS, ORDERS, Lookup
+from quit.report.people import review_progress
+from quit.review.report import review_status
+from quit.review.store import ReviewStore
 from quit.stages.labelling.passages import permutation_table
 from tests.annotation.browser import CHROMIUM, DRIVER, annotator
 from tests.paths import ROOT
@@ -27,6 +30,7 @@ from tests.report import tiny
 from tests.report.test_page import Parsed
 from tests.running import call_quit
 from tests.servers.ports import taken_port
+from tests.stages.labelling.test_verdicts import said
 
 
 @pytest.fixture(scope="module")
@@ -142,6 +146,15 @@ def test_a_bundle_has_the_servers_pages_without_names(client, workspace, tmp_pat
     home = Parsed((tmp_path / "site" / "index.html").read_text().partition("<h1>")[2])
     assert home.text == Parsed(client.get("/").text.partition("<h1>")[2]).text != ""
     assert "question.html?id=q2" in (tmp_path / "site" / "report.html").read_text()
+
+
+def test_a_person_has_one_number_in_bundle_and_report(tmp_path) -> None:
+    opened = tiny.workspace(tmp_path / "W")
+    ReviewStore(opened).append([{**row, "content": "of another text"} for row in said("aaa", 9, question="q3", x=True)])
+    write_bundle(opened, tiny.settings(), tmp_path / "site")
+    status = review_status(opened, tiny.settings().review)
+    of_ada = review_progress(opened, tiny.settings().review, status)["agreement"]["annotators"][0]["annotator"]
+    assert of_ada == "annotator 2" and f"{of_ada}</th" in _unpacked(tmp_path / "site", 2)
 
 
 @pytest.mark.slow

@@ -7,9 +7,11 @@ import pytest
 
 from quit import contracts
 from quit.errors import InputError
-from quit.review.report import flags, load_people, verification
+from quit.release.create import hashed_people
+from quit.review.report import flags, load_people, review_status, verification
 from quit.settings import Review
 from quit.stages.labelling.verdicts import live_reviews
+from tests.report import tiny
 from tests.rows import write_lines
 from tests.stages.labelling.test_verdicts import said
 
@@ -44,6 +46,15 @@ def test_blind_and_other_verdicts_are_counted_apart(tmp_path: Path) -> None:
     assert blind == {"blind": True, **counts, **agreement}
     assert (shown["blind"], shown["annotators"], shown["annotations"], shown["seconds"]) == (False, 1, 2, 4.0)
     assert (shown["alike"], shown["alpha"], shown["items"], shown["controls"]) == (None, None, 0, 0)
+
+
+def test_a_release_counts_a_person_of_two_projects_once() -> None:
+    rows = [{**row, "project": row["question_id"]} for row in _live().to_pylist()]
+    live = contracts.table("reviews").from_rows(rows)
+    assert len({*hashed_people(live)}) == verification(live, Review())["annotators"] == 3
+    assert hashed_people(live)[::-1] != hashed_people(live) == hashed_people(live.take([*range(len(live))][::-1]))
+    other = contracts.table("reviews").from_rows([{**row, "project": "another key"} for row in rows])
+    assert not {*hashed_people(live)} & {*hashed_people(other)}
 
 
 def test_flags_are_counted_by_question_and_by_the_rule() -> None:
@@ -83,6 +94,9 @@ def test_files_that_are_gone_are_left_out_and_the_log_says_so(tmp_path: Path, ca
     settings = Review(people=str(tmp_path / "people.jsonl"), controls=str(tmp_path / "controls.jsonl"))
     assert verification(_live(), settings) == verification(_live(), Review())
     assert "review.people" in caplog.text and "review.controls" in caplog.text and len(caplog.records) == 1
+    opened = tiny.workspace(tmp_path / "W")
+    assert review_status(opened, settings) == review_status(opened, Review())
+    assert "review.controls" in caplog.records[1].message and len(caplog.records) == 2
 
 
 @pytest.mark.parametrize(

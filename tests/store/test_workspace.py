@@ -94,6 +94,20 @@ def test_a_part_that_is_damaged_in_the_store_is_named_and_never_used(place: str,
         opened(place).read("usable_hints")
 
 
+def test_tables_that_were_made_again_are_read_although_their_manifest_has_the_same_size(place, there, machine) -> None:
+    assert there.read("usable_hints").equals(hints(*range(6)))
+    size = (there.path / FOLDER_KEY / "manifest.json").stat().st_size
+    machine("first")
+    first = opened(place)
+    first.discard(first.folder(*FOLDER))
+    store(first, [[0, 1], [2, 3], [4, 6]])
+    assert (first.path / FOLDER_KEY / "manifest.json").stat().st_size == size
+    machine("second")
+    assert opened(place).read("usable_hints").equals(hints(0, 1, 2, 3, 4, 6))
+    there.refresh()
+    assert there.read("usable_hints").equals(hints(0, 1, 2, 3, 4, 6))
+
+
 def test_a_build_forgets_parts_that_the_store_lost_or_has_otherwise_and_fetches_no_others(place, there, machine):
     folder = there.folder(*FOLDER)
     first, second, third = (_key(number, 3) for number in range(3))
