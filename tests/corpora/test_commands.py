@@ -56,4 +56,4 @@ def test_from_files_to_a_report(tmp_path: Path) -> None:
     quit_("graph", "report", tmp_path / "M", "-c", corpus, "-i", index, "-o", tmp_path / "RM")
     assert json.loads(quit_("index", "evaluate", "-c", corpus, index, "-g", tmp_path / "M", "--json"))
     assert "holds no corpus" in quit_("graph", "build", "-c", tmp_path, "-o", tmp_path / "H", code=3)
-    assert "holds no whole index" in quit_("index", "evaluate", "-c", corpus, graph, code=3)
+    assert "holds no finished index" in quit_("index", "evaluate", "-c", corpus, graph, code=3)

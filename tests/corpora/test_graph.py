@@ -128,7 +128,7 @@ def test_what_a_graph_is_not(tmp_path: Path, monkeypatch) -> None:
     with pytest.raises(InputError, match="holds no graph"):
         NeighbourhoodGraph.open(tmp_path / "nowhere")
     monkeypatch.setitem(sys.modules, "faiss", None)
-    with pytest.raises(MissingDependency, match="needs faiss"):
+    with pytest.raises(MissingDependency, match="needs the package faiss"):
         _graph(corpus, tmp_path / "G", method="faiss")
     assert not encoder.seen
     graph, _ = _graph(corpus, tmp_path / "G")

@@ -165,7 +165,7 @@ def test_what_a_class_does_wrong_is_named(model: object, message: str) -> None:
         ("tests.models.test_user_models:FEW", "{}", "is not a class"),
         ("tests.models.test_user_models:Scripted", "{}", "has no method answer"),
         ("tests.models.test_user_models:ServerReader", "{x = 1}", "does not accept its `extra`: .*'x'"),
-        ("object:gone", "{}", 'only threads of that process have.*class = "package.module:Name"'),
+        ("object:gone", "{}", 'only that Python process has.*in its threads.*class = "package.module:Name"'),
     ],
 )
 def test_a_class_that_cannot_be_used_is_named(name: str, extra: str, message: str) -> None:

@@ -86,7 +86,7 @@ def test_fusion_by_hand() -> None:
 
 def test_what_is_no_index(tmp_path: Path) -> None:
     corpus = corpus_of(TEXTS, tmp_path)
-    with pytest.raises(InputError, match="holds no whole index"):
+    with pytest.raises(InputError, match="holds no finished index"):
         open_first_stage(tmp_path / "nowhere", corpus, SETTINGS)
     write_lines(tmp_path / "home" / "letter.txt", ["dear"])
     for encoder, out, settings, said in (

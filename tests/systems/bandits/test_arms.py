@@ -180,7 +180,7 @@ def test_arms_of_a_file_are_any_tree(collection: SmallCollection, tmp_path: Path
     [
         ({"query_id": "q", "arms": 3}, "line 1: expected"),
         ({"query_id": "q", "arms": ["a", " "]}, "arms a list of texts"),
-        ({"query_id": "q", "arms": ["a", "b"], "parents": [None]}, "an entry per arm .2."),
+        ({"query_id": "q", "arms": ["a", "b"], "parents": [None]}, "each of the 2 arms"),
         ({"query_id": "q", "arms": ["a", "b"], "parents": [1, None]}, "an earlier one"),
         ({"query_id": "q", "arms": ["a"], "parents": [True]}, "an earlier one"),
         ({"query_id": "q", "arms": ["a"], "parents": "none"}, "parents must have"),

@@ -130,7 +130,7 @@ def test_rankings_are_put_in_order_and_cut() -> None:
 
 @pytest.mark.parametrize("scores", [[1.0, np.inf], [1.0]])
 def test_scores_that_cannot_be(scores: list[float]) -> None:
-    with pytest.raises(InputError, match="'mine' gave no finite score per passage"):
+    with pytest.raises(InputError, match="'mine' returned no finite score per passage"):
         valid_scores("mine", np.array(scores), 2)
 
 

@@ -80,7 +80,7 @@ def test_variants_answer_once_and_trace_what_they_did(one: Place, models: Models
 @pytest.mark.parametrize(
     ("changes", "variant", "message"),
     [
-        ({}, "sunar", "needs --graph DIR"),
+        ({}, "sunar", "needs a graph"),
         ({}, "sunnar", "There is no variant 'sunnar'. Did you mean 'sunar'"),
         ({}, "react", "needs a language model"),
         ({}, "chain-of-thought", "reading 'chain-of-thought' needs a language model"),
@@ -89,7 +89,7 @@ def test_variants_answer_once_and_trace_what_they_did(one: Place, models: Models
 )
 def test_wrong_settings_are_refused(place: Place, tmp_path: Path, changes, variant: str, message: str) -> None:
     settings, (library, queries) = _settings(**changes), place
-    opened = replace(library, graph=None) if message == "needs --graph DIR" else library
+    opened = replace(library, graph=None) if message == "needs a graph" else library
     with pytest.raises(SettingsError, match=message):
         run_variants(settings, Models(settings), opened, queries, [variant], tmp_path / "out")
     assert not (tmp_path / "out").exists()
